@@ -11,11 +11,6 @@ from privbench.domain import Domain
 from privbench.learning.denoise import Floats
 
 Ints = NDArray[np.int64]
-#: A tail spans this many times as many codes as a usual bin; each of its parts holds the mass that
-#: lies beyond it this many times; most parts.
-_LONG, _FALL, _PARTS = 3.0, 3.0, 5
-#: A last bin that holds less than this part of the one before it is what was left over.
-_REST = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,46 +54,6 @@ def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
     place = _runs(mass, domain, most, floor) if domain.ordered else _heavy(mass, most, floor)
     _, of = np.unique(place, return_inverse=True)
     return bins_of(of.astype(np.int64), mass)
-
-
-def split_tail(bins: Bins, domain: Domain, least: float) -> Bins:
-    """The last ordinary bin in parts of falling mass, where it spans many more codes than others.
-
-    Owners with the most children are few, and sit at the end of long tails: one bin for all of a
-    tail would tell nothing of them.
-
-    Args:
-        bins: Bins of the codes, ordinary ones ascending.
-        domain: The attribute's domain.
-        least: Least mass of a part.
-    """
-    if not domain.ordered or domain.values < 2:
-        return bins
-    last = int(bins.of[domain.values - 1])
-    spans = np.bincount(bins.of[: domain.values], minlength=last + 1)
-    first = last - int(_is_rest(bins.counts[: last + 1], spans))
-    codes = np.flatnonzero(bins.of[: domain.values] >= first)
-    if first < 2 or len(codes) < _LONG * np.median(spans[:first]):
-        return bins
-    counts = bins.spread(bins.counts)
-    above = np.cumsum(counts[codes][::-1])[::-1]
-    if not above[0] > 0:
-        return bins
-    beyond = np.clip(above / above[0], 1e-300, 1.0)
-    part = np.floor(-np.log(beyond) / np.log(_FALL))
-    most = int(np.clip(np.log(max(above[0] / max(least, 1e-9), 1.0)) / np.log(_FALL), 0, _PARTS))
-    if not most:
-        return bins
-    of = bins.of.copy()
-    of[of > last] += most
-    of[codes] = first + np.minimum(part, most).astype(np.int64)
-    _, of = np.unique(of, return_inverse=True)
-    return bins_of(of.astype(np.int64), counts)
-
-
-def _is_rest(counts: Floats, spans: Ints) -> bool:
-    """Whether the last bin is the end of the tail that the run of codes before it begins."""
-    return len(spans) > 2 and spans[-2] > 1 and bool(counts[-1] < _REST * counts[-2])
 
 
 def bins_of(of: Ints, mass: Floats) -> Bins:

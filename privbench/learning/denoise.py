@@ -19,12 +19,6 @@ Floats = NDArray[np.float64]
 #: Law of the noise.
 Noise = Literal["laplace", "gaussian"]
 
-#: A noisy bucket this many standard deviations above zero holds parents.
-CLEAR = 3.2
-#: The same of the largest bucket where it is past the first few.
-_FIRST, _ALONE = 3, 5.0
-#: The same of a bucket that stands out far beyond the others.
-BEYOND_DOUBT = 8.0
 #: Cells this many noise scales above zero are taken as they are.
 _TRUSTED = 24.0
 _ROUNDS = 60
@@ -52,15 +46,6 @@ def middle_ranks(mass: Floats) -> Floats:
     [0.125, 0.5, 0.875]
     """
     return np.asarray((np.cumsum(mass) - 0.5 * mass) / mass.sum())
-
-
-def tail_scores(mass: Floats) -> Floats:
-    """−log of the mass beyond the middle of every cell, shape of ``mass``, which has a sum.
-
-    >>> tail_scores(np.array([1.0, 2.0, 1.0])).round(3).tolist()
-    [0.134, 0.693, 2.079]
-    """
-    return np.asarray(-np.log(np.clip(1.0 - middle_ranks(mass), 1e-6, 1.0)))
 
 
 def project(noisy: Floats, total: float) -> Floats:
@@ -119,24 +104,6 @@ def by_precision(found: Sequence[tuple[float, float]]) -> tuple[float, float]:
     values, variances = np.array(found).T
     weights = 1.0 / variances
     return float(np.average(values, weights=weights)), float(1.0 / weights.sum())
-
-
-def last_clear(noisy: Floats, sd: float) -> int:
-    """Last bucket that stands out, reached from the largest without a gap of more than two.
-
-    Tails fall off: a bucket that stands out far beyond the others is noise, unless it is clear
-    beyond doubt. With three empty buckets in reach, noise passes for parents in about 2 % of all
-    histograms, and then nearby.
-    """
-    clear = np.flatnonzero(noisy > CLEAR * sd)
-    last = int(np.argmax(noisy[1:])) + 1 if len(noisy) > 1 else 0
-    # Parents of many children and none of few are rare; that one bucket of all is noise is not.
-    last = last if noisy[last] > (CLEAR if last <= _FIRST else _ALONE) * sd else 0
-    for bucket in clear[clear > last]:
-        if bucket - last > 3 and noisy[bucket] <= BEYOND_DOUBT * sd:
-            continue
-        last = int(bucket)
-    return last
 
 
 def _grid(scale: float) -> Floats:
@@ -233,13 +200,3 @@ def _ratios(noisy: Floats, base: Floats, scale: Floats, noise: Noise) -> Floats:
     share = likelihood * prior
     share /= share.sum(axis=1, keepdims=True)
     return np.asarray(share @ _RATIOS)
-
-
-def posterior_median(points: Floats, logs: Floats) -> float:
-    """The median of values, ascending, by the logarithms of their weights.
-
-    >>> posterior_median(np.array([1.0, 2.0, 9.0]), np.log([1.0, 4.0, 1.0]))
-    2.0
-    """
-    below = np.cumsum(np.exp(logs - logs.max()))
-    return float(points[np.searchsorted(below, 0.5 * below[-1])])

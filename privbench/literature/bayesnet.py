@@ -20,23 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from itertools import chain
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from privbench.circuit import Builder, Circuit
 from privbench.errors import ConfigError
 from privbench.learning.denoise import Floats, denoise
+from privbench.learning.graphical.attributes import CircuitModel
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
 from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
-from privbench.synthesizers.by_table import TableSynthesizer
-from privbench.synthesizers.common import Fitting
+from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 
 class BayesnetOptions(Options):
@@ -67,22 +65,19 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         """Whether the privacy proof holds."""
         return PROOFS["bayesnet"]
 
-    def check(self, session: Session) -> type[Fitting]:
-        """See `TableSynthesizer.check`.
+    def start(self, session: Session, plan: PlanInput) -> TableFit:
+        """See `TableSynthesizer.start`.
 
         Raises:
             ConfigError: The graph does not fit the tables; nothing was spent.
         """
         for table in session.spec.tables:
             self._graph(session.spec, table)
-        return super().check(session)
+        return super().start(session, plan)
 
-    def fit_table(self, fitting: Fitting, table: str) -> Circuit:
+    def fit_table(self, fit: TableFit) -> CircuitModel:
         """See `TableSynthesizer.fit_table`."""
-        graph = self._graph(fitting.spec, table)
-        if not graph.parents:
-            return Builder({}).build()
-        return self._network(fitting, table, graph).circuit()
+        return CircuitModel(self._network(fit, self._graph(fit.spec, fit.table)).circuit())
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
@@ -148,20 +143,18 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
             return ((_FINAL, 1.0),)
         return ((_FIRST, first), (_FINAL, 1.0 - first))
 
-    def _network(self, fitting: Fitting, table: str, graph: Graph) -> Network:
-        spec = fitting.spec
+    def _network(self, fit: TableFit, graph: Graph) -> Network:
+        spec, table, total = fit.spec, fit.table, fit.amount
         domains = spec.tables[table].attributes
-        total = fitting.rows_amount(table)
         even = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
         found: dict[str, list[tuple[Floats, float]]] = {name: [] for name in graph.parents}
         shares = even
-        for what, part in self._stages(spec, table, total, fitting.start):
-            for name, answer in _measure(fitting, table, graph, total * part, shares, what).items():
+        for what, part in self._stages(spec, table, total, fit.start):
+            for name, answer in _measure(fit, graph, total * part, shares, what).items():
                 found[name].append(answer)
-            rows = fitting.weight(table, chain.from_iterable(found.values()))
-            counts = {name: _counts(answers, rows, fitting) for name, answers in found.items()}
+            counts = {name: _counts(answers, fit) for name, answers in found.items()}
             sizes = {name: domain.size for name, domain in domains.items()}
-            shares = shares_of_nodes(graph, sizes, counts, fitting.session.accounting)
+            shares = shares_of_nodes(graph, sizes, counts, fit.session.accounting)
         return Network.of_counts(domains, graph, counts)
 
 
@@ -220,8 +213,7 @@ def shares_of_nodes(
 
 
 def _measure(
-    fitting: Fitting,
-    table: str,
+    fit: TableFit,
     graph: Graph,
     amount: float,
     shares: Mapping[str, float],
@@ -230,19 +222,19 @@ def _measure(
     """Noisy tables of all nodes, each with the standard deviation of its noise."""
     questions = [
         Measurement(
-            Histogram.of(fitting.spec, table, (*parents, name)),
+            Histogram.of(fit.spec, fit.table, (*parents, name)),
             amount * shares[name],
-            f"{what} of {table}.{name}",
+            f"{what} of {fit.table}.{name}",
         )
         for name, parents in graph.parents.items()
     ]
-    return dict(zip(graph.parents, fitting.measure_all(questions), strict=True))
+    return dict(zip(graph.parents, fit.measure_all(questions), strict=True))
 
 
-def _counts(answers: list[tuple[Floats, float]], rows: float, fitting: Fitting) -> Floats:
+def _counts(answers: list[tuple[Floats, float]], fit: TableFit) -> Floats:
     """Posterior mean of a node's counts from its noisy tables, above 0."""
     precision = [1.0 / max(sd * sd, 1e-18) for _, sd in answers]
     noisy = sum(values * weight for (values, _), weight in zip(answers, precision, strict=True))
     mean = np.asarray(noisy) / sum(precision)
-    found = denoise(mean.ravel(), sum(precision) ** -0.5, rows, fitting.noise)
+    found = denoise(mean.ravel(), sum(precision) ** -0.5, fit.weight, fit.noise)
     return np.asarray(found.reshape(mean.shape) + _TRACE)

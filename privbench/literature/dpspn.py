@@ -28,6 +28,7 @@ import numpy as np
 from privbench.circuit import Builder, Circuit
 from privbench.learning.bins import Bins, bins_of
 from privbench.learning.denoise import project
+from privbench.learning.graphical.attributes import CircuitModel
 from privbench.learning.spn.assemble import add_node
 from privbench.learning.spn.node import Node
 from privbench.learning.spn.settle import scaled
@@ -36,7 +37,7 @@ from privbench.literature.dpspn_options import DpspnOptions
 from privbench.literature.dpspn_plan import Budget, class_event, divide, planned_table
 from privbench.literature.dpspn_published import (
     ExactSizes,
-    PublishedFitting,
+    PublishedFit,
     claims,
     refuse_private,
 )
@@ -45,8 +46,7 @@ from privbench.privacy import DatabaseSpec, Session
 from privbench.privacy.queries import Histogram, Region, Split
 from privbench.rng import generator
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
-from privbench.synthesizers.by_table import TableSynthesizer
-from privbench.synthesizers.common import Fitting
+from privbench.synthesizers.database import TableFit, TableSynthesizer
 from privbench.synthesizers.paper import one_way_bins
 
 #: Inverse variance of a count that is exact.
@@ -64,47 +64,45 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         """Whether the privacy proof holds."""
         return PROOFS["dpspn-as-published" if self.options.as_published else "dpspn"]
 
-    def check(self, session: Session) -> type[Fitting]:
-        """See `TableSynthesizer.check`.
+    def start(self, session: Session, plan: PlanInput) -> TableFit:
+        """See `TableSynthesizer.start`.
 
         Raises:
             PrivacyRefusal: ``as_published`` in a fit that is not stamped NOT PRIVATE.
         """
         if not self.options.as_published:
-            return super().check(session)
+            return super().start(session, plan)
         refuse_private(session)
-        return PublishedFitting
+        return PublishedFit(session, plan)
 
-    def fit_table(self, fitting: Fitting, table: str) -> Circuit:
+    def fit_table(self, fit: TableFit) -> CircuitModel:
         """See `TableSynthesizer.fit_table`."""
-        spec, options = fitting.spec, self.options
+        spec, table, options = fit.spec, fit.table, self.options
         domains = spec.tables[table].attributes
-        if not domains:
-            return Builder({}).build()
-        budget = divide(spec, table, fitting.rows_amount(table), fitting.start, options)
-        bins, rows = one_way_bins(fitting, table, budget.one_ways, options.bins)
+        budget = divide(spec, table, fit.amount, fit.start, options)
+        bins = one_way_bins(fit, budget.one_ways, options.bins)
         # Few codes stay apart, however strong the noise: leaves are measured with less of it.
         for name, found in bins.items():
             if domains[name].size <= options.bins:
                 bins[name] = bins_of(np.arange(domains[name].size), found.spread(found.counts))
         label = options.label if budget.label and len(domains) > 1 else ""
-        roots = self._roots(fitting, table, bins, rows, budget, label)
+        roots = self._roots(fit, bins, budget, label)
         published = options.as_published
         learner = Learner(
             spec,
             table,
             bins,
-            claims(fitting.measure, len(domains) - bool(label)) if published else fitting.measure,
-            fitting.noise,
+            claims(fit.measure, len(domains) - bool(label)) if published else fit.measure,
+            fit.noise,
             budget,
             0.0 if options.columns == "none" else 1.0 - options.alpha,
             # A fit that is resumed has to ask the same: the release's name is its public seed.
-            generator(zlib.crc32(fitting.session.release_id.encode()), "dpspn", table),
-            ExactSizes(spec, table, fitting.measure, budget.one_ways) if published else None,
+            generator(zlib.crc32(fit.session.release_id.encode()), "dpspn", table),
+            ExactSizes(spec, table, fit.measure, budget.one_ways) if published else None,
         )
         if budget.leaves:
             learner.grow(roots)
-        return _circuit(roots, bins, spec, table, label, options.smoothing)
+        return CircuitModel(_circuit(roots, bins, spec, table, label, options.smoothing))
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
@@ -114,23 +112,22 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
 
     def _roots(
         self,
-        fitting: Fitting,
-        table: str,
+        fit: TableFit,
         bins: Mapping[str, Bins],
-        rows: float,
         budget: Budget,
         label: str,
     ) -> list[Node]:
         """One root over all columns, or one per class over all others."""
+        spec, table, rows = fit.spec, fit.table, fit.weight
         names = tuple(name for name in bins if name != label)
         whole = Region(table)
         if not label:
             counts = {name: scaled(bins[name].counts, rows) for name in names}
             exact = self.options.as_published
-            trust = _EXACT if exact else _precision(bins, budget, fitting, table)
+            trust = _EXACT if exact else _precision(bins, budget, fit)
             return [Node(whole, names, counts, precision=trust)]
-        query = Histogram.of(fitting.spec, table, [label])
-        noisy, _ = fitting.measure(query, budget.label, class_event(table))
+        query = Histogram.of(spec, table, [label])
+        noisy, _ = fit.measure(query, budget.label, class_event(table))
         sizes = np.maximum(project(noisy, max(rows, 1.0)), 1.0)
         split = Split.by_code(label, np.arange(len(sizes)))
         regions = whole.children(split) if len(sizes) > 1 else (whole,)
@@ -140,11 +137,11 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         ]
 
 
-def _precision(bins: Mapping[str, Bins], budget: Budget, fitting: Fitting, table: str) -> float:
+def _precision(bins: Mapping[str, Bins], budget: Budget, fit: TableFit) -> float:
     """Inverse variance of a bin of a column's own histogram, that of an average column."""
     cells = float(np.mean([len(part.of) / part.size for part in bins.values()]))
-    query = Histogram.of(fitting.spec, table, [next(iter(bins))])
-    sd = fitting.session.noise_scale(query, budget.one_ways / len(bins))
+    query = Histogram.of(fit.spec, fit.table, [next(iter(bins))])
+    sd = fit.session.noise_scale(query, budget.one_ways / len(bins))
     return 1.0 / max(cells * sd * sd, 1e-18)
 
 

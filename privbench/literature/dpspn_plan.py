@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import floor, log2
 
-from privbench.learning.shares import column_shares
 from privbench.learning.spn import outline
+from privbench.learning.spn.planning import column_shares
 from privbench.literature.dpspn_options import DpspnOptions
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.queries import Histogram, JointHistogram, JointMoments, RegionMoments

@@ -16,7 +16,7 @@ from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats
 from privbench.privacy import GRID, DatabaseSpec, Query, Sensitivity, Session
 from privbench.privacy.queries import Histogram, JointHistogram, Region
-from privbench.synthesizers.common import Fitting
+from privbench.synthesizers.database import TableFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +92,15 @@ def refuse_private(session: Session) -> None:
         )
 
 
-class PublishedFitting(Fitting):
-    """A fit under way that reads histograms of whole columns exactly, as the paper reads bins."""
+class PublishedFit(TableFit):
+    """A fit of a table that reads histograms of whole columns exactly, as the paper reads bins."""
 
     __slots__ = ()
 
-    def one_way(self, table: str, attribute: str, amount: float) -> tuple[Floats, float]:
+    def one_way(self, attribute: str, amount: float) -> tuple[Floats, float]:
         """The exact histogram of one attribute. NOT PRIVATE."""
-        exact = Published(Histogram.of(self.spec, table, [attribute]), GRID)
-        return self.measure(exact, amount, f"one-way of {table}.{attribute}")
+        exact = Published(Histogram.of(self.spec, self.table, [attribute]), GRID)
+        return self.measure(exact, amount, f"one-way of {self.table}.{attribute}")
 
 
 def claims(measure: Measure, columns: int) -> Measure:

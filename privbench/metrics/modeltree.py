@@ -22,7 +22,7 @@ from privbench.metrics.heattree import Kind, Node
 from privbench.metrics.routes import Route, drawable, route_of
 from privbench.metrics.summary import Floats
 from privbench.synthesizers.base import FittedModel
-from privbench.synthesizers.graphical import GraphicalModel
+from privbench.synthesizers.model import DatabaseModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +56,11 @@ def modelled_tables(
     Circuits of synthesizers that split rows branch on nothing that a row shows, so they have
     neither `ModelledTable.above` nor `ModelledTable.bins`.
     """
-    if isinstance(fitted, GraphicalModel):
-        return {
-            key: ModelledTable(item.circuit, codecs[key], item.above, item.bins)
-            for key, item in fitted.outlines.items()
-        }
-    circuits = fitted.circuits.items()
-    return {key: ModelledTable(circuit, codecs[key]) for key, circuit in circuits}
+    outlines = fitted.outlines if isinstance(fitted, DatabaseModel) else {}
+    found = {key: ModelledTable(held, codecs[key]) for key, held in fitted.circuits.items()}
+    for key, item in outlines.items():
+        found[key] = ModelledTable(item.circuit, codecs[key], item.above, item.bins)
+    return found
 
 
 #: Branches of the first sum node on a path, of the second, …; least probability of a branch.

@@ -1,90 +1,269 @@
-"""What a fit releases: one circuit per table and the laws of the keys."""
+"""What a fit releases: the law of every table and of every reference."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit import Circuit, from_arrays, sample, to_arrays
-from privbench.domain import Codes
+from privbench.circuit import Circuit
 from privbench.errors import ModelError
-from privbench.learning.assemble import TableModel, assemble, expected_units
-from privbench.learning.fanlaw import Ints
-from privbench.learning.keys import KeyModel
+from privbench.learning.graphical.attributes import (
+    AttributeModel,
+    AttributesFirst,
+    CircuitModel,
+    RowModel,
+)
+from privbench.learning.graphical.columns import HIDDEN, degree_name, scope_name
+from privbench.learning.graphical.model import TableLaw, populate, sample
+from privbench.learning.graphical.outline import Outline, outline
+from privbench.learning.graphical.references import ReferenceLaw
+from privbench.learning.graphical.sizes import MANY, ONE
+from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import SyntheticDatabase
+from privbench.privacy import KeySpec
 from privbench.rng import generator
 
 _SEPARATOR = "/"
+#: Reads the model of a table's attributes from what its `to_state` gave.
+AttributeReader = Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel]
+#: Synthetic rows of the largest table that outlines of a model are counted on; for time alone.
+OUTLINED = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class CircuitModel:
-    """A fitted model whose tables are independent of each other but for their keys.
+@dataclass(frozen=True)
+class DatabaseModel:
+    """A fitted model.
 
     Attributes:
         synthesizer: Name of the synthesizer that made it.
-        tables: Released sizes and keys.
-        circuits: One circuit per table; a table without attributes has the empty one.
+        laws: Released law of every table, owners first.
+        references: Released law of every reference between private tables, by table and key.
         public_rows: Exact row counts of the public tables that keys point to.
     """
 
     synthesizer: str
-    tables: dict[str, TableModel]
-    circuits: dict[str, Circuit]
-    public_rows: dict[str, int] = field(default_factory=dict)
+    laws: dict[str, TableLaw]
+    references: dict[tuple[str, str], ReferenceLaw]
+    public_rows: dict[str, int]
 
-    @property
+    @cached_property
     def units(self) -> Mapping[str, float]:
-        """Units that are expected to have rows in every private table, at most."""
-        return expected_units(self.tables)
+        """Units that are expected to have rows in every table, at most."""
+        found: dict[str, float] = {}
+        for name, law in self.laws.items():
+            found[name] = law.rows
+            if law.own is not None:
+                parent = self.laws[law.own.parent]
+                at = parent.names.index(degree_name(law.own))
+                shares = next(f.shares for f in parent.model.factors if f.column == at)
+                having = (parent.rows + parent.free) * float(shares[1:].sum())
+                found[name] = min(found[law.own.parent], having, law.rows) + law.free
+        return found
+
+    @cached_property
+    def circuits(self) -> Mapping[str, Circuit]:
+        """One circuit per table: that of its attributes, else its outline.
+
+        Tables whose attributes have a model that is no circuit are left out.
+        """
+        found = {name: outline.circuit for name, outline in self.outlines.items()}
+        for name, law in self.laws.items():
+            attributes = law.model.attributes if isinstance(law.model, AttributesFirst) else None
+            if isinstance(attributes, CircuitModel):
+                found[name] = attributes.circuit
+        return {name: found[name] for name in self.laws if name in found}
+
+    @cached_property
+    def outlines(self) -> Mapping[str, Outline]:
+        """The tree of strongest dependences of every table, with weights from synthetic rows.
+
+        Tables whose attributes have a model of their own have none.
+        """
+        held = [name for name, law in self.laws.items() if isinstance(law.model, TableModel)]
+        if not held:
+            return {}
+        most = max(law.rows + law.free for law in self.laws.values())
+        people = populate(self.laws, min(1.0, OUTLINED / max(most, 1.0)), partial(generator, 0))
+        return {name: outline(self.laws[name], people.codes[name]) for name in held}
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
-        """Draw a synthetic database.
-
-        Args:
-            scale: Factor on the number of units, above 0.
-            seed: Public seed, or None for fresh entropy; free, since the model is public.
-
-        Raises:
-            ModelError: The model is damaged, or the scale asks for too many rows.
-        """
-
-        def draw(table: str, rows: int, owners: Ints | None) -> dict[str, Codes]:
-            return sample(self.circuits[table], rows, generator(seed, "rows", table))
-
-        return assemble(self.tables, self.public_rows, draw, scale, seed)
+        """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
+        kinds = {name: _kinds(law) for name, law in self.laws.items()}
+        return sample(self.laws, self.references, self.public_rows, kinds, scale, seed)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """A JSON object and arrays that `from_state` reads back."""
-        header: dict[str, Any] = {"synthesizer": self.synthesizer, "tables": []}
-        header["public_rows"] = dict(self.public_rows)
         arrays: dict[str, NDArray[Any]] = {}
-        for index, (name, table) in enumerate(self.tables.items()):
-            circuit, parts = to_arrays(self.circuits[name])
-            store(arrays, parts, index, "circuit")
-            state = table_to_state(name, table, arrays, index)
-            header["tables"].append({**state, "circuit": circuit})
+        tables, references = [], []
+        for index, (name, law) in enumerate(self.laws.items()):
+            factors, parts = law.model.to_state()
+            store(arrays, parts, "table", index)
+            state = {
+                "name": name,
+                "rows": law.rows,
+                "free": law.free,
+                "columns": list(law.names),
+                "cells": list(law.cells),
+                "keys": [_key_state(key) for key in law.keys],
+                "factors": factors,
+            }
+            if isinstance(law.model, AttributesFirst):
+                state["attributes"], parts = law.model.attributes.to_state()
+                store(arrays, parts, "attributes", index)
+            tables.append(state)
+        for index, ((table, key), reference) in enumerate(self.references.items()):
+            state, parts = reference.to_state()
+            store(arrays, parts, "reference", index)
+            references.append({"table": table, "key": key, **state})
+        header = {
+            "synthesizer": self.synthesizer,
+            "public_rows": dict(self.public_rows),
+            "tables": tables,
+            "references": references,
+        }
         return header, arrays
 
     @classmethod
-    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_state(
+        cls,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, NDArray[Any]],
+        read: AttributeReader = CircuitModel.from_state,
+    ) -> Self:
         """The model that `to_state` wrote.
 
+        Args:
+            header: The JSON object.
+            arrays: The arrays.
+            read: Reads the models of attributes.
+
         Raises:
-            ModelError: Not such a model.
+            ModelError: Damaged or hostile input.
         """
-        tables, circuits = {}, {}
+        laws: dict[str, TableLaw] = {}
+        references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
             for index, state in enumerate(header["tables"]):
-                name, table = table_from_state(state, arrays, index)
-                tables[name] = table
-                circuits[name] = from_arrays(state["circuit"], load(arrays, index, "circuit"))
-            name, public = str(header["synthesizer"]), public_from_state(header)
-        return cls(name, tables, circuits, public)
+                parts = load(arrays, "table", index), load(arrays, "attributes", index)
+                laws[str(state["name"])] = _law(state, *parts, read)
+            for index, state in enumerate(header["references"]):
+                law = ReferenceLaw.from_state(state, load(arrays, "reference", index))
+                references[str(state["table"]), str(state["key"])] = law
+            public = {str(name): int(rows) for name, rows in header["public_rows"].items()}
+            synthesizer = str(header["synthesizer"])
+        _check(laws, references, public)
+        return cls(synthesizer, laws, references, public)
+
+
+def _kinds(law: TableLaw) -> dict[str, np.dtype[Any]]:
+    """Types of the codes of a table's attributes."""
+    held = zip(law.names, law.cells, strict=True)
+    return {
+        name: np.dtype(np.min_scalar_type(cells - 1))
+        for name, cells in held
+        if not name.startswith(HIDDEN)
+    }
+
+
+def _key_state(key: KeySpec) -> dict[str, Any]:
+    return {
+        "name": key.name,
+        "parent": key.parent,
+        "role": key.role,
+        "nullable": key.nullable,
+        "unique": key.unique,
+    }
+
+
+def _law(
+    state: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    parts: Mapping[str, NDArray[Any]],
+    read: AttributeReader,
+) -> TableLaw:
+    rows, free = float(state["rows"]), float(state["free"])
+    names = tuple(str(name) for name in state["columns"])
+    cells = tuple(int(count) for count in state["cells"])
+    keys = []
+    for key in state["keys"]:
+        if key["role"] not in ("own", "ref", "public"):
+            raise ModelError("a key in the model is damaged.")
+        flags = bool(key["nullable"]), bool(key["unique"])
+        keys.append(
+            KeySpec(str(key["name"]), str(state["name"]), str(key["parent"]), key["role"], *flags)
+        )
+    sized = 0 <= rows < 2**53 and 0 <= free < 2**53
+    if not sized or len(names) != len(cells) or len(set(names)) != len(names):
+        raise ModelError("a table's size or columns in the model are damaged.")
+    attributes = read(state["attributes"], parts) if "attributes" in state else None
+    model = _rows(state, arrays, names, attributes)
+    return TableLaw(rows, free, names, cells, tuple(keys), model)
+
+
+def _rows(
+    state: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    names: Sequence[str],
+    attributes: AttributeModel | None,
+) -> RowModel:
+    """The law of a table's columns, some of them perhaps attributes with a model of their own."""
+    if attributes is None:
+        return TableModel.from_state(state["factors"], arrays, range(len(names)))
+    shown = [name for name in names if not name.startswith(HIDDEN)]
+    first = list(attributes.domains)
+    if not first == shown == list(names[: len(shown)]):
+        raise ModelError("the attributes in the model do not fit their table.")
+    rest = TableModel.from_state(state["factors"], arrays, range(len(first), len(names)))
+    return AttributesFirst(attributes, rest)
+
+
+def _check(
+    laws: Mapping[str, TableLaw],
+    references: Mapping[tuple[str, str], ReferenceLaw],
+    public_rows: Mapping[str, int],
+) -> None:
+    """Refuse parts that do not fit each other; owners stand before what they own.
+
+    Raises:
+        ModelError: They do not.
+    """
+    above: dict[str, list[int]] = {}
+    for name, law in laws.items():
+        known = dict(zip(law.names, law.cells, strict=True))
+        context: list[int] = []
+        if law.own is not None:
+            parent = laws.get(law.own.parent)
+            if parent is None or law.own.parent not in above:
+                raise ModelError("an owner in the model is missing, or comes late.", table=name)
+            context = [cells + 1 for cells in (*parent.cells, *above[law.own.parent])]
+            degrees = dict(zip(parent.names, parent.cells, strict=True))
+            buckets = ONE if law.own.unique else MANY
+            _require(degrees.get(degree_name(law.own)) == buckets.size, name)
+        above[name] = context
+        held = [] if law.own is None else [MANY.size]
+        law.model.check([*law.cells, *context, *held])
+        _require(sum(key.role == "own" for key in law.keys) <= 1, name)
+        for key in law.keys:
+            scope = known.get(scope_name(key.name))
+            if key.role == "public":
+                _require(scope == public_rows.get(key.parent, 0) + 1, name)
+            elif key.role == "ref":
+                _require(scope in (2, 3) and key.parent in laws, name)
+                _require((name, key.name) in references, name)
+                target = laws[key.parent]
+                cells = dict(zip(target.names, target.cells, strict=True))
+                references[name, key.name].check(cells)
+
+
+def _require(condition: bool, table: str) -> None:
+    if not condition:
+        raise ModelError("the parts of the model do not fit each other.", table=table)
 
 
 @contextmanager
@@ -94,41 +273,6 @@ def damaged() -> Iterator[None]:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
         raise ModelError("the model's header is damaged.") from error
-
-
-def public_from_state(header: Mapping[str, Any]) -> dict[str, int]:
-    """Exact row counts of the public tables, from a model's header."""
-    return {str(name): int(rows) for name, rows in header["public_rows"].items()}
-
-
-def table_to_state(
-    name: str, table: TableModel, arrays: dict[str, NDArray[Any]], index: int
-) -> dict[str, Any]:
-    """A JSON object of a table's size and keys; their arrays are added to ``arrays``."""
-    keys = []
-    for position, key in enumerate(table.keys.values()):
-        state, parts = key.to_state()
-        store(arrays, parts, index, "key", position)
-        keys.append(state)
-    return {"name": name, "rows": table.rows, "keys": keys}
-
-
-def table_from_state(
-    state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], index: int
-) -> tuple[str, TableModel]:
-    """Name, size and keys that `table_to_state` wrote.
-
-    Raises:
-        ModelError: The size is no size.
-    """
-    name, rows = str(state["name"]), float(state["rows"])
-    keys = [
-        KeyModel.from_state(key, load(arrays, index, "key", position))
-        for position, key in enumerate(state["keys"])
-    ]
-    if not 0 <= rows < 2**53:
-        raise ModelError("a table's size in the model is damaged.", table=name)
-    return name, TableModel(rows, {key.name: key for key in keys})
 
 
 def store(

@@ -10,20 +10,18 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from privbench.circuit import Builder, Circuit
 from privbench.learning.bins import Bins, make_bins
-from privbench.learning.denoise import Floats, denoise
+from privbench.learning.denoise import denoise
+from privbench.learning.graphical.attributes import CircuitModel
 from privbench.learning.guard import guard
-from privbench.learning.shares import column_shares
 from privbench.learning.spn import outline
 from privbench.learning.spn.assemble import to_circuit
 from privbench.learning.spn.grow import Grower
-from privbench.learning.spn.planning import Budget, Shares, plan_budget
+from privbench.learning.spn.planning import Budget, Shares, column_shares, plan_budget
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.queries import Column, Histogram, JointHistogram, PublicArray, Region
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
-from privbench.synthesizers.by_table import TableSynthesizer
-from privbench.synthesizers.common import Fitting
+from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 
@@ -66,27 +64,24 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     name: ClassVar[str] = "privbench-paper"
     options_type: ClassVar[type[Options]] = PaperOptions
 
-    def fit_table(self, fitting: Fitting, table: str) -> Circuit:
+    def fit_table(self, fit: TableFit) -> CircuitModel:
         """See `TableSynthesizer.fit_table`."""
-        spec = fitting.spec
-        domains = spec.tables[table].attributes
-        if not domains:
-            return Builder({}).build()
-        amount = fitting.rows_amount(table)
-        budget = _budget(spec, table, amount, fitting.start, self.options)
-        bins, rows = one_way_bins(fitting, table, budget.one_ways, self.options.bins)
+        spec, table = fit.spec, fit.table
+        budget = _budget(spec, table, fit.amount, fit.start, self.options)
+        bins = one_way_bins(fit, budget.one_ways, self.options.bins)
         grower = Grower(
             spec,
             table,
             bins,
             {name: Column.of(spec, table, name, PublicArray(bins[name].of)) for name in bins},
-            fitting.measure,
-            fitting.noise,
+            fit.measure,
+            fit.noise,
             budget,
             self.options.alpha,
             self.options.iterations,
         )
-        return to_circuit(grower.grow(rows), bins, domains)
+        circuit = to_circuit(grower.grow(fit.weight), bins, spec.tables[table].attributes)
+        return CircuitModel(circuit)
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
@@ -108,29 +103,22 @@ def _budget(
     return plan_budget(amount, rows, noise, len(names), options.shares())
 
 
-def one_way_bins(
-    fitting: Fitting, table: str, amount: float, most: int
-) -> tuple[dict[str, Bins], float]:
-    """Bins of every attribute from its noisy histogram, and the weight of the table's rows.
+def one_way_bins(fit: TableFit, amount: float, most: int) -> dict[str, Bins]:
+    """Bins of every attribute from its noisy histogram.
 
     Args:
-        fitting: The fit under way.
-        table: A table with attributes.
-        amount: What all its histograms may spend together, ε or ρ.
+        fit: The fit under way.
+        amount: What all histograms may spend together, ε or ρ.
         most: Most bins of an attribute.
     """
-    spec = fitting.spec
-    domains = spec.tables[table].attributes
+    domains = fit.spec.tables[fit.table].attributes
     shares = column_shares({name: domain.size for name, domain in domains.items()})
-    noisy: dict[str, tuple[Floats, float]] = {}
-    for name, share in shares.items():
-        noisy[name] = fitting.one_way(table, name, amount * share)
-    rows = fitting.weight(table, noisy.values())
     bins = {}
-    for name, (values, sd) in noisy.items():
-        counts = guard(denoise(values, sd, rows, fitting.noise), values, sd, domains[name])
+    for name, share in shares.items():
+        values, sd = fit.one_way(name, amount * share)
+        counts = guard(denoise(values, sd, fit.weight, fit.noise), values, sd, domains[name])
         bins[name] = make_bins(counts, domains[name], most, 2 * sd)
-    return bins, rows
+    return bins
 
 
 def planned_table(

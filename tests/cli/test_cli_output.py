@@ -187,6 +187,8 @@ def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
     said, done = ({event["label"] for event in events} for events in (planned, asked))
     ruled_out = said - done
     assert {"categories public.product.title", "categories public.customer.note"} <= ruled_out
+    # A column without any label has one cell, of which there is nothing to ask.
+    ruled_out -= {"one-way of public.product.title"}
     assert all(label.startswith("categories ") for label in ruled_out)
     assert any(label.startswith("categories ") for label in said & done)
     assert done - said <= maybe

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from privbench.domain import Domain
 from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
-from privbench.learning.bins import Bins, bins_of, make_bins, split_tail
 from privbench.learning.guard import guard, taper
 from privbench.learning.ranges import as_told, cut, find_decimals, find_range
 from privbench.pipeline.domain_answers import Answer, bounds
@@ -364,94 +363,6 @@ def test_edges_of_a_domain_fit_its_cells():
         Domain(3, True, edges=(0, 1, 2))
     assert Domain(2, True, edges=(0, 1, 5)) == Domain(2, True)
     assert Domain.from_json(Domain(2, True, edges=(0, 1, 5)).to_json()).edges is None
-
-
-# Tails in parts
-
-
-def test_a_long_tail_is_split_in_parts_of_falling_mass():
-    counts = 10_000 * 0.9 ** np.arange(200)
-    domain = Domain(200, True)
-    bins = make_bins(counts, domain, 12, 1.0)
-    found = split_tail(bins, domain, 1.0)
-    last = bins.size - 1
-    assert np.array_equal(found.of[bins.of < last], bins.of[bins.of < last])
-    assert 2 <= found.size - last <= 6
-    parts = found.counts[last:]
-    assert (np.diff(parts) < 0).all()
-    assert parts.sum() == pytest.approx(bins.counts[last])
-    # Each part begins where a third of the mass of the one before lies beyond.
-    above = np.cumsum(parts[::-1])[::-1]
-    assert above[1:-1] / above[:-2] == pytest.approx(np.full(len(above) - 2, 1 / 3), rel=0.15)
-
-
-def test_short_tails_unordered_columns_and_light_tails_stay():
-    flat = np.full(60, 10.0)
-    bins = make_bins(flat, Domain(60, True), 12, 1.0)
-    assert split_tail(bins, Domain(60, True), 1.0) is bins
-    counts = 10_000 * 0.9 ** np.arange(200)
-    bins = make_bins(counts, Domain(200, True), 12, 1.0)
-    assert split_tail(bins, Domain(200, False), 1.0) is bins
-    same = split_tail(bins, Domain(200, True), 1e9)
-    assert np.array_equal(same.of, bins.of)
-
-
-def test_a_tail_without_mass_stays_whole():
-    bins = Bins(np.repeat([0, 1, 2], [1, 1, 30]), np.repeat([1.0, 1 / 30], [2, 30]), np.eye(3)[0])
-    assert split_tail(bins, Domain(32, True), 1.0) is bins
-    # Codes without rows at the very end join the last part.
-    counts = np.concatenate([np.full(6, 900.0), 300 * 0.5 ** np.arange(20), np.zeros(30)])
-    whole = bins_of(np.minimum(np.arange(56), 6), counts)
-    found = split_tail(whole, Domain(56, True), 1e-12)
-    assert found.size == whole.size + 5
-    assert found.counts[-1] > 0
-    assert found.counts.sum() == pytest.approx(counts.sum())
-
-
-def test_a_tail_begins_with_the_run_before_what_equal_bins_left_over():
-    counts = np.concatenate([np.full(6, 900.0), 300 * 0.5 ** np.arange(20)])
-    rest = np.repeat([6, 7], [7, 13])
-    bins = bins_of(np.concatenate([np.arange(6), rest]), counts)
-    found = split_tail(bins, Domain(26, True), 1.0)
-    assert np.array_equal(found.of[:6], bins.of[:6])
-    assert found.size > bins.size
-    # The wide run is cut, which holds nearly all of the tail.
-    assert found.counts[6] < 0.8 * bins.counts[6]
-    assert found.counts.sum() == pytest.approx(counts.sum())
-    # A heavy value by itself is no part of a tail, and a light tail is not made coarser.
-    alone = np.concatenate([[900.0, 900.0, 9000.0], 300 * 0.5 ** np.arange(20)])
-    bins = bins_of(np.minimum(np.arange(23), 3), alone)
-    found = split_tail(bins, Domain(23, True), 1.0)
-    assert np.array_equal(found.of[:3], bins.of[:3])
-    bins = bins_of(np.concatenate([np.arange(6), rest]), counts)
-    assert split_tail(bins, Domain(26, True), 1e9) is bins
-
-
-@given(
-    SEEDS,
-    st.integers(2, 300),
-    st.integers(0, 2),
-    st.booleans(),
-    st.integers(2, 20),
-    st.floats(0.01, 1e3),
-)
-@settings(max_examples=80, deadline=None)
-def test_split_tails_refine_the_bins(seed, values, specials, nullable, most, least):
-    domain = Domain(values, True, ("nan", "inf")[:specials], nullable)
-    g = generator(seed, "split")
-    fall = 0.5 ** (np.arange(domain.size) / g.uniform(1, 40))
-    counts = 1e5 * fall * g.uniform(0.5, 1.5, domain.size)
-    bins = make_bins(counts, domain, most, 1.0)
-    found = split_tail(bins, domain, least)
-    assert set(found.of.tolist()) == set(range(found.size))
-    assert (np.diff(found.of[:values]) >= 0).all()
-    assert bins.size <= found.size <= bins.size + 5
-    # Every new bin lies within one old bin, the last two taken as one, and no count is changed.
-    last = bins.of[values - 1]
-    old = np.where(bins.of == last, last - 1, bins.of)
-    assert len(set(zip(found.of.tolist(), old.tolist(), strict=True))) == found.size
-    assert found.spread(found.counts) == pytest.approx(bins.spread(bins.counts), rel=1e-6)
-    assert np.bincount(found.of, found.inside) == pytest.approx(np.ones(found.size))
 
 
 def test_counts_that_stand_in_one_tail_cell_alone_are_spread_over_the_core():

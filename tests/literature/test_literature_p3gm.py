@@ -86,7 +86,7 @@ def test_model_files_round_trip_and_damage_is_found(table, rows, begin):
         for damage in (array[:-1], np.full_like(array, math.nan)):
             with pytest.raises(ModelError):
                 P3gmSynthesizer.load(header, {**arrays, name: damage})
-    table_state = {k: v for k, v in header["tables"][0].items() if k != "cells"}
+    table_state = {k: v for k, v in header["tables"][0].items() if k != "attributes"}
     with pytest.raises(ModelError, match="lacks"):
         P3gmSynthesizer.load({**header, "tables": [table_state]}, arrays)
 

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from privbench.domain import Domain
-from privbench.learning.keys import own_keys
+from privbench.learning.graphical.columns import children
 from privbench.privacy.data import (
     BOTTOM,
     NAN,
@@ -252,7 +252,7 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
     """Context that units give: sizes, fan-outs together, and rows that have children."""
     other = list(spec.tables)[rng.integers(len(spec.tables))]
     yield Histogram.of(spec, name, ("c1", UnitRows(name, (0, 1, 2)), UnitRows(other, (0, 1, 3))))
-    own = own_keys(spec, name)
+    own = children(spec, name)
     group = Joined(
         (Column("c1", 2), UnitRows(name, (0, 1, 2))), PublicArray([[0, 1, 1], [0, 2, 2]])
     )
@@ -278,7 +278,7 @@ def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     yield TargetHistogram.of(spec, key, ("c0",), ("c1",), cap=2)
     source, target = spec.tables[key.table].own, spec.tables[key.parent].own
     near: list[Any] = ["c1"] if source is None else [Owner(source, Column("c1", SIZES[1]))]
-    far: list[Any] = [Children(child, (0, 1, 3)) for child in own_keys(spec, key.parent)]
+    far: list[Any] = [Children(child, (0, 1, 3)) for child in children(spec, key.parent)]
     far += [] if target is None else [Owner(target, Column("c0", SIZES[0]))]
     yield TargetHistogram.of(spec, key, (*near, Refers(key)), far, outside=True)
     score = reduce(np.add.outer, [np.arange(part.size) for part in (Column("c0", SIZES[0]), *far)])

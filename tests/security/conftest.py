@@ -18,7 +18,7 @@ def honest(make_database, tmp_path_factory):
     folder, source = tmp_path_factory.mktemp("honest"), make_database()
     market.create(source, 20)
     found = {}
-    for name in ("independent", "privbench"):
+    for name in ("privbench-paper", "privbench"):
         config = market.learner(market.config(folder / "ledger", epsilon=50.0), name)
         pipeline.fit(source, config, folder / name)
         found[name] = folder / name
@@ -28,4 +28,4 @@ def honest(make_database, tmp_path_factory):
 @pytest.fixture
 def model(honest):
     """An honest model file."""
-    return honest["independent"]
+    return honest["privbench-paper"]

@@ -29,7 +29,7 @@ CASES = [
     pytest.param(30, 1, id="some"),
     *(pytest.param(500, 100 + n, marks=pytest.mark.slow, id=f"many {n}") for n in range(4)),
 ]
-BOTH = pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+BOTH = pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 #: MiB that a changed model of 60 kB may take at most, and rows that a case is decoded for.
 MOST_MIB, MOST_ROWS = 600, 20_000
 
@@ -212,7 +212,7 @@ def test_archives_that_somebody_spoilt(honest, tmp_path, synthesizer, cases, see
 def test_texts_that_somebody_spoilt(honest, cases):
     """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
     rng = random.Random(cases)
-    data = model_files.members(honest["independent"])["public/0.npy"]
+    data = model_files.members(honest["privbench-paper"])["public/0.npy"]
     for _ in range(cases):
         try:
             table = archive.read_table(spoilt(data, rng), ["code", "title"])
@@ -273,7 +273,7 @@ def loads(honest, path, dsn, seed, cases):
 
 @pytest.mark.parametrize(
     ("synthesizer", "cases"),
-    [("independent", 4), pytest.param("privbench", 100, marks=pytest.mark.slow)],
+    [("privbench-paper", 4), pytest.param("privbench", 100, marks=pytest.mark.slow)],
 )
 def test_models_that_can_still_be_loaded(honest, make_database, tmp_path, synthesizer, cases):
     """Attack: odd values that pass the header. Door: header. A clone or nothing."""

@@ -102,7 +102,7 @@ def fk(head):
 
 def cells(head):
     """Name and domain of the first attribute of a circuit."""
-    return head["state"]["tables"][0]["circuit"]["domains"][0]
+    return head["state"]["tables"][0]["attributes"]["domains"][0]
 
 
 def deep(levels):

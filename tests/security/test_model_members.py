@@ -172,7 +172,7 @@ def test_arrays_that_are_none(model, tmp_path, attack):
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
-@pytest.mark.parametrize("synthesizer", ["independent", "privbench"])
+@pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 def test_numbers_that_are_no_weights(honest, tmp_path, synthesizer, number):
     """Attack: NaN, infinity and negative weights. Door: arrays. Exit 2, or a clone of the rest."""
     path = honest[synthesizer]

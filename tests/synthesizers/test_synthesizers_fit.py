@@ -114,37 +114,65 @@ def test_model_files_round_trip(name, shop, begin):
             assert np.array_equal(edges, second.tables[table].parents[key])
 
 
-def break_rows(header):
+def break_rows(header, arrays):
     header["tables"][0]["rows"] = float("nan")
 
 
-def break_law(header):
-    law = next(k["law"] for t in header["tables"] for k in t["keys"] if k["role"] == "own")
-    law["mass"][0] = 5.0
+def break_shares(header, arrays):
+    next(held for name, held in arrays.items() if name.endswith("/shares"))[0] = 5.0
 
 
-def break_parent(header):
+def break_parent(header, arrays):
     next(k for t in header["tables"] for k in t["keys"] if k["role"] == "ref")["parent"] = "x"
 
 
-def break_cycle(header):
+def break_cycle(header, arrays):
     tables = {t["name"]: t for t in header["tables"]}
     key = dict(tables["profiles"]["keys"][0], name="loop", parent="profiles")
     tables["users"]["keys"].append(key)
 
 
-def break_role(header):
+def break_role(header, arrays):
     header["tables"][0]["keys"].append({"name": "k"})
 
 
-@pytest.mark.parametrize("fault", [break_rows, break_law, break_parent, break_cycle, break_role])
-def test_damaged_models_are_refused(fault, shop, begin):
-    model = fit("independent", begin(shop(200)))
-    header, arrays = model.to_state()
-    header = json.loads(json.dumps(header))
-    fault(header)
-    with pytest.raises(ModelError):
-        get("independent").load(header, arrays).sample(1.0, 1)
+def lose_attributes(header, arrays):
+    next(t for t in header["tables"] if "attributes" in t).pop("attributes")
+
+
+def lose_the_circuit(header, arrays):
+    for name in [name for name in arrays if name.startswith("attributes/")]:
+        del arrays[name]
+
+
+def swap_attributes(header, arrays):
+    next(t for t in header["tables"] if t["name"] == "users")["attributes"]["domains"].reverse()
+
+
+def swap_names(header, arrays):
+    columns = next(t for t in header["tables"] if t["name"] == "users")["columns"]
+    columns[0], columns[-1] = columns[-1], columns[0]
+
+
+def break_cells(header, arrays):
+    next(t for t in header["tables"] if t["name"] == "users")["cells"][0] += 1
+
+
+ANY = (break_rows, break_shares, break_parent, break_cycle, break_role, break_cells)
+CIRCUITS = (lose_attributes, lose_the_circuit, swap_attributes, swap_names)
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"), [("independent", ANY), ("privbench-paper", ANY + CIRCUITS)]
+)
+def test_damaged_models_are_refused(name, faults, shop, begin):
+    header, arrays = fit(name, begin(shop(200))).to_state()
+    for fault in faults:
+        broken = json.loads(json.dumps(header))
+        parts = {key: array.copy() for key, array in arrays.items()}
+        fault(broken, parts)
+        with pytest.raises(ModelError):
+            get(name).load(broken, parts)
 
 
 @ALL

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from privbench.domain import Domain
-from privbench.learning.shares import key_item, rows_item
-from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Relation, TableSpec
+from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
-from privbench.privacy.queries import Total
-from privbench.synthesizers.base import PlanInput
-from privbench.synthesizers.common import Fitting, amounts
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 UNITS = 150
@@ -124,21 +120,3 @@ def test_a_table_of_few_rows_is_not_swelled_by_noise(begin):
         assert sizes["titles"] == pytest.approx(3000, rel=0.25)
         assert sizes["salaries"] == pytest.approx(15_000, rel=0.4)
     assert np.median(managers) < 300, managers
-
-
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-def test_amounts_follow_the_units_that_were_counted(begin, accounting):
-    """How many managers there are is found out; what few of them are like is lost anyway."""
-    session, totals, amount = begin(make_staff(), 3.2, accounting)
-    part = 0.02 * amount
-    asked = [Measurement(Total(name, 1), part, f"units {name}") for name in ("managers", "titles")]
-    session.measure_all(asked)
-    spec, before = session.spec, len(session.trace)
-    plain = amounts(spec, PlanInput(amount - 2 * part, accounting, totals))
-    fitting = Fitting.open(session, totals, amount - 2 * part, {})
-    assert len(session.trace) == before
-    manages, titled = (key_item(spec.tables[name].keys[0]) for name in ("managers", "titles"))
-    assert fitting.amounts[manages] > 1.5 * plain[manages]
-    assert fitting.amounts[rows_item("managers")] < 0.6 * plain[rows_item("managers")]
-    assert fitting.amounts[titled] / plain[titled] < fitting.amounts[manages] / plain[manages]
-    assert sum(fitting.amounts.values()) <= amount - 2 * part

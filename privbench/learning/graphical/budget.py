@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log, sqrt
+from typing import Literal
 
 from privbench.learning.graphical.columns import Column, shown
 from privbench.learning.graphical.estimate import Floats
@@ -56,6 +57,11 @@ HISTOGRAM, CLIPPED, FREE = 0.55, 0.3, 0.15
 #: Most of a reference's amount that goes to columns of the targets, and number of columns from
 #: which on it does; the rest goes to fan-in.
 TARGETS, SOME_COLUMNS = 0.6, 4
+
+
+#: How columns of a table are learned: singly and in pairs; singly; or attributes by a learner of
+#: their own, which gets what their one-ways and pairs would, and all other columns singly.
+Learns = Literal["pairs", "columns", "attributes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,8 @@ class Budget:
         references: Amount per table and key.
         units: Units that have rows in owned tables, where they were counted; at least the noise.
         target: Table and attribute that rows are to tell from the others, or None.
+        learns: How columns are learned.
+        attributes: Amount per table whose attributes have a learner of their own.
     """
 
     spec: DatabaseSpec
@@ -124,6 +132,8 @@ class Budget:
     total: Mapping[str, float]
     units: Mapping[str, float] = field(default_factory=dict)
     target: tuple[str, str] | None = None
+    learns: Learns = "pairs"
+    attributes: dict[str, float] = field(default_factory=dict)
     one_ways: dict[tuple[str, str], float] = field(default_factory=dict)
     pairs: dict[str, PairBudget] = field(default_factory=dict)
     references: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -137,6 +147,7 @@ class Budget:
         spare: Mapping[str, float],
         units: Mapping[str, float],
         target: tuple[str, str] | None = None,
+        learns: Learns = "pairs",
     ) -> Budget:
         """A budget of an amount per tree, and what all roots of a tree have to spare."""
         tops: dict[str, float] = {}
@@ -144,7 +155,7 @@ class Budget:
             least = min((spare.get(root, 0.0) for root in spec.roots(table)), default=0.0)
             top = spec.top(table)
             tops[top] = min(tops.get(top, float("inf")), (amount + least) * MARGIN)
-        return cls(spec, accounting, tops, units, target)
+        return cls(spec, accounting, tops, units, target, learns)
 
     def tree(self, top: str) -> list[str]:
         """Tables of a tree."""
@@ -201,7 +212,11 @@ class Budget:
         self.pairs.update(self._divide_pairs(pairs, each, sizes, columns))
         # A table too small to see a pair leaves its part to pairs of the others. With half of it
         # for one-ways, stats5 is off by 2.37 for 2.23.
-        seeing = {name: value for name, value in each.items() if self.pairs[name].pairs}
+        seeing = {
+            name: value
+            for name, value in each.items()
+            if self.pairs[name].pairs or self._apart(name, columns)
+        }
         self.pairs.update(self._divide_pairs(pairs, seeing, sizes, columns))
         if not seeing:
             ways += pairs
@@ -219,6 +234,20 @@ class Budget:
         total = sum(shares.values())
         for item, share in shares.items():
             self.one_ways[item] = ways * share / total
+        if self.learns == "attributes":
+            for name, value in seeing.items():
+                held = [
+                    self.one_ways.pop((name, column.name), 0.0)
+                    for column in columns[name]
+                    if column.kind == "attribute"
+                ]
+                self.attributes[name] = pairs * value / sum(seeing.values()) + sum(held)
+
+    def _apart(self, table: str, columns: Mapping[str, list[Column]]) -> bool:
+        """Whether a table's attributes have a learner of their own: if any of them varies."""
+        return self.learns == "attributes" and any(
+            column.kind == "attribute" and column.domain.size > 1 for column in columns[table]
+        )
 
     def _divide_pairs(
         self,
@@ -259,6 +288,8 @@ class Budget:
 
         A gap of β·log(3c) stands out among c candidates at Gumbel or exponential noise of scale β.
         """
+        if self.learns != "pairs":
+            return PairBudget()
         own = sum(not column.domain.filler for column in columns[table])
         above = [name for name in self.spec.ancestors(table)]
         context = sum(len(columns[name]) for name in above)
@@ -281,6 +312,12 @@ class Budget:
         left = amount - picks * each
         first = left * EXPLORE / (picks + star)
         return PairBudget(picks, star, each, first, left * (1.0 - EXPLORE))
+
+
+def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, TableSize]:
+    """Sizes by totals alone: a row of an owned table weighs 1, but no more than its unit."""
+    rows = {name: max(float(totals.get(name, 1.0)), 1.0) for name in spec.tables}
+    return {name: TableSize(rows[name], min(rows[name], rows[spec.top(name)])) for name in rows}
 
 
 def star_of(
@@ -349,5 +386,5 @@ def fan_in_question(budget: Budget, key: KeySpec, columns: int, inside: bool) ->
 
 def by_size(budget: Budget, table: str, column: Column) -> float:
     """Amount for a column by the number of rows in the unit; 0 where units have one row at most."""
-    alone = single(budget.spec, table) or column.domain.filler
+    alone = budget.learns != "pairs" or single(budget.spec, table) or column.domain.filler
     return 0.0 if alone else BY_SIZE * budget.one_ways.get((table, column.name), 0.0)

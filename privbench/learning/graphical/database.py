@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import hypot, log, sqrt
 
 import numpy as np
 
 from privbench.domain import Codes
-from privbench.learning.absent import SEEN, clipped_totals, needed
 from privbench.learning.answers import Answer, measured, released
+from privbench.learning.denoise import by_precision
+from privbench.learning.graphical.attributes import AttributeLearner, AttributesFirst, RowModel
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -18,6 +19,7 @@ from privbench.learning.graphical.budget import (
     by_size,
     clipped_question,
     fan_in_question,
+    guessed_sizes,
     one_way_questions,
     size_questions,
     star_of,
@@ -55,7 +57,7 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     tilt,
 )
-from privbench.learning.graphical.table_model import Rows
+from privbench.learning.graphical.table_model import Factor, Rows, TableModel
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.fanin import KEPT
@@ -71,6 +73,9 @@ PRESENT = 2.0
 #: Prior odds that an owned table has rows. At 1: one in eight releases loses the 24 managers of
 #: 10,000 employees, and one empty table in twenty gets rows; at 2: one in twenty, and one in four.
 SOME = 2.0
+#: Standard deviations above zero from which on the total of a table without owners is told from
+#: none: half of the empty tables come out with a few rows.
+SEEN = 0.7
 #: Least share that is worth a group where no pairs are measured.
 PLAIN_FLOOR = 0.01
 
@@ -84,12 +89,14 @@ class DatabaseFit:
         totals: Noisy rows per table, released before.
         budget: Amounts of all measurements.
         public_rows: Rows of the public tables.
+        learner: Learns attributes, if the budget has amounts for that.
     """
 
     session: Session
     totals: Mapping[str, float]
     budget: Budget
     public_rows: dict[str, int]
+    learner: AttributeLearner | None = None
 
     def __post_init__(self) -> None:
         self.spec: DatabaseSpec = self.session.spec
@@ -107,7 +114,9 @@ class DatabaseFit:
     def run(self) -> dict[tuple[str, str], ReferenceLaw]:
         """Fit all tables (`laws`, owners first) and references."""
         self._measure_sizes()
-        self.budget.divide(self.sizes, self.columns)
+        # A learner of attributes plans by its amount, which is therefore known before the fit.
+        known = self.sizes if self.learner is None else guessed_sizes(self.spec, self.totals)
+        self.budget.divide(known, self.columns)
         keys = {name: table.keys for name, table in self.spec.tables.items()}
         largest = max((size.rows for size in self.sizes.values()), default=1.0)
         tops = {self.spec.top(name) for name in self.spec.tables}
@@ -133,11 +142,12 @@ class DatabaseFit:
         """
         told = set()
         for name, table in self.spec.tables.items():
-            total, variance = clipped_totals(self.session, name)
+            totals = [(total, max(sd, 1e-9) ** 2) for _, total, sd in self._totals(name)]
+            total, variance = by_precision(totals) if totals else (1.0, 0.0)
             odds = self.odds[name] + log(SOME) if table.own else total - SEEN * sqrt(variance)
             if odds > 0 or self.sizes[name].free > 0:
                 told.add(name)
-        for name in set(self.laws) - needed(self.spec, told):
+        for name in set(self.laws) - _needed(self.spec, told):
             self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
 
     # sizes ---------------------------------------------------------------------------------------
@@ -219,14 +229,10 @@ class DatabaseFit:
         size, columns = self.sizes[table], self.columns[table]
         width = {name: [c.domain.size for c in held] for name, held in self.columns.items()}
         self.people.start(table, size.owned, size.free)
-        context, weights = self.people.context(table, width), self._weights(table)
+        pairs = self.budget.learns == "pairs"
+        context = self.people.context(table, width, None if pairs else ())
         self._measure_one_ways(table, 1.0)
-        learner = self._learner(table, context, weights)
-        learner.learn()
-        unspent = self._improve(table, learner)
-        model = learner.model
-        top = self.spec.top(table)
-        self.unspent[top] = self.unspent.get(top, 0.0) + unspent
+        model = self._in_pairs(table, context) if pairs else self._singly(table)
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
         self.people.finish(table, {column.name: drawn[at] for at, column in enumerate(columns)})
         self.laws[table] = TableLaw(
@@ -237,6 +243,28 @@ class DatabaseFit:
             self.spec.tables[table].keys,
             model,
         )
+
+    def _singly(self, table: str) -> RowModel:
+        """One-way factors of all columns, but for attributes that have a learner of their own."""
+        self.variables[table] = []
+        amount = self.budget.attributes.get(table)
+        factors = tuple(
+            Factor.alone(place, self._shares(table, column))
+            for place, column in enumerate(self.columns[table])
+            if amount is None or column.kind != "attribute"
+        )
+        if amount is None or self.learner is None:
+            return TableModel(factors)
+        attributes = self.learner(table, amount, self.sizes[table].weight)
+        return AttributesFirst(attributes, TableModel(factors))
+
+    def _in_pairs(self, table: str, context: Mapping[int, Codes]) -> RowModel:
+        """A graphical model of all columns, given the context."""
+        learner = self._learner(table, context, self._weights(table))
+        learner.learn()
+        unspent, top = self._improve(table, learner), self.spec.top(table)
+        self.unspent[top] = self.unspent.get(top, 0.0) + unspent
+        return learner.model
 
     def _improve(self, table: str, learner: PairLearner) -> float:
         """Measure one-ways and found pairs once more, ∝ K^⅔ of their cells; what is left."""
@@ -400,3 +428,13 @@ class DatabaseFit:
         if size.units is None:
             return 1.0
         return min((contributed(size.units, KEPT) + size.free) / max(size.rows, 1.0), 1.0)
+
+
+def _needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:
+    """Some tables, and all that rows of theirs must refer to."""
+    found, new = set[str](), set(present)
+    while new:
+        found |= new
+        keys = [key for name in new for key in spec.tables[name].keys if key.role != "public"]
+        new = {key.parent for key in keys if key.role == "own" or not key.nullable} - found
+    return found

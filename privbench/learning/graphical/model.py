@@ -12,11 +12,11 @@ import numpy as np
 
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning.graphical.attributes import RowModel
 from privbench.learning.graphical.columns import INSIDE, NULL_SCOPE, degree_name, scope_name
 from privbench.learning.graphical.estimate import Ints
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
-from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import NULL, PART, Parts, SyntheticDatabase, SyntheticTable
 from privbench.privacy import KeySpec
 from privbench.rng import generator
@@ -40,7 +40,7 @@ class TableLaw:
         names: Names of its own columns, by place.
         cells: Cells of its own columns, by place.
         keys: Its keys.
-        model: The factors of its columns.
+        model: The law of its columns.
     """
 
     rows: float
@@ -48,7 +48,7 @@ class TableLaw:
     names: tuple[str, ...]
     cells: tuple[int, ...]
     keys: tuple[KeySpec, ...]
-    model: TableModel
+    model: RowModel
 
     @property
     def own(self) -> KeySpec | None:

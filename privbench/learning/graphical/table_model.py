@@ -8,7 +8,7 @@ counted on synthetic rows and nothing is inferred. Within a group cells follow t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Self
@@ -133,6 +133,11 @@ class Factor:
     shares: Floats
     tie: Tie | None = None
 
+    @classmethod
+    def alone(cls, column: int, shares: Floats) -> Self:
+        """The factor of a column that depends on no others."""
+        return cls(column, (), (), np.zeros(len(shares), np.int64), np.ones((1, 1)), shares)
+
     def draw(self, codes: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> Codes:
         """Cells of v of some rows, given those of S."""
         index = np.zeros(rows, np.int64)
@@ -194,14 +199,17 @@ class TableModel:
 
     @classmethod
     def from_state(
-        cls, state: Sequence[Mapping[str, Any]], arrays: Mapping[str, NDArray[Any]], own: int
+        cls,
+        state: Sequence[Mapping[str, Any]],
+        arrays: Mapping[str, NDArray[Any]],
+        own: Iterable[int],
     ) -> Self:
-        """The model that `to_state` wrote; columns below ``own`` are the table's.
+        """The model that `to_state` wrote, of own columns at some places.
 
         Raises:
             ModelError: Damaged or hostile input.
         """
-        factors, seen = [], set(range(own))
+        factors, seen = [], set(own)
         for number, item in enumerate(state):
             parents = tuple(int(place) for place in item["parents"])
             groups = _grouping(arrays[f"{number}/groups"])
@@ -341,8 +349,7 @@ def _factor(
             kept.append((pair, level))
             size *= other.groups(level)
     if not kept:
-        cells = np.zeros(len(own.shares), np.int64)
-        return Factor(column, (), (), cells, np.ones((1, 1)), own.shares)
+        return Factor.alone(column, own.shares)
     places = [pair.seen_from(column)[0] for pair, _ in kept]
     levels = [level for _, level in kept]
     shape = [variables[place].groups(level) for place, level in zip(places, levels, strict=True)]

@@ -8,6 +8,7 @@ and every level spends the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor, log2
 
@@ -86,3 +87,10 @@ def one_way_share(clarity: float) -> float:
         clarity: Rows over the standard deviation of the noise of `plan_budget`.
     """
     return min(max(0.9 - 0.085 * (log2(max(clarity, 1.0)) - 6.9), 0.45), 0.92)
+
+
+def column_shares(sizes: Mapping[str, int]) -> dict[str, float]:
+    """Share of every attribute, ∝ min(m, 1000)^⅓ with m cells; they sum to 1."""
+    raw = {name: min(size, 1000) ** (1 / 3) for name, size in sizes.items()}
+    total = sum(raw.values())
+    return {name: value / total for name, value in raw.items()}

@@ -1,0 +1,115 @@
+"""What a fit would ask, described without data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+
+import numpy as np
+
+from privbench.learning.graphical.budget import (
+    Budget,
+    by_size,
+    clipped_question,
+    fan_in_question,
+    guessed_sizes,
+    one_way_questions,
+    size_questions,
+)
+from privbench.learning.graphical.columns import Column, Variable, columns_of, may_stay_inside
+from privbench.learning.graphical.database import PLAIN_FLOOR
+from privbench.learning.graphical.estimate import Floats
+from privbench.learning.graphical.references import marginals, target_questions
+from privbench.learning.graphical.select import by_classes, candidates, pair_query, score_query
+from privbench.learning.graphical.sizes import MANY
+from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Selection
+from privbench.privacy.queries import PublicArray
+from privbench.privacy.queries.fanin import KEPT
+
+
+def planned(
+    budget: Budget, totals: Mapping[str, float], public_rows: dict[str, int]
+) -> Iterator[Measurement | Selection]:
+    """What a fit would ask, without data: every event, pair tables at their largest.
+
+    What a learner of attributes asks is its own to say, by `Budget.attributes`.
+
+    Args:
+        budget: Amounts per tree of ownership.
+        totals: Guessed rows per table.
+        public_rows: Rows of the public tables, as far as they are known.
+    """
+    spec, pairs = budget.spec, budget.learns == "pairs"
+    keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]
+    # A fit asks where rows refer to wherever a public table has rows, so a plan takes it to have.
+    public = {key.parent: public_rows.get(key.parent) or 1 for key in keys}
+    columns = {name: columns_of(spec, name, public) for name in spec.tables}
+    budget.divide(guessed_sizes(spec, totals), columns)
+    flat = {
+        name: [Variable.of(column, _even(column.domain.size), PLAIN_FLOOR) for column in held]
+        if pairs
+        else []
+        for name, held in columns.items()
+    }
+    for name in spec.order():
+        if spec.tables[name].own is not None:
+            yield from size_questions(budget, name)
+            yield clipped_question(budget, name, KEPT)
+        yield from (question for _, question in one_way_questions(budget, name, columns[name]))
+        if pairs:
+            yield from _planned_pairs(
+                budget, name, columns[name], [*flat[name], *_flat_context(spec, name, columns)]
+            )
+        for key in spec.tables[name].keys:
+            if key.role == "ref":
+                inside = may_stay_inside(spec, key)
+                yield fan_in_question(budget, key, len(flat[key.parent]), inside)
+                asked, width = marginals(flat[key.parent], {}), len(flat[key.parent])
+                yield from target_questions(key, asked, budget, width, inside)
+
+
+def _planned_pairs(
+    budget: Budget, table: str, columns: list[Column], variables: list[Variable]
+) -> Iterator[Measurement | Selection]:
+    classes = {place: by_size(budget, table, column) for place, column in enumerate(columns)}
+    for candidate, amount in by_classes(variables, classes):
+        label = f"columns of {table} by rows of the unit"
+        yield Measurement(pair_query(table, variables, candidate), amount, label)
+    amounts = budget.pairs[table]
+    every = candidates(variables, len(columns))
+    if not amounts.pairs or not every:
+        return
+    shapes = [pair_query(table, variables, item).shape for item in every]
+    predictions = [PublicArray(np.zeros(shape, np.int64)) for shape in shapes]
+    query = score_query(
+        budget.spec, table, variables, every, predictions, np.zeros(len(predictions))
+    )
+    largest = max(every, key=lambda item: prod(pair_query(table, variables, item).shape))
+    pair = pair_query(table, variables, largest)
+    for _ in range(amounts.picks):
+        yield Selection(query, amounts.select, f"choice of a pair of {table}")
+    for _ in range(amounts.pairs):
+        yield Measurement(pair, amounts.first, f"pair of {table}")
+    for _ in range(amounts.pairs):
+        yield Measurement(pair, amounts.refine / amounts.pairs, f"pair of {table}, again")
+
+
+def _flat_context(
+    spec: DatabaseSpec, table: str, columns: Mapping[str, list[Column]]
+) -> list[Variable]:
+    found: list[Variable] = []
+    path: list[KeySpec] = []
+    key = spec.tables[table].own
+    while key is not None:
+        path.append(key)
+        for column in columns[key.parent]:
+            shares = _even(column.domain.size + len(path))
+            found.append(Variable.of_context(column, path, shares, PLAIN_FLOOR))
+        key = spec.tables[key.parent].own
+    if path:
+        found.append(Variable.of_unit_rows(table, np.ones(MANY.size, np.int64), np.ones(MANY.size)))
+    return found
+
+
+def _even(cells: int) -> Floats:
+    return np.full(cells, 1.0 / cells)

@@ -1,0 +1,183 @@
+"""Synthesizers that learn sizes, keys and one-way marginals by `learning.graphical`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from privbench.learning.answers import Answer, counted_units, measured
+from privbench.learning.denoise import Noise, noise_law
+from privbench.learning.graphical.attributes import (
+    AttributeLearner,
+    AttributeModel,
+    CircuitModel,
+)
+from privbench.learning.graphical.budget import Budget, Learns
+from privbench.learning.graphical.database import DatabaseFit
+from privbench.learning.graphical.plan import planned
+from privbench.privacy import DatabaseSpec, Measurement, Query, Session
+from privbench.privacy.queries import Histogram
+from privbench.synthesizers.base import (
+    FittedModel,
+    OptionsT,
+    PlanInput,
+    PlannedEvent,
+    Synthesizer,
+    roots_of,
+    spare_amounts,
+)
+from privbench.synthesizers.model import DatabaseModel
+
+
+class DatabaseSynthesizer(Synthesizer[OptionsT]):
+    """Graphical models of tables; a subclass says how their columns are learned."""
+
+    learns: ClassVar[Learns] = "pairs"
+
+    def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
+        """Table and attribute that rows are to tell from the others, or None."""
+        return None
+
+    def fit(
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None = None,
+    ) -> FittedModel:
+        """See `Synthesizer.fit`.
+
+        Raises:
+            ConfigError: An option that does not fit the tables; nothing was spent.
+        """
+        left = {root: session.remaining(root) for root in roots_of(session.spec)}
+        start = PlanInput(
+            amount,
+            session.accounting,
+            dict(totals),
+            dict(public_rows or {}),
+            spare_amounts(left, amount),
+            {name: max(found) for name, found in counted_units(session).items()},
+        )
+        budget, learner = self._budget(session.spec, start), self._learner(session, start)
+        fit = DatabaseFit(session, totals, budget, dict(start.public_rows), learner)
+        references = fit.run()
+        return DatabaseModel(self.name, fit.laws, references, fit.public_rows)
+
+    def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
+        """See `Synthesizer.plan`."""
+        budget = self._budget(spec, plan)
+        asked = planned(budget, plan.totals, dict(plan.public_rows))
+        events = [
+            PlannedEvent.of(item.label, item.query, spec, item.amount, plan) for item in asked
+        ]
+        for table, amount in budget.attributes.items():
+            events += self.plan_table(spec, table, amount, plan)
+        return events
+
+    def plan_table(
+        self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+    ) -> list[PlannedEvent]:
+        """What a learner of attributes asks of a table, if it may spend so much, ε or ρ."""
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+        """See `Synthesizer.load`."""
+        return DatabaseModel.from_state(header, arrays)
+
+    def _budget(self, spec: DatabaseSpec, start: PlanInput) -> Budget:
+        given = start.accounting, start.total, start.spare, start.counted
+        return Budget.of(spec, *given, self.target(spec), self.learns)
+
+    def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFit:
+    """The fit of the attributes of one table.
+
+    Attributes:
+        session: The door to the private rows.
+        start: Released or public input of the whole fit.
+        table: The table.
+        amount: What may be spent, ε or ρ.
+        weight: Released weight of the table's rows, at least 1.
+    """
+
+    session: Session
+    start: PlanInput
+    table: str = ""
+    amount: float = 0.0
+    weight: float = 1.0
+
+    @property
+    def spec(self) -> DatabaseSpec:
+        """What is public about the database."""
+        return self.session.spec
+
+    @property
+    def noise(self) -> Noise:
+        """Law of the noise."""
+        return noise_law(self.session.accounting)
+
+    def measure(self, query: Query, amount: float, label: str) -> Answer:
+        """A measurement and the standard deviation of its noise, in counts."""
+        (found,) = self.measure_all([Measurement(query, amount, label)])
+        return found
+
+    def measure_all(self, questions: Sequence[Measurement]) -> list[Answer]:
+        """Measurements that do not depend on each other's answers, as one batch; as `measure`."""
+        return measured(self.session, questions)
+
+    def one_way(self, attribute: str, amount: float) -> Answer:
+        """Measure one attribute's histogram."""
+        query = Histogram.of(self.spec, self.table, [attribute])
+        return self.measure(query, amount, f"one-way of {self.table}.{attribute}")
+
+
+class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
+    """Attributes have a model of their own, which a subclass learns; it knows nothing of keys."""
+
+    learns: ClassVar[Learns] = "attributes"
+
+    @abstractmethod
+    def fit_table(self, fit: TableFit) -> AttributeModel:
+        """Measure and learn the attributes of a table, one of which varies at least."""
+
+    @abstractmethod
+    def plan_table(
+        self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
+    ) -> list[PlannedEvent]:
+        """The events of `fit_table` for a table that may spend so much, ε or ρ."""
+
+    @classmethod
+    def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
+        """The model that `fit_table` gave, from its state.
+
+        Raises:
+            ModelError: Damaged or hostile input.
+        """
+        return CircuitModel.from_state(state, arrays)
+
+    def start(self, session: Session, plan: PlanInput) -> TableFit:
+        """The fit of every table, without the table; nothing was spent."""
+        return TableFit(session, plan)
+
+    @classmethod
+    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
+        """See `Synthesizer.load`."""
+        return DatabaseModel.from_state(header, arrays, cls.read_attributes)
+
+    def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
+        every = self.start(session, start)
+
+        def learn(table: str, amount: float, weight: float) -> AttributeModel:
+            return self.fit_table(replace(every, table=table, amount=amount, weight=weight))
+
+        return learn
