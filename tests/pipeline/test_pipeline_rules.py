@@ -26,12 +26,12 @@ CREATE TABLE visit (length int NOT NULL);
 CREATE TABLE long_visit (reason text NOT NULL) INHERITS (visit);
 CREATE TABLE event_new PARTITION OF event FOR VALUES FROM ('2020-01-01') TO ('2040-01-01');
 """
-#: No row keeps any of the rules that one row alone can break.
+#: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
 ROWS = """
 INSERT INTO client SELECT i, 'c' || i, false, 'top' FROM generate_series(1, 60) i;
 INSERT INTO sale
   SELECT i, 1 + i % 60, date 'infinity', date '2020-01-01' + i % 90,
-    CASE i % 2 WHEN 0 THEN 'sent' ELSE 'paid' END, -(i % 9), 1, 77,
+    CASE i % 2 WHEN 0 THEN 'sent' ELSE 'paid' END, 2 - i % 9, 1, 77,
     CASE i % 3 WHEN 0 THEN float8 'NaN' WHEN 1 THEN '-Infinity' ELSE 5 END, '2024-01-01', 'none',
     repeat('long ', 40), ARRAY[1, 2, 3], '[1]', i % 5, i % 5, 1
   FROM generate_series(1, 120) i;
