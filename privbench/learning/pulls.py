@@ -1,7 +1,7 @@
 """Which rows references lead to: what is known of targets beyond how often each is referred to.
 
 A *pull* says how much more often than others rows with certain values are referred to, or rows with
-much of everything (`junction.overall`). A target's weight is the product of its factors; targets
+much of everything. A target's weight is the product of its factors; targets
 race by weight for the numbers of references that the fan-in law gives, so that the heaviest are
 likely to become the hubs.
 """
