@@ -69,7 +69,7 @@ def metrics_option(command: Command) -> Command:
 
 
 def _taken(path: Path, output: str | None) -> bool:
-    """Whether a file holds, or will hold, something else: a model, say, that budget was spent on."""
+    """Whether a file holds, or will hold, something else: a model that cost budget, say."""
     if output is not None and path.resolve() == Path(output).resolve():
         return True
     if not path.is_file():
