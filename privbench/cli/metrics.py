@@ -45,8 +45,9 @@ def metrics_option(command: Command) -> Command:
         if metrics is None:
             return command(*args, **given)
         path, context = Path(metrics), click.get_current_context()
-        if path.is_dir() or not path.parent.is_dir():
-            raise UsageError(f"cannot write {path}.", remedy="--metrics takes a file in a folder.")
+        if path.is_dir() or not path.parent.is_dir() or _taken(path, given.get("output")):
+            remedy = "--metrics takes a file of its own in a folder."
+            raise UsageError(f"cannot write {path}.", remedy=remedy)
         state = cast("State", context.obj)
         write = functools.partial(_write, path, str(context.info_name), state)
         try:
@@ -65,6 +66,16 @@ def metrics_option(command: Command) -> Command:
     text = "Seconds, budget, rows and exit code of the run, as OpenMetrics text."
     option = click.option("--metrics", metavar="FILE", help=text)
     return option(cast("Command", measured))
+
+
+def _taken(path: Path, output: str | None) -> bool:
+    """Whether a file holds, or will hold, something else: a model that cost budget, say."""
+    if output is not None and path.resolve() == Path(output).resolve():
+        return True
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(2) not in (b"", b"# ")
 
 
 def rows(report: LoadReport) -> Iterator[Sample]:

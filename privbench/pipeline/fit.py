@@ -145,13 +145,18 @@ def begin(
     plan = prepare(seen.schema, config)
     require_decided(plan)
     with Snapshot(source) as snapshot:
-        snapshot.require_text(plan.schema)
+        if not snapshot.all_text:
+            _hold(snapshot, plan)
+            snapshot.require_text(plan.schema)
     accountant = Accountant(
         settle_accounting(plan, privacy),
         privacy.epsilon,
         privacy.delta,
         threshold_delta=_threshold_delta(plan),
     )
+    # What the synthesizer's options ask for in vain shows in its plan.
+    start = PlanInput(accountant.total, accountant.accounting)
+    foresee(plan, synthesizer, start, accountant.threshold_delta)
     return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant)
 
 
@@ -164,8 +169,7 @@ def _extract(draft: Draft) -> None:
     """Read the rows from one snapshot; the source is not needed afterwards."""
     workers = _workers(draft)
     with Snapshot(draft.source) as snapshot:
-        snapshot.hold(draft.plan.schema)
-        refuse_computing(snapshot.connection, [table.name for table in draft.plan.schema])
+        _hold(snapshot, draft.plan)
         draft.data = shielded(
             lambda: extract(snapshot, draft.plan, draft.reporter, workers),
             "the source's rows could not be read",
@@ -173,6 +177,12 @@ def _extract(draft: Draft) -> None:
     draft.session = Session(
         draft.data.database, draft.accountant, draft.release, _noise(draft.config)
     )
+
+
+def _hold(snapshot: Snapshot, plan: FitPlan) -> None:
+    """Lock the tables, and see that they still are what was consented to and run nothing."""
+    snapshot.hold(plan.schema)
+    refuse_computing(snapshot.connection, [table.name for table in plan.schema])
 
 
 def _workers(draft: Draft) -> Workers | None:

@@ -99,9 +99,11 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 def _told(table: Table) -> dict[str, ColumnConfig]:
     """What the catalog tells of a table's modelled columns beyond their types."""
     found: dict[str, ColumnConfig | None] = {}
+    # NULL throughout may break a CHECK, and a clone would then have it as NOT VALID.
+    checked = {name for check in table.checks for name in check.columns}
     for name, made in roles.masks(table).items():
         column = table.column(name)
-        text, nullable = column.type.base in TEXT_BASES, not column.not_null
+        text, nullable = column.type.base in TEXT_BASES, not column.not_null and name not in checked
         found[name] = roles.column_hint(made, text=text, nullable=nullable)
     found |= dict.fromkeys(table.loose, ColumnConfig(kind="skip"))
     return {

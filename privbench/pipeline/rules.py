@@ -86,20 +86,30 @@ def _check(connection: Connection, table: Table, name: str, text: str) -> Check:
 
 
 def _resolve(connection: Connection, table: Table, text: str) -> None:
-    """Have the server look up what a rule names, as it would for a CHECK; nothing is run.
+    """Have the server look up what a rule names, and compute its constants, as for a CHECK.
 
     WHERE takes what a CHECK does, and beside that the queries and system columns that were refused.
+    It is planned on columns of NULL: no row is read, nor a statistic of any.
 
     Raises:
         NotAllowed: It refuses; it has seen the rule and the catalog, so it speaks of no row.
     """
     place = sql.Identifier(table.name.schema, table.name.name)
-    asked = sql.SQL("SELECT FROM {} WHERE {}").format(place, sql.SQL(text))
+    resolved = sql.SQL("SELECT FROM {} WHERE {}").format(place, sql.SQL(text))
+    columns = sql.SQL(", ").join(
+        sql.SQL("NULL::{} AS {}").format(sql.SQL(column.type.sql), sql.Identifier(column.name))
+        for column in table.columns
+    )
+    planned = sql.SQL("EXPLAIN SELECT FROM (SELECT {} OFFSET 0) AS t WHERE {}")
     with database_errors("resolving a rule", table.key), connection.transaction():
-        result = connection.pgconn.prepare(b"", asked.as_bytes(None))
-        if result.status != pq.ExecStatus.COMMAND_OK:
-            said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-            raise NotAllowed(said.decode(errors="replace"))
+        _accepted(connection.pgconn.prepare(b"", resolved.as_bytes(None)))
+        _accepted(connection.pgconn.exec_(planned.format(columns, sql.SQL(text)).as_bytes(None)))
+
+
+def _accepted(result: pq.abc.PGresult) -> None:
+    if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+        said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+        raise NotAllowed(said.decode(errors="replace"))
 
 
 def _columns(tree: Node, table: Table) -> tuple[str, ...]:

@@ -185,14 +185,17 @@ class Snapshot:
         """All rows of `stream` at once. Arguments and errors are the same."""
         return pa.Table.from_batches(list(self.stream(table, expressions)))
 
+    @property
+    def all_text(self) -> bool:
+        """Whether the database's encoding promises that every value is text."""
+        return self.connection.info.parameter_status("server_encoding") in _ALL_TEXT
+
     def require_text(self, schema: Schema) -> None:
-        """Read every value once, where the database's encoding does not promise that all are text.
+        """Read every value of tables once; they are held.
 
         Raises:
             DatabaseError: A value has no form in UTF-8; table and column are named where known.
         """
-        if self.connection.info.parameter_status("server_encoding") in _ALL_TEXT:
-            return
         for table in schema:
             columns = [column for column in table.columns if not column.generated]
             chosen = [

@@ -25,17 +25,20 @@ class GraphicalOptions(Options):
         """Table and attribute of the target, or None without one.
 
         Raises:
-            ConfigError: It is no modelled column.
+            ConfigError: It is no column that is modelled, or one of several tables.
         """
         if not self.target:
             return None
-        for table, held in spec.tables.items():
-            for name in held.attributes:
-                if self.target in (name, f"{table}.{name}"):
-                    return table, name
-        raise ConfigError(
-            f"the target {self.target!r} is no modelled column.", remedy="Give table.column."
-        )
+        found = [
+            (table, name)
+            for table, held in spec.tables.items()
+            for name, domain in held.attributes.items()
+            if self.target in (name, f"{table}.{name}") and not domain.filler
+        ]
+        if len(found) != 1:
+            how = "no modelled column" if not found else "a column of several tables"
+            raise ConfigError(f"the target {self.target!r} is {how}.", remedy="Give table.column.")
+        return found[0]
 
 
 class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):

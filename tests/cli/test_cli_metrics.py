@@ -177,12 +177,16 @@ def test_metrics_that_fail_do_not_hide_what_the_command_ended_with(tmp_path, mon
     assert "no metrics: cannot write" in result.stderr
 
 
-@pytest.mark.parametrize("place", ["absent/m.prom", "."])
-def test_a_file_that_cannot_be_written_is_refused_before_budget_is_spent(made, tmp_path, place):
-    config, model, ledger = made[1] / "config.toml", tmp_path / "m", tmp_path / "ledger"
+@pytest.mark.parametrize("place", ["absent/m.prom", ".", "m", "../config.toml"])
+def test_a_file_that_cannot_be_written_is_refused_before_budget_is_spent(tmp_path, place):
+    folder = tmp_path / "f"
+    folder.mkdir()
+    config, model, ledger = tmp_path / "config.toml", folder / "m", folder / "ledger"
+    config.write_text(CONFIG)
     words = ["fit", "host=/nowhere", "-c", config, "--ledger", ledger, "-o", model]
-    words += ["--metrics", tmp_path / place]
+    words += ["--metrics", folder / place]
     result = CliRunner().invoke(main, [str(word) for word in words])
     assert result.exit_code == 2
     assert "cannot write" in result.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
+    assert config.read_text() == CONFIG

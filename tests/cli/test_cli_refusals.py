@@ -205,6 +205,8 @@ TITLE, PRICE, STATUS = (
     f'[tables."public.product".columns.{name}]\n' for name in ("title", "price", "status")
 )
 PAPER = '[synthesizer]\nname = "privbench-paper"\n[synthesizer.options]\n'
+#: What the default synthesizer cannot tell rows by: nothing, one of several, text that is made up.
+TARGETS = (("colour", "no modelled"), ("line.colour", "no modelled"), ("region", "no modelled"))
 #: Text of the market's config, what stands in its place ("" for the end), and what is said.
 CONFIGS = [
     *(("epsilon = 5.0", f"epsilon = {given}", r"market\.toml", "epsilon") for given in EPSILONS),
@@ -235,6 +237,8 @@ CONFIGS = [
     ("", '[synthesizer]\nname = "gan"', "gan", "privbench-paper", "independent"),
     ("", "[synthesizer.options]\nlearning_rate = 1", "learning_rate",
      "privbench-paper|synthesizer"),
+    *(("", f'[synthesizer.options]\ntarget = "{name}"', f"'{name}'", why, "table.column")
+      for name, why in TARGETS),
     ("", PAPER + "alpha = 7", "alpha", "less than or equal"),
     ("", "[tables", "not valid TOML", r"market\.toml"),
 ]  # fmt: skip

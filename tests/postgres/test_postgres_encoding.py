@@ -10,7 +10,10 @@ import pytest
 from click.testing import CliRunner
 from psycopg import conninfo, sql
 
+from privbench import pipeline
 from privbench.cli import main
+from privbench.config import Config
+from privbench.errors import SchemaError
 from privbench.postgres.embedded import Server
 
 WORDS = {"LATIN1": ["Köln", "Århus", "Müñchen"], "EUC_JP": ["東京", "大阪", "京都"]}
@@ -88,3 +91,21 @@ def test_a_name_that_is_no_text_is_told(server: Server) -> None:
     code, said = _run("inspect", dsn)
     assert code == 3
     assert "UTF-8" in said
+
+
+def test_a_column_that_is_replaced_after_consent_runs_nothing(server: Server, tmp_path: Path):
+    """What is asked of bytes must not reach a cast of users, whatever time consent takes."""
+    dsn = _database(server, "SQL_ASCII")
+    config = Config.loads('[database]\nidentity = "t"\n[privacy]\nepsilon = 1.0')
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        owner.execute("CREATE TABLE town (id integer PRIMARY KEY, name text)")
+        seen = pipeline.look(dsn, config)
+        owner.execute("""
+            CREATE TYPE odd AS (x text);
+            CREATE FUNCTION f(odd) RETURNS text LANGUAGE plpgsql
+              AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'data_exception'; END $$;
+            CREATE CAST (odd AS text) WITH FUNCTION f(odd);
+            ALTER TABLE town DROP name, ADD name odd DEFAULT ROW('a');
+            INSERT INTO town VALUES (1);""")
+    with pytest.raises(SchemaError, match="changed"):
+        pipeline.fit(dsn, config, tmp_path / "m", seen=seen)

@@ -21,7 +21,7 @@ from privbench.schema import Table, TableName
 SCHEMA = """
 CREATE TABLE holder (id int PRIMARY KEY, label text NOT NULL UNIQUE, reach varchar(40),
   account text, fixed text NOT NULL, born date, size int NOT NULL, note text, shown text,
-  mine text);
+  mine text, must text CHECK (must IS NOT NULL));
 CREATE TABLE genre (code char(2) PRIMARY KEY, name text);
 CREATE TABLE style (code char(2) PRIMARY KEY, name text);
 CREATE TABLE thing (id int PRIMARY KEY, genre char(2) REFERENCES genre, style char(2)
@@ -34,6 +34,7 @@ LABELS = [
     ("holder.label", "MASKED WITH FUNCTION anon.fake_last_name()", ("text", "last_name")),
     ("holder.reach", "masked  with function anon.partial_email(reach)", ("text", "email")),
     ("holder.account", "MASKED WITH VALUE NULL", ("skip", None)),
+    ("holder.must", "MASKED WITH VALUE NULL", ("text", None)),  # NULL would break the CHECK
     ("holder.fixed", "MASKED WITH VALUE $$CONFIDENTIAL$$", ("text", None)),
     ("holder.born", "MASKED WITH FUNCTION anon.random_date_between('1900-01-01', now())", None),
     ("holder.size", "MASKED WITH VALUE 7", None),
