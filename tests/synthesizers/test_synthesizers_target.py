@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from privbench.domain import Domain
 from privbench.errors import ConfigError
+from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.synthesizers.base import PlanInput, roots_of, spare_amounts
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
@@ -43,3 +47,16 @@ def test_a_target_that_is_nowhere_costs_nothing(shop, begin):
     with pytest.raises(ConfigError, match="no modelled column"):
         learner.plan(session.spec, PlanInput(amount, "pure", totals))
     assert session.spent == spent
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("roots", [0, 1])
+def test_a_target_of_a_table_without_rows_ends_no_fit(roots, nullable, begin):
+    key = KeySpec("k", "b", "a", "own", nullable)
+    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
+    none, sizes = np.zeros(0, np.int64), {"c": 2, "d": 3}
+    cells = {name: Cells(none, Domain(size)) for name, size in sizes.items()}
+    tables = {"a": PrivateTable(roots, {}, {}), "b": PrivateTable(0, cells, {"k": none})}
+    session, totals, amount = begin(PrivateDatabase(spec, tables), 1e4, "zcdp")
+    model = GraphicalSynthesizer({"target": "b.c"}).fit(session, totals, amount)
+    assert model.sample(1.0, 1).tables["b"].rows == 0

@@ -210,9 +210,14 @@ class PairLearner:
 
     def learn(self) -> None:
         """All rounds; what they do not need is left as `unspent`."""
-        if self.budget.star:
+        left, budget = self.budget.picks, self.budget
+        if not len(self.rows.weights):
+            # Nothing is predicted of a table that has no synthetic rows.
+            each = budget.pairs * budget.first + left * budget.select
+            self.unspent = budget.refine + each
+            return
+        if budget.star:
             self._measure_star()
-        left = self.budget.picks
         for number in range(ROUNDS):
             every = candidates(self.variables, self.rows.own, number)
             chosen = self._select(every, -(-left // (ROUNDS - number)))
