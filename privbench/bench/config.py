@@ -124,7 +124,7 @@ class SynthesizerConfig(_Section):
         data: Data sets it is tried on; None for all.
         accounting: Instead of the grid's.
         cells: Most codes of an ordered column, neighbours being one code; None for the grid's
-            ``cells``.
+            ``cells`` for a peer, and for all codes for an installed synthesizer.
         scale: Synthetic rows as a multiple of the training rows; of installed synthesizers alone.
             More rows of one model are free and scatter less.
         seeded: Whether the noise is seeded: the row is stamped NOT PRIVATE. For what refuses a
@@ -171,7 +171,7 @@ class BenchConfig(_Section):
         metrics: What is scored.
         ways: λ of the λ-way KLD.
         classifiers: Names of classifiers or regressors.
-        cells: Most codes of an ordered column.
+        cells: Most codes of an ordered column for peers.
         limit: Seconds that one cell may take.
         data: The data sets.
         synthesizers: The synthesizers.

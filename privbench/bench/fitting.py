@@ -77,7 +77,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         PrivbenchError: What the synthesizer refuses.
     """
     asked = grid.synthesizers[name]
-    seen = coarse(table, asked.cells or grid.cells)
+    seen = table if asked.cells is None else coarse(table, asked.cells)
     accounting = grid.accounting_of(name)
     delta = grid.delta if accounting == "zcdp" else 0.0
     synthesizer = get(asked.use or name)(options_for(asked.options, table.config))
