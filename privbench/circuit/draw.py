@@ -38,13 +38,6 @@ def uniforms(
     return out
 
 
-def systematic(weights: Floats, count: int, generator: np.random.Generator) -> Ints:
-    """Systematic sample by weight: positions in ``weights``, ascending, shape (count,)."""
-    ends = np.cumsum(weights)
-    points = (np.arange(count) + generator.random()) / count * ends[-1]
-    return np.asarray(np.minimum(np.searchsorted(ends, points), len(weights) - 1), np.int64)
-
-
 def choose(weights: Floats, starts: Ints, counts: Ints, group: Ints, numbers: Floats) -> Ints:
     """Inverse distribution functions of laws that are laid out one after another.
 

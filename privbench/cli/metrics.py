@@ -7,7 +7,7 @@ own text format, read them too.
 
 Nothing is computed from private rows but a comparison's figures, which are as CONFIDENTIAL as its
 report and say so. Budgets stand in the ledger and rows are the clone's own. Run times and exit
-codes are confidential like logs (P1): the file is its owner's, and for a monitor inside the house.
+codes are confidential like logs: the file is its owner's, and for a monitor inside the house.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -24,7 +24,7 @@ import click
 
 from privbench import __version__
 from privbench.cli.console import LOG
-from privbench.cli.options import State, exit_code
+from privbench.cli.options import Sample, State, exit_code
 from privbench.errors import PrivbenchError, UsageError
 from privbench.files import write_text
 from privbench.pipeline.progress import Reporter, Spending
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from privbench.pipeline import LoadReport
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-#: Name without prefix, help, labels, value.
-Sample = tuple[str, str, Mapping[str, str], float]
 
 
 def metrics_option(command: Command) -> Command:

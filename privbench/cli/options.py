@@ -20,7 +20,8 @@ from privbench.postgres.locks import WAIT
 from privbench.threads import JOBS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
+#: A figure for ``--metrics``: name without prefix, help, labels, value.
+Sample = tuple[str, str, Mapping[str, str], float]
 
 #: What a disk without room says.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -33,7 +34,7 @@ class State:
     log_format: str = "human"
     verbosity: int = 0
     #: What the command found, for ``--metrics``.
-    samples: list[tuple[str, str, Mapping[str, str], float]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
 
     @functools.cached_property
     def reporter(self) -> Reporter:

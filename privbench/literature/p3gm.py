@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from privbench.domain import Codes, Domain
 from privbench.errors import ConfigError
 from privbench.learning.graphical.attributes import State
+from privbench.learning.graphical.columns import varies
 from privbench.literature.p3gm_decoder import Decoder
 from privbench.literature.p3gm_fit import Learner, P3gmOptions, planned
 from privbench.literature.proofs import PROOFS, Proof
@@ -91,16 +92,11 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
                 "p3gm learns from long vectors, which pure accounting drowns in noise.",
                 remedy="Give the release a delta, or set accounting = 'zcdp'.",
             )
-        for name in filter(partial(_varied, spec), spec.tables):
+        for name in filter(partial(varies, spec), spec.tables):
             Features.of(spec, name, self.options.cells)
         label = self.options.label
         if label and not any(label in table.attributes for table in spec.tables.values()):
             raise ConfigError("p3gm: the label is no modelled column.", column=label)
-
-
-def _varied(spec: DatabaseSpec, table: str) -> bool:
-    """Whether a table has a column of more than one code."""
-    return any(domain.size > 1 for domain in spec.tables[table].attributes.values())
 
 
 @dataclass(frozen=True, slots=True)

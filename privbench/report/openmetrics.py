@@ -1,6 +1,6 @@
 """The figures of a comparison as samples of OpenMetrics, for ``--metrics``.
 
-They are exact figures of the source: CONFIDENTIAL (P1), and each says so.
+They are exact figures of the source: CONFIDENTIAL, and each says so.
 """
 
 from __future__ import annotations

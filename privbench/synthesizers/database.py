@@ -83,12 +83,21 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[PlannedEvent]:
         """What a learner of attributes asks of a table, if it may spend so much, ε or ρ."""
-        raise NotImplementedError
+        return []
+
+    @classmethod
+    def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
+        """The model that a learner of attributes gave, from its state.
+
+        Raises:
+            ModelError: Damaged or hostile input.
+        """
+        return CircuitModel.from_state(state, arrays)
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
         """See `Synthesizer.load`."""
-        return DatabaseModel.from_state(header, arrays)
+        return DatabaseModel.from_state(header, arrays, cls.read_attributes)
 
     def _budget(self, spec: DatabaseSpec, start: PlanInput) -> Budget:
         given = start.accounting, start.total, start.spare, start.counted
@@ -156,23 +165,9 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     ) -> list[PlannedEvent]:
         """The events of `fit_table` for a table that may spend so much, ε or ρ."""
 
-    @classmethod
-    def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
-        """The model that `fit_table` gave, from its state.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
-        return CircuitModel.from_state(state, arrays)
-
     def start(self, session: Session, plan: PlanInput) -> TableFit:
         """The fit of every table, without the table; nothing was spent."""
         return TableFit(session, plan)
-
-    @classmethod
-    def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`."""
-        return DatabaseModel.from_state(header, arrays, cls.read_attributes)
 
     def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
         every = self.start(session, start)

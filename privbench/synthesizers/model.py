@@ -134,7 +134,7 @@ class DatabaseModel:
         cls,
         header: Mapping[str, Any],
         arrays: Mapping[str, NDArray[Any]],
-        read: AttributeReader = CircuitModel.from_state,
+        read: AttributeReader,
     ) -> Self:
         """The model that `to_state` wrote.
 

@@ -7,7 +7,7 @@ The context of an owned table are all columns of all its ancestors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import Literal
@@ -113,6 +113,24 @@ def columns_of(spec: DatabaseSpec, table: str, public_rows: dict[str, int]) -> l
             continue
         found.append(_scope(spec, key, public_rows))
     return found
+
+
+def columns_above(
+    spec: DatabaseSpec, table: str, columns: Mapping[str, list[Column]]
+) -> list[tuple[Column, list[KeySpec]]]:
+    """Columns of all ancestors, the nearest first, with the OWN keys that lead to them."""
+    found, path = [], list[KeySpec]()
+    key = spec.tables[table].own
+    while key is not None:
+        path = [*path, key]
+        found += [(column, path) for column in columns[key.parent]]
+        key = spec.tables[key.parent].own
+    return found
+
+
+def varies(spec: DatabaseSpec, table: str) -> bool:
+    """Whether an attribute of a table has more than one code."""
+    return any(domain.size > 1 for domain in spec.tables[table].attributes.values())
 
 
 def _scope(spec: DatabaseSpec, key: KeySpec, public_rows: dict[str, int]) -> Column:

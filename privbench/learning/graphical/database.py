@@ -10,7 +10,7 @@ import numpy as np
 
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, measured, released
-from privbench.learning.denoise import by_precision
+from privbench.learning.denoise import by_precision, noise_law
 from privbench.learning.graphical.attributes import AttributeLearner, AttributesFirst, RowModel
 from privbench.learning.graphical.budget import (
     Budget,
@@ -29,11 +29,12 @@ from privbench.learning.graphical.columns import (
     OUTSIDE,
     Column,
     Variable,
+    columns_above,
     columns_of,
     may_stay_inside,
     scope_name,
 )
-from privbench.learning.graphical.estimate import Floats, law_of
+from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.references import (
@@ -100,7 +101,7 @@ class DatabaseFit:
 
     def __post_init__(self) -> None:
         self.spec: DatabaseSpec = self.session.spec
-        self.law = law_of(self.session.accounting)
+        self.law = noise_law(self.session.accounting)
         self.sizes: dict[str, TableSize] = {}
         self.odds: dict[str, float] = {}
         self.variables: dict[str, list[Variable]] = {}
@@ -373,19 +374,14 @@ class DatabaseFit:
     ) -> list[Variable]:
         """Columns of all ancestors with the shares that synthetic owners give them."""
         found: list[Variable] = []
-        path: list[KeySpec] = []
         place = len(self.columns[table])
-        key = self.spec.tables[table].own
-        while key is not None:
-            path.append(key)
-            for column in self.columns[key.parent]:
-                cells = column.domain.size + len(path)
-                counts = np.bincount(codes[place], weights, minlength=cells)
-                shares = counts / max(float(counts.sum()), 1e-9)
-                found.append(Variable.of_context(column, path, shares, floor))
-                place += 1
-            key = self.spec.tables[key.parent].own
-        if path:
+        for column, path in columns_above(self.spec, table, self.columns):
+            cells = column.domain.size + len(path)
+            counts = np.bincount(codes[place], weights, minlength=cells)
+            shares = counts / max(float(counts.sum()), 1e-9)
+            found.append(Variable.of_context(column, path, shares, floor))
+            place += 1
+        if self.spec.tables[table].own is not None:
             rows = np.bincount(codes[place], minlength=MANY.size)
             held = np.bincount(codes[place], weights, minlength=MANY.size).astype(np.float64)
             found.append(Variable.of_unit_rows(table, rows, held))

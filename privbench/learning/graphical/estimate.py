@@ -8,15 +8,15 @@ themselves (`shrink`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.learning.denoise import Noise
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-#: Law of the noise of a measurement: discrete Laplace under pure ε, discrete Gaussian under zCDP.
-Law = Literal["laplace", "gaussian"]
 
 #: Strata of prediction / noise sd: upper end, step of the grid of log ratios. Cells far above the
 #: noise need a finer grid, since a step must not pass one sd; half or double the steps: no change.
@@ -55,19 +55,14 @@ SWEEPS, CLOSE = 25, 0.01
 TINY = 1e-12
 
 
-def law_of(accounting: str) -> Law:
-    """The law of the noise under an accounting."""
-    return "laplace" if accounting == "pure" else "gaussian"
-
-
-def log_likelihood(distance: Floats, sd: float | Floats, law: Law) -> Floats:
+def log_likelihood(distance: Floats, sd: float | Floats, law: Noise) -> Floats:
     """Log density of noise of a standard deviation at a distance, up to a constant."""
     z = np.abs(distance) / sd
     return np.asarray(-np.sqrt(2.0) * z if law == "laplace" else -0.5 * z * z)
 
 
 def shrink(
-    noisy: Floats, sd: float, prediction: Floats, law: Law, total: float | None = None
+    noisy: Floats, sd: float, prediction: Floats, law: Noise, total: float | None = None
 ) -> Floats:
     """Posterior means of counts c = m·r given noisy counts c + noise.
 
@@ -84,7 +79,7 @@ def shrink(
         noisy: Noisy counts, any shape.
         sd: Standard deviation of the noise.
         prediction: m, same shape, at least 0.
-        law: Law of the noise.
+        law: Noise of the noise.
         total: Sum of the counts, up to about the noise of one of them, or None.
 
     Returns:
@@ -108,7 +103,7 @@ def shrink(
     return np.asarray(out.reshape(noisy.shape))
 
 
-def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Law) -> tuple[Floats, Floats]:
+def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:
     """Posterior means and variances of the counts of one stratum."""
     logs = np.arange(-REACH, REACH + step / 2, step)
     ratios = np.append(0.0, np.exp(logs))

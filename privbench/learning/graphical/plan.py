@@ -16,13 +16,19 @@ from privbench.learning.graphical.budget import (
     one_way_questions,
     size_questions,
 )
-from privbench.learning.graphical.columns import Column, Variable, columns_of, may_stay_inside
+from privbench.learning.graphical.columns import (
+    Column,
+    Variable,
+    columns_above,
+    columns_of,
+    may_stay_inside,
+)
 from privbench.learning.graphical.database import PLAIN_FLOOR
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.references import marginals, target_questions
 from privbench.learning.graphical.select import by_classes, candidates, pair_query, score_query
 from privbench.learning.graphical.sizes import MANY
-from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Selection
+from privbench.privacy import DatabaseSpec, Measurement, Selection
 from privbench.privacy.queries import PublicArray
 from privbench.privacy.queries.fanin import KEPT
 
@@ -97,16 +103,11 @@ def _planned_pairs(
 def _flat_context(
     spec: DatabaseSpec, table: str, columns: Mapping[str, list[Column]]
 ) -> list[Variable]:
-    found: list[Variable] = []
-    path: list[KeySpec] = []
-    key = spec.tables[table].own
-    while key is not None:
-        path.append(key)
-        for column in columns[key.parent]:
-            shares = _even(column.domain.size + len(path))
-            found.append(Variable.of_context(column, path, shares, PLAIN_FLOOR))
-        key = spec.tables[key.parent].own
-    if path:
+    found = [
+        Variable.of_context(column, path, _even(column.domain.size + len(path)), PLAIN_FLOOR)
+        for column, path in columns_above(spec, table, columns)
+    ]
+    if spec.tables[table].own is not None:
         found.append(Variable.of_unit_rows(table, np.ones(MANY.size, np.int64), np.ones(MANY.size)))
     return found
 

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import Answer
+from privbench.learning.denoise import Noise
 from privbench.learning.graphical.budget import Budget, targets_part
 from privbench.learning.graphical.columns import DETAIL, Variable, shown
-from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, Law, shrink
+from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, shrink
 from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import COUNTED
 from privbench.learning.information import uncertainty_coefficient
@@ -334,7 +335,7 @@ def fit_reference(
     asked: Sequence[Marginal],
     answers: Sequence[tuple[Floats, float]],
     targets: Targets,
-    law: Law,
+    law: Noise,
     numbers: np.random.Generator,
 ) -> ReferenceLaw:
     """The law of a reference.
@@ -344,7 +345,7 @@ def fit_reference(
         asked: What was measured of targets.
         answers: Noisy marginals of `target_questions` with the standard deviations of their noise.
         targets: Synthetic targets.
-        law: Law of the noise.
+        law: Noise of the noise.
         numbers: Source of randomness.
     """
     rows = len(targets.units)

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.answers import Answer, measured
+from privbench.learning.denoise import Noise
 from privbench.learning.graphical.budget import MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats, Law, associate, rake, shrink, trend
+from privbench.learning.graphical.estimate import Floats, associate, rake, shrink, trend
 from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
@@ -154,7 +155,7 @@ class PairLearner:
         weight: Weight of the table's rows.
         spread: Variance of a cell's sampling error over its count, of real and synthetic rows.
         budget: Amounts.
-        law: Law of the noise.
+        law: Noise of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
         sized: Own columns that are measured by the number of rows in the unit, the last column of
             the context, with their amounts.
@@ -168,7 +169,7 @@ class PairLearner:
     weight: float
     spread: float
     budget: PairBudget
-    law: Law
+    law: Noise
     stream: Callable[..., np.random.Generator]
     sized: Mapping[int, float]
     star: Sequence[Ends] = ()
@@ -210,11 +211,11 @@ class PairLearner:
 
     def learn(self) -> None:
         """All rounds; what they do not need is left as `unspent`."""
-        left, budget = self.budget.picks, self.budget
+        budget = self.budget
+        left = budget.picks
         if not len(self.rows.weights):
             # Nothing is predicted of a table that has no synthetic rows.
-            each = budget.pairs * budget.first + left * budget.select
-            self.unspent = budget.refine + each
+            self.unspent = budget.refine + budget.pairs * budget.first + left * budget.select
             return
         if budget.star:
             self._measure_star()
@@ -228,7 +229,7 @@ class PairLearner:
             self._estimate()
             if 3 * hits < len(chosen):
                 break
-        self.unspent = self.budget.refine + left * (self.budget.first + self.budget.select)
+        self.unspent = budget.refine + left * (budget.first + budget.select)
 
     def _measure_star(self) -> None:
         """Measure the pairs of the target column, whatever they may show."""

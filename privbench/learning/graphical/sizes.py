@@ -16,7 +16,8 @@ from math import exp, hypot, log
 import numpy as np
 from scipy.special import logsumexp, ndtr, pdtr
 
-from privbench.learning.graphical.estimate import MISFIT, TINY, Floats, Ints, Law, cell_fits, shrink
+from privbench.learning.denoise import Noise
+from privbench.learning.graphical.estimate import MISFIT, TINY, Floats, Ints, cell_fits, shrink
 
 #: Log likelihood by which a law of references must beat targets at random. At 4: links of stats5
 #: seem random, 2.41 for 2.28; without: pagila 1.39 for 1.32.
@@ -24,7 +25,7 @@ EVIDENCE = 0.0
 #: Noise sds from which on a bucket counts that no shape of the family has: one table in a thousand
 #: has one by noise. At 4 for Laplace noise: one table in twenty gets units of very
 #: many rows.
-CLEAR: dict[Law, float] = {"laplace": 7.5, "gaussian": 4.5}
+CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 #: Relative error from which on a total tells nothing that the family's posterior has not. Half or
 #: double: no change, since such totals weigh next to nothing.
 UNTOLD = 0.5
@@ -165,7 +166,7 @@ Clipped = tuple[float, float, float]
 
 
 def rows_per_unit(
-    noisy: Floats, sd: float, units: float, law: Law, told: Sequence[Clipped]
+    noisy: Floats, sd: float, units: float, law: Noise, told: Sequence[Clipped]
 ) -> UnitRows:
     """Posterior of the family, and the histogram shrunk to its mean.
 
@@ -176,7 +177,7 @@ def rows_per_unit(
         noisy: Noisy units per bucket of `MANY`; bucket 0 is not looked at.
         sd: Standard deviation of the noise.
         units: Number of units.
-        law: Law of the noise.
+        law: Noise of the noise.
         told: Clipped numbers of rows.
     """
     prior, shapes, _ = family()
