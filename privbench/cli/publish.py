@@ -24,6 +24,9 @@ from privbench.publish.making import About
               "to be read from there; an embedded server otherwise.")  # fmt: skip
 @click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
+@click.option("--statistics", is_flag=True, help="Add what the planner is told of a clone of the "
+              "source's size, for a database that may be empty (PostgreSQL 18).")  # fmt: skip
+@click.option("--oci", metavar="DIR", help="Write the bundle as an OCI image layout there, too.")
 @click.option("--key", metavar="FILE", help="Private key of OpenSSH to sign the checksums with.")
 @lock_option
 @click.pass_obj
@@ -40,6 +43,8 @@ def publish(
     database: str | None,
     scale: float,
     seed: int | None,
+    statistics: bool,
+    oci: str | None,
     key: str | None,
 ) -> None:
     """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
@@ -63,6 +68,8 @@ def publish(
         queries=queries,
         scale=scale,
         seed=seed,
+        statistics=statistics,
+        oci=oci,
         key=key,
         reporter=state.reporter,
     )

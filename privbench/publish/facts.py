@@ -1,14 +1,16 @@
-"""What a bundle says of itself: two JSON files from which all its other texts follow.
+"""What a bundle says of itself: JSON files from which all its other texts follow.
 
 ``bundle.json`` names tables, files and sequences; ``certificate.json`` says what the release
-guarantees and what it spent. Whoever wrote them may be a stranger, so both are checked field by
-field, and each has one form: its bytes are those that `text` gives for what was read.
+guarantees and what it spent; ``statistics.json``, if there is one, is what the planner is told.
+Whoever wrote them may be a stranger, so all are checked field by field, and each has one form: its
+bytes are those that `text` gives for what was read.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
@@ -18,12 +20,13 @@ from privbench.pipeline.header import MAX_DEPTH, MAX_NAME, depth
 from privbench.privacy import Event
 from privbench.schema import TableName
 
-BUNDLE, CERTIFICATE = "bundle.json", "certificate.json"
+BUNDLE, CERTIFICATE, STATISTICS = "bundle.json", "certificate.json", "statistics.json"
 BEFORE, AFTER = "schema/before.sql", "schema/after.sql"
 WORKLOAD, QUERIES = "workload/workload.json", "workload/queries.sql"
+PLANNER = "statistics.sql"
 SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 
-#: Most bytes of either file: both are parsed as a whole, to some thirty times as much memory. A
+#: Most bytes of such a file: it is parsed as a whole, to some thirty times as much memory. A
 #: certificate of 10,000 events has 4 MiB; half of this would refuse some 20,000 tables.
 MAX_FACTS = 16 * 2**20
 #: No control characters (a line break would end a line of psql), no line separators, and no marks
@@ -38,12 +41,33 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 #: What a column is in Parquet.
 Kind = Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]
+#: What ``pg_restore_attribute_stats`` takes, but for names, with the types of its arguments.
+STATISTIC_TYPES: Mapping[str, str] = {
+    "null_frac": "real",
+    "avg_width": "integer",
+    "n_distinct": "real",
+    "most_common_vals": "text",
+    "most_common_freqs": "real[]",
+    "histogram_bounds": "text",
+    "correlation": "real",
+    "most_common_elems": "text",
+    "most_common_elem_freqs": "real[]",
+    "elem_count_histogram": "real[]",
+    "range_length_histogram": "text",
+    "range_empty_frac": "real",
+    "range_bounds_histogram": "text",
+}
+Statistic = Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")]
+#: psql ends a line at a NUL, and would read what follows of the script with quotes exchanged.
+Value = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+#: PostgreSQL numbers blocks in 32 bits; a table that has partitions has -1.
+Pages = Annotated[int, Field(ge=-1, lt=2**32)]
 #: A folder of a table's files: as `privbench.pipeline.sampling.file_name` spells it.
 Folder = Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
 
 
 class Strict(BaseModel):
-    """A part of either file."""
+    """A part of such a file."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -139,6 +163,7 @@ class Bundle(Strict):
     sequences: list[Sequence]
     views: list[Named]
     workload: Literal["generated", "declared public", "none"]
+    statistics: bool
     lost: list[Line]
 
     @model_validator(mode="after")
@@ -192,10 +217,59 @@ class Certificate(Strict):
     events: list[Event]
 
 
-_File = TypeVar("_File", Bundle, Certificate)
+class ColumnStatistics(Strict):
+    """What the planner is told of a column: arguments of ``pg_restore_attribute_stats``, as text.
+
+    Attributes:
+        column: The column.
+        inherited: Whether rows of partitions count.
+        values: By their names, which are those of the columns of ``pg_stats``.
+    """
+
+    column: Name
+    inherited: bool
+    values: dict[Statistic, Value]
 
 
-def text(found: Bundle | Certificate) -> bytes:
+class IndexStatistics(Strict):
+    """Size of an index."""
+
+    name: Name
+    pages: Pages
+    rows: float
+
+
+class TableStatistics(Named):
+    """What the planner is told of a table: arguments of ``pg_restore_relation_stats``.
+
+    Attributes:
+        stored: Whether it has a file of its own, as a table without partitions has.
+        visible: Pages whose rows all transactions see.
+    """
+
+    stored: bool
+    pages: Pages
+    rows: float
+    visible: Pages
+    indexes: list[IndexStatistics]
+    columns: list[ColumnStatistics]
+
+    @property
+    def index_pages(self) -> dict[str, int]:
+        """Pages of its indexes, by their names."""
+        return {index.name: index.pages for index in self.indexes}
+
+
+class Statistics(Strict):
+    """``statistics.json``."""
+
+    tables: list[TableStatistics]
+
+
+_File = TypeVar("_File", Bundle, Certificate, Statistics)
+
+
+def text(found: Bundle | Certificate | Statistics) -> bytes:
     """The one form of a file."""
     data = found.model_dump(mode="json", by_alias=True)
     return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"

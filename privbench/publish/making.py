@@ -26,11 +26,12 @@ from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
-from privbench.publish import facts
+from privbench.publish import facts, planner
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate
+from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import joined, judge_ddl, judge_workload
+from privbench.publish.oci import write_layout
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
@@ -101,6 +102,8 @@ def publish(
     queries: int = 100,
     scale: float = 1.0,
     seed: int | None = None,
+    statistics: bool = False,
+    oci: str | Path | None = None,
     key: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> Published:
@@ -120,6 +123,9 @@ def publish(
         queries: How many to generate; 0 for none.
         scale: Size of the clone.
         seed: Seed of the sampling, not of any noise.
+        statistics: Add what the planner is told of the clone at the source's size, whatever the
+            scale of the rows, for a database that may be empty.
+        oci: A folder that is empty or does not exist, for the bundle as an OCI image layout, too.
         key: A private key of OpenSSH to sign with.
         reporter: Told of stages.
 
@@ -134,16 +140,29 @@ def publish(
     given = read(workload) if workload is not None else None
     if given is not None:
         _refuse_confidential(given)
+    if oci:
+        _require_apart(folder.resolve(), Path(oci).resolve())
     with ExitStack() as stack:
         scratch = _scratch(folder)
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        image = _scratch(Path(oci)) if oci else None
+        if image:
+            stack.callback(shutil.rmtree, image, ignore_errors=True)
         dsn = database or stack.enter_context(_server()).dsn
+        if statistics:
+            planner.require_version(dsn)
         report = pipeline.load(model, dsn, scale=scale, seed=seed, reporter=teller)
         connection = stack.enter_context(reading(dsn, ROWS))
         with teller.stage("export"):
             schema = introspect(connection)
             ddl, lost = _ddl(connection, schema)
             data = _described(connection, scratch, schema, ddl, {*found.public})
+        told = None
+        if statistics:
+            whole = dsn if scale == 1 else stack.enter_context(_server()).dsn
+            if whole != dsn:
+                pipeline.load(model, whole, seed=seed, reporter=teller)
+            told = _gathered(whole, ddl)
         with teller.stage("workload"):
             bound, origin, why = _workload(connection, dsn, schema, given, queries)
         version = connection.info.parameter_status("server_version") or ""
@@ -153,15 +172,35 @@ def publish(
         lines = [" ".join(line.split())[:1000] for line in (*_told(report.losses), *lost, *why)]
         said = vars(about or About())
         said = {**said, "published": said["published"] or datetime.now(UTC).date().isoformat()}
-        bundle = _checked({**data, **said, "workload": origin, "lost": lines})
+        said |= {"workload": origin, "statistics": statistics, "lost": lines}
+        bundle = _checked({**data, **said})
         with teller.stage("finish"):
-            _finish(scratch, bundle, certificate, ddl, bound, Path(key) if key else None)
-        if folder.exists():
-            folder.rmdir()
-        os.replace(scratch, folder)
+            _finish(scratch, bundle, certificate, ddl, bound, told, Path(key) if key else None)
+        _placed(scratch, folder)
+        if image and oci:
+            write_layout(folder, image, bundle)
+            _placed(image, Path(oci))
     files = walk(folder)
     size = sum((folder / path).stat().st_size for path in files)
     return Published(folder, bundle, certificate, len(files), size)
+
+
+def _placed(scratch: Path, folder: Path) -> None:
+    if folder.exists():
+        folder.rmdir()
+    os.replace(scratch, folder)
+
+
+def _require_apart(folder: Path, image: Path) -> None:
+    if folder.is_relative_to(image) or image.is_relative_to(folder):
+        raise UsageError(
+            "the image cannot lie in the bundle, or the bundle in it.", remedy="Name two folders."
+        )
+
+
+def _gathered(dsn: str, ddl: Ddl) -> Statistics:
+    with reading(dsn, ROWS) as connection:
+        return planner.gathered(connection, judge_ddl(ddl.pre_data, ddl.post_data).tables)
 
 
 def _scratch(folder: Path) -> Path:
@@ -340,6 +379,7 @@ def _finish(
     certificate: Certificate,
     ddl: Ddl,
     workload: Workload | None,
+    statistics: Statistics | None,
     key: Path | None,
 ) -> None:
     """The texts that follow from the others, checksums, the signature, and rights to read."""
@@ -351,7 +391,8 @@ def _finish(
     texts = {
         facts.BUNDLE: facts.text(bundle),
         facts.CERTIFICATE: facts.text(certificate),
-        **rendered(bundle, certificate, ddl, workload, rows),
+        **({} if statistics is None else {facts.STATISTICS: facts.text(statistics)}),
+        **rendered(bundle, certificate, ddl, workload, statistics, rows),
     }
     for path, text in texts.items():
         (folder / path).write_bytes(text)

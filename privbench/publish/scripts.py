@@ -17,7 +17,7 @@ from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
 from privbench.publish import catalogues, facts
 from privbench.publish.accounts import paragraphs, unit_lines
-from privbench.publish.facts import Bundle, Certificate, Sequence, Table, quoted
+from privbench.publish.facts import Bundle, Certificate, Sequence, Statistics, Table, quoted
 from privbench.publish.judging import queries_text
 from privbench.workload import Workload
 
@@ -44,6 +44,7 @@ def rendered(
     certificate: Certificate,
     ddl: Ddl,
     workload: Workload | None,
+    statistics: Statistics | None,
     digests: Mapping[str, tuple[str, int]],
 ) -> dict[str, bytes]:
     """Every text of a bundle that follows from others, by its path.
@@ -53,6 +54,7 @@ def rendered(
         certificate: What the release guarantees.
         ddl: Its DDL.
         workload: Its workload, if it has one.
+        statistics: What its planner is told, if that is part of it.
         digests: SHA-256 and size of every file of rows.
     """
     used = Counter(event.mechanism for event in certificate.events)
@@ -70,6 +72,10 @@ def rendered(
     texts["load.sql"] = load_script(bundle)
     texts["croissant.json"] = catalogues.croissant(bundle, digests)
     texts["datapackage.json"] = catalogues.data_package(bundle, digests)
+    if statistics is not None:
+        shown = {"statistics": statistics, "types": facts.STATISTIC_TYPES}
+        texts[facts.PLANNER] = _environment().get_template(f"{facts.PLANNER}.j2").render(shown)
+        texts["empty.sql"] = _script(f"\\i {facts.AFTER}", "COMMIT;", f"\\i {facts.PLANNER}")
     if workload is not None:
         texts[facts.QUERIES] = queries_text(workload.queries)
     return {path: text.encode() for path, text in texts.items()}
@@ -78,19 +84,21 @@ def rendered(
 def load_script(bundle: Bundle) -> str:
     """What psql runs to make the database, all or nothing, in an empty one."""
     filled = [*bundle.tables, *bundle.views]
-    lines = [
-        "\\set ON_ERROR_STOP on",
-        *(f"SET {name} = '{value}';" for name, value in _SETTINGS.items()),
-        "BEGIN;",
-        f"\\i {facts.BEFORE}",
+    return _script(
         *(line for table in bundle.tables for line in _rows(table)),
         f"\\i {facts.AFTER}",
         *(_setval(sequence) for sequence in bundle.sequences),
         *(f"REFRESH MATERIALIZED VIEW {view.sql};" for view in bundle.views),
         "COMMIT;",
         *(f"VACUUM (ANALYZE) {item.sql};" for item in filled),
-    ]
-    return "\n".join(lines) + "\n"
+    )
+
+
+def _script(*lines: str) -> str:
+    """A script for psql that goes on so from the tables."""
+    settings = (f"SET {name} = '{value}';" for name, value in _SETTINGS.items())
+    head = ("\\set ON_ERROR_STOP on", *settings, "BEGIN;", f"\\i {facts.BEFORE}")
+    return "\n".join((*head, *lines)) + "\n"
 
 
 def _rows(table: Table) -> list[str]:
@@ -120,5 +128,6 @@ def _environment() -> Environment:
         autoescape=False,  # noqa: S701  Markdown, YAML and a script
     )
     made.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    made.filters["literal"] = lambda text: "'" + text.replace("'", "''") + "'"
     made.filters["cell"] = lambda text: " ".join(text.replace("|", "\\|").split())
     return made

@@ -14,7 +14,7 @@ from privbench.postgres.ddl import Ddl
 from privbench.publish import facts
 from privbench.publish.accounts import require_sound
 from privbench.publish.checksums import check, read, shown, walk
-from privbench.publish.facts import Bundle, Certificate
+from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import judge_ddl, judge_workload
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import signer
@@ -34,6 +34,7 @@ class Verified:
         size: Bytes of all files with a checksum.
         signed: Fingerprint of the key that signed it; None if nobody did.
         expected: Whether that key was asked for.
+        pages: Pages of the files of tables and indexes in a database without rows.
     """
 
     bundle: Bundle
@@ -42,6 +43,7 @@ class Verified:
     size: int
     signed: str | None
     expected: bool
+    pages: int = 0
 
     def render(self) -> str:
         """Plain text for people."""
@@ -63,6 +65,11 @@ class Verified:
             "that nobody changes the folder between this check and the load",
             *(f"that {name}, copied verbatim, is public" for name in self.certificate.public),
         ]
+        if bundle.statistics:
+            holds.append(
+                "the planner is told constants of tables that the schema makes; without rows they "
+                f"take {self.pages:,} pages of your disk"
+            )
         if bundle.workload != "none":
             holds.append("the queries of the workload only read")
         if bundle.workload == "declared public":
@@ -104,13 +111,17 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
     primary = {facts.BUNDLE, facts.CERTIFICATE, facts.BEFORE, facts.AFTER, *files}
     primary |= {facts.WORKLOAD} if about.workload != "none" else set()
+    primary |= {facts.STATISTICS} if about.statistics else set()
     _refuse(f"{path}: missing" for path in primary - digests.keys())
-    ddl = _schema(folder, about, certificate)
+    with _named(facts.STATISTICS):
+        data = read(folder, facts.STATISTICS, facts.MAX_FACTS) if about.statistics else b""
+        told = facts.parse(Statistics, data) if about.statistics else None
+    ddl = _schema(folder, about, certificate, told)
     workload = _workload(folder) if about.workload != "none" else None
     with _named(facts.BUNDLE):
         rows = {path: value for path, value in digests.items() if path in files}
         try:
-            texts = rendered(about, certificate, ddl, workload, rows)
+            texts = rendered(about, certificate, ddl, workload, told, rows)
         except (LookupError, ValueError, ArithmeticError, TemplateError) as error:
             raise ModelError(f"no bundle can be made of it ({type(error).__name__}).") from None
     _refuse(f"{path}: missing" for path in texts.keys() - digests.keys())
@@ -126,7 +137,9 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     with _named():
         compare(folder, about)
     size = sum(size for _, size in digests.values())
-    return Verified(about, certificate, len(present), size, signed, key is not None)
+    tables = told.tables if told else ()
+    pages = sum(max(n, 0) for t in tables for n in (t.pages, *t.index_pages.values()))
+    return Verified(about, certificate, len(present), size, signed, key is not None, pages)
 
 
 @contextmanager
@@ -162,7 +175,7 @@ def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
         return signer(read(folder, facts.SUMS), read(folder, facts.SIGNATURE, 2**16), key)
 
 
-def _schema(folder: Path, bundle: Bundle, certificate: Certificate) -> Ddl:
+def _schema(folder: Path, bundle: Bundle, certificate: Certificate, told: Statistics | None) -> Ddl:
     """The DDL, judged; what the facts name is what it makes."""
     texts: list[str] = []
     for path in (facts.BEFORE, facts.AFTER):
@@ -170,6 +183,10 @@ def _schema(folder: Path, bundle: Bundle, certificate: Certificate) -> Ddl:
             texts.append(_text(read(folder, path)))
     with _named(f"{facts.BEFORE}, {facts.AFTER}"):
         made = judge_ddl(*texts)
+    with _named(facts.STATISTICS):
+        for table in told.tables if told else ():
+            if (table.schema_, table.name) not in made.tables:
+                raise ModelError(f"the schema does not make {table.key!a}.")
     with _named(facts.BUNDLE):
         for items, known in (
             (bundle.tables, made.tables),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
 import stat
 import subprocess
+import tarfile
 from dataclasses import replace
 
 import market
@@ -24,6 +26,7 @@ from privbench.postgres import binaries
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.publish import publish, verify
+from privbench.publish.checksums import walk
 from privbench.publish.tabular import copy_out, read_chunk, write_parquet
 
 
@@ -71,6 +74,34 @@ def test_it_starts_from_the_folder_alone(original, make_database):
     assert "already exists" in again.stderr
     assert fingerprint(first)[0] == fingerprint(second)[0]
     assert start(original, "queries", second).returncode == 0
+
+
+def test_an_image_layout_holds_the_bundle(original, tmp_path):
+    """Every blob has the digest and the size that lead to it, and the layer is the bundle."""
+    image = original.parent / "image"
+
+    def blob(item):
+        data = (image / "blobs" / item["digest"].replace(":", "/")).read_bytes()
+        assert (hashlib.sha256(data).hexdigest(), len(data)) == (item["digest"][7:], item["size"])
+        return data
+
+    assert json.loads((image / "oci-layout").read_text()) == {"imageLayoutVersion": "1.0.0"}
+    manifest = json.loads(blob(json.loads((image / "index.json").read_text())["manifests"][0]))
+    assert manifest["annotations"]["org.opencontainers.image.licenses"] == "CC0-1.0"
+    (layer,) = manifest["layers"]
+    assert json.loads(blob(manifest["config"]))["rootfs"]["diff_ids"] == [layer["digest"]]
+    with tarfile.open(fileobj=io.BytesIO(blob(layer))) as archive:
+        assert all((item.mtime, item.uid, item.uname) == (0, 0, "") for item in archive)
+        archive.extractall(tmp_path / "bundle", filter="data")
+    assert walk(tmp_path / "bundle") == walk(original)
+    verify(tmp_path / "bundle")
+
+
+@pytest.mark.parametrize("image", ["b", "b/image", "."])
+def test_an_image_and_its_bundle_lie_apart(model, tmp_path, image):
+    with pytest.raises(UsageError, match="cannot lie"):
+        publish(model, tmp_path / "b", oci=tmp_path / image)
+    assert not list(tmp_path.iterdir())
 
 
 def test_verify_says_what_holds_and_what_is_trusted(original, model):

@@ -33,7 +33,7 @@ def forge(folder):
     ddl = Ddl(*((folder / path).read_text() for path in (BEFORE, AFTER)))
     rows = {path: digest(folder, path) for path in walk(folder) if path.startswith("data/")}
     queries = read(folder / "workload/workload.json")
-    for path, text in rendered(facts, paper, ddl, queries, rows).items():
+    for path, text in rendered(facts, paper, ddl, queries, None, rows).items():
         (folder / path).write_bytes(text)
 
 

@@ -1,0 +1,162 @@
+"""A database without rows is planned like the clone of full size."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import psycopg
+import pytest
+from test_publish_bundle import start
+from test_publish_hostile import seal
+
+from privbench.errors import GateFailed, UsageError
+from privbench.postgres.ddl import Ddl
+from privbench.publish import publish, verify
+from privbench.publish.checksums import digest, walk
+from privbench.publish.facts import Bundle, Certificate, Statistics, parse
+from privbench.publish.planner import SERVER
+from privbench.publish.scripts import rendered
+from privbench.workload import read
+
+QUERIES = (
+    "SELECT * FROM purchase p JOIN customer c ON p.customer_id = c.id",
+    "SELECT * FROM line l JOIN purchase p ON l.purchase_id = p.id"
+    " JOIN product d ON l.product_id = d.id",
+    "SELECT * FROM line WHERE number > 1",
+)
+
+
+@pytest.fixture(scope="module")
+def newest(make_database_on, each_server):
+    """Makes databases on a server that takes statistics."""
+    with psycopg.connect(each_server.dsn) as connection:
+        if connection.info.server_version < SERVER * 10_000:
+            pytest.skip(f"needs PostgreSQL {SERVER}")
+    return lambda: make_database_on(each_server)
+
+
+@pytest.fixture(scope="module")
+def whole(newest):
+    """A database that holds the clone."""
+    return newest()
+
+
+@pytest.fixture(scope="module")
+def told(model, whole, tmp_path_factory):
+    """A bundle with statistics."""
+    folder = tmp_path_factory.mktemp("told") / "bundle"
+    publish(model, folder, database=whole, queries=3, statistics=True)
+    return folder
+
+
+def plans(dsn):
+    """Plans without costs, and expected rows of every table."""
+    with psycopg.connect(dsn) as connection:
+        texts = [
+            [line for (line,) in connection.execute(f"EXPLAIN (COSTS OFF) {query}")]
+            for query in QUERIES
+        ]
+        expected = {
+            name: connection.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}").fetchone()[0][
+                0
+            ]["Plan"]["Plan Rows"]
+            for name in ("customer", "purchase", "line", "product", "refund", "region")
+        }
+    return texts, expected
+
+
+def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
+    empty = newest()
+    done = start(told, "empty", empty)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert re.search(r"take \d\d pages of your disk", verify(told).render())
+    assert plans(empty) == plans(whole)
+    with psycopg.connect(empty) as connection:
+        tables = json.loads((told / "statistics.json").read_text())["tables"]
+        for table in tables:
+            name = f"{table['schema']}.{table['name']}"
+            assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() == (0,)
+        kept = connection.execute(
+            "SELECT count(*) FROM pg_constraint WHERE contype = 'f'"
+        ).fetchone()
+    with psycopg.connect(whole) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_constraint WHERE contype = 'f'"
+        ).fetchone()
+    assert kept == found
+
+
+def changed(folder, change):
+    """The bundle with changed statistics, and checksums that fit."""
+    data = json.loads((folder / "statistics.json").read_text())
+    change(data)
+    (folder / "statistics.json").write_text(
+        json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    )
+    seal(folder)
+
+
+def reworked(folder, change):
+    """The same with all texts made anew."""
+    changed(folder, change)
+    rows = {path: digest(folder, path) for path in walk(folder) if path.startswith("data/")}
+    texts = rendered(
+        parse(Bundle, (folder / "bundle.json").read_bytes()),
+        parse(Certificate, (folder / "certificate.json").read_bytes()),
+        Ddl(*((folder / f"schema/{part}.sql").read_text() for part in ("before", "after"))),
+        read(folder / "workload/workload.json"),
+        parse(Statistics, (folder / "statistics.json").read_bytes()),
+        rows,
+    )
+    for path, text in texts.items():
+        (folder / path).write_bytes(text)
+    seal(folder)
+
+
+def another_table(data):
+    data["tables"][0]["name"] = "pg_class"
+
+
+def another_argument(data):
+    data["tables"][0]["columns"][0]["values"]["null_frac', (SELECT 1), '"] = "0"
+
+
+def end_of_a_line(data):
+    data["tables"][0]["columns"][0]["values"]["null_frac"] = "\0"
+
+
+@pytest.mark.parametrize("change", [another_table, another_argument, end_of_a_line])
+def test_statistics_of_strangers_are_refused(told, tmp_path, change):
+    folder = shutil.copytree(told, tmp_path / "bundle")
+    changed(folder, change)
+    with pytest.raises(GateFailed, match=r"statistics\.json"):
+        verify(folder)
+
+
+def test_values_of_strangers_stay_constants(told, tmp_path, newest):
+    """A value that would end its literal is text of another form, of which PostgreSQL warns."""
+
+    def change(data):
+        for table in data["tables"]:
+            for column in table["columns"]:
+                column["values"]["histogram_bounds"] = "'); CREATE TABLE evil (); --\\' \n\\! id"
+
+    folder, empty = shutil.copytree(told, tmp_path / "bundle"), newest()
+    reworked(folder, change)
+    verify(folder)
+    start(folder, "empty", empty)
+    with psycopg.connect(empty) as connection:
+        assert connection.execute("SELECT to_regclass('public.evil')").fetchone() == (None,)
+
+
+def test_an_older_server_is_refused_before_the_load(model, each_server, make_database_on, tmp_path):
+    dsn = make_database_on(each_server)
+    with psycopg.connect(dsn) as connection:
+        if connection.info.server_version >= SERVER * 10_000:
+            pytest.skip("takes statistics")
+    with pytest.raises(UsageError, match="18"):
+        publish(model, tmp_path / "bundle", database=dsn, statistics=True)
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("SELECT to_regclass('public.customer')").fetchone() == (None,)
