@@ -9,10 +9,9 @@ with a penalty for each run; what follows the last block that is told from noise
 from __future__ import annotations
 
 import numpy as np
-import scipy
 
 from privbench.encoding.surrogates import Surrogates
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import Floats, falling
 
 #: What a further run must explain, in variances of the noise. Noise alone passes for one in 1 of
 #: 160 columns, as any of 20 blocks may (6: in 1 of 7; 24: runs under 4.9σ are lost, not 3.5σ).
@@ -82,5 +81,5 @@ def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
     tails = np.append(np.cumsum((noisy[::-1] / sd) ** 2)[::-1], 0.0)
     counts = best[int(np.argmin([cost for cost, _ in best] + tails))][1]
     weights = values[: len(counts)] ** 2
-    found: Floats = scipy.optimize.isotonic_regression(counts, weights=weights, increasing=False).x
+    found: Floats = falling(counts, weights)
     return found if found.any() else found[:0]

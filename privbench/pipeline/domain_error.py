@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
+from privbench.learning.denoise import falling
 from privbench.privacy import Accounting
 from privbench.privacy.queries.labels import BLOCKS, block_ends
 
@@ -127,7 +127,7 @@ def believed(
         trust = 1 / (1 + (4 * sd / max(units, 1.0)) ** 2)
         sums = trust * noisy + (1 - trust) * prior
     values = np.diff(block_ends(), prepend=0).astype(np.float64)
-    counts = scipy.optimize.isotonic_regression(sums / values, weights=values, increasing=False).x
+    counts = falling(sums / values, values)
     counts = np.maximum(counts, 1e-9)
     return Law(counts * min(1.0, units / float((counts * values).sum())), values)
 

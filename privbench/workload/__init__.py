@@ -1,33 +1,8 @@
-"""Workloads: read, write, generate and replay them."""
+"""Workloads: read, write, generate and replay them.
 
-from __future__ import annotations
+Names are imported when they are first used: a fit judges its tables and generates nothing.
+"""
 
-from privbench.workload.formats import FORMATS, read, write
-from privbench.workload.generators import (
-    KINDS,
-    generate_from_source,
-    generate_from_tables,
-)
-from privbench.workload.generators.plan import Plan
-from privbench.workload.query import Query, Shape, Workload, united
-from privbench.workload.replay import replay
-from privbench.workload.results import Answer, QueryResult, Replay, Side
+import lazy_loader
 
-__all__ = [
-    "FORMATS",
-    "KINDS",
-    "Answer",
-    "Plan",
-    "Query",
-    "QueryResult",
-    "Replay",
-    "Shape",
-    "Side",
-    "Workload",
-    "generate_from_source",
-    "generate_from_tables",
-    "read",
-    "replay",
-    "united",
-    "write",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

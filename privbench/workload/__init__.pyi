@@ -1,0 +1,29 @@
+from .formats import FORMATS, read, write
+from .generators import (
+    KINDS,
+    generate_from_source,
+    generate_from_tables,
+)
+from .generators.plan import Plan
+from .query import Query, Shape, Workload, united
+from .replay import replay
+from .results import Answer, QueryResult, Replay, Side
+
+__all__ = [
+    "FORMATS",
+    "KINDS",
+    "Answer",
+    "Plan",
+    "Query",
+    "QueryResult",
+    "Replay",
+    "Shape",
+    "Side",
+    "Workload",
+    "generate_from_source",
+    "generate_from_tables",
+    "read",
+    "replay",
+    "united",
+    "write",
+]
