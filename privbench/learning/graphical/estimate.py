@@ -301,21 +301,23 @@ def draw(
     if not count or table.shape[1] == 1:
         return np.zeros(count, np.int64)
     kind = np.uint16 if len(table) <= 2**16 else np.int64
-    shuffled = generator.permutation(count) if keys is None else np.argsort(keys, kind="stable")
-    order = shuffled[np.argsort(rows[shuffled].astype(kind), kind="stable")]
-    held = rows[order]
-    starts = np.flatnonzero(np.diff(held, prepend=-1))
-    sizes = np.diff(np.append(starts, count))
-    place = np.arange(count) - np.repeat(starts, sizes) + generator.random(count)
-    numbers = np.minimum(place / np.repeat(sizes, sizes), 1 - 1e-12)
+    order = generator.permutation(count) if keys is None else np.argsort(keys, kind="stable")
+    if len(table) > 1:
+        order = order[np.argsort(rows[order].astype(kind), kind="stable")]
+    sizes = np.bincount(rows, minlength=len(table))
+    ends = np.cumsum(sizes)
+    # The place of every row among those of its distribution, then its number: they ascend.
+    numbers = np.arange(count) - np.repeat(ends - sizes, sizes) + generator.random(count)
+    numbers /= np.repeat(sizes, sizes)
+    np.minimum(numbers, 1 - 1e-12, out=numbers)
+    numbers += np.repeat(np.arange(len(table)), sizes)
     steps = np.cumsum(table, axis=1)
     steps /= steps[:, -1:]
-    steps[:, -1] = 1.0
-    flat = (steps + np.arange(len(table))[:, None]).ravel()
-    # How many numbers, which ascend, lie below the end of each cell.
-    below = np.searchsorted(numbers + held, flat)
-    chosen = np.repeat(np.arange(len(flat) + 1), np.diff(below, prepend=0, append=count))
-    chosen -= held * table.shape[1]
+    steps += np.arange(len(table))[:, None]
+    # How many numbers lie below the end of each cell; of the last one, all of its distribution.
+    below = np.searchsorted(numbers, steps.ravel())
+    below[table.shape[1] - 1 :: table.shape[1]] = ends
+    cells = np.tile(np.arange(table.shape[1]), len(table))
     found = np.empty(count, np.int64)
-    found[order] = np.clip(chosen, 0, table.shape[1] - 1)
+    found[order] = np.repeat(cells, np.diff(below, prepend=0))
     return found
