@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,11 +63,7 @@ with open(job["said"], "w") as file:
 
 
 def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
-    """How often the values of each canary stand in a model and in one clone of it.
-
-    Args:
-        path: The model file.
-        canaries: The canaries, in or out.
+    """How often the values of each canary, in or out, stand in a model file and a clone of it.
 
     Returns:
         A row for each canary. In each column in which canaries stand out the number of rows that
@@ -117,8 +112,7 @@ def _numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
 def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """One score for each canary of all fits: the sum of its features, each by its own scatter.
 
-    Args:
-        parts: `features` of every fit; a text of its own weighs more than all other features.
+    A text of its own weighs more than all other features.
     """
     whole = np.concatenate(parts)
     spread = whole.std(axis=0)
@@ -148,13 +142,9 @@ class Attack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What anonymeter found.
+    """What anonymeter found on ``control`` records held out; ``reason`` is why it did not run.
 
-    Attributes:
-        reason: Why it did not run; empty if it did.
-        attacks: Attacks that ended.
-        failed: Attacks that anonymeter could not carry out.
-        control: Records held out.
+    ``attacks`` ended; those that it could not carry out have ``failed``.
     """
 
     reason: str = ""
@@ -178,11 +168,6 @@ def attack(scratch: str, config: Config, planter: Planter) -> Risks:
 
     Giomi, Boenisch, Wehmeyer and Tasnádi (2023): an attack's success on records that were in, less
     what it reaches on records that were not. The held-out units are gone from the scratch copy.
-
-    Args:
-        scratch: DSN of the scratch database.
-        config: Roles and budget.
-        planter: Knows the root table.
     """
     key = str(planter.root)
     columns = [name for table, name in planter.places if table == key]
@@ -195,16 +180,16 @@ def attack(scratch: str, config: Config, planter: Planter) -> Risks:
             return Risks(
                 f"of {key} only {len(control)} records can be held out; {_FEWEST} are needed."
             )
-        with TemporaryDirectory(prefix="privbench-audit-") as folder:
-            model = fit(scratch, apart_from(config, Path(folder)), Path(folder, "model"))
+        with apart_from(config) as (apart, folder):
+            model = fit(scratch, apart, folder / "model")
             (item,) = [item for item in decode(model) if item.table.key == key]
             made = pd.concat([batch.to_pandas() for batch in item.batches()])
             made.columns = pd.Index(item.columns)
-            job = {name: str(Path(folder, f"{name}.csv")) for name in ("ori", "syn", "control")}
+            job = {name: str(folder / f"{name}.csv") for name in ("ori", "syn", "control")}
             for name, rows in (("ori", inside), ("syn", made), ("control", control)):
                 pd.DataFrame(rows)[columns].to_csv(job[name], index=False)
-            job["said"] = str(Path(folder, "said"))
-            call(python, _SCRIPT, job, folder, _LIMIT)
+            job["said"] = str(folder / "said")
+            call(python, _SCRIPT, job, str(folder), _LIMIT)
             found, failed = json.loads(Path(job["said"]).read_text())
     except PeerFailed as error:
         return Risks(f"anonymeter {error}")

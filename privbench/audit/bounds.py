@@ -31,13 +31,10 @@ _MOST = 30.0
 class Allowed:
     """What an attacker who knows all but one unit may reach, at most.
 
-    Attributes:
-        epsilon: ε.
-        delta: δ.
-        advantage: Largest true positive rate less false positive rate.
-        tpr: Largest true positive rate at a false positive rate of .1 %.
-        posteriors: Largest belief that a unit is among the rows after the release, by the belief
-            before it, if the guarantee did not fail, which it does with a probability of at most δ.
+    ``advantage`` is the largest true positive rate less false positive rate, ``tpr`` the largest at
+    a false positive rate of .1 %. ``posteriors`` are pairs of beliefs in [0, 1] that a unit is
+    among the rows: before the release, and the largest after it, if the guarantee did not fail,
+    which it does with a probability of at most δ.
     """
 
     epsilon: float
@@ -57,12 +54,8 @@ def allowed(epsilon: float, delta: float, priors: Sequence[float] = (0.1, 0.001)
     post-processing of one that tells all with probability δ and is ε-DP otherwise (Kairouz, Oh and
     Viswanath 2015). Where it does not tell all, Bayes' rule turns odds into at most e^ε times the
     odds. (A release need not show which was the case, so that a belief may pass that line by about
-    δ with a larger probability.)
-
-    Args:
-        epsilon: ε, at least 0.
-        delta: δ, in [0, 1).
-        priors: Beliefs before the release, in (0, 1).
+    δ with a larger probability.) ε is at least 0, δ in [0, 1); beliefs before the release, the
+    ``priors``, are in (0, 1).
 
     >>> risk = allowed(math.log(3), 0.0)
     >>> round(risk.advantage, 3), round(risk.tpr, 4), [round(p, 4) for _, p in risk.posteriors]
@@ -83,14 +76,10 @@ def true_positives(alpha: float, epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What guesses prove.
+    """What guesses prove: with `CONFIDENCE`, ε is at least ``epsilon``; 0 proves nothing.
 
-    Attributes:
-        epsilon: With `CONFIDENCE`, ε is at least this; 0 means that nothing is proved.
-        examples: Canaries, each in or out by a coin of its own.
-        guesses: How many were guessed, in the split that proves most.
-        correct: How many of these were right.
-        possible: What as many guesses would have proved had all been right.
+    Of ``examples`` canaries, each in or out by a coin of its own, ``guesses`` were guessed in the
+    split that proves most, ``correct`` of them rightly; all right would have proved ``possible``.
     """
 
     epsilon: float
@@ -111,14 +100,7 @@ def p_value(correct: int, guesses: int, examples: int, epsilon: float, delta: fl
 
     Canaries of several fits may be counted together: the fits as one mechanism are (ε, δ)-DP for
     each of them, since each is in the data of one fit alone. With one canary a fit this is auditing
-    with many runs.
-
-    Args:
-        correct: Right guesses.
-        guesses: All guesses, fixed in advance.
-        examples: All canaries.
-        epsilon: ε.
-        delta: δ.
+    with many runs. The number of guesses has to be fixed in advance; ``examples`` are all canaries.
     """
     chance = 1.0 / (1.0 + math.exp(-epsilon))
     tail = float(binom.sf(correct - 1, guesses, chance))
@@ -155,11 +137,8 @@ def lower_bound(scores: NDArray[np.float64], coins: NDArray[np.bool_], delta: fl
     The highest scores are guessed as in and the lowest as out, for each of `SHARES`; the best share
     counts, and each has its part of the error (a union bound). Equal scores are put in order by
     chance, never by the order in which canaries were planted.
-
-    Args:
-        scores: One for every canary, higher where it seems to be in; from released values alone.
-        coins: Whether it was in.
-        delta: δ of the fit.
+    There is a score for every canary, higher where it seems to be in, from released values alone; a
+    coin, true if it was in; and δ of the fit.
     """
     order = generator(None).permutation(len(scores))
     order = order[np.argsort(scores[order], kind="stable")]

@@ -11,7 +11,7 @@ import secrets
 import string
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, LiteralString
 from uuid import uuid4
@@ -51,6 +51,8 @@ _KEYS = (*_TEXT, *_STEPS, "uuid")
 Row = dict[str, str | None]
 #: A table and a column.
 Place = tuple[str, str]
+#: Where rows lie, in the order in which they were put in: table, ctid and tableoid.
+Located = tuple[tuple[Table, str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,29 +65,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """One planted unit, or one that would have been.
-
-    Attributes:
-        marks: Its values that stand out, by place.
-        rows: Where its rows lie, in the order in which they were put in.
-    """
+    """One planted unit, or one that would have been: its values that stand out, and its rows."""
 
     marks: Mapping[Place, str]
-    rows: tuple[tuple[Table, str, int], ...]
+    rows: Located
 
 
 @dataclass
 class Planter:
     """Puts canaries into a scratch database and takes them out again.
 
-    Args:
-        dsn: The scratch database.
-        config: Roles.
-        root: Root table whose units are copied; None takes the one that owns most tables.
-
-    Attributes:
-        plan: What a fit makes of the schema.
-        places: Columns that canaries are marked in.
+    Units of the root table are copied, None being the one that owns most tables; ``plan`` is what
+    a fit makes of the schema, ``places`` are the columns that canaries are marked in.
 
     Raises:
         SchemaError: There is no such root table, or no unit in it can be copied.
@@ -115,8 +106,9 @@ class Planter:
                 return
         raise refused[0]
 
-    def plant(self, coins: NDArray[np.bool_]) -> list[Canary]:
-        """Put in the canaries whose coin says so.
+    @contextmanager
+    def planted(self, coins: NDArray[np.bool_]) -> Iterator[list[Canary]]:
+        """Put in the canaries whose coin says so, and take them out at the end.
 
         All of them are put in, and those whose coin says no are taken out again: new keys follow
         the largest there is, and the keys of a canary may not depend on the coins of others. Under
@@ -131,34 +123,31 @@ class Planter:
         with self._open() as connection, database_errors("planting canaries"):
             for number, coin in enumerate(coins):
                 marks = {place: self._mark(connection, place, number) for place in self.places}
-                rows = self._planted(connection, marks if coin or not replaced else {})
+                rows = self._copied(connection, marks if coin or not replaced else {})
                 found.append(Canary(marks, rows))
             for number in () if replaced else np.flatnonzero(~coins).tolist():
                 _delete(connection, found[number])
                 found[number] = replace(found[number], rows=())
             connection.commit()
-        return found
+        try:
+            yield found
+        finally:
+            with self._open() as connection, database_errors("removing canaries"):
+                for canary in found:
+                    _delete(connection, canary)
+                connection.commit()
 
-    def _planted(
-        self, connection: Connection, marks: Mapping[Place, str]
-    ) -> tuple[tuple[Table, str, int], ...]:
+    def _copied(self, connection: Connection, marks: Mapping[Place, str]) -> Located:
         """Put in one copy; again if keys are taken, with fewer marks if these break a rule."""
         for _ in range(_TRIES):
             try:
                 with connection.transaction():
-                    return tuple(self._insert(connection, marks))
+                    return tuple(self._insert(connection, marks, self._parts))
             except psycopg.errors.UniqueViolation:
                 continue
             except psycopg.IntegrityError:
                 marks = {place: mark for place, mark in marks.items() if secrets.randbits(1)}
         raise self._useless("no new keys for so many canaries are found.")
-
-    def remove(self, canaries: Sequence[Canary]) -> None:
-        """Take canaries out."""
-        with self._open() as connection, database_errors("removing canaries"):
-            for canary in canaries:
-                _delete(connection, canary)
-            connection.commit()
 
     def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
         """Remove units for good, a quarter at most; rows of the root table that stay, and the gone.
@@ -167,8 +156,7 @@ class Planter:
         the same units. A unit that goes along with another by ON DELETE CASCADE is on neither side.
         """
         table = self.plan.tables[str(self.root)].table
-        stay: list[Row] = []
-        gone: list[Row] = []
+        stay, gone = list[Row](), list[Row]()
         with self._open() as connection, database_errors("holding units out"):
             rows = _rows(connection, table, sql.SQL("ORDER BY pg_catalog.random()"), [], 4 * most)
             for row in rows[: len(rows) // 2]:
@@ -236,32 +224,27 @@ class Planter:
                 continue
             key = item.table.foreign_key(own.name)
             values = [row.get(name) for name in key.ref_columns]
-            same = sql.SQL(" AND ").join(
-                sql.SQL("{} = %s").format(_escaped(sql.Identifier(name))) for name in key.columns
-            )
-            yield item, sql.SQL("WHERE {}").format(same), values
+            yield item, _where(key.columns, "="), values
 
     def _plantable(self, connection: Connection, parts: Sequence[Part]) -> tuple[Part, ...]:
         """The rows of a unit of which a copy can be put in; the others go."""
-        kept = [parts[0]]
-        reason = self._refused(connection, kept, {})
-        if reason is not None:
-            raise self._useless(f"no copy of a unit can be put in: {reason}")
-        for part in parts[1:]:
-            if self._refused(connection, [*kept, part], {}) is None:
+        kept: list[Part] = []
+        for part in parts:
+            reason = self._refused(connection, [*kept, part], {})
+            if reason is None:
                 kept.append(part)
+            elif not kept:
+                raise self._useless(f"no copy of a unit can be put in: {reason}")
         return tuple(kept)
 
     def _markable(self, connection: Connection) -> list[Place]:
         """Columns of the copy that take a value that stands out."""
         tables = dict.fromkeys(part.table.key for part in self._parts)
-        places = [(key, name) for key in tables for name in _ordinary(self.plan.tables[key])]
-        marks = {place: self._mark(connection, place, 0) for place in places}
-        found = [
-            place
-            for place, mark in marks.items()
-            if mark and self._refused(connection, self._parts, {place: mark}) is None
-        ]
+        found = []
+        for place in ((key, name) for key in tables for name in _ordinary(self.plan.tables[key])):
+            mark = self._mark(connection, place, 0)
+            if mark and self._refused(connection, self._parts, {place: mark}) is None:
+                found.append(place)
         if not found:
             raise self._useless("no column of its units can be given a value that stands out.")
         return found
@@ -283,26 +266,20 @@ class Planter:
         return None
 
     def _insert(
-        self,
-        connection: Connection,
-        marks: Mapping[Place, str],
-        parts: Sequence[Part] | None = None,
+        self, connection: Connection, marks: Mapping[Place, str], parts: Sequence[Part]
     ) -> Iterator[tuple[Table, str, int]]:
         """Put in one copy, row by row, keys of owners first."""
         made: list[tuple[Part, Row]] = []
-        for part in self._parts if parts is None else parts:
+        for part in parts:
             row = {**part.row, **self._fresh(connection, part)}
             made.append((part, row))
             for key in part.table.foreign_keys:
                 old = [part.row.get(name) for name in key.columns]
                 for other, new in made:
-                    if other.table.name == key.ref_table and old == [
-                        other.row.get(name) for name in key.ref_columns
-                    ]:
-                        row |= {
-                            ours: new[theirs]
-                            for ours, theirs in zip(key.columns, key.ref_columns, strict=True)
-                        }
+                    theirs = [other.row.get(name) for name in key.ref_columns]
+                    if other.table.name == key.ref_table and old == theirs:
+                        values = [new[name] for name in key.ref_columns]
+                        row |= zip(key.columns, values, strict=True)
             row |= {name: mark for (key, name), mark in marks.items() if key == part.table.key}
             statement = sql.SQL(
                 "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})"
@@ -396,11 +373,12 @@ def _same(table: Table, row: Row) -> tuple[sql.Composable, list[str | None]]:
     """What chooses a row: its primary key, else all of its values."""
     key = table.primary_key
     names = key.columns if key and row.keys() >= set(key.columns) else tuple(row)
-    same = sql.SQL(" AND ").join(
-        sql.SQL("{} IS NOT DISTINCT FROM %s").format(_escaped(sql.Identifier(name)))
-        for name in names
-    )
-    return sql.SQL("WHERE {}").format(same), [row[name] for name in names]
+    return _where(names, "IS NOT DISTINCT FROM"), [row[name] for name in names]
+
+
+def _where(names: Sequence[str], operator: LiteralString) -> sql.Composable:
+    same = (sql.SQL(f"{{}} {operator} %s").format(_escaped(sql.Identifier(n))) for n in names)
+    return sql.SQL("WHERE {}").format(sql.SQL(" AND ").join(same))
 
 
 def _ordinary(item: TablePlan) -> list[str]:

@@ -22,13 +22,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.privacy import Sensitivity
 from privbench.privacy.accountant import epsilon_for
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.neighbour import (
-    Unit,
-    all_units,
-    remove_unit,
-    telling_units,
-    worst_hub,
-)
+from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units, worst_hub
 from privbench.privacy.registry import MECHANISMS
 from privbench.privacy.release import Listed
 from privbench.privacy.session import Step
@@ -49,16 +43,9 @@ _FINE = 2.0**20
 class Row:
     """One event: what is claimed of it, and the largest that neighbours moved it.
 
-    Attributes:
-        label: What the event is for.
-        kind: Kind of its query.
-        table: Its table.
-        mechanism: Its mechanism.
-        unit: Grid units per counted 1, in which the norms below are.
-        claimed: L1, L2 and L∞ that are claimed.
-        observed: L1, L2 and L∞ that the worst neighbours have moved it by.
-        ratio: The largest ratio of observed to claimed, also of L0 where that is claimed.
-        broken: Names of claims that do not hold.
+    ``claimed`` and ``observed``, by the worst neighbours, are L1, L2 and L∞, in units of which
+    ``unit`` are a counted 1; ``ratio`` is the largest of observed to claimed, also of L0 where that
+    is claimed; ``broken`` are the names of claims that do not hold.
     """
 
     label: str
@@ -76,14 +63,10 @@ class Row:
 class Replay:
     """What all replays together have shown.
 
-    Attributes:
-        rows: One for every event of the first fit.
-        neighbours: Pairs that were compared.
-        loss: The largest ε that a tested pair can lose by what was seen to move, all events summed.
-        findings: A line for everything that does not hold.
-        cells: Draws that were compared with their law.
-        noise: Chance of noise as small as this or smaller, if every law holds.
-        skipped: Draws that were not compared: choices, tiny scales, labels near their threshold.
+    ``rows`` has one for every event of the first fit. ``loss`` is the largest ε that a tested pair
+    can lose by what was seen to move, all events summed. Of the draws ``cells`` were compared with
+    their law and ``skipped`` were not (choices, tiny scales, labels near their threshold);
+    ``noise`` is the chance of noise as small as this or smaller, if every law holds.
     """
 
     rows: list[Row]
@@ -105,20 +88,13 @@ def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Rep
 
     Half of the neighbours are made from the rows as they are, half from the rows without the unit
     that most references lead into, so that edges whose target is gone are there on both sides.
-
-    Args:
-        bench: Where fits are run.
-        reporter: Told of progress.
-        most: Neighbours, in all.
-        seed: Chooses units among equals.
+    ``most`` is how many, in all; ``seed`` chooses units among equals.
     """
-    found: Replay | None = None
-    rows = bench.rows
+    found, rows = Replay([]), bench.rows
     for number in range(min(most, 2)):
         side = replace(bench, rows=rows)
         recording = side.record()
-        if found is None:
-            found = Replay([_row(step) for step in recording.steps])
+        found.rows = found.rows or [_row(step) for step in recording.steps]
         _noise(recording, found)
         chosen = _units(rows, most - most // 2 if number == 0 else most // 2, seed + number)
         _round(side, recording, chosen, found, reporter)
@@ -126,7 +102,6 @@ def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Rep
         if hub is None:
             break
         rows = remove_unit(rows, *hub)
-    assert found is not None
     return found
 
 

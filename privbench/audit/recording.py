@@ -42,14 +42,10 @@ CELLS = " cells"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a mechanism.
+    """One call of a mechanism, which was told to draw noise of a scale, in grid units.
 
-    Attributes:
-        mechanism: Which one.
-        exact: What it was given: cells, scores, or counts of labels.
-        scale: Scale of the noise that it was told to draw, in grid units.
-        threshold: Of a list, the least count that it may give.
-        drawn: What it gave: noisy cells, an index, or labels with noisy counts.
+    It was given cells, scores, or counts of labels (``exact``), and of a list the least count that
+    it may give; it gave noisy cells, an index, or labels with noisy counts (``drawn``).
     """
 
     mechanism: Mechanism
@@ -70,15 +66,9 @@ class Differs(PrivbenchError):
 
 
 class Recorder:
-    """A source of noise that keeps every call.
+    """A source of noise that keeps every call, by its stream.
 
-    Args:
-        source: What draws.
-        before: Calls of an earlier fit, whose draws are given instead of new ones.
-
-    Attributes:
-        private: Whether what is drawn is differentially private.
-        calls: Every call by its stream.
+    Draws come from ``source``, or from ``before``, the calls of an earlier fit.
     """
 
     def __init__(self, source: NoiseSource, before: Mapping[str, Call] | None = None) -> None:
@@ -128,13 +118,9 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Recording:
-    """A fit whose mechanisms were listened to.
+    """A fit whose mechanisms were listened to: what was asked in order, and calls by stream.
 
-    Attributes:
-        steps: What was asked, in order.
-        calls: Calls of mechanisms by stream.
-        session: The session, closed; its public facts price the events.
-        model: What came of it.
+    The session is closed; its public facts price the events.
     """
 
     steps: tuple[Step, ...]
@@ -162,12 +148,8 @@ class Recording:
 class Bench:
     """Where a fit is run again and again: rows that were read once, and a ledger that goes.
 
-    Attributes:
-        source: DSN of the scratch database.
-        config: The config, with the ledger that goes.
-        noise: What draws.
-        read: A fit that has read the rows, and went no further.
-        rows: The rows as they were read.
+    ``source`` is the DSN of the scratch database, ``read`` a fit that has read the rows, and went
+    no further.
     """
 
     source: str
@@ -209,17 +191,12 @@ def bench(
 ) -> Iterator[Bench]:
     """Read the rows of a scratch database, for fits into a ledger that is thrown away.
 
-    Args:
-        source: DSN of the scratch database.
-        config: The config; its ledger is left alone.
-        reporter: Told of the reading.
-        noise: Where noise comes from; OpenDP by default.
+    The config's own ledger is left alone; noise is OpenDP's by default.
 
     Raises:
         PrivbenchError: Whatever `fit` raises before rows are counted.
     """
-    with TemporaryDirectory(prefix="privbench-audit-") as folder:
-        apart = apart_from(config, Path(folder))
+    with apart_from(config) as (apart, _):
         draft = begin(source, apart, reporter)
         for name, stage in STAGES[:2]:
             with reporter.stage(name):
@@ -228,18 +205,20 @@ def bench(
         yield Bench(source, apart, noise or OpenDPNoise(), draft, draft.data.database)
 
 
-def apart_from(config: Config, folder: Path) -> Config:
-    """The config with a ledger that is thrown away and an identity of the audit's own.
+@contextmanager
+def apart_from(config: Config) -> Iterator[tuple[Config, Path]]:
+    """The config with a ledger and an identity of the audit's own, and a folder that goes with it.
 
     So no ledger can be taken for the source's. A seed would make every fit draw the same noise,
     which no audit may stand on. Nothing of the schema travels, so nothing waits for a sign-off.
     """
     database = config.database.model_copy(update={"identity": "privbench audit"})
     privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
-    ledger = LedgerConfig(path=str(folder / "ledger"))
     here = CountingConfig()  # neighbours are counted when what counted the source is gone
-    changes = {"database": database, "privacy": privacy, "ledger": ledger, "counting": here}
-    return config.model_copy(update=changes)
+    with TemporaryDirectory(prefix="privbench-audit-") as folder:
+        ledger = LedgerConfig(path=str(Path(folder, "ledger")))
+        changes = {"database": database, "privacy": privacy, "ledger": ledger, "counting": here}
+        yield config.model_copy(update=changes), Path(folder)
 
 
 def same_model(first: Model, second: Model) -> list[str]:

@@ -11,7 +11,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -49,13 +48,9 @@ _EMPTY = "Create an empty database and name that with --scratch."
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is tried.
+    """How much is tried: canaries in each fit, fits with them, neighbours of a recorded fit.
 
-    Attributes:
-        canaries: Canaries in each fit.
-        fits: Fits with canaries.
-        neighbours: Neighbours on which a recorded fit is run again.
-        inference: Whether records are held out and attacked by anonymeter.
+    ``inference`` is whether records are held out and attacked by anonymeter.
     """
 
     canaries: int = 60
@@ -72,18 +67,10 @@ class Effort:
 class Audit:
     """What an audit found. CONFIDENTIAL: computed from private rows.
 
-    Attributes:
-        promise: The guarantee of such a fit, in one sentence.
-        synthesizer: Name of the synthesizer.
-        risk: What (ε, δ) allows.
-        root: Root table of the canaries.
-        marked: Columns in which canaries stand out.
-        bound: What the canaries prove.
-        replayed: What record and replay found.
-        beside: Parts of the model that changed with planted units though all draws were the same.
-        inference: Risks by anonymeter.
-        effort: How much was tried.
-        made: When, and by which version.
+    ``promise`` is the guarantee of such a fit in one sentence, and ``risk`` what (ε, δ) allows.
+    Canaries in the table ``root`` stand out in the columns ``marked``, and prove ``bound``.
+    ``beside`` are parts of the model that changed with planted units though all draws were the
+    same; ``made`` says when, and by which version.
     """
 
     promise: str
@@ -243,20 +230,13 @@ def _parts(
 
 def _beside(scratch: str, config: Config, planter: Planter) -> tuple[str, list[str]]:
     """Read the rows with planted units, and without; the model has to follow from draws alone."""
-    planted = planter.plant(np.ones(3, np.bool_))
-    try:
-        with bench(scratch, config, Reporter()) as full:
-            recording = full.record()
-    finally:
-        planter.remove(planted)
-    others = planter.plant(np.zeros(3, np.bool_))
-    try:
-        with bench(scratch, config, Reporter()) as bare:
+    with planter.planted(np.ones(3, np.bool_)), bench(scratch, config, Reporter()) as full:
+        recording = full.record()
+    with planter.planted(np.zeros(3, np.bool_)), bench(scratch, config, Reporter()) as bare:
+        try:
             parts = same_model(recording.model, bare.replay(recording, bare.rows).model)
-    except Differs as error:
-        parts = [str(error)]
-    finally:
-        planter.remove(others)
+        except Differs as error:
+            parts = [str(error)]
     return recording.model.promise.sentence(), parts
 
 
@@ -265,15 +245,12 @@ def _attack(
 ) -> Bound:
     """Ordinary fits of rows with canaries, each in or out by a coin; and what can be guessed."""
     parts, coins = [], []
-    with TemporaryDirectory(prefix="privbench-audit-") as folder:
-        apart, model = apart_from(config, Path(folder)), Path(folder, "model")
+    with apart_from(config) as (apart, folder):
+        model = folder / "model"
         for number in range(effort.fits):
             tossed = np.array([secrets.randbits(1) for _ in range(effort.canaries)], np.bool_)
-            planted = planter.plant(tossed)
-            try:
+            with planter.planted(tossed) as planted:
                 fit(scratch, apart, model)
-            finally:
-                planter.remove(planted)
             parts.append(features(model, planted))
             coins.append(tossed)
             reporter.advance("fits with canaries", number + 1, effort.fits)

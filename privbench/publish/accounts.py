@@ -20,12 +20,7 @@ _ROUNDING = 1e-9
 
 
 def certificate_of(model: Model, path: Path, server: str) -> Certificate:
-    """The certificate of a model.
-
-    Args:
-        model: The model.
-        path: Its file.
-        server: Version of the PostgreSQL that the clone was made on.
+    """The certificate of a model, of its file, and of the PostgreSQL that the clone was made on.
 
     Raises:
         PrivacyRefusal: The noise was seeded.
@@ -65,13 +60,8 @@ def require_sound(certificate: Certificate) -> None:
     """
     promise, events = certificate.promise, certificate.events
     for place, event in enumerate(events):
-        if (
-            event.id != place
-            or not event.private
-            or event.neighbours != promise.neighbours
-            or not {*event.roots} <= {*promise.roots}
-            or not event.roots
-        ):
+        ours = event.id == place and event.private and event.neighbours == promise.neighbours
+        if not ours or not event.roots or not {*event.roots} <= {*promise.roots}:
             raise ModelError(f"event {place} is not one of this release.")
     private = {*certificate.owners}
     if not {*certificate.owned_by} <= private or not {*promise.roots} <= private:

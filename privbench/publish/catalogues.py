@@ -47,26 +47,14 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
     """Croissant metadata of the Parquet files: each with its digest, a record set a table."""
     tables = [table for table in bundle.tables if table.columns]
     files = [
-        {
-            "@type": "cr:FileObject",
-            "@id": path,
-            "name": path,
-            "contentUrl": path,
-            "contentSize": f"{digests[path][1]} B",
-            "encodingFormat": _PARQUET,
-            "sha256": digests[path][0],
-        }
+        _node("FileObject", path, contentUrl=path, contentSize=f"{digests[path][1]} B")
+        | {"encodingFormat": _PARQUET, "sha256": digests[path][0]}
         for table in tables
         for path in table.files("parquet")
     ]
     sets = [
-        {
-            "@type": "cr:FileSet",
-            "@id": f"files-{_id(table.key)}",
-            "name": f"files-{_id(table.key)}",
-            "encodingFormat": _PARQUET,
-            "includes": f"data/{table.folder}/*.parquet",
-        }
+        _node("FileSet", f"files-{_id(table.key)}", encodingFormat=_PARQUET)
+        | {"includes": f"data/{table.folder}/*.parquet"}
         for table in tables
     ]
     return _json(
@@ -89,37 +77,32 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
 
 
 def _records(table: Table, known: set[str]) -> dict[str, Any]:
-    def part(column: str, of: str = table.key) -> dict[str, str]:
-        return {"@id": f"{_id(of)}/{_id(column)}"}
+    def part(column: str, of: str = table.key) -> str:
+        return f"{_id(of)}/{_id(column)}"
 
     leads = {
-        key.columns[0]: part(key.ref_columns[0], key.table.key)
+        key.columns[0]: {"field": {"@id": part(key.ref_columns[0], key.table.key)}}
         for key in table.foreign_keys
         if len(key.columns) == 1 and key.table.key in known
     }
+    files = f"files-{_id(table.key)}"
     fields = [
-        {
-            "@type": "cr:Field",
-            **part(column.name),
-            "name": part(column.name)["@id"],
-            "description": f"{column.name}, {column.type}",
-            "dataType": _TYPES[_family(column)][0],
-            "source": {
-                "fileSet": {"@id": f"files-{_id(table.key)}"},
-                "extract": {"column": column.name},
-            },
-            **_given(references={"field": leads[column.name]} if column.name in leads else None),
-        }
+        _node(
+            "Field",
+            part(column.name),
+            description=f"{column.name}, {column.type}",
+            dataType=_TYPES[_family(column)][0],
+            source={"fileSet": {"@id": files}, "extract": {"column": column.name}},
+            references=leads.get(column.name),
+        )
         for column in table.columns
     ]
-    key = [part(name) for name in table.primary_key]
-    return {
-        "@type": "cr:RecordSet",
-        "@id": _id(table.key),
-        "name": _id(table.key),
-        **_given(key=key),
-        "field": fields,
-    }
+    key = [{"@id": part(name)} for name in table.primary_key]
+    return _node("RecordSet", _id(table.key), key=key, field=fields)
+
+
+def _node(kind: str, name: str, **items: Any) -> dict[str, Any]:
+    return {"@type": f"cr:{kind}", "@id": name, "name": name, **_given(**items)}
 
 
 def data_package(bundle: Bundle, digests: Digests) -> str:

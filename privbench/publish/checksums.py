@@ -94,11 +94,7 @@ def sums_text(digests: Mapping[str, tuple[str, int]]) -> bytes:
 
 
 def check(folder: Path, present: Iterable[str]) -> tuple[dict[str, tuple[str, int]], list[str]]:
-    """Compare files with their checksums.
-
-    Args:
-        folder: The bundle.
-        present: What `walk` found.
+    """Compare files that `walk` found with their checksums.
 
     Returns:
         Digest and size of every file that is there and listed; and every fault, a line each that

@@ -86,7 +86,7 @@ class Named(Strict):
     @property
     def sql(self) -> str:
         """Its qualified name, quoted."""
-        return f"{quoted(self.schema_)}.{quoted(self.name)}"
+        return quoted(self.schema_, self.name)
 
 
 class Column(Strict):
@@ -107,14 +107,10 @@ class Key(Strict):
 
 
 class Table(Named):
-    """A table and its files.
+    """A table and its files, which lie in a folder under ``data/``.
 
-    Attributes:
-        folder: Where they lie, under ``data/``.
-        public: Whether its rows are the source's own, declared public.
-        columns: What the files hold: all but generated columns.
-        rows: Number of rows.
-        chunks: Rows of each file, in order; a table without columns has no file.
+    They hold ``columns``, all but generated ones; the rows of a ``public`` table are the source's
+    own. ``chunks`` are rows of each file, in order; a table without columns has no file.
     """
 
     folder: Folder
@@ -192,18 +188,11 @@ class Release(Strict):
 
 
 class Certificate(Strict):
-    """``certificate.json``.
+    """``certificate.json``: the guarantee, and every use of a mechanism on private rows.
 
-    Attributes:
-        promise: The guarantee.
-        owners: Of every private table the columns that name its owner, or "" for none.
-        owned_by: Of every owned table its owner.
-        public: Tables that were copied verbatim.
-        config: The config of the fit, which is public knowledge.
-        synthesizer: Who learned the model.
-        model: SHA-256 of the model file.
-        versions: Programs at the publishing.
-        events: Every use of a mechanism on private rows.
+    ``owners`` are of every private table the columns that name its owner, or "" for none;
+    ``owned_by`` is of every owned table its owner. ``public`` tables were copied verbatim. The
+    config of the fit is public knowledge; ``model`` is the SHA-256 of the model file.
     """
 
     promise: Release
@@ -220,10 +209,7 @@ class Certificate(Strict):
 class ColumnStatistics(Strict):
     """What the planner is told of a column: arguments of ``pg_restore_attribute_stats``, as text.
 
-    Attributes:
-        column: The column.
-        inherited: Whether rows of partitions count.
-        values: By their names, which are those of the columns of ``pg_stats``.
+    If ``inherited``, rows of partitions count; the values have the names of ``pg_stats``.
     """
 
     column: Name
@@ -242,9 +228,8 @@ class IndexStatistics(Strict):
 class TableStatistics(Named):
     """What the planner is told of a table: arguments of ``pg_restore_relation_stats``.
 
-    Attributes:
-        stored: Whether it has a file of its own, as a table without partitions has.
-        visible: Pages whose rows all transactions see.
+    ``stored`` means a file of its own, as a table without partitions has; of ``visible`` pages all
+    transactions see the rows.
     """
 
     stored: bool
@@ -266,7 +251,7 @@ class Statistics(Strict):
     tables: list[TableStatistics]
 
 
-_File = TypeVar("_File", Bundle, Certificate, Statistics)
+File = TypeVar("File", Bundle, Certificate, Statistics)
 
 
 def text(found: Bundle | Certificate | Statistics) -> bytes:
@@ -275,7 +260,7 @@ def text(found: Bundle | Certificate | Statistics) -> bytes:
     return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
-def parse(kind: type[_File], data: bytes) -> _File:
+def parse(kind: type[File], data: bytes) -> File:
     """What `text` wrote.
 
     Raises:
@@ -294,6 +279,6 @@ def parse(kind: type[_File], data: bytes) -> _File:
     return found
 
 
-def quoted(name: str) -> str:
-    """A name in SQL."""
-    return '"' + name.replace('"', '""') + '"'
+def quoted(*name: str) -> str:
+    """A name in SQL, qualified or not."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, LiteralString
 
 from psycopg import sql
+from psycopg.rows import dict_row
 
 from privbench import __version__, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
@@ -30,7 +31,7 @@ from privbench.publish import facts, planner
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
 from privbench.publish.facts import Bundle, Certificate, Statistics
-from privbench.publish.judging import joined, judge_ddl, judge_workload
+from privbench.publish.judging import Made, joined, judge_ddl, judge_workload
 from privbench.publish.oci import write_layout
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
@@ -41,13 +42,13 @@ from privbench.workload import KINDS, Query, Workload, generate_from_source, rea
 #: Joins around rows that join: no answer is zero, however long the query.
 _KIND = "joins"
 _FILLED: LiteralString = """
-SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
+SELECT n.nspname AS schema, c.relname AS name FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'm' AND c.relispopulated ORDER BY c.oid
 """
 _MOVED: LiteralString = """
-SELECT schemaname, sequencename, last_value FROM pg_catalog.pg_sequences
-WHERE last_value IS NOT NULL ORDER BY 1, 2
+SELECT schemaname AS schema, sequencename AS name, last_value AS value, true AS called
+FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 """
 
 
@@ -55,11 +56,7 @@ WHERE last_value IS NOT NULL ORDER BY 1, 2
 class About:
     """What a publisher says of a bundle; none of it is learned from rows.
 
-    Attributes:
-        title: Its name.
-        publisher: Who answers for it.
-        licence: Under which licence it may be used.
-        published: The day, as ``2026-01-31``; None for today.
+    The publisher answers for it; the day is written ``2026-01-31``, None being today.
     """
 
     title: str = "Synthetic benchmark database"
@@ -143,11 +140,8 @@ def publish(
     if oci:
         _require_apart(folder.resolve(), Path(oci).resolve())
     with ExitStack() as stack:
-        scratch = _scratch(folder)
-        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-        image = _scratch(Path(oci)) if oci else None
-        if image:
-            stack.callback(shutil.rmtree, image, ignore_errors=True)
+        scratch = stack.enter_context(_whole(folder))
+        image = stack.enter_context(_whole(Path(oci))) if oci else None
         dsn = database or stack.enter_context(_server()).dsn
         if statistics:
             planner.require_version(dsn)
@@ -156,13 +150,15 @@ def publish(
         with teller.stage("export"):
             schema = introspect(connection)
             ddl, lost = _ddl(connection, schema)
-            data = _described(connection, scratch, schema, ddl, {*found.public})
+            made = judge_ddl(ddl.pre_data, ddl.post_data)
+            data = _described(connection, scratch, schema, ddl, made, {*found.public})
         told = None
         if statistics:
             whole = dsn if scale == 1 else stack.enter_context(_server()).dsn
             if whole != dsn:
                 pipeline.load(model, whole, seed=seed, reporter=teller)
-            told = _gathered(whole, ddl)
+            with reading(whole, ROWS) as other:
+                told = planner.gathered(other, made.tables)
         with teller.stage("workload"):
             bound, origin, why = _workload(connection, dsn, schema, given, queries)
         version = connection.info.parameter_status("server_version") or ""
@@ -176,19 +172,11 @@ def publish(
         bundle = _checked({**data, **said})
         with teller.stage("finish"):
             _finish(scratch, bundle, certificate, ddl, bound, told, Path(key) if key else None)
-        _placed(scratch, folder)
-        if image and oci:
-            write_layout(folder, image, bundle)
-            _placed(image, Path(oci))
+        if image:
+            write_layout(scratch, image, bundle)
     files = walk(folder)
     size = sum((folder / path).stat().st_size for path in files)
     return Published(folder, bundle, certificate, len(files), size)
-
-
-def _placed(scratch: Path, folder: Path) -> None:
-    if folder.exists():
-        folder.rmdir()
-    os.replace(scratch, folder)
 
 
 def _require_apart(folder: Path, image: Path) -> None:
@@ -198,21 +186,24 @@ def _require_apart(folder: Path, image: Path) -> None:
         )
 
 
-def _gathered(dsn: str, ddl: Ddl) -> Statistics:
-    with reading(dsn, ROWS) as connection:
-        return planner.gathered(connection, judge_ddl(ddl.pre_data, ddl.post_data).tables)
-
-
-def _scratch(folder: Path) -> Path:
-    """A folder beside the bundle's, which takes its place once it is whole."""
+@contextmanager
+def _whole(folder: Path) -> Iterator[Path]:
+    """A folder beside that one, which takes its place once it is whole."""
     try:
         if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
             raise UsageError(f"{folder} is not empty.", remedy="Name a new folder.")
         parent = folder.resolve().parent
         parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(dir=parent, prefix=".privbench-"))
+        scratch = Path(tempfile.mkdtemp(dir=parent, prefix=".privbench-"))
     except OSError as error:
         raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
+    try:
+        yield scratch
+        if folder.exists():
+            folder.rmdir()
+        os.replace(scratch, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _server() -> embedded.Server:
@@ -236,13 +227,10 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
         for item in before
         if item.tree.kind != "CreateExtensionStmt" or item.tree.get("extname") in dumped.extensions
     ]
-    roles = [item for item in after if _speaks_of_roles(item)]
     rest = [item for item in after if not _speaks_of_roles(item)]
-    ddl = Ddl(joined([*first, *kept]), joined(rest))
-    return ddl, [
-        f"left out, since it speaks of a role: policy {item.tree.get('policy_name')}"
-        for item in roles
-    ]
+    said = "left out, since it speaks of a role: policy"
+    lost = [f"{said} {s.tree.get('policy_name')}" for s in after if _speaks_of_roles(s)]
+    return Ddl(joined([*first, *kept]), joined(rest)), lost
 
 
 def _told(losses: Sequence[str]) -> list[str]:
@@ -261,17 +249,16 @@ def _speaks_of_roles(item: Statement) -> bool:
 
 
 def _described(
-    connection: Connection, folder: Path, schema: Schema, ddl: Ddl, public: set[str]
+    connection: Connection, folder: Path, schema: Schema, ddl: Ddl, made: Made, public: set[str]
 ) -> dict[str, Any]:
     """Write schema and rows; what ``bundle.json`` says of them."""
-    made = judge_ddl(ddl.pre_data, ddl.post_data)
     (folder / "schema").mkdir()
     (folder / facts.BEFORE).write_bytes(ddl.pre_data.encode())
     (folder / facts.AFTER).write_bytes(ddl.post_data.encode())
     files = file_names([table.name for table in schema], "csv")
     with database_errors("reading sequences and materialised views"):
-        sequences = connection.execute(_MOVED).fetchall()
-        views = connection.execute(_FILLED).fetchall()
+        cursor = connection.cursor(row_factory=dict_row)
+        sequences, views = (cursor.execute(query).fetchall() for query in (_MOVED, _FILLED))
     return {
         "format": "privbench-bundle",
         "version": 1,
@@ -282,23 +269,15 @@ def _described(
             | {"public": table.key in public}
             for table in schema
         ],
-        "sequences": [
-            {"schema": space, "name": name, "value": value, "called": True}
-            for space, name, value in sequences
-            if (space, name) in made.sequences
-        ],
-        "views": [
-            {"schema": space, "name": name} for space, name in views if (space, name) in made.views
-        ],
+        "sequences": [s for s in sequences if (s["schema"], s["name"]) in made.sequences],
+        "views": [view for view in views if (view["schema"], view["name"]) in made.views],
     }
 
 
 def _table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
     """Write a table's files; what ``bundle.json`` says of them."""
     columns = [column for column in table.columns if not column.generated]
-    names = [column.name for column in columns]
-    kinds: list[str] = []
-    chunks: list[int] = []
+    names, kinds, chunks = [column.name for column in columns], list[str](), list[int]()
     if columns:
         place = folder / "data" / name
         place.mkdir(parents=True)
@@ -310,8 +289,7 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
         rows = connection.execute(counted).fetchall()[0][0]
     primary = table.primary_key.columns if table.primary_key else ()
     return {
-        "schema": table.name.schema,
-        "name": table.name.name,
+        **asdict(table.name),
         "folder": name,
         "columns": [
             {"name": c.name, "type": c.type.sql, "kind": kind, "required": c.not_null}
@@ -321,7 +299,7 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
         "foreign_keys": [
             {
                 "columns": list(key.columns),
-                "table": {"schema": key.ref_table.schema, "name": key.ref_table.name},
+                "table": asdict(key.ref_table),
                 "ref_columns": list(key.ref_columns),
             }
             for key in table.foreign_keys

@@ -33,16 +33,8 @@ class _Hashed:
         return self._file.write(data)
 
 
-def write_layout(folder: Path, image: Path, bundle: Bundle) -> str:
-    """Write the layout of a bundle; the same bundle gives the same bytes.
-
-    Args:
-        folder: The bundle.
-        image: An empty folder.
-        bundle: Its facts.
-
-    Returns:
-        The digest of the manifest.
+def write_layout(folder: Path, image: Path, bundle: Bundle) -> None:
+    """Write the layout of a bundle into an empty folder; the same bundle gives the same bytes.
 
     Raises:
         ModelError: The bundle cannot be read.
@@ -51,12 +43,8 @@ def write_layout(folder: Path, image: Path, bundle: Bundle) -> str:
     blobs.mkdir(parents=True)
     layer = _layer(folder, blobs)
     said = {"title": bundle.title, "vendor": bundle.publisher, "licenses": bundle.licence}
-    config = {
-        "architecture": "unknown",
-        "os": "unknown",
-        "config": {},
-        "rootfs": {"type": "layers", "diff_ids": [layer["digest"]]},
-    }
+    root = {"type": "layers", "diff_ids": [layer["digest"]]}
+    config = {"architecture": "unknown", "os": "unknown", "config": {}, "rootfs": root}
     manifest = {
         "schemaVersion": 2,
         "mediaType": f"{_TYPES}.manifest.v1+json",
@@ -70,7 +58,6 @@ def write_layout(folder: Path, image: Path, bundle: Bundle) -> str:
     (image / "oci-layout").write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
     for place in (image, image / "blobs", blobs):
         place.chmod(0o755)
-    return str(found["digest"])
 
 
 def _layer(folder: Path, blobs: Path) -> dict[str, Any]:

@@ -49,13 +49,7 @@ def rendered(
 ) -> dict[str, bytes]:
     """Every text of a bundle that follows from others, by its path.
 
-    Args:
-        bundle: What it holds.
-        certificate: What the release guarantees.
-        ddl: Its DDL.
-        workload: Its workload, if it has one.
-        statistics: What its planner is told, if that is part of it.
-        digests: SHA-256 and size of every file of rows.
+    The digests are SHA-256 and size in bytes of every file of rows.
     """
     used = Counter(event.mechanism for event in certificate.events)
     shown = {

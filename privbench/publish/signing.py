@@ -11,9 +11,7 @@ from pathlib import Path
 from privbench.errors import ModelError, UsageError
 
 _NAMESPACE = "privbench-bundle"
-_ARMOUR = re.compile(
-    rb"-----BEGIN SSH SIGNATURE-----\n([A-Za-z0-9+/=\n]+)\n-----END SSH SIGNATURE-----\n"
-)
+_BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 
 
 def sign(data: bytes, key: Path) -> bytes:
@@ -31,17 +29,13 @@ def sign(data: bytes, key: Path) -> bytes:
 def signer(data: bytes, signature: bytes, public: Path | None) -> str:
     """Who signed some bytes: the fingerprint of the key.
 
-    Args:
-        data: The bytes.
-        signature: What `sign` gave.
-        public: A file of a public key (``ssh-ed25519 AAAA…``) whose signature it has to be.
+    ``public`` is a file of a public key (``ssh-ed25519 AAAA…``) whose signature it has to be.
 
     Raises:
         ModelError: The signature is not one of these bytes, or not of that key.
         UsageError: ssh-keygen or the key is missing.
     """
-    found = _ARMOUR.fullmatch(signature)
-    if found is None or _armoured(found[1]) != signature:
+    if _armoured(b"".join(signature.splitlines()[1:-1])) != signature:
         raise ModelError("it is no signature of OpenSSH.")
     with tempfile.TemporaryDirectory(prefix="pb-sig-") as scratch:
         path = Path(scratch) / "signature"
@@ -63,12 +57,11 @@ def signer(data: bytes, signature: bytes, public: Path | None) -> str:
 def _armoured(body: bytes) -> bytes:
     """The one form of a signature: no bit of the file can change without a fault."""
     try:
-        text = base64.b64encode(base64.b64decode(body.replace(b"\n", b""), validate=True))
+        text = base64.b64encode(base64.b64decode(body, validate=True))
     except ValueError:
         return b""
     lines = [text[at : at + 70] for at in range(0, len(text), 70)]
-    begin, end = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
-    return b"\n".join([begin, *lines, end, b""])
+    return b"\n".join([_BEGIN, *lines, _END, b""])
 
 
 def _public(path: Path) -> str:

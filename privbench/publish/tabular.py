@@ -55,13 +55,9 @@ def arrow_type(kind: str) -> pa.DataType:
 def copy_out(
     connection: Connection, table: Table, columns: Sequence[str], folder: Path
 ) -> list[int]:
-    """Write a table's rows as CSV files with headers, ``00001.csv`` and so on.
+    """Write some columns of a table as CSV files with headers, ``00001.csv`` and so on.
 
-    Args:
-        connection: Under settings by which values print alike everywhere.
-        table: The table.
-        columns: Which columns, at least one.
-        folder: Where to.
+    The connection has settings by which values print alike everywhere; one column is the least.
 
     Returns:
         Rows of each file, of which there is at least one.

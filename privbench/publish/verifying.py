@@ -27,14 +27,9 @@ from privbench.workload import read as read_workload
 class Verified:
     """What holds of a bundle, and what nobody can check.
 
-    Attributes:
-        bundle: Its facts.
-        certificate: Its guarantee.
-        files: Number of files.
-        size: Bytes of all files with a checksum.
-        signed: Fingerprint of the key that signed it; None if nobody did.
-        expected: Whether that key was asked for.
-        pages: Pages of the files of tables and indexes in a database without rows.
+    ``size`` is in bytes, of all files with a checksum; ``signed`` is the fingerprint of the key
+    that signed it, None if nobody did, and ``expected`` whether that key was asked for; ``pages``
+    are those of the files of tables and indexes in a database without rows.
     """
 
     bundle: Bundle
@@ -103,19 +98,16 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
         digests, faults = check(folder, present)
     _refuse(faults)
     signed = _signed(folder, present, Path(key) if key else None)
-    with _named(facts.BUNDLE):
-        about = facts.parse(Bundle, read(folder, facts.BUNDLE, facts.MAX_FACTS))
+    about = _facts(Bundle, folder, facts.BUNDLE)
+    certificate = _facts(Certificate, folder, facts.CERTIFICATE)
     with _named(facts.CERTIFICATE):
-        certificate = facts.parse(Certificate, read(folder, facts.CERTIFICATE, facts.MAX_FACTS))
         require_sound(certificate)
     files = {f for table in about.tables for f in (*table.files("csv"), *table.files("parquet"))}
     primary = {facts.BUNDLE, facts.CERTIFICATE, facts.BEFORE, facts.AFTER, *files}
     primary |= {facts.WORKLOAD} if about.workload != "none" else set()
     primary |= {facts.STATISTICS} if about.statistics else set()
     _refuse(f"{path}: missing" for path in primary - digests.keys())
-    with _named(facts.STATISTICS):
-        data = read(folder, facts.STATISTICS, facts.MAX_FACTS) if about.statistics else b""
-        told = facts.parse(Statistics, data) if about.statistics else None
+    told = _facts(Statistics, folder, facts.STATISTICS) if about.statistics else None
     ddl = _schema(folder, about, certificate, told)
     workload = _workload(folder) if about.workload != "none" else None
     with _named(facts.BUNDLE):
@@ -144,23 +136,20 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
 
 @contextmanager
 def _named(path: str = "") -> Iterator[None]:
-    """Tell of a fault in a file.
-
-    Raises:
-        GateFailed: There is one.
-    """
+    """Tell of a fault in a file as a GateFailed."""
     try:
         yield
     except ModelError as error:
         raise GateFailed(f"{path}: {error}" if path else str(error)) from None
 
 
-def _refuse(faults: Iterator[str] | list[str]) -> None:
-    """Name the first fault, and how many more there are.
+def _facts(kind: type[facts.File], folder: Path, path: str) -> facts.File:
+    with _named(path):
+        return facts.parse(kind, read(folder, path, facts.MAX_FACTS))
 
-    Raises:
-        GateFailed: There is one.
-    """
+
+def _refuse(faults: Iterator[str] | list[str]) -> None:
+    """Raise GateFailed with the first fault, and how many more there are."""
     found = sorted(faults)
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -188,12 +177,9 @@ def _schema(folder: Path, bundle: Bundle, certificate: Certificate, told: Statis
             if (table.schema_, table.name) not in made.tables:
                 raise ModelError(f"the schema does not make {table.key!a}.")
     with _named(facts.BUNDLE):
-        for items, known in (
-            (bundle.tables, made.tables),
-            (bundle.sequences, made.sequences),
-            (bundle.views, made.views),
-        ):
-            for item in items:
+        for part in ("tables", "sequences", "views"):
+            known = getattr(made, part)
+            for item in getattr(bundle, part):
                 if (item.schema_, item.name) not in known:
                     raise ModelError(f"the schema does not make {item.key!a}.")
                 known.discard((item.schema_, item.name))
