@@ -11,9 +11,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from privbench.learning.bins import Bins, make_bins
-from privbench.learning.denoise import denoise
 from privbench.learning.graphical.attributes import CircuitModel
-from privbench.learning.guard import guard
+from privbench.learning.graphical.one_way import one_way
 from privbench.learning.spn import outline
 from privbench.learning.spn.assemble import to_circuit
 from privbench.learning.spn.grow import Grower
@@ -116,7 +115,7 @@ def one_way_bins(fit: TableFit, amount: float, most: int) -> dict[str, Bins]:
     bins = {}
     for name, share in shares.items():
         values, sd = fit.one_way(name, amount * share)
-        counts = guard(denoise(values, sd, fit.weight, fit.noise), values, sd, domains[name])
+        counts = fit.weight * one_way(values, sd, domains[name], fit.noise, fit.weight)
         bins[name] = make_bins(counts, domains[name], most, 2 * sd)
     return bins
 

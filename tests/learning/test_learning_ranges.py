@@ -1,4 +1,4 @@
-"""Ranges from noisy histograms, tails that fall off, and tails in parts."""
+"""Ranges and decimals from noisy histograms, and tails in parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privbench.domain import Domain
 from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
-from privbench.learning.guard import guard, taper
+from privbench.learning.graphical.one_way import one_way
 from privbench.learning.ranges import as_told, cut, find_decimals, find_range
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
@@ -220,129 +220,6 @@ def test_a_long_gap_is_one_cell():
     assert all(cut(faint, 10.0, 0, 402, 60, gaps=True))
 
 
-# Ends that fall off
-
-
-def falling(cells=60, core=(0, 60)):
-    """A column whose counts halve every third cell, seen to its thirtieth or so."""
-    truth = 4000 * 0.5 ** (np.arange(cells) / 3)
-    return truth, Domain(cells, True, core=core)
-
-
-def test_ends_fall_off_as_the_cells_before_them():
-    truth, domain = falling()
-    errors = []
-    for seed in range(12):
-        noisy = truth + noise_of("laplace", 20.0, 60, seed)
-        # A denoised histogram: right where rows are to be seen, a trace in every other cell.
-        level = np.where(truth > 60, truth, 8.0)
-        found = taper(level, noisy, 20.0, domain)
-        assert found.sum() == pytest.approx(level.sum())
-        assert found.min() >= 0
-        errors.append((found[40:].sum(), level[40:].sum()))
-    mine, before = np.mean(errors, axis=0)
-    assert truth[40:].sum() < 5
-    assert mine < 0.1 * before
-
-
-def test_both_ends_fall_off_alike():
-    truth, domain = falling()
-    noisy = truth + noise_of("laplace", 20.0, 60, 1)
-    level = np.where(truth > 60, truth, 8.0)
-    up = taper(level, noisy, 20.0, domain)
-    down = taper(level[::-1], noisy[::-1], 20.0, domain)
-    assert down[::-1] == pytest.approx(up, rel=1e-3, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    "domain",
-    [Domain(60, True), Domain(60, False, core=(0, 60)), Domain(7, True, core=(0, 7))],
-    ids=["public range", "no order", "few cells"],
-)
-def test_public_unordered_and_small_columns_keep_their_counts(domain):
-    counts = generator(1, "kept").gamma(1.0, 9.0, domain.size)
-    found = taper(counts, counts + 3.0, 20.0, domain)
-    assert np.array_equal(found, counts)
-    assert found is not counts
-
-
-def test_without_noise_nothing_falls_off():
-    truth, domain = falling()
-    assert np.array_equal(taper(truth, truth, 0.0, domain), truth)
-
-
-@given(SEEDS, st.integers(8, 120), st.floats(0.5, 100), st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_no_mass_is_made_and_none_beyond_what_was_there(seed, cells, sd, nullable):
-    """The total stays, and so do NULL and other values without an order."""
-    g = generator(seed, "taper")
-    domain = Domain(cells, True, ("nan",), nullable, core=(cells // 4, cells - cells // 4))
-    counts = g.gamma(0.3, 100.0, domain.size)
-    noisy = counts + g.laplace(0, sd, domain.size)
-    given_counts = counts.copy()
-    found = taper(counts, noisy, sd, domain)
-    assert np.array_equal(counts, given_counts)
-    assert np.isfinite(found).all()
-    assert (found >= 0).all()
-    assert found.sum() == pytest.approx(counts.sum())
-    assert np.array_equal(found[cells:], counts[cells:])
-    lost = np.maximum(counts - found, 0.0).sum()
-    assert found[:cells].max() <= counts[:cells].max() + lost * (1 + 1e-9)
-
-
-def test_a_guarded_column_has_no_rows_a_thousand_times_too_large():
-    """Over cells that double, a trace far out is a handful of rows with absurd values."""
-    truth, domain = falling(60, (0, 30))
-    beyond = []
-    for seed in range(12):
-        noisy = truth + noise_of("laplace", 20.0, 60, seed)
-        found = guard(np.where(truth > 60, truth, 8.0), noisy, 20.0, domain)
-        beyond.append(found[48:].sum())
-    assert np.mean(beyond) < 1
-    assert sorted(beyond)[9] == 0
-
-
-def test_few_rows_have_no_values_beyond_what_noise_tells():
-    """Ages of 2,000 people end at 80; cells beyond a released range grow to thousands of years."""
-    edges = [*range(102), *(round(101 * 2 ** (k / 2)) for k in range(1, 16))]
-    truth = np.histogram(np.repeat(np.arange(20, 80), 33), edges)[0].astype(float)
-    domain = Domain(len(truth), True, core=(0, 101), edges=tuple(edges))
-    beyond = []
-    for seed in range(12):
-        noisy = truth + noise_of("laplace", 6.0, len(truth), seed)
-        found = guard(np.where(truth > 0, truth, 6.0), noisy, 6.0 * np.sqrt(2.0), domain)
-        assert found.sum() == pytest.approx(np.where(truth > 0, truth, 6.0).sum())
-        beyond.append(found[101:].sum())
-    assert sorted(beyond)[10] == 0, beyond
-
-
-def heavy_tailed(rows=40_000):
-    """Views of profiles: half of them 0, the others lognormal; cells as after a released range."""
-    g = generator(3, "views")
-    views = np.where(g.random(rows) < 0.5, 0, np.floor(np.exp(g.normal(1.3, 1.6, rows))))
-    edges = [*range(65), *(round(65 * 2 ** (k / 2)) for k in range(1, 24))]
-    counts, _ = np.histogram(views, edges)
-    return counts.astype(float), Domain(len(counts), True, core=(0, 64), edges=tuple(edges))
-
-
-def test_a_heavy_tail_beyond_a_spike_and_many_narrow_cells_stays():
-    """Cells of one value each hold a few rows, the wide ones behind them many again."""
-    truth, domain = heavy_tailed()
-    far = np.array(domain.edges[:-1]) >= 65
-    assert truth[far].sum() > 300
-    kept, farther = [], []
-    for seed in range(8):
-        noisy = truth + noise_of("laplace", 18.0, len(truth), seed)
-        level = np.where(truth > 40, truth, np.maximum(truth, 5.0))
-        found = guard(level, noisy, 18.0 * np.sqrt(2.0), domain)
-        kept.append(found[far].sum())
-        farther.append(found[far][12:].sum())
-    assert np.mean(kept) == pytest.approx(truth[far].sum(), rel=0.25)
-    assert min(kept) > 0.5 * truth[far].sum()
-    # From 65·2⁶ on there are next to none.
-    assert np.mean(farther) < 10
-
-
 def test_tails_may_reach_over_all_of_bigint():
     steps = [0, *(2**k for k in range(64))]
     edges = tuple(
@@ -353,9 +230,9 @@ def test_tails_may_reach_over_all_of_bigint():
     counts[60:70] = 500.0
     for seed in range(4):
         noisy = counts + noise_of("laplace", 20.0, domain.size, seed)
-        found = guard(np.maximum(counts, 5.0), noisy, 28.0, domain)
+        found = one_way(noisy, 28.0, domain, "laplace", float(counts.sum()))
         assert np.isfinite(found).all()
-        assert found[60:70].sum() > 0.95 * found.sum()
+        assert found[60:70].sum() > 0.95
 
 
 def test_edges_of_a_domain_fit_its_cells():
@@ -363,18 +240,6 @@ def test_edges_of_a_domain_fit_its_cells():
         Domain(3, True, edges=(0, 1, 2))
     assert Domain(2, True, edges=(0, 1, 5)) == Domain(2, True)
     assert Domain.from_json(Domain(2, True, edges=(0, 1, 5)).to_json()).edges is None
-
-
-def test_counts_that_stand_in_one_tail_cell_alone_are_spread_over_the_core():
-    """A row whose length is lost in noise has the length of a word, not of a book."""
-    domain = Domain(40, ordered=True, nullable=True, core=(5, 10))
-    for null in (0.0, 0.2):
-        counts = np.zeros(domain.size)
-        counts[37], counts[domain.null_code] = 1.0 - null, null
-        found = guard(counts, np.where(counts > 0.5, 3.0, 0.0), 1.5, domain)
-        np.testing.assert_allclose(found[5:10], (1.0 - null) / 5)
-        assert found.sum() == pytest.approx(1.0)
-        assert found[domain.null_code] == pytest.approx(null)
 
 
 def test_numbers_need_a_narrow_run_and_dates_do_not():
@@ -389,15 +254,3 @@ def test_numbers_beyond_all_decimals_are_never_whole():
     """Noise may make less than nothing of all rows together."""
     noisy = np.array([0.0, -20, -15, -10, -12, -14, -8, -9, 80])
     assert find_decimals(noisy, 14.1, 2) == 7
-
-
-def test_noise_alone_reaches_no_tail():
-    """Cells of a column that noise hides hold usual values, not texts of a million characters."""
-    domain = Domain(50, True, core=(4, 10))
-    beyond = []
-    for seed in range(200):
-        noisy = noise_of("laplace", 140.0, 50, seed)
-        found = guard(np.full(50, 8.0), noisy, 140.0, domain)
-        beyond.append(found[10:].sum() / found.sum())
-    assert np.mean(np.array(beyond) > 0.0) < 0.15
-    assert np.mean(beyond) < 0.02
