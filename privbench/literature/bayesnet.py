@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field
 
 from privbench.errors import ConfigError
-from privbench.learning.denoise import Floats, denoise
+from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.learning.graphical.attributes import CircuitModel
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
@@ -236,5 +236,5 @@ def _counts(answers: list[tuple[Floats, float]], fit: TableFit) -> Floats:
     precision = [1.0 / max(sd * sd, 1e-18) for _, sd in answers]
     noisy = sum(values * weight for (values, _), weight in zip(answers, precision, strict=True))
     mean = np.asarray(noisy) / sum(precision)
-    found = denoise(mean.ravel(), sum(precision) ** -0.5, fit.weight, fit.noise)
-    return np.asarray(found.reshape(mean.shape) + _TRACE)
+    even = np.full(mean.shape, fit.weight / mean.size)
+    return shrink(mean, sum(precision) ** -0.5, even, fit.noise, fit.weight) + _TRACE

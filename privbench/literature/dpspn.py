@@ -27,7 +27,6 @@ import numpy as np
 
 from privbench.circuit import Builder, Circuit
 from privbench.learning.bins import Bins, bins_of
-from privbench.learning.denoise import project
 from privbench.learning.graphical.attributes import CircuitModel
 from privbench.learning.spn.assemble import add_node
 from privbench.learning.spn.node import Node
@@ -128,7 +127,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
             return [Node(whole, names, counts, precision=trust)]
         query = Histogram.of(spec, table, [label])
         noisy, _ = fit.measure(query, budget.label, class_event(table))
-        sizes = np.maximum(project(noisy, max(rows, 1.0)), 1.0)
+        sizes = np.maximum(scaled(noisy, max(rows, 1.0)), 1.0)
         split = Split.by_code(label, np.arange(len(sizes)))
         regions = whole.children(split) if len(sizes) > 1 else (whole,)
         return [

@@ -9,8 +9,8 @@ import numpy as np
 
 from privbench.learning.answers import Measure
 from privbench.learning.bins import Bins
-from privbench.learning.denoise import Floats, Noise, denoise_toward, middle_ranks
-from privbench.learning.spn.grow import estimate
+from privbench.learning.denoise import Floats, Noise
+from privbench.learning.spn.grow import estimate, shrink_all
 from privbench.learning.spn.node import Node
 from privbench.learning.spn.settle import scaled, settle
 from privbench.literature.dpspn_plan import Budget, leaf_event, move_event
@@ -103,7 +103,7 @@ class Learner:
         lines = {}
         for name, bins in self.bins.items():
             mass = np.maximum(bins.spread(bins.counts), 0.0) + 1e-9
-            line = middle_ranks(mass) - 0.5
+            line = (np.cumsum(mass) - mass / 2) / mass.sum() - 0.5
             lines[name] = np.linspace(-0.5, 0.5, 2) if len(line) == 2 else line
         return lines
 
@@ -271,24 +271,14 @@ class Learner:
             means.append(mean / (own + below))
             deviations.append(float((own + below) ** -0.5))
         even = [np.full(len(mean), rows / len(mean)) for mean in means]
-        table = self._posterior(means, even, deviations)
+        table = shrink_all(means, deviations, even, self.noise)
         for root, part in zip(roots, sums, strict=True):
             laws = table
             if len(roots) > 1:
                 guess = [scaled(law, root.rows) for law in table]
                 own_sums = [np.sum(part[name], axis=0) for name in names]
                 noise = [sd * len(part[name]) ** 0.5 for name in names]
-                laws = self._posterior(own_sums, guess, noise)
+                laws = shrink_all(own_sums, noise, guess, self.noise)
             root.counts = {
                 name: scaled(law, root.rows) for name, law in zip(names, laws, strict=True)
             }
-
-    def _posterior(
-        self, noisy: Sequence[Floats], guess: Sequence[Floats], sds: Sequence[float]
-    ) -> list[Floats]:
-        """`denoise_toward` over the cells of several histograms together."""
-        spread = [np.full(len(part), sd) for part, sd in zip(noisy, sds, strict=True)]
-        flat = denoise_toward(
-            np.concatenate(noisy), np.concatenate(guess), np.concatenate(spread), self.noise
-        )
-        return np.split(flat, np.cumsum([len(part) for part in noisy])[:-1])

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from privbench.domain import Codes, Domain
 from privbench.errors import ConfigError, ModelError
 from privbench.learning.answers import Answer
-from privbench.learning.denoise import Floats, Noise, denoise, denoise_toward
+from privbench.learning.denoise import Noise
+from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Histogram, JointHistogram, PublicArray
 
@@ -129,21 +130,24 @@ def learn(
     sums = np.stack([values.sum(axis=1) for values in tables])
     counts = (sums / widths[:, None]).sum(axis=0) / (1 / widths).sum()
     deviation = sd / math.sqrt(float((1 / widths).sum()))
-    classes = denoise(counts, deviation, rows, noise) + _TRACE
+    classes = _singly(counts, deviation, rows, noise) + _TRACE
     of = bins_of(domains[target])
     prior = classes / classes.sum()
     laws = {}
     others = [name for name in domains if name != target]
     for name, values in zip(others, tables, strict=True):
-        column = denoise(values.sum(axis=0), sd * math.sqrt(len(values)), rows, noise)
+        column = _singly(values.sum(axis=0), sd * math.sqrt(len(values)), rows, noise)
         guess = np.outer(prior, column)
-        found = (
-            denoise_toward(values, guess, np.full(values.shape, sd), noise) + _TRACE * guess / rows
-        )
+        found = shrink(values, sd, guess, noise) + _TRACE * guess / rows
         law = found / found.sum(axis=1, keepdims=True)
         place = bins_of(domains[name])
         laws[name] = (law / np.bincount(place))[of][:, place]
     return NaiveBayes(target, (prior / np.bincount(of))[of], laws)
+
+
+def _singly(noisy: Floats, sd: float, rows: float, noise: Noise) -> Floats:
+    """Posterior means of the counts of one column."""
+    return shrink(noisy, sd, np.full(len(noisy), rows / len(noisy)), noise, rows)
 
 
 def event(table: str, target: str) -> str:

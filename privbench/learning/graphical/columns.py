@@ -250,9 +250,13 @@ def _degree_means(column: Column, shares: Floats) -> Floats | None:
 
 
 def group(
-    shares: Floats, domain: Domain, floor: float, means: Floats | None = None
+    shares: Floats,
+    domain: Domain,
+    floor: float,
+    means: Floats | None = None,
+    levels: Sequence[int] = LEVELS,
 ) -> tuple[Ints, ...]:
-    """Nested groups of cells, one partition for each of `LEVELS`.
+    """Nested groups of cells, one partition for each level.
 
     Ordered cells are grouped by equal steps of (F + log-tail(F))/2 with F the distribution
     function, so that the upper tail has groups of its own down to a mass of ``floor``; unordered
@@ -263,6 +267,7 @@ def group(
         domain: The cells.
         floor: Least mass that is worth a group: a few standard deviations of a pair's noise.
         means: Mean count of every bucket of a degree: half of its mass then goes by children.
+        levels: About how many groups each level has.
     """
     mass = shares / max(float(shares.sum()), 1e-12)
     if means is not None and float(mass @ means) > 0:
@@ -270,7 +275,7 @@ def group(
     found: list[Ints] = []
     groups = np.arange(len(mass))
     special = np.arange(len(mass)) >= domain.values
-    for most in sorted(LEVELS, reverse=True):
+    for most in sorted(levels, reverse=True):
         count = int(groups.max()) + 1
         if count > most:
             held = np.bincount(groups, mass, minlength=count).astype(np.float64)

@@ -9,7 +9,8 @@ import numpy as np
 
 from privbench.learning.answers import Measure
 from privbench.learning.bins import Bins
-from privbench.learning.denoise import Floats, Noise, denoise_toward
+from privbench.learning.denoise import Noise
+from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.learning.spn.colsplit import Dependence, dependence, score_query
 from privbench.learning.spn.node import Node
 from privbench.learning.spn.planning import Budget
@@ -173,16 +174,24 @@ class Grower:
 
 
 def estimate(nodes: Sequence[Node], noise: Noise) -> None:
-    """New estimates of all nodes' counts, denoised together toward their predictions."""
+    """New estimates of all nodes' counts, denoised together to their predictions."""
     cells = [(node, name) for node in nodes for name in node.scope]
     rows = {id(node): rows_of(node) for node in nodes}
     guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
     noisy = [node.noisy[name] for node, name in cells]
-    sds = [np.full(len(node.noisy[name]), node.sd) for node, name in cells]
-    flat = denoise_toward(np.concatenate(noisy), np.concatenate(guess), np.concatenate(sds), noise)
-    pieces = np.split(flat, np.cumsum([len(part) for part in guess])[:-1])
-    for (node, name), values in zip(cells, pieces, strict=True):
+    found = shrink_all(noisy, [node.sd for node, _ in cells], guess, noise)
+    for (node, name), values in zip(cells, found, strict=True):
         node.counts[name] = scaled(values, rows[id(node)])
+
+
+def shrink_all(
+    noisy: Sequence[Floats], sds: Sequence[float], guess: Sequence[Floats], noise: Noise
+) -> list[Floats]:
+    """`shrink` over the cells of several histograms together, each with a noise of its own."""
+    sizes = [len(part) for part in noisy]
+    sd = np.repeat(sds, sizes)
+    found = shrink(np.concatenate(noisy) / sd, 1.0, np.concatenate(guess) / sd, noise) * sd
+    return np.split(found, np.cumsum(sizes)[:-1])
 
 
 def rows_of(node: Node) -> float:
