@@ -26,8 +26,8 @@ import numpy as np
 from pydantic import Field
 
 from privbench.errors import ConfigError
-from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.learning.graphical.attributes import CircuitModel
+from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
 from privbench.literature.proofs import PROOFS, Proof

@@ -26,11 +26,8 @@ from typing import ClassVar
 import numpy as np
 
 from privbench.circuit import Builder, Circuit
-from privbench.learning.bins import Bins, bins_of
 from privbench.learning.graphical.attributes import CircuitModel
-from privbench.learning.spn.assemble import add_node
-from privbench.learning.spn.node import Node
-from privbench.learning.spn.settle import scaled
+from privbench.learning.spn.node import Bins, Node, bins_of, scaled
 from privbench.literature.dpspn_grow import Learner
 from privbench.literature.dpspn_options import DpspnOptions
 from privbench.literature.dpspn_plan import Budget, class_event, divide, planned_table
@@ -160,10 +157,10 @@ def _circuit(
             for name in leaf.scope:
                 leaf.counts[name] = leaf.counts[name] + smoothing / bins[name].size
     if not label:
-        add_node(roots[0], bins, builder)
+        roots[0].add_to(builder, bins)
         return builder.build()
     classes = np.eye(len(roots), domains[label].size)
-    networks = [add_node(root, bins, builder) for root in roots]
+    networks = [root.add_to(builder, bins) for root in roots]
     leaves = builder.leaves(label, classes)
     both = builder.products(np.stack([leaves, np.array(networks)], axis=1))
     builder.sum([int(node) for node in both], [root.rows for root in roots])

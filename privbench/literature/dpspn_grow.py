@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privbench.learning.answers import Measure
-from privbench.learning.bins import Bins
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.spn.grow import estimate, shrink_all
-from privbench.learning.spn.node import Node
-from privbench.learning.spn.settle import scaled, settle
+from privbench.learning.spn.node import Bins, Node, scaled
 from privbench.literature.dpspn_plan import Budget, leaf_event, move_event
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
@@ -244,7 +242,7 @@ class Learner:
             for leaf, rows in zip(leaves, exact, strict=True):
                 leaf.counts = {name: scaled(leaf.counts[name], rows) for name in leaf.scope}
         for root in roots:
-            settle(root)
+            root.settle()
 
     def _estimate_roots(
         self, roots: Sequence[Node], found: Mapping[int, dict[str, Floats]], sd: float

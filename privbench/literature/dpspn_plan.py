@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from math import floor, log2
 
 from privbench.learning.spn import outline
-from privbench.learning.spn.planning import column_shares
 from privbench.literature.dpspn_options import DpspnOptions
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.queries import Histogram, JointHistogram, JointMoments, RegionMoments
 from privbench.synthesizers.base import PlanInput, PlannedEvent
+from privbench.synthesizers.paper import one_way_events
 
 #: Fewest rows of a region that is split, in standard deviations of the noise that the whole amount
 #: would leave on one histogram of each column. Measured on nltcs, adult and bank: half or double
@@ -97,15 +97,7 @@ def planned_table(
     """The events of one table, over a full binary tree of regions."""
     domains = spec.tables[table].attributes
     budget = divide(spec, table, amount, plan, options)
-    shares = column_shares({name: domain.size for name, domain in domains.items()})
-    asked: list[tuple[str, Query, float]] = [
-        (
-            f"one-way of {table}.{name}",
-            Histogram.of(spec, table, [name]),
-            budget.one_ways * share,
-        )
-        for name, share in shares.items()
-    ]
+    asked: list[tuple[str, Query, float]] = one_way_events(spec, table, budget.one_ways)
     if budget.label:
         asked.append((class_event(table), Histogram.of(spec, table, [options.label]), budget.label))
     names = [name for name in domains if not (budget.label and name == options.label)]

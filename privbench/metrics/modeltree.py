@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit, marginal, probabilities
 from privbench.encoding import Codec
-from privbench.learning.bins import Ints
+from privbench.learning.graphical.estimate import Ints
 from privbench.metrics.heattree import Kind, Node
 from privbench.metrics.routes import Route, drawable, route_of
 from privbench.metrics.summary import Floats

@@ -6,23 +6,26 @@ holes in its proof closed; ``docs/privbench-paper.md`` lists every departure.
 
 from __future__ import annotations
 
+from math import floor, log2
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from privbench.learning.bins import Bins, make_bins
+from privbench.circuit import Builder
 from privbench.learning.graphical.attributes import CircuitModel
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.spn import outline
-from privbench.learning.spn.assemble import to_circuit
-from privbench.learning.spn.grow import Grower
-from privbench.learning.spn.planning import Budget, Shares, column_shares, plan_budget
+from privbench.learning.spn.grow import Budget, Grower
+from privbench.learning.spn.node import Bins, make_bins
 from privbench.privacy import DatabaseSpec, Query, noise_sd
-from privbench.privacy.queries import Column, Histogram, JointHistogram, PublicArray, Region
+from privbench.privacy.queries import Column, Histogram, JointHistogram, PublicArray
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
+#: β, where it is not given, in standard deviations of the noise that the whole amount would leave
+#: on histograms of all attributes.
+LEAST = 200.0
 
 
 class PaperOptions(Options):
@@ -36,7 +39,7 @@ class PaperOptions(Options):
             goes to leaves.
         gamma1: γ₁: share of γ for evaluating column splits; γ₂ = 1 − γ₁ goes to row splits.
         iterations: J: iterations of k-means in a row split.
-        one_ways: Share of a table's amount for its one-way histograms; 0 derives it from the noise.
+        one_ways: Share of a table's amount for its one-way histograms.
         depth: Most levels of row splits.
         bins: Most bins of an attribute inside regions.
     """
@@ -46,15 +49,9 @@ class PaperOptions(Options):
     gamma: Fraction = 0.5
     gamma1: Fraction = 0.2
     iterations: Annotated[int, Field(ge=0, le=20)] = 2
-    one_ways: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    one_ways: Fraction = 0.5
     depth: Annotated[int, Field(ge=0, le=12)] = 6
     bins: Annotated[int, Field(ge=2, le=64)] = 16
-
-    def shares(self) -> Shares:
-        """The rule by which a table's amount is divided."""
-        return Shares(
-            self.one_ways, self.gamma, self.gamma1, self.iterations, self.depth, self.beta
-        )
 
 
 class PaperSynthesizer(TableSynthesizer[PaperOptions]):
@@ -66,40 +63,66 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     def fit_table(self, fit: TableFit) -> CircuitModel:
         """See `TableSynthesizer.fit_table`."""
         spec, table = fit.spec, fit.table
-        budget = _budget(spec, table, fit.amount, fit.start, self.options)
+        budget = self._divide(spec, table, fit.amount, fit.start)
         bins = one_way_bins(fit, budget.one_ways, self.options.bins)
-        grower = Grower(
-            spec,
-            table,
-            bins,
-            {name: Column.of(spec, table, name, PublicArray(bins[name].of)) for name in bins},
-            fit.measure,
-            fit.noise,
-            budget,
-            self.options.alpha,
-            self.options.iterations,
-        )
-        circuit = to_circuit(grower.grow(fit.weight), bins, spec.tables[table].attributes)
-        return CircuitModel(circuit)
+        axes = {name: Column.of(spec, table, name, PublicArray(bins[name].of)) for name in bins}
+        options = self.options.alpha, self.options.iterations
+        grower = Grower(spec, table, bins, axes, fit.measure, fit.noise, budget, *options)
+        builder = Builder(spec.tables[table].attributes)
+        grower.grow(fit.weight).add_to(builder, bins)
+        return CircuitModel(builder.build())
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[PlannedEvent]:
         """See `TableSynthesizer.plan_table`; a full tree of regions without column splits."""
-        return planned_table(spec, table, amount, plan, self.options)
+        budget, bins = self._divide(spec, table, amount, plan), self.options.bins
+        asked = one_way_events(spec, table, budget.one_ways)
+        for level in range(budget.levels):
+            place = f"on level {level + 1} of {table}"
+            scores = outline.scores(spec, table, level, bins)
+            below = outline.histograms(spec, table, level + 1, bins)
+            asked.append((f"dependence {place}", scores, budget.evaluate))
+            for step in range(self.options.iterations):
+                asked.append((f"k-means {step + 1} {place}", below, budget.operate))
+            asked.append((f"regions {place}", below, budget.children))
+        if budget.leaves > 0:
+            query = outline.histograms(spec, table, budget.levels, bins)
+            asked.append((f"leaves of {table}", query, budget.leaves))
+        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in asked]
+
+    def _divide(self, spec: DatabaseSpec, table: str, amount: float, start: PlanInput) -> Budget:
+        """Planning, AllocBudget: how deep a network can grow, and what its operations may spend.
+
+        The paper gives every node its own budget and divides it by σ(T), the number of operations
+        that it expects below. Children of a row split hold disjoint rows, so all nodes of one level
+        can share one joint query; what composes in sequence is the levels alone. σ(T) is therefore
+        the number of levels, and every level spends the same.
+        """
+        options, names = self.options, list(spec.tables[table].attributes)
+        everything = JointHistogram(tuple((Histogram.of(spec, table, [n]), 1.0) for n in names))
+        noise = noise_sd(everything, spec, amount, start.accounting)
+        rows = min(start.rows(table), start.rows(spec.top(table)))
+        least = options.beta or LEAST * noise
+        deepest = floor(log2(max(rows / max(least, 1.0), 1.0)))
+        levels = min(options.depth, deepest) if len(names) > 1 else 0
+        if levels == 0:
+            return Budget(amount, least=least)
+        rest = amount * (1 - options.one_ways)
+        level = rest * options.gamma / levels
+        move = level * (1 - options.gamma1) / (options.iterations + 1)
+        leaves = rest * (1 - options.gamma)
+        return Budget(amount - rest, levels, level * options.gamma1, move, move, leaves, least)
 
 
-def _budget(
-    spec: DatabaseSpec, table: str, amount: float, start: PlanInput, options: PaperOptions
-) -> Budget:
-    """Divide a table's amount by its noisy size and the noise of its histograms."""
-    names = list(spec.tables[table].attributes)
-    everything = JointHistogram(
-        tuple((Histogram.of(spec, table, [name], Region(table)), 1.0) for name in names)
-    )
-    noise = noise_sd(everything, spec, amount, start.accounting)
-    rows = min(start.rows(table), start.rows(spec.top(table)))
-    return plan_budget(amount, rows, noise, len(names), options.shares())
+def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[tuple[str, Query, float]]:
+    """Label, query and amount of every attribute's histogram; the events of `one_way_bins`."""
+    domains = spec.tables[table].attributes
+    shares = outline.column_shares({name: domain.size for name, domain in domains.items()})
+    return [
+        (f"one-way of {table}.{name}", Histogram.of(spec, table, [name]), amount * share)
+        for name, share in shares.items()
+    ]
 
 
 def one_way_bins(fit: TableFit, amount: float, most: int) -> dict[str, Bins]:
@@ -108,60 +131,13 @@ def one_way_bins(fit: TableFit, amount: float, most: int) -> dict[str, Bins]:
     Args:
         fit: The fit under way.
         amount: What all histograms may spend together, ε or ρ.
-        most: Most bins of an attribute.
+        most: About how many bins an attribute may have.
     """
     domains = fit.spec.tables[fit.table].attributes
-    shares = column_shares({name: domain.size for name, domain in domains.items()})
+    shares = outline.column_shares({name: domain.size for name, domain in domains.items()})
     bins = {}
     for name, share in shares.items():
         values, sd = fit.one_way(name, amount * share)
         counts = fit.weight * one_way(values, sd, domains[name], fit.noise, fit.weight)
         bins[name] = make_bins(counts, domains[name], most, 2 * sd)
     return bins
-
-
-def planned_table(
-    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput, options: PaperOptions
-) -> list[PlannedEvent]:
-    """The events of one table, over a full binary tree of regions."""
-    domains = spec.tables[table].attributes
-    budget = _budget(spec, table, amount, plan, options)
-    shares = column_shares({name: domain.size for name, domain in domains.items()})
-    events = [
-        PlannedEvent.of(
-            f"one-way of {table}.{name}",
-            Histogram.of(spec, table, [name]),
-            spec,
-            budget.one_ways * share,
-            plan,
-        )
-        for name, share in shares.items()
-    ]
-    for level in range(budget.levels):
-        events += _planned_level(spec, table, budget, level, plan, options)
-    if budget.leaves > 0:
-        query = outline.histograms(spec, table, budget.levels, options.bins)
-        label = f"leaves of {table}"
-        events.append(PlannedEvent.of(label, query, spec, budget.leaves, plan))
-    return events
-
-
-def _planned_level(
-    spec: DatabaseSpec,
-    table: str,
-    budget: Budget,
-    level: int,
-    plan: PlanInput,
-    options: PaperOptions,
-) -> list[PlannedEvent]:
-    below = outline.histograms(spec, table, level + 1, options.bins)
-    asked: list[tuple[str, Query, float]] = [
-        ("dependence", outline.scores(spec, table, level, options.bins), budget.evaluate)
-    ]
-    rounds = range(options.iterations)
-    asked += [(f"k-means {step + 1}", below, budget.operate) for step in rounds]
-    asked.append(("regions", below, budget.children))
-    return [
-        PlannedEvent.of(f"{what} on level {level + 1} of {table}", query, spec, amount, plan)
-        for what, query, amount in asked
-    ]

@@ -1,76 +1,15 @@
-"""Denoising: what comes out could be counts, and is nearer to the truth than clipping."""
+"""Means of what was measured twice, and bins of the cells of a column."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.domain import Domain
-from privbench.learning.bins import make_bins
-from privbench.learning.denoise import by_precision, denoise, denoise_toward, project
-
-COUNTS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40)
-
-
-def truth_and_noise(seed, cells=200, sd=20.0, noise="laplace"):
-    g = np.random.default_rng(seed)
-    truth = np.floor(30_000 * g.dirichlet(np.full(cells, 0.15)))
-    drawn = g.laplace(0, sd / np.sqrt(2), cells) if noise == "laplace" else g.normal(0, sd, cells)
-    return truth, truth + drawn
-
-
-def divergence(truth, found):
-    p, q = truth / truth.sum(), found / found.sum()
-    return (p * np.log((p + 1e-10) / (q + 1e-10))).sum()
-
-
-@given(COUNTS, st.floats(0, 1e6))
-def test_projection_is_the_nearest_point_of_the_simplex(values, total):
-    noisy = np.array(values)
-    found = project(noisy, total)
-    scale = 1e-9 * max(np.abs(noisy).max(), total, 1.0) * len(noisy)
-    assert (found >= 0).all()
-    assert found.sum() == pytest.approx(total, abs=scale + 1e-9)
-    # Optimality: what is moved is the same for all positive cells and at most that for zeros.
-    moved = found - noisy
-    positive = found > scale
-    if positive.any():
-        level = moved[positive].mean()
-        assert moved[positive] == pytest.approx(np.full(positive.sum(), level), abs=10 * scale)
-        assert (moved[~positive] >= level - 10 * scale).all()
-
-
-@settings(deadline=None)
-@given(COUNTS, st.floats(1e-3, 1e5), st.floats(1, 1e6), st.sampled_from(["laplace", "gaussian"]))
-def test_denoised_counts_are_counts(values, sd, total, noise):
-    found = denoise(np.array(values), sd, total, noise)
-    assert (found >= 0).all()
-    assert found.sum() == pytest.approx(total, rel=1e-6)
-
-
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize("seed", range(3))
-def test_denoising_beats_clipping_and_projection(seed, noise):
-    truth, noisy = truth_and_noise(seed, noise=noise)
-    clipped = np.maximum(noisy, 0)
-    found = denoise(noisy, 20.0, truth.sum(), noise)
-    assert divergence(truth, found) < 0.75 * divergence(truth, clipped)
-    assert divergence(truth, found) < 0.75 * divergence(truth, project(noisy, truth.sum()))
-
-
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_a_good_prediction_helps_and_a_bad_one_is_overruled(noise):
-    truth, noisy = truth_and_noise(5, noise=noise)
-    near = truth * np.random.default_rng(1).lognormal(0, 0.2, len(truth)) + 0.1
-    helped = denoise_toward(noisy, near, np.full(len(truth), 20.0), noise)
-    assert np.abs(helped - truth).sum() < 0.7 * np.abs(noisy - truth).sum()
-    assert (helped >= 0).all()
-    wrong = np.full(len(truth), 0.5)
-    found = denoise_toward(noisy, wrong, np.full(len(truth), 20.0), noise)
-    heavy = truth > 1000
-    assert found[heavy] == pytest.approx(truth[heavy], rel=0.15)
+from privbench.learning.denoise import by_precision
+from privbench.learning.spn.node import make_bins
 
 
 def test_combining_weighs_by_precision():

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from privbench.learning.answers import Measure
-from privbench.learning.bins import Bins
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import Floats, shrink
-from privbench.learning.spn.colsplit import Dependence, dependence, score_query
-from privbench.learning.spn.node import Node
-from privbench.learning.spn.planning import Budget
-from privbench.learning.spn.rowsplit import first_split, next_split
-from privbench.learning.spn.settle import scaled, settle
+from privbench.learning.spn.node import Bins, Node, scaled
+from privbench.learning.spn.splits import (
+    column_split,
+    dependence,
+    first_split,
+    next_split,
+    score_query,
+    strongest,
+)
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import Axis, Histogram, JointHistogram, JointScores, Region
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Amounts of one table's operations.
+
+    Attributes:
+        one_ways: The table's one-way histograms.
+        levels: Number of levels of row splits, σ(T).
+        evaluate: Pair scores, per level (ε_eval).
+        operate: One k-means measurement, per level and iteration (ε_op / J).
+        children: The children's histograms, per level.
+        leaves: LeafGen; what levels do not use is added to it.
+        least: β in force: a region is split where it holds at least 2β rows.
+    """
+
+    one_ways: float
+    levels: int = 0
+    evaluate: float = 0.0
+    operate: float = 0.0
+    children: float = 0.0
+    leaves: float = 0.0
+    least: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +64,8 @@ class Grower:
 
     spec: DatabaseSpec
     table: str
-    bins: dict[str, Bins]
-    axes: dict[str, Axis]
+    bins: Mapping[str, Bins]
+    axes: Mapping[str, Axis]
     measure: Measure
     noise: Noise
     budget: Budget
@@ -52,104 +78,73 @@ class Grower:
         Args:
             rows: Released weight of the table's rows.
         """
-        names = tuple(self.bins)
-        counts = {name: scaled(self.bins[name].counts, rows) for name in names}
-        root = Node(Region(self.table), names, counts)
-        frontier = [root]
-        unused = 0.0
-        for level in range(self.budget.levels):
-            frontier = [node for node in frontier if self._can_split(node)]
-            if not frontier:
-                unused += self._level_amount
-                continue
-            frontier = self._split_level(frontier, level)
-            settle(root)
-        if self.budget.leaves + unused > 0:
-            self._measure(root.leaves(), self.budget.leaves + unused, "leaves")
-        settle(root)
+        counts = {name: scaled(bins.counts, rows) for name, bins in self.bins.items()}
+        root = Node(Region(self.table), tuple(self.bins), counts)
+        budget, frontier = self.budget, [root]
+        left = budget.leaves
+        for level in range(budget.levels):
+            chosen = [
+                node for node in frontier if len(node.scope) > 1 and node.rows >= 2 * budget.least
+            ]
+            if chosen:
+                frontier = self._split_level(chosen, level)
+                root.settle()
+            else:
+                left += budget.evaluate + self.iterations * budget.operate + budget.children
+                frontier = []
+        if left > 0:
+            self._measure(root.leaves(), left, "leaves")
+        root.settle()
         return root
 
-    @property
-    def _level_amount(self) -> float:
-        budget = self.budget
-        return budget.evaluate + self.iterations * budget.operate + budget.children
-
-    def _can_split(self, node: Node) -> bool:
-        return len(node.scope) > 1 and node.rows >= 2 * self.budget.least
-
-    def _split_level(self, nodes: list[Node], level: int) -> list[Node]:
+    def _split_level(self, nodes: Sequence[Node], level: int) -> list[Node]:
         """DecideOP for all nodes of a level, then their splits; returns the new leaves."""
-        sums: list[Node] = []
-        for node, found in zip(nodes, self._evaluate(nodes, level), strict=True):
-            sums += self._column_split(node, found)
-        if not sums:
-            return []
-        for step in range(self.iterations):
+        sums = self._column_splits(nodes, level)
+        for step in range(self.iterations if sums else 0):
             parts = self._part_counts(sums, f"k-means {step + 1} on level {level + 1}")
             for node, estimates in zip(sums, parts, strict=True):
                 node.split = next_split(node, estimates, self.bins)
-        children = []
         for node in sums:
-            if node.split is not None:
-                regions = node.region.children(node.split)
-                halves = len(regions)
-                node.children = [
-                    Node(region, node.scope, {n: node.counts[n] / halves for n in node.scope})
-                    for region in regions
-                ]
-                children += node.children
-        self._measure(children, self.budget.children, f"regions on level {level + 1}")
+            regions = _halves(node)
+            each = {name: values / len(regions) for name, values in node.counts.items()}
+            node.children = [Node(region, node.scope, dict(each)) for region in regions]
+        children = [child for node in sums for child in node.children]
+        if children:
+            self._measure(children, self.budget.children, f"regions on level {level + 1}")
         return children
 
-    def _evaluate(self, nodes: list[Node], level: int) -> list[Dependence]:
+    def _column_splits(self, nodes: Sequence[Node], level: int) -> list[Node]:
+        """Split by attributes where they are near independent; returns nodes to split by rows."""
         query = JointScores(
             tuple(score_query(self.spec, self.table, node, self.axes) for node in nodes)
         )
-        noisy, _ = self.measure(
-            query, self.budget.evaluate, f"dependence on level {level + 1} of {self.table}"
-        )
-        parts = query.split(noisy)
-        return [dependence(node, scores) for node, scores in zip(nodes, parts, strict=True)]
-
-    def _column_split(self, node: Node, found: Dependence) -> list[Node]:
-        """Split by attributes where they are near independent; returns nodes to split by rows."""
-        groups = found.groups(self.alpha)
-        if len(groups) > 1:
-            node.parts = [
-                Node(
-                    node.region,
-                    group,
-                    {name: node.counts[name] for name in group},
-                    prior={name: node.prior[name] for name in group},
-                )
-                for group in groups
-            ]
-        sums = []
-        for part in node.parts or [node]:
-            part.precision = node.precision
-            part.noisy = {name: node.noisy[name] for name in part.scope if name in node.noisy}
-            if len(part.scope) > 1:
-                name = found.strongest(part.scope)
-                ordered = self.spec.tables[self.table].attributes[name].ordered
-                if self.bins[name].size > 1:
+        label = f"dependence on level {level + 1} of {self.table}"
+        noisy, _ = self.measure(query, self.budget.evaluate, label)
+        attributes, sums = self.spec.tables[self.table].attributes, []
+        for node, scores in zip(nodes, query.split(noisy), strict=True):
+            matrix = dependence(node, scores)
+            groups = column_split(matrix, self.alpha)
+            if len(groups) > 1:
+                node.parts = [node.restricted(tuple(node.scope[i] for i in g)) for g in groups]
+            for part, places in zip(node.parts or [node], groups, strict=True):
+                name = node.scope[strongest(matrix, places)]
+                if len(part.scope) > 1 and self.bins[name].size > 1:
+                    ordered = attributes[name].ordered
                     part.split = first_split(part, name, self.bins[name], ordered)
                     sums.append(part)
         return sums
 
-    def _part_counts(self, nodes: list[Node], label: str) -> list[list[dict[str, Floats]]]:
+    def _part_counts(self, nodes: Sequence[Node], label: str) -> list[list[dict[str, Floats]]]:
         """Noisy bin counts of every part of every node's current split."""
+        halves = [_halves(node) for node in nodes]
         regions = [
             (region, node.scope)
-            for node in nodes
-            if node.split is not None
-            for region in node.region.children(node.split)
+            for node, parts in zip(nodes, halves, strict=True)
+            for region in parts
         ]
         found, _ = self._histograms(regions, self.budget.operate, label)
         each = iter(found)
-        return [
-            [next(each) for _ in range(node.split.parts)] if node.split is not None else []
-            for node in nodes
-        ]
+        return [[next(each) for _ in parts] for parts in halves]
 
     def _measure(self, nodes: Sequence[Node], amount: float, label: str) -> None:
         """Measure the binned histograms of nodes and update their estimates."""
@@ -161,25 +156,29 @@ class Grower:
     def _histograms(
         self, regions: Sequence[tuple[Region, tuple[str, ...]]], amount: float, label: str
     ) -> tuple[list[dict[str, Floats]], float]:
-        parts = tuple(
-            (self._histogram(region, name), 1.0) for region, scope in regions for name in scope
-        )
-        query = JointHistogram(parts)
+        parts = [
+            (Histogram(self.table, (self.axes[name],), region), 1.0)
+            for region, scope in regions
+            for name in scope
+        ]
+        query = JointHistogram(tuple(parts))
         noisy, sd = self.measure(query, amount, f"{label} of {self.table}")
         pieces = iter(query.split(noisy))
         return [{name: next(pieces) for name in scope} for _, scope in regions], sd
 
-    def _histogram(self, region: Region, name: str) -> Histogram:
-        return Histogram(self.table, (self.axes[name],), region)
+
+def _halves(node: Node) -> tuple[Region, ...]:
+    """The regions of a node's split."""
+    return node.region.children(node.split) if node.split is not None else ()
 
 
 def estimate(nodes: Sequence[Node], noise: Noise) -> None:
-    """New estimates of all nodes' counts, denoised together to their predictions."""
+    """New estimates of all nodes' counts, shrunk together to what was expected of them."""
     cells = [(node, name) for node in nodes for name in node.scope]
     rows = {id(node): rows_of(node) for node in nodes}
     guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
     noisy = [node.noisy[name] for node, name in cells]
-    found = shrink_all(noisy, [node.sd for node, _ in cells], guess, noise)
+    found = shrink_all(noisy, [node.precision**-0.5 for node, _ in cells], guess, noise)
     for (node, name), values in zip(cells, found, strict=True):
         node.counts[name] = scaled(values, rows[id(node)])
 

@@ -2,12 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from privbench.learning.denoise import Floats
+from privbench.circuit import Builder
+from privbench.domain import Domain
+from privbench.learning.graphical.columns import group
+from privbench.learning.graphical.estimate import Floats, Ints, rake
 from privbench.privacy.queries import Region, Split
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """A public partition of one attribute's codes.
+
+    Attributes:
+        of: Bin of every code, shape (domain size,).
+        inside: Law of the codes within each bin, shape (domain size,); sums to 1 in every bin.
+        counts: Released counts per bin.
+    """
+
+    of: Ints
+    inside: Floats
+    counts: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return len(self.counts)
+
+    def spread(self, counts: Floats) -> Floats:
+        """Counts per code from counts per bin, shape (domain size,)."""
+        return np.asarray(counts[self.of] * self.inside)
+
+
+def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
+    """About ``most`` bins, as the default learner groups the cells of a column (`group`).
+
+    Args:
+        counts: Released, non-negative counts per code.
+        domain: The attribute's domain.
+        most: About how many bins there may be.
+        least: Least mass of a bin in a tail.
+    """
+    (of,) = group(counts, domain, least / max(float(counts.sum()), 1e-9), levels=(most,))
+    return bins_of(of, counts)
+
+
+def bins_of(of: Ints, mass: Floats) -> Bins:
+    """The bins of a partition of codes, each with its codes' law; even where a bin has no mass.
+
+    Args:
+        of: Bin of every code; every bin has one.
+        mass: Released, non-negative counts per code.
+    """
+    bins = np.asarray(np.bincount(of, mass), np.float64)
+    sizes = np.bincount(of)
+    inside = np.where(bins[of] > 1e-200, mass / np.maximum(bins[of], 1e-200), 1.0 / sizes[of])
+    return Bins(of, inside, bins)
 
 
 @dataclass(slots=True, eq=False)
@@ -18,12 +72,12 @@ class Node:
         region: Public description of its rows.
         scope: Its attributes.
         counts: Estimated counts per attribute and bin; each sums to `rows`.
-        prior: The counts that were expected before the region itself was measured.
         precision: Inverse variance of the region's own measurements, 0 without one.
         noisy: Precision-weighted mean of those measurements per attribute.
         parts: Children by attributes (a product node).
         split: How its rows are split (a sum node).
         children: Children by rows.
+        prior: The counts that were expected before the region itself was measured.
     """
 
     region: Region
@@ -44,18 +98,29 @@ class Node:
         """Estimated weight of its rows."""
         return float(np.mean([self.counts[name].sum() for name in self.scope]))
 
-    @property
-    def is_leaf(self) -> bool:
-        """Whether nothing is below it yet."""
-        return not self.parts and not self.children
-
     def leaves(self) -> list[Node]:
         """Nodes below (or itself) that are not split further."""
-        if self.is_leaf:
-            return [self]
-        return [leaf for child in (*self.parts, *self.children) for leaf in child.leaves()]
+        below = [*self.parts, *self.children]
+        return [leaf for child in below for leaf in child.leaves()] if below else [self]
 
-    def observe(self, noisy: dict[str, Floats], sd: float) -> None:
+    def size(self) -> float:
+        """Estimated rows, from its leaves upward."""
+        if self.parts:
+            return float(np.mean([part.size() for part in self.parts]))
+        return sum(child.size() for child in self.children) if self.children else self.rows
+
+    def restricted(self, scope: tuple[str, ...]) -> Node:
+        """The same rows with some of the attributes, and what is known of them."""
+        return Node(
+            self.region,
+            scope,
+            {name: self.counts[name] for name in scope},
+            self.precision,
+            {name: self.noisy[name] for name in scope if name in self.noisy},
+            prior={name: self.prior[name] for name in scope},
+        )
+
+    def observe(self, noisy: Mapping[str, Floats], sd: float) -> None:
         """Take in one more measurement of its binned histograms."""
         new = 1.0 / max(sd, 1e-9) ** 2
         total = self.precision + new
@@ -64,7 +129,50 @@ class Node:
             self.noisy[name] = (old * self.precision + values * new) / total
         self.precision = total
 
-    @property
-    def sd(self) -> float:
-        """Standard deviation of `noisy`."""
-        return float(1.0 / np.sqrt(max(self.precision, 1e-300)))
+    def settle(self) -> None:
+        """Make sizes add up along the tree, and leaves' bins to the root's, which this is.
+
+        The root's counts come from the one-way histograms, which carry the noise of one region; the
+        leaves' carry that of all regions together. The leaves that hold an attribute are disjoint
+        regions that make up the whole table, since a product node gives it to one part; so their
+        table is raked to the root's bins and the leaves' sizes.
+        """
+        for name in self.scope:
+            self._resize(name, self.rows)
+            leaves = [leaf for leaf in self.leaves() if name in leaf.scope]
+            table = np.stack([leaf.counts[name] for leaf in leaves])
+            fitted = rake(table, table.sum(axis=1), self.counts[name])
+            for leaf, values in zip(leaves, fitted, strict=True):
+                leaf.counts[name] = values
+
+    def _resize(self, name: str, rows: float) -> None:
+        """Scale one attribute's counts so that children sum to ``rows``, from the top down."""
+        self.counts[name] = scaled(self.counts[name], rows)
+        for part in self.parts:
+            if name in part.scope:
+                part._resize(name, rows)
+        sizes = np.array([child.size() for child in self.children])
+        for child, share in zip(self.children, scaled(sizes, rows), strict=True):
+            child._resize(name, float(share))
+
+    def add_to(self, builder: Builder, bins: Mapping[str, Bins]) -> int:
+        """Add the network to a circuit that is being built; returns the id of its root.
+
+        A leaf's law is its region's histogram of bins times the table's law within each bin.
+        """
+        if self.parts:
+            return builder.product([part.add_to(builder, bins) for part in self.parts])
+        if self.children:
+            below = [child.add_to(builder, bins) for child in self.children]
+            return builder.sum(below, [child.rows for child in self.children])
+        leaves = [builder.leaf(name, bins[name].spread(self.counts[name])) for name in self.scope]
+        return leaves[0] if len(leaves) == 1 else builder.product(leaves)
+
+
+def scaled(counts: Floats, total: float) -> Floats:
+    """Non-negative counts that sum to ``total``."""
+    mass = np.maximum(counts, 0.0)
+    held = mass.sum()
+    if held <= 0:
+        return np.full(len(mass), total / max(len(mass), 1))
+    return np.asarray(mass * (total / held))

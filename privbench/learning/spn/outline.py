@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from privbench.learning.bins import Ints
-from privbench.learning.spn.colsplit import scored_pairs
+from privbench.learning.graphical.estimate import Ints
+from privbench.learning.spn.splits import scored_pairs
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
     Histogram,
@@ -18,42 +20,49 @@ from privbench.privacy.queries import (
 )
 
 
+def column_shares(sizes: Mapping[str, int]) -> dict[str, float]:
+    """Share of every attribute, ∝ min(m, 1000)^⅓ with m cells; they sum to 1."""
+    raw = {name: min(size, 1000) ** (1 / 3) for name, size in sizes.items()}
+    return {name: value / sum(raw.values()) for name, value in raw.items()}
+
+
 def regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
     """The 2^level regions of a level, split by the first attribute's codes; shapes alone count."""
     name, domain = next(iter(spec.tables[table].attributes.items()))
+    split = Split.of({name: np.zeros((domain.size, 2), np.int64)})
     found = [Region(table)]
     for _ in range(level):
-        split = Split.by_code(name, np.arange(domain.size) % 2)
-        if split.parts < 2:
-            split = Split.of({name: np.zeros((domain.size, 2), np.int64)})
         found = [region for parent in found for region in parent.children(split)]
     return found
 
 
 def histograms(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointHistogram:
     """Binned histograms of all attributes in all regions of a level."""
-    domains = spec.tables[table].attributes
-    parts = tuple(
-        (Histogram.of(spec, table, [(name, PublicArray(_bins(domain.size, bins)))], region), 1.0)
+    axes = _axes(spec, table, bins)
+    parts = [
+        (Histogram.of(spec, table, [axis], region), 1.0)
         for region in regions(spec, table, level)
-        for name, domain in domains.items()
-    )
-    return JointHistogram(parts)
+        for axis in axes
+    ]
+    return JointHistogram(tuple(parts))
 
 
 def scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointScores:
     """Pair scores of all attributes in all regions of a level."""
-    domains = spec.tables[table].attributes
-    axes = [(name, PublicArray(_bins(domain.size, bins))) for name, domain in domains.items()]
-    sizes = [min(domain.size, bins) for domain in domains.values()]
+    axes = _axes(spec, table, bins)
+    sizes = [int(of.values.max()) + 1 for _, of in axes]
     pairs = scored_pairs(len(axes))
     empty = [np.zeros((sizes[i], sizes[j])) for i, j in pairs]
-    return JointScores(
-        tuple(
-            PairScores.of(spec, table, axes, pairs, empty, region)
-            for region in regions(spec, table, level)
-        )
-    )
+    parts = [
+        PairScores.of(spec, table, axes, pairs, empty, region)
+        for region in regions(spec, table, level)
+    ]
+    return JointScores(tuple(parts))
+
+
+def _axes(spec: DatabaseSpec, table: str, most: int) -> list[tuple[str, PublicArray]]:
+    domains = spec.tables[table].attributes
+    return [(name, PublicArray(_bins(domain.size, most))) for name, domain in domains.items()]
 
 
 def _bins(size: int, most: int) -> Ints:

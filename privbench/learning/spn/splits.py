@@ -1,0 +1,126 @@
+"""ColSplit, RowSplit and DecideOP: by which attributes and rows a region is split.
+
+The paper compares the normalised mutual information of candidate column splits, computed from
+exact rows, with a threshold. Here every pair's distance from independence, ½‖H − n̂·p̂⊗p̂‖₁ / n̂, is
+released once per region by a score of proved sensitivity (`PairScores`); all that follows is
+post-processing, so that the best of *all* column splits can be taken.
+
+RowSplit is k-means in which nothing but released centres decides where a row goes. Rows are points
+in the space of one-hot codes of their bins, so categories need no order. A centre is then the
+vector of its part's relative bin counts; these are measured with noise, the next assignment is a
+public map of a row by the released centres, and so on for J iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from privbench.learning.graphical.estimate import Floats
+from privbench.learning.spn.node import Bins, Node, scaled
+from privbench.privacy import DatabaseSpec
+from privbench.privacy.queries import Axis, PairScores, Split
+
+#: Most pairs that one region's scores hold.
+_MOST_PAIRS = 1000
+#: Integer steps of a squared distance.
+_STEP = 2**20
+
+
+def scored_pairs(attributes: int) -> list[tuple[int, int]]:
+    """Pairs that are scored: all of them, or in wide tables each attribute with its next few.
+
+    The noise of a score grows with their number, so at most `_MOST_PAIRS` are (a public rule).
+    """
+    pairs = list(combinations(range(attributes), 2))
+    if len(pairs) <= _MOST_PAIRS:
+        return pairs
+    reach = max(_MOST_PAIRS // attributes, 1)
+    return [(i, j) for i, j in pairs if min(j - i, attributes - j + i) <= reach]
+
+
+def score_query(spec: DatabaseSpec, table: str, node: Node, axes: Mapping[str, Axis]) -> PairScores:
+    """Distances from independence of all pairs of a node's attributes in its region."""
+    pairs = scored_pairs(len(node.scope))
+    laws = [scaled(node.counts[name], 1.0) for name in node.scope]
+    rows = max(node.rows, 1.0)
+    expected = [rows * np.outer(laws[i], laws[j]) for i, j in pairs]
+    return PairScores.of(
+        spec, table, [axes[name] for name in node.scope], pairs, expected, node.region
+    )
+
+
+def dependence(node: Node, scores: Floats) -> Floats:
+    """Distance from independence of every two attributes of a node, in [0, 1].
+
+    What sampling alone gives for independent attributes is taken off.
+
+    Args:
+        node: The node.
+        scores: Released scores of `score_query`.
+
+    Returns:
+        A symmetric matrix with zero diagonal, NaN where a pair was not scored.
+    """
+    rows = max(node.rows, 1.0)
+    laws = [scaled(node.counts[name], 1.0) for name in node.scope]
+    matrix = np.full((len(node.scope), len(node.scope)), np.nan)
+    np.fill_diagonal(matrix, 0.0)
+    for (i, j), score in zip(scored_pairs(len(node.scope)), scores, strict=True):
+        # Half of √(2/π), the mean absolute value of a normal number.
+        chance = 0.4 * np.sqrt(np.outer(laws[i], laws[j]) * rows).sum()
+        matrix[i, j] = matrix[j, i] = np.clip((score - chance) / rows, 0.0, 1.0)
+    return matrix
+
+
+def column_split(matrix: Floats, alpha: float) -> list[list[int]]:
+    """The finest column split across which every pair is within ``alpha``.
+
+    Cutting a maximum spanning tree at its weakest edge gives the binary split of least
+    largest cross dependence; repeating that while it is within α leaves the connected
+    components of the pairs above α. Pairs that were not scored count as dependent.
+    """
+    count, label = connected_components((matrix > alpha) | np.isnan(matrix), directed=False)
+    return [np.flatnonzero(label == number).tolist() for number in range(count)]
+
+
+def strongest(matrix: Floats, places: Sequence[int]) -> int:
+    """The attribute, of some, that depends most on the others of them."""
+    return places[int(np.nansum(matrix[np.ix_(places, places)], axis=1).argmax())]
+
+
+def first_split(node: Node, attribute: str, bins: Bins, ordered: bool) -> Split:
+    """Two parts by one attribute: at its median, or its heaviest bin against the rest."""
+    law = scaled(node.counts[attribute], 1.0)
+    heaviest = int(law.argmax())
+    if ordered and law[heaviest] < 0.25:
+        cut = int(np.searchsorted(np.cumsum(law), 0.5))
+        part = np.arange(bins.size) > min(cut, bins.size - 2)
+    else:
+        part = np.arange(bins.size) != heaviest
+    return Split.by_code(attribute, part[bins.of].astype(np.int64))
+
+
+def next_split(
+    node: Node, parts: Sequence[Mapping[str, Floats]], bins: Mapping[str, Bins]
+) -> Split:
+    """Assign every row to the nearest released centre.
+
+    The squared distance of a row to a centre c is Σ over attributes of 1 + ‖c‖² − 2·c[bin]; each
+    attribute's term is a public table of costs.
+
+    Args:
+        node: The node whose rows are split.
+        parts: For every part its estimated bin counts per attribute.
+        bins: Bins of every attribute.
+    """
+    luts: dict[str, NDArray[np.int64]] = {}
+    for name in node.scope:
+        centres = np.stack([scaled(counts[name], 1.0) for counts in parts])
+        costs = 1.0 + (centres**2).sum(axis=1, keepdims=True) - 2.0 * centres
+        luts[name] = np.rint(costs.T[bins[name].of] * _STEP).astype(np.int64)
+    return Split.of(luts)
