@@ -1,6 +1,8 @@
-"""Drawing from many small categorical laws at once, without a loop over draws."""
+"""Systematic draws from many distributions at once, without a loop over draws."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,68 +10,44 @@ from numpy.typing import NDArray
 from privbench.circuit.structure import Floats, Ints
 
 
-def uniforms(
-    group: NDArray[np.integer], groups: int, generator: np.random.Generator, stratified: bool
-) -> Floats:
-    """One uniform number per draw.
+def draw(
+    table: Floats,
+    rows: NDArray[Any],
+    generator: np.random.Generator,
+    keys: Floats | None = None,
+) -> Ints:
+    """One column index per row from the distribution ``table[row]``.
 
-    Stratified numbers split [0, 1) into as many equal parts as the group has draws and put one
-    number into each part, in random order: every draw by itself is uniform, and the counts of a
-    law's outcomes stay within one of their expectation.
+    Rows that share a distribution are stratified in random order, so that their counts are off
+    from the expected ones by less than 1 (systematic sampling).
 
     Args:
-        group: Group of every draw, shape (draws,).
-        groups: Number of groups.
+        table: Distributions, shape (distributions, cells); rows sum to 1.
+        rows: Distribution of every row, shape (n,).
         generator: Source of randomness.
-        stratified: Whether to stratify within groups.
+        keys: Numbers of the rows whose order takes the place of the random one.
     """
-    count = len(group)
-    noise = generator.random(count)
-    if not stratified:
-        return noise
-    order = generator.permutation(count)
-    sizes = np.bincount(group, minlength=groups)
-    if groups > 1:
-        keys = group[order].astype(np.min_scalar_type(groups - 1))
-        order = order[np.argsort(keys, kind="stable")]
-    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    out = np.empty(count)
-    out[order] = (np.arange(count) - first + noise) / np.repeat(sizes, sizes)
-    return out
-
-
-def choose(weights: Floats, starts: Ints, counts: Ints, group: Ints, numbers: Floats) -> Ints:
-    """Inverse distribution functions of laws that are laid out one after another.
-
-    Args:
-        weights: Non-negative weights of all laws; each law has some positive mass.
-        starts: Where each law begins, shape (laws,), ascending and without gaps.
-        counts: Length of each law, at least 1.
-        group: The law of every draw, shape (draws,).
-        numbers: A number in [0, 1) per draw.
-
-    Returns:
-        Position in ``weights`` of every draw; never one of weight zero.
-    """
-    total = np.concatenate([[0.0], np.cumsum(weights)])
-    base = total[starts]
-    mass = total[starts + counts] - base
-    position = np.where(weights > 0, np.arange(len(weights)), -1)
-    last = np.maximum.reduceat(position, starts)
-    found = np.searchsorted(total[1:], base[group] + numbers * mass[group], side="right")
-    return np.asarray(np.clip(found, starts[group], last[group]), np.int64)
-
-
-def compact(keys: Ints, bound: int) -> tuple[Ints, Ints]:
-    """Distinct keys, ascending, and the position of every key among them.
-
-    >>> compact(np.array([4, 9, 4]), 10)
-    (array([4, 9]), array([0, 1, 0]))
-    """
-    if bound > 4 * len(keys) + 2**16:
-        distinct, inverse = np.unique(keys, return_inverse=True)
-        return distinct, inverse.astype(np.int64)
-    used = np.bincount(keys, minlength=bound) > 0
-    distinct = np.flatnonzero(used)
-    place = np.cumsum(used) - 1
-    return distinct, np.asarray(place[keys])
+    count = len(rows)
+    if not count or table.shape[1] == 1:
+        return np.zeros(count, np.int64)
+    kind = np.uint16 if len(table) <= 2**16 else np.int64
+    order = generator.permutation(count) if keys is None else np.argsort(keys, kind="stable")
+    if len(table) > 1:
+        order = order[np.argsort(rows[order].astype(kind), kind="stable")]
+    sizes = np.bincount(rows, minlength=len(table))
+    ends = np.cumsum(sizes)
+    # The place of every row among those of its distribution, then its number: they ascend.
+    numbers = np.arange(count) - np.repeat(ends - sizes, sizes) + generator.random(count)
+    numbers /= np.repeat(sizes, sizes)
+    np.minimum(numbers, 1 - 1e-12, out=numbers)
+    numbers += np.repeat(np.arange(len(table)), sizes)
+    steps = np.cumsum(table, axis=1)
+    steps /= steps[:, -1:]
+    steps += np.arange(len(table))[:, None]
+    # How many numbers lie below the end of each cell; of the last one, all of its distribution.
+    below = np.searchsorted(numbers, steps.ravel())
+    below[table.shape[1] - 1 :: table.shape[1]] = ends
+    cells = np.tile(np.arange(table.shape[1]), len(table))
+    found = np.empty(count, np.int64)
+    found[order] = np.repeat(cells, np.diff(below, prepend=0))
+    return found

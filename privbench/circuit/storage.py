@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.circuit.structure import Circuit
-from privbench.circuit.validate import check, check_graph
 from privbench.domain import Domain
 from privbench.errors import ModelError
 
@@ -27,14 +26,6 @@ _DTYPES: dict[str, type[np.generic]] = {
 _MAX_CELLS = 2**31
 
 
-class _Shape:
-    """The arrays alone, so that ranges can be checked before anything walks the graph."""
-
-    def __init__(self, domains: dict[str, Domain], arrays: dict[str, NDArray[Any]]) -> None:
-        self.domains = domains
-        self.__dict__.update(arrays)
-
-
 def to_arrays(circuit: Circuit) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A JSON object (format, domains) and the arrays of a circuit."""
     domains = [[name, domain.to_json()] for name, domain in circuit.domains.items()]
@@ -45,18 +36,11 @@ def to_arrays(circuit: Circuit) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
 def from_arrays(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Circuit:
     """The circuit that `to_arrays` wrote; anything else is refused.
 
-    Index ranges are checked before the graph is walked, so a hostile file can neither make an
-    index run out of an array nor recurse: nodes only point to earlier nodes.
-
     Raises:
         ModelError: Not a valid circuit.
     """
-    domains = _domains(header)
     plain = {name: _array(arrays, name, dtype) for name, dtype in _DTYPES.items()}
-    check_graph(_Shape(domains, plain))  # type: ignore[arg-type]  # same fields, not yet a graph
-    circuit = Circuit(domains=domains, **plain)
-    check(circuit)
-    return circuit
+    return Circuit(domains=_domains(header), **plain)
 
 
 def _array(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic]) -> NDArray[Any]:

@@ -4,6 +4,9 @@ A circuit (sum-product network) is a directed acyclic graph. A *leaf* is a categ
 codes of one attribute, a *product node* multiplies children over disjoint attributes, a *sum node*
 mixes children over the same attributes. Children stand before their parents and the last node is
 the root, so the order of the arrays is an order of evaluation.
+
+A circuit that there is is valid: smooth (children of a sum node cover the same attributes),
+decomposable (those of a product node different ones) and normalised. Exact inference rests on that.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ LEAF: Final = 0
 PRODUCT: Final = 1
 SUM: Final = 2
 
+#: How far sums of weights and laws may be from 1: they are rounded.
+TOLERANCE: Final = 1e-6
 #: Deepest circuit that is accepted; evaluation runs level by level.
 MAX_DEPTH: Final = 4096
 
@@ -63,7 +68,8 @@ class Circuit:
         layers: Inner nodes by level, lowest first; computed.
 
     Raises:
-        ModelError: The arrays do not describe an acyclic graph of bounded depth.
+        ModelError: The arrays do not describe a valid circuit of bounded depth. Index ranges are
+            checked before anything walks the graph: nodes only point to earlier nodes.
     """
 
     domains: dict[str, Domain]
@@ -77,7 +83,10 @@ class Circuit:
     layers: tuple[Layer, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        _check_ranges(self)
         object.__setattr__(self, "layers", _layers(self))
+        _check_laws(self)
+        _check_nodes(self)
 
     @property
     def nodes(self) -> int:
@@ -162,3 +171,73 @@ def _layers(circuit: Circuit) -> tuple[Layer, ...]:
         edges = expand(circuit.offsets[nodes], sizes)
         layers.append(Layer(int(circuit.kind[nodes[0]]), nodes, starts, sizes, edges))
     return tuple(layers)
+
+
+def _require(condition: bool | np.bool_, message: str) -> None:
+    if not condition:
+        raise ModelError(f"not a valid circuit: {message}.")
+
+
+def _check_ranges(circuit: Circuit) -> None:
+    """Lengths and indices alone; everything else may be computed safely afterwards."""
+    nodes, edges = len(circuit.kind), len(circuit.children)
+    shapes = (len(circuit.attribute), len(circuit.start), len(circuit.offsets) - 1)
+    _require(nodes > 0 and shapes == (nodes,) * 3, "array lengths differ")
+    _require(len(circuit.weights) == edges, "array lengths differ")
+    counts = np.diff(circuit.offsets)
+    _require(circuit.offsets[0] == 0 and circuit.offsets[-1] == edges, "edges are not laid out")
+    # Within these bounds differences cannot overflow.
+    inside = (circuit.offsets >= 0) & (circuit.offsets <= edges)
+    _require(inside.all() and (counts >= 0).all(), "edges are not laid out")
+    parents = np.repeat(np.arange(nodes), counts)
+    _require((circuit.children >= 0).all(), "a child is out of range")
+    _require((circuit.children < parents).all(), "a child stands behind its parent")
+    _require((circuit.kind <= SUM).all(), "unknown node kind")
+    leaf = circuit.kind == LEAF
+    _require((counts[leaf] == 0).all(), "a leaf has children")
+    _require((counts[circuit.kind == SUM] > 0).all(), "a sum node has no children")
+    _require((circuit.attribute[~leaf] == -1).all(), "an inner node has an attribute")
+    inside = (circuit.attribute >= 0) & (circuit.attribute < len(circuit.domains))
+    _require(inside[leaf].all(), "a leaf's attribute is out of range")
+    start, size = _leaf_places(circuit)
+    room = len(circuit.probabilities) - size
+    _require(((start >= 0) & (start <= room)).all(), "a leaf's law is out of range")
+
+
+def _leaf_places(circuit: Circuit) -> tuple[Ints, Ints]:
+    """Where every leaf's law begins, and its length."""
+    leaf = circuit.kind == LEAF
+    sizes = np.array([domain.size for domain in circuit.domains.values()] or [0])
+    return circuit.start[leaf], sizes[circuit.attribute[leaf]]
+
+
+def _check_laws(circuit: Circuit) -> None:
+    laws = circuit.probabilities
+    _require(np.isfinite(laws).all() and (laws >= 0).all(), "a probability is negative or infinite")
+    _require((laws <= 1 + TOLERANCE).all(), "a law is not normalised")
+    total = np.concatenate([[0.0], np.cumsum(laws)])
+    start, size = _leaf_places(circuit)
+    mass = total[start + size] - total[start]
+    _require((np.abs(mass - 1) <= TOLERANCE).all(), "a law is not normalised")
+
+
+def _check_nodes(circuit: Circuit) -> None:
+    """Weights, and which attributes the nodes cover."""
+    weights, leaf = circuit.weights, np.flatnonzero(circuit.kind == LEAF)
+    _require(np.isfinite(weights).all() and (weights >= 0).all(), "a weight is negative")
+    scope = np.zeros((circuit.nodes, len(circuit.domains)), bool)
+    scope[leaf, circuit.attribute[leaf]] = True
+    for layer in circuit.layers:
+        edge, below = weights[layer.edges], scope[circuit.children[layer.edges]]
+        above = np.logical_or.reduceat(below, layer.starts, axis=0)
+        scope[layer.nodes] = above
+        if layer.kind == PRODUCT:
+            _require((edge == 1).all(), "an edge below a product node has a weight")
+            sizes = np.add.reduceat(below.sum(axis=1), layer.starts)
+            _require((sizes == above.sum(axis=1)).all(), "a product node is not decomposable")
+        else:
+            mass = np.add.reduceat(edge, layer.starts)
+            _require((np.abs(mass - 1) <= TOLERANCE).all(), "a sum node is not normalised")
+            same = below == np.repeat(above, layer.counts, axis=0)
+            _require(same.all(), "a sum node is not smooth")
+    _require(scope[circuit.root].all(), "the root does not cover every attribute")

@@ -79,7 +79,7 @@ def map_accuracy(
     are those of a row drawn from the reference. States are enumerated, so both answers are exact.
     """
     names = list(reference.domains)
-    drawn = sample(reference, queries, generator, stratified=False)
+    drawn = sample(reference, queries, generator)
     same = 0
     for query in range(queries):
         order = [names[i] for i in generator.permutation(len(names))]

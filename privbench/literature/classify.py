@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from privbench.circuit import Circuit, log_likelihood, marginal
 
@@ -37,23 +37,3 @@ def class_law(circuit: Circuit, label: str, rows: Mapping[str, NDArray[np.intege
     known = np.isfinite(top)
     mass = np.where(known, np.exp(logs - np.where(known, top, 0.0)), marginal(circuit, label))
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
-
-
-def conditional(circuit: Circuit, name: str, given: Mapping[str, ArrayLike]) -> Floats:
-    """Law of one attribute given a conjunctive predicate.
-
-    Args:
-        circuit: The circuit.
-        name: The attribute.
-        given: Weight vectors of the predicate, shape (domain size,) each.
-
-    Returns:
-        Shape (domain size,), summing to 1.
-
-    Raises:
-        ValueError: The predicate has no mass.
-    """
-    joint = marginal(circuit, name, given=given)
-    if not joint.sum() > 0:
-        raise ValueError("the predicate has no mass")
-    return np.asarray(joint / joint.sum())

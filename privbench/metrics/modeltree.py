@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit import Circuit, marginal, probabilities
+from privbench.circuit import Circuit, probabilities
 from privbench.encoding import Codec
 from privbench.learning.graphical.estimate import Ints
 from privbench.metrics.heattree import Kind, Node
@@ -221,10 +221,11 @@ class _Grower:
         """Codes of a column in branches, by whole bins; fewer than two where it cannot branch."""
         if depth >= len(_BRANCHES) or root not in self.model.bins:
             return []
-        given = {name: mask.astype(np.float64) for name, mask in codes.items()}
-        law = marginal(self.model.circuit, root, given=given)
         of, domain = self.model.bins[root], self.model.circuit.domains[root]
-        mass = np.bincount(of, law)
+        each = (of == np.arange(int(of.max()) + 1)[:, None]).astype(np.float64)
+        given = {name: np.tile(mask, (len(each), 1)) for name, mask in codes.items()}
+        given[root] = each * codes.get(root, True)
+        mass = probabilities(self.model.circuit, given)
         lone = None if domain.null_code is None else int(of[domain.null_code])
         place = _grouped(mass / max(mass.sum(), 1e-300), _BRANCHES[depth], domain.ordered, lone)
         return [place[of] == group for group in np.unique(place)]

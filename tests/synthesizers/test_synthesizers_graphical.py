@@ -9,12 +9,12 @@ import pytest
 from scipy.stats import norm
 
 from privbench.circuit import marginal
+from privbench.circuit.draw import draw
 from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.learning.graphical.estimate import (
     associate,
     conditional,
-    draw,
     rake,
     shrink,
     trend,

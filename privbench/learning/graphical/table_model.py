@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from privbench.circuit.draw import draw
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.columns import Variable, normal_scores
-from privbench.learning.graphical.estimate import Floats, Ints, conditional, draw, rake
+from privbench.learning.graphical.estimate import Floats, Ints, conditional, rake
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
 WIDTH = 5
