@@ -336,7 +336,7 @@ class DatabaseFit:
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
 
     def _degrees(self, table: str, column: Column, answer: tuple[Floats, float] | None) -> Floats:
-        """Shares of the buckets of a degree, with the mean that the sizes of both tables give."""
+        """Shares of the buckets of a degree; of root tables with the mean that sizes give."""
         key = column.key
         if key is None:
             raise ValueError("a degree has a key")
@@ -349,6 +349,10 @@ class DatabaseFit:
         else:
             units = rows_per_unit(*answer, size.weight, self.law, []).units
         shares = units / max(float(units.sum()), 1e-9)
+        if self.spec.tables[table].own is not None and answer is not None:
+            # Owners that are owned count by their weights, not by their number, as their other
+            # columns do; the mean of all of them is another one.
+            return np.asarray(shares)
         return tilt(shares, MANY.means(shares), mean)
 
     def _floor(self, table: str) -> float:

@@ -130,6 +130,9 @@ class Population:
         degrees = MANY.draw(codes, _shares(codes), numbers)
         have, want = int(degrees.sum()), rows * self.scale
         if have and want:
+            if have > want and self.own(key.parent) is not None:
+                # Owners in large units, whom weights hardly show, have children less often.
+                return np.asarray(np.where(numbers.random(owners) < want / have, degrees, 0))
             factor = float(np.clip(want / have, 1 / CALIBRATED, CALIBRATED))
             moved = np.floor(degrees * factor + numbers.random(owners)).astype(np.int64)
             degrees = np.where(degrees > 0, np.maximum(moved, 1), 0)
