@@ -10,6 +10,7 @@ a list (IN), of one code (equality, NULL), or a fraction for a range that cuts a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,8 +67,8 @@ def marginal(circuit: Circuit, name: str, given: Mapping[str, ArrayLike] | None 
 
 def _roots(
     circuit: Circuit,
-    batch: Mapping[str, NDArray[np.generic]],
-    value: Callable[[Floats, NDArray[np.generic]], Floats],
+    batch: Mapping[str, NDArray[Any]],
+    value: Callable[[Floats, NDArray[Any]], Floats],
 ) -> Floats:
     """Logarithms of the root's value.
 

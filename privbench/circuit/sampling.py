@@ -80,4 +80,4 @@ def _chosen(circuit: Circuit, nodes: Ints, generator: np.random.Generator) -> In
     place = np.arange(int(counts.max()))
     edges = np.minimum(first[:, None] + place, (first + counts - 1)[:, None])
     weights = np.where(place < counts[:, None], circuit.weights[edges], 0.0)
-    return circuit.children[edges[group, draw(weights, group, generator)]]
+    return np.asarray(circuit.children[edges[group, draw(weights, group, generator)]])

@@ -223,7 +223,7 @@ class _Grower:
             return []
         of, domain = self.model.bins[root], self.model.circuit.domains[root]
         each = (of == np.arange(int(of.max()) + 1)[:, None]).astype(np.float64)
-        given = {name: np.tile(mask, (len(each), 1)) for name, mask in codes.items()}
+        given = {name: np.tile(mask.astype(float), (len(each), 1)) for name, mask in codes.items()}
         given[root] = each * codes.get(root, True)
         mass = probabilities(self.model.circuit, given)
         lone = None if domain.null_code is None else int(of[domain.null_code])
