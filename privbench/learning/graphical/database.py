@@ -34,7 +34,7 @@ from privbench.learning.graphical.columns import (
     may_stay_inside,
     scope_name,
 )
-from privbench.learning.graphical.estimate import Floats
+from privbench.learning.graphical.estimate import Floats, cell_fits
 from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.references import (
@@ -48,6 +48,7 @@ from privbench.learning.graphical.references import (
 )
 from privbench.learning.graphical.select import PairLearner
 from privbench.learning.graphical.sizes import (
+    CLEAR,
     MANY,
     ONE,
     Clipped,
@@ -349,11 +350,17 @@ class DatabaseFit:
         else:
             units = rows_per_unit(*answer, size.weight, self.law, []).units
         shares = units / max(float(units.sum()), 1e-9)
+        tilted = tilt(shares, MANY.means(shares), mean)
         if self.spec.tables[table].own is not None and answer is not None:
-            # Owners that are owned count by their weights, not by their number, as their other
-            # columns do; the mean of all of them is another one.
-            return np.asarray(shares)
-        return tilt(shares, MANY.means(shares), mean)
+            # Owned owners are counted by their weights, whose mean number of children may be
+            # another one. It stands where the histogram clearly contradicts the mean of sizes.
+            noisy, sd = answer[0].ravel()[1:], answer[1]
+            kept, moved = (
+                float(cell_fits(noisy, size.weight * law[1:], sd).sum()) for law in (shares, tilted)
+            )
+            if kept - moved > 0.5 * CLEAR[self.law] ** 2:
+                return np.asarray(shares)
+        return tilted
 
     def _floor(self, table: str) -> float:
         """Least share that is worth a group: two standard deviations of a pair's noise."""
