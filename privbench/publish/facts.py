@@ -60,8 +60,8 @@ STATISTIC_TYPES: Mapping[str, str] = {
 Statistic = Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")]
 #: psql ends a line at a NUL, and would read what follows of the script with quotes exchanged.
 Value = Annotated[str, Field(pattern=r"^[^\x00]*$")]
-#: PostgreSQL numbers blocks in 32 bits; a table that has partitions has -1.
-Pages = Annotated[int, Field(ge=-1, lt=2**32)]
+#: PostgreSQL's catalog holds numbers of pages in 32 bits with a sign; partitioned tables have -1.
+Pages = Annotated[int, Field(ge=-1, lt=2**31)]
 #: A folder of a table's files: as `privbench.pipeline.sampling.file_name` spells it.
 Folder = Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
 
@@ -249,6 +249,12 @@ class Statistics(Strict):
     """``statistics.json``."""
 
     tables: list[TableStatistics]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len({table.key for table in self.tables}) < len(self.tables):
+            raise ValueError("a table is there twice")
+        return self
 
 
 File = TypeVar("File", Bundle, Certificate, Statistics)

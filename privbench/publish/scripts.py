@@ -13,6 +13,7 @@ from functools import cache, partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from privbench.errors import ModelError
 from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
 from privbench.publish import catalogues, facts
@@ -67,7 +68,7 @@ def rendered(
     texts["croissant.json"] = catalogues.croissant(bundle, digests)
     texts["datapackage.json"] = catalogues.data_package(bundle, digests)
     if statistics is not None:
-        shown = {"statistics": statistics, "types": facts.STATISTIC_TYPES}
+        shown = {"statistics": statistics, "types": facts.STATISTIC_TYPES, "quoted": quoted}
         texts[facts.PLANNER] = _environment().get_template(f"{facts.PLANNER}.j2").render(shown)
         texts["empty.sql"] = _script(f"\\i {facts.AFTER}", "COMMIT;", f"\\i {facts.PLANNER}")
     if workload is not None:
@@ -122,6 +123,13 @@ def _environment() -> Environment:
         autoescape=False,  # noqa: S701  Markdown, YAML and a script
     )
     made.filters["json"] = partial(json.dumps, ensure_ascii=False)
-    made.filters["literal"] = lambda text: "'" + text.replace("'", "''") + "'"
+    made.filters["literal"] = _literal
     made.filters["cell"] = lambda text: " ".join(text.replace("|", "\\|").split())
     return made
+
+
+def _literal(text: str) -> str:
+    """A constant in SQL; psql would end a line at a NUL, within quotes too."""
+    if "\0" in text:
+        raise ModelError("a text has a NUL, which PostgreSQL cannot hold.")
+    return "'" + text.replace("'", "''") + "'"

@@ -11,6 +11,8 @@ import pytest
 from test_publish_bundle import start
 from test_publish_hostile import seal
 
+from privbench import pipeline
+from privbench.config import Config
 from privbench.errors import GateFailed, UsageError
 from privbench.postgres.ddl import Ddl
 from privbench.publish import publish, verify
@@ -88,6 +90,41 @@ def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
     assert kept == found
 
 
+UNUSUAL = """
+CREATE TYPE reading AS (at time, took interval, held numeric(4, 2));
+CREATE TABLE typed OF reading (PRIMARY KEY (took));
+CREATE TABLE above (n int NOT NULL);
+CREATE TABLE below (place inet, raw bytea) INHERITS (above);
+CREATE INDEX ON below (place);
+CREATE INDEX ON below (raw);
+CREATE INDEX ON below (n);
+INSERT INTO typed SELECT time '10:00', g * interval '1 minute', 1 FROM generate_series(1, 3000) g;
+INSERT INTO below SELECT g, inet '10.0.0.0' + g, int8send(g) FROM generate_series(1, 3000) g;
+"""
+
+
+def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
+    source, empty = newest(), newest()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute(UNUSUAL)
+    roles = '[tables."public.typed"]\nown = []\n[tables."public.below"]\nown = []\n'
+    config = Config.loads(
+        '[privacy]\nepsilon = 20.0\n[synthesizer]\nname = "independent"\n'
+        f'[ledger]\npath = "{tmp_path / "ledger"}"\n{roles}'
+    )
+    pipeline.fit(source, config, tmp_path / "m")
+    publish(tmp_path / "m", tmp_path / "bundle", database=newest(), queries=0, statistics=True)
+    done = start(tmp_path / "bundle", "empty", empty)
+    assert (done.returncode, done.stderr) == (0, "")
+    with psycopg.connect(empty) as connection:
+        sizes = connection.execute(
+            "SELECT relname, pg_relation_size(oid) / 8192 >= relpages AND relpages > 5"
+            " FROM pg_class WHERE relname ~ '^(typed|below)' ORDER BY 1"
+        ).fetchall()
+    assert len(sizes) == 6, sizes
+    assert all(grown for _, grown in sizes), sizes
+
+
 def changed(folder, change):
     """The bundle with changed statistics, and checksums that fit."""
     data = json.loads((folder / "statistics.json").read_text())
@@ -127,7 +164,18 @@ def end_of_a_line(data):
     data["tables"][0]["columns"][0]["values"]["null_frac"] = "\0"
 
 
-@pytest.mark.parametrize("change", [another_table, another_argument, end_of_a_line])
+def table_twice(data):
+    data["tables"].append(data["tables"][0])
+
+
+def pages_beyond_the_catalog(data):
+    data["tables"][0]["pages"] = 2**31
+
+
+@pytest.mark.parametrize(
+    "change",
+    [another_table, another_argument, end_of_a_line, table_twice, pages_beyond_the_catalog],
+)
 def test_statistics_of_strangers_are_refused(told, tmp_path, change):
     folder = shutil.copytree(told, tmp_path / "bundle")
     changed(folder, change)
@@ -142,6 +190,7 @@ def test_values_of_strangers_stay_constants(told, tmp_path, newest):
         for table in data["tables"]:
             for column in table["columns"]:
                 column["values"]["histogram_bounds"] = "'); CREATE TABLE evil (); --\\' \n\\! id"
+            table["indexes"].append({"name": "region", "pages": 12_345, "rows": 1.0})
 
     folder, empty = shutil.copytree(told, tmp_path / "bundle"), newest()
     reworked(folder, change)
@@ -149,6 +198,8 @@ def test_values_of_strangers_stay_constants(told, tmp_path, newest):
     start(folder, "empty", empty)
     with psycopg.connect(empty) as connection:
         assert connection.execute("SELECT to_regclass('public.evil')").fetchone() == (None,)
+        pages = connection.execute("SELECT relpages FROM pg_class WHERE oid = 'region'::regclass")
+        assert pages.fetchone()[0] < 12_345
 
 
 def test_an_older_server_is_refused_before_the_load(model, each_server, make_database_on, tmp_path):
