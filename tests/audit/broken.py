@@ -88,10 +88,10 @@ class ReusedDraw(OpenDPNoise):
 
 
 class Unnoised(OpenDPNoise):
-    """Small statistics as they are."""
+    """Statistics of few cells as they are; one cell alone may well have no noise by chance."""
 
     def vector(self, mechanism, values, scale, stream):
-        return values if values.size == 1 else super().vector(mechanism, values, scale, stream)
+        return values if values.size < 16 else super().vector(mechanism, values, scale, stream)
 
 
 class _HalfScale:
