@@ -38,8 +38,8 @@ _MODULES = {
 
 #: Commands that need no data frames.
 _FRAMELESS = frozenset({"clone", "fit", "load", "sample"})
-#: New objects after which Python looks for cycles. Imports make many that stay: at the usual 700 a
-#: cold clone takes a tenth more processor time, and no less memory.
+#: New objects after which Python looks for cycles. Imports make many that stay: at Python's own
+#: threshold of 700 a cold clone takes a tenth more processor time, and as much memory.
 _OBJECTS = 100_000
 
 
@@ -54,6 +54,8 @@ class Commands(Group):
         """The command of that name."""
         if name not in _MODULES:
             return None
+        if name in _FRAMELESS:
+            gc.set_threshold(_OBJECTS)
         module = import_module(f"privbench.cli.{_MODULES[name]}")
         if name in _FRAMELESS:
             _spare_pandas()
@@ -63,10 +65,10 @@ class Commands(Group):
 
 
 def _spare_pandas() -> None:
-    """Make pyarrow's first array while there is no pandas to find.
+    """Make pyarrow's first array while pandas cannot be found, which pyarrow would import there.
 
-    It would import pandas there, which takes as long as all else that a small fit imports but NumPy
-    and SciPy. `to_pandas` looks for it again.
+    That takes as long as all other imports of a small fit together, NumPy and SciPy apart. Without
+    pandas pyarrow takes a Series for a list, until `to_pandas` looks for it again.
     """
     import pyarrow as pa
 
@@ -74,11 +76,12 @@ def _spare_pandas() -> None:
         if name == "pandas":
             raise ModuleNotFoundError(name=name)
 
-    sys.meta_path.insert(0, SimpleNamespace(find_spec=absent))
+    hook = SimpleNamespace(find_spec=absent)
+    sys.meta_path.insert(0, hook)
     try:
         pa.array([None])
     finally:
-        del sys.meta_path[0]
+        sys.meta_path.remove(hook)
 
 
 @click.group(
@@ -111,6 +114,5 @@ def main(ctx: click.Context, log_format: str, verbose: int, quiet: bool) -> None
     Example:
       privbench clone "service=prod" "service=clone" --epsilon 3.2 --yes
     """
-    gc.set_threshold(_OBJECTS)
     configure(log_format, -1 if quiet else verbose)
     ctx.obj = State(log_format, -1 if quiet else verbose)

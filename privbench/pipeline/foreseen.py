@@ -176,7 +176,7 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     lists, others = [*_lists(plan)], [*_histograms(plan)]
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
-    # Of the same floats as the accountant's, whose conversion then is known already.
+    # The same floats as in the accountant, whose conversion is cached.
     epsilon, conversion = (math.nextafter(x, 0.0) for x in (privacy.epsilon, privacy.delta))
     rho = rho_for(epsilon, conversion / 2 if lists else conversion)
     gain = 0.0

@@ -140,8 +140,8 @@ def publish(
     if oci:
         _require_apart(folder.resolve(), Path(oci).resolve())
     with ExitStack() as stack:
-        scratch = stack.enter_context(_whole(folder))
         image = stack.enter_context(_whole(Path(oci))) if oci else None
+        scratch = stack.enter_context(_whole(folder))
         dsn = database or stack.enter_context(_server()).dsn
         if statistics:
             planner.require_version(dsn)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
+import pyarrow as pa
+
 from privbench.errors import ConfigError
 from privbench.synthesizers.base import (
     FittedModel,
@@ -44,6 +46,9 @@ def get(name: str) -> type[Synthesizer[Any]]:
     """
     for point in entry_points(group=_GROUP, name=name):
         found = point.load()
+        if not point.value.startswith("privbench."):
+            # Another package may give pyarrow a Series; commands start without pandas.
+            pa.array([]).to_pandas()
         if isinstance(found, type) and issubclass(found, Synthesizer):
             return found
         raise ConfigError(f"the entry point {name!r} is no synthesizer.")

@@ -41,7 +41,8 @@ class PaperOptions(Options):
         iterations: J: iterations of k-means in a row split.
         one_ways: Share of a table's amount for its one-way histograms.
         depth: Most levels of row splits.
-        bins: Most bins of an attribute inside regions.
+        bins: About the most bins of an attribute inside regions; NULL, codes outside of a range and
+            frequent values have bins of their own beside these.
     """
 
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.05

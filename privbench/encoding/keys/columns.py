@@ -206,13 +206,16 @@ def index_room(table: Table, name: str) -> int | None:
     """Bytes of a column that its UNIQUE sets and indexes can hold; None without any.
 
     PostgreSQL refuses an entry of a btree, or a summary of a BRIN index, of more than about 2,700
-    bytes: of columns, of those that are only included, and of expressions over columns.
+    bytes: of columns, of those that are only included, and of expressions over columns, among them
+    those of generated columns.
     """
     sets = [set(item.columns) for item in table.unique_sets]
     for index in table.indexes:
         if _SMALL.search(index.definition):
             text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]
-            sets.append({(a or b).replace('""', '"') for a, b in _WORDS.findall(text)})
+            sets.append(_names_in(text))
+    computed = {c.name: _names_in(c.default or "") for c in table.columns if c.generated}
+    sets = [item.union(*(computed.get(part, ()) for part in item)) for item in sets]
     types = ((item.name, item.type) for item in table.columns)
     wide = {
         name
@@ -220,6 +223,11 @@ def index_room(table: Table, name: str) -> int | None:
         if type_.base in _WIDE or (type_.category in "SA" and type_.base != "char")
     }
     return min((_ROOM // max(len(wide & item), 1) for item in sets if name in item), default=None)
+
+
+def _names_in(text: str) -> set[str]:
+    """All words of an expression or a definition that may be names."""
+    return {(a or b).replace('""', '"') for a, b in _WORDS.findall(text)}
 
 
 def _plain_partial(table: Table, index: Index) -> bool:

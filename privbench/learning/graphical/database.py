@@ -337,7 +337,7 @@ class DatabaseFit:
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
 
     def _degrees(self, table: str, column: Column, answer: tuple[Floats, float] | None) -> Floats:
-        """Shares of the buckets of a degree; of root tables with the mean that sizes give."""
+        """Shares of the buckets of a degree, with the mean that sizes give where that may be."""
         key = column.key
         if key is None:
             raise ValueError("a degree has a key")

@@ -130,12 +130,14 @@ class Population:
         degrees = MANY.draw(codes, _shares(codes), numbers)
         have, want = int(degrees.sum()), rows * self.scale
         if have and want:
-            if have > want and self.own(key.parent) is not None:
-                # Owners in large units, whom weights hardly show, have children less often.
-                return np.asarray(np.where(numbers.random(owners) < want / have, degrees, 0))
-            factor = float(np.clip(want / have, 1 / CALIBRATED, CALIBRATED))
-            moved = np.floor(degrees * factor + numbers.random(owners)).astype(np.int64)
-            degrees = np.where(degrees > 0, np.maximum(moved, 1), 0)
+            # Owners that are owned follow a law by weights, whose mean may be far from that of all.
+            weighted = self.own(key.parent) is not None
+            if not weighted or have <= CALIBRATED * want:
+                factor = float(np.clip(want / have, 1 / CALIBRATED, CALIBRATED))
+                moved = np.floor(degrees * factor + numbers.random(owners)).astype(np.int64)
+                degrees = np.where(degrees > 0, np.maximum(moved, 1), 0)
+            if weighted and degrees.sum() > want:
+                degrees = _thinned(degrees, want / degrees.sum(), numbers)
         return degrees
 
     def context(
@@ -187,6 +189,19 @@ class Population:
     def finish(self, table: str, codes: Mapping[str, Codes]) -> None:
         """Give a started table the cells of its own columns, in their order."""
         self.codes[table] = dict(codes)
+
+
+def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
+    """Degrees of which a share is kept and others are 0, by a systematic sample of those in order.
+
+    So of every size about the same share is kept, and their sum is near its expectation.
+    """
+    order = numbers.permutation(len(degrees))
+    order = order[np.argsort(degrees[order], kind="stable")]
+    steps = np.floor(np.arange(len(degrees) + 1) * share + numbers.random())
+    kept = np.zeros(len(degrees), np.bool_)
+    kept[order] = np.diff(steps) > 0
+    return np.where(kept, degrees, 0)
 
 
 def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
