@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privbench.circuit.structure import LEAF, PRODUCT, SUM, Circuit, Ints
 from privbench.domain import Domain
-
-_T = TypeVar("_T", bound=np.generic)
 
 
 class Builder:
@@ -36,7 +33,7 @@ class Builder:
         self._weights: list[NDArray[np.float64]] = []
         self._attribute: list[NDArray[np.int32]] = []
         self._start: list[Ints] = []
-        self._laws: list[NDArray[np.float64]] = []
+        self._laws = [np.zeros(0)]
         self._nodes = 0
         self._cells = 0
 
@@ -87,11 +84,11 @@ class Builder:
             domains=dict(self._domains),
             kind=np.concatenate(self._kind),
             offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            children=_join(self._children, np.int64),
-            weights=_join(self._weights, np.float64),
+            children=np.concatenate(self._children),
+            weights=np.concatenate(self._weights),
             attribute=np.concatenate(self._attribute),
             start=np.concatenate(self._start),
-            probabilities=_join(self._laws, np.float64),
+            probabilities=np.concatenate(self._laws),
         )
 
     def _append(
@@ -115,10 +112,6 @@ class Builder:
         self._start.append(np.zeros(count, np.int64) if start is None else start)
         first, self._nodes = self._nodes, self._nodes + count
         return np.arange(first, self._nodes)
-
-
-def _join(parts: Sequence[NDArray[_T]], dtype: type[_T]) -> NDArray[_T]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype)
 
 
 def _normalise(rows: ArrayLike) -> NDArray[np.float64]:

@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from privbench.circuit.structure import Floats, Ints
 
+#: Rows that are drawn at once, for memory alone. Fewer would be farther from their law, since rows
+#: are stratified part by part; twice as many take twice the memory in every thread that draws.
+PART = 2**18
+
 
 def draw(
     table: Floats,

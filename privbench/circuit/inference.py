@@ -86,7 +86,7 @@ def _roots(
             part = slice(first, first + step)
             logs = np.zeros((circuit.nodes, min(step, count - first)))
             for name, known in batch.items():
-                leaves = circuit.leaves_of(circuit.number(name))
+                leaves = circuit.leaves_of(name)
                 logs[leaves] = np.log(value(circuit.laws(leaves), known[part]))
             for layer in circuit.layers:
                 below = logs[circuit.children[layer.edges]]

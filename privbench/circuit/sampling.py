@@ -12,12 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from privbench.circuit.draw import draw
+from privbench.circuit.draw import PART, draw
 from privbench.circuit.structure import SUM, Circuit, Ints
 from privbench.domain import Codes
-
-#: Rows drawn at once; for memory alone.
-CHUNK = 2**18
 
 
 def sample(circuit: Circuit, rows: int, generator: np.random.Generator) -> dict[str, Codes]:
@@ -34,8 +31,8 @@ def sample(circuit: Circuit, rows: int, generator: np.random.Generator) -> dict[
     out: dict[str, Codes] = {
         name: np.zeros(rows, domain.dtype) for name, domain in circuit.domains.items()
     }
-    for first in range(0, rows, CHUNK):
-        _draw(circuit, np.arange(first, min(first + CHUNK, rows)), generator, out)
+    for first in range(0, rows, PART):
+        _draw(circuit, np.arange(first, min(first + PART, rows)), generator, out)
     return out
 
 

@@ -12,7 +12,6 @@ decomposable (those of a product node different ones) and normalised. Exact infe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +19,13 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.errors import ModelError
 
-LEAF: Final = 0
-PRODUCT: Final = 1
-SUM: Final = 2
+#: Kinds of nodes.
+LEAF, PRODUCT, SUM = 0, 1, 2
 
 #: How far sums of weights and laws may be from 1: they are rounded.
-TOLERANCE: Final = 1e-6
+TOLERANCE = 1e-6
 #: Deepest circuit that is accepted; evaluation runs level by level.
-MAX_DEPTH: Final = 4096
+MAX_DEPTH = 4096
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -103,20 +101,15 @@ class Circuit:
         """Attribute names in order."""
         return tuple(self.domains)
 
-    def number(self, name: str) -> int:
-        """The number of an attribute.
+    def leaves_of(self, name: str) -> Ints:
+        """Indices of the leaves over one attribute.
 
         Raises:
             ModelError: The circuit has no such attribute.
         """
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise ModelError(f"the circuit has no attribute {name!r}.") from None
-
-    def leaves_of(self, number: int) -> Ints:
-        """Indices of the leaves over one attribute."""
-        return np.flatnonzero(self.attribute == number)
+        if name not in self.domains:
+            raise ModelError(f"the circuit has no attribute {name!r}.")
+        return np.flatnonzero(self.attribute == self.names.index(name))
 
     def laws(self, leaves: Ints) -> Floats:
         """Laws of leaves over one attribute, shape (leaves, domain size)."""
@@ -127,17 +120,6 @@ class Circuit:
         return laws
 
 
-def expand(starts: Ints, counts: Ints) -> Ints:
-    """The concatenation of ``arange(start, start + count)`` for every pair.
-
-    >>> expand(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    total = int(counts.sum())
-    shift = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    return np.asarray(np.arange(total) + shift, np.int64)
-
-
 def _levels(circuit: Circuit) -> Ints:
     """Longest distance of every node to a node without children."""
     counts = np.diff(circuit.offsets)
@@ -145,8 +127,6 @@ def _levels(circuit: Circuit) -> Ints:
     level = np.zeros(circuit.nodes, np.int64)
     starts = circuit.offsets[inner]
     for _ in range(MAX_DEPTH):
-        if not len(inner):
-            break
         new = np.maximum.reduceat(level[circuit.children], starts) + 1
         if np.array_equal(new, level[inner]):
             break
@@ -168,7 +148,7 @@ def _layers(circuit: Circuit) -> tuple[Layer, ...]:
             continue
         sizes = counts[nodes]
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-        edges = expand(circuit.offsets[nodes], sizes)
+        edges = np.arange(int(sizes.sum())) + np.repeat(circuit.offsets[nodes] - starts, sizes)
         layers.append(Layer(int(circuit.kind[nodes[0]]), nodes, starts, sizes, edges))
     return tuple(layers)
 

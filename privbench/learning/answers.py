@@ -14,8 +14,6 @@ from privbench.privacy.queries import Total
 Answer = tuple[Floats, float]
 #: Asks for a measurement: (query, amount, label).
 Measure = Callable[[Query, float, str], Answer]
-#: Asks for measurements that do not depend on each other's answers.
-MeasureAll = Callable[[Sequence[Measurement]], list[Answer]]
 
 
 def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]:

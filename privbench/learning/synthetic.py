@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.circuit.draw import PART
 from privbench.domain import Codes
 from privbench.threads import streamed
 
 #: Row index of a missing parent: the reference is NULL.
 NULL = -1
-#: Rows of a part. Rows are raked part by part, so fewer would be farther from their law; twice as
-#: many take twice the memory in every thread that draws.
-PART = 2**18
 
 
 class Parts(Mapping[str, Codes]):

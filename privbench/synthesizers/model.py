@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,27 +13,19 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
 from privbench.errors import ModelError
-from privbench.learning.graphical.attributes import (
-    AttributeModel,
-    AttributesFirst,
-    CircuitModel,
-    RowModel,
-)
+from privbench.learning.graphical.attributes import AttributeModel, CircuitModel
 from privbench.learning.graphical.columns import HIDDEN, degree_name, scope_name
 from privbench.learning.graphical.model import TableLaw, populate, sample
 from privbench.learning.graphical.outline import Outline, outline
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY, ONE
-from privbench.learning.graphical.table_model import TableModel
+from privbench.learning.graphical.table_model import COUNTED, TableModel
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import KeySpec
 from privbench.rng import generator
 
-_SEPARATOR = "/"
 #: Reads the model of a table's attributes from what its `to_state` gave.
 AttributeReader = Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel]
-#: Synthetic rows of the largest table that outlines of a model are counted on; for time alone.
-OUTLINED = 100_000
 
 
 @dataclass(frozen=True)
@@ -74,9 +66,8 @@ class DatabaseModel:
         """
         found = {name: outline.circuit for name, outline in self.outlines.items()}
         for name, law in self.laws.items():
-            attributes = law.model.attributes if isinstance(law.model, AttributesFirst) else None
-            if isinstance(attributes, CircuitModel):
-                found[name] = attributes.circuit
+            if isinstance(law.model.attributes, CircuitModel):
+                found[name] = law.model.attributes.circuit
         return {name: found[name] for name in self.laws if name in found}
 
     @cached_property
@@ -85,11 +76,11 @@ class DatabaseModel:
 
         Tables whose attributes have a model of their own have none.
         """
-        held = [name for name, law in self.laws.items() if isinstance(law.model, TableModel)]
+        held = [name for name, law in self.laws.items() if law.model.attributes is None]
         if not held:
             return {}
         most = max(law.rows + law.free for law in self.laws.values())
-        people = populate(self.laws, min(1.0, OUTLINED / max(most, 1.0)), partial(generator, 0))
+        people = populate(self.laws, min(1.0, COUNTED / max(most, 1.0)), partial(generator, 0))
         return {name: outline(self.laws[name], people.codes[name]) for name in held}
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
@@ -110,10 +101,16 @@ class DatabaseModel:
                 "free": law.free,
                 "columns": list(law.names),
                 "cells": list(law.cells),
-                "keys": [_key_state(key) for key in law.keys],
+                "keys": [
+                    {
+                        part: getattr(key, part)
+                        for part in ("name", "parent", "role", "nullable", "unique")
+                    }
+                    for key in law.keys
+                ],
                 "factors": factors,
             }
-            if isinstance(law.model, AttributesFirst):
+            if law.model.attributes is not None:
                 state["attributes"], parts = law.model.attributes.to_state()
                 store(arrays, parts, "attributes", index)
             tables.append(state)
@@ -171,16 +168,6 @@ def _kinds(law: TableLaw) -> dict[str, np.dtype[Any]]:
     }
 
 
-def _key_state(key: KeySpec) -> dict[str, Any]:
-    return {
-        "name": key.name,
-        "parent": key.parent,
-        "role": key.role,
-        "nullable": key.nullable,
-        "unique": key.unique,
-    }
-
-
 def _law(
     state: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
@@ -202,25 +189,11 @@ def _law(
     if not sized or len(names) != len(cells) or len(set(names)) != len(names):
         raise ModelError("a table's size or columns in the model are damaged.")
     attributes = read(state["attributes"], parts) if "attributes" in state else None
-    model = _rows(state, arrays, names, attributes)
-    return TableLaw(rows, free, names, cells, tuple(keys), model)
-
-
-def _rows(
-    state: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    names: Sequence[str],
-    attributes: AttributeModel | None,
-) -> RowModel:
-    """The law of a table's columns, some of them perhaps attributes with a model of their own."""
-    if attributes is None:
-        return TableModel.from_state(state["factors"], arrays, range(len(names)))
     shown = [name for name in names if not name.startswith(HIDDEN)]
-    first = list(attributes.domains)
-    if not first == shown == list(names[: len(shown)]):
+    if attributes is not None and not [*attributes.domains] == shown == [*names[: len(shown)]]:
         raise ModelError("the attributes in the model do not fit their table.")
-    rest = TableModel.from_state(state["factors"], arrays, range(len(first), len(names)))
-    return AttributesFirst(attributes, rest)
+    model = TableModel.from_state(state["factors"], arrays, len(names), attributes)
+    return TableLaw(rows, free, names, cells, tuple(keys), model)
 
 
 def _check(
@@ -279,13 +252,12 @@ def store(
     arrays: dict[str, NDArray[Any]], parts: Mapping[str, NDArray[Any]], *place: str | int
 ) -> None:
     """Add arrays under the name of a place in the model."""
-    prefix = _SEPARATOR.join(str(step) for step in place)
-    arrays.update({f"{prefix}{_SEPARATOR}{name}": array for name, array in parts.items()})
+    arrays.update({"/".join(map(str, (*place, name))): array for name, array in parts.items()})
 
 
 def load(arrays: Mapping[str, NDArray[Any]], *place: str | int) -> dict[str, NDArray[Any]]:
     """The arrays that `store` put under a place."""
-    prefix = _SEPARATOR.join(str(step) for step in place) + _SEPARATOR
+    prefix = "/".join(map(str, (*place, "")))
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()

@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from privbench.learning.synthetic import PART, Parts, Window
+from privbench.circuit.draw import PART
+from privbench.learning.synthetic import Parts, Window
 from privbench.rng import generator
 from privbench.threads import JOBS, streamed
 

@@ -11,7 +11,7 @@ import numpy as np
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, measured, released
 from privbench.learning.denoise import by_precision, noise_law
-from privbench.learning.graphical.attributes import AttributeLearner, AttributesFirst, RowModel
+from privbench.learning.graphical.attributes import AttributeLearner
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -246,7 +246,7 @@ class DatabaseFit:
             model,
         )
 
-    def _singly(self, table: str) -> RowModel:
+    def _singly(self, table: str) -> TableModel:
         """One-way factors of all columns, but for attributes that have a learner of their own."""
         self.variables[table] = []
         amount = self.budget.attributes.get(table)
@@ -257,10 +257,9 @@ class DatabaseFit:
         )
         if amount is None or self.learner is None:
             return TableModel(factors)
-        attributes = self.learner(table, amount, self.sizes[table].weight)
-        return AttributesFirst(attributes, TableModel(factors))
+        return TableModel(factors, self.learner(table, amount, self.sizes[table].weight))
 
-    def _in_pairs(self, table: str, context: Mapping[int, Codes]) -> RowModel:
+    def _in_pairs(self, table: str, context: Mapping[int, Codes]) -> TableModel:
         """A graphical model of all columns, given the context."""
         learner = self._learner(table, context, self._weights(table))
         learner.learn()

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from privbench.circuit.draw import PART
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.graphical.attributes import RowModel
 from privbench.learning.graphical.columns import INSIDE, NULL_SCOPE, degree_name, scope_name
 from privbench.learning.graphical.estimate import Ints
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
-from privbench.learning.synthetic import NULL, PART, Parts, SyntheticDatabase, SyntheticTable
+from privbench.learning.graphical.table_model import TableModel
+from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable
 from privbench.privacy import KeySpec
 from privbench.rng import generator
 
@@ -48,7 +49,7 @@ class TableLaw:
     names: tuple[str, ...]
     cells: tuple[int, ...]
     keys: tuple[KeySpec, ...]
-    model: RowModel
+    model: TableModel
 
     @property
     def own(self) -> KeySpec | None:

@@ -8,7 +8,7 @@ counted on synthetic rows and nothing is inferred. Within a group cells follow t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Self
@@ -20,6 +20,7 @@ from scipy.special import ndtr, ndtri
 from privbench.circuit.draw import draw
 from privbench.domain import Codes
 from privbench.errors import ModelError
+from privbench.learning.graphical.attributes import AttributeModel, State
 from privbench.learning.graphical.columns import Variable, normal_scores
 from privbench.learning.graphical.estimate import Floats, Ints, conditional, rake
 
@@ -157,13 +158,16 @@ class Factor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableModel:
-    """The factors of one table, in the order in which they are drawn.
+    """The law of one table's own columns, given its context.
 
     Attributes:
-        factors: One for every own column.
+        factors: One for every own column, in the order in which they are drawn.
+        attributes: The law of the attributes, the first columns, where these have a model of their
+            own; it is drawn first.
     """
 
     factors: tuple[Factor, ...]
+    attributes: AttributeModel | None = None
 
     def sample(
         self, context: Mapping[int, Codes], rows: int, generator: np.random.Generator
@@ -176,12 +180,15 @@ class TableModel:
             generator: Source of randomness.
         """
         codes = dict(context)
+        if self.attributes is not None:
+            drawn = self.attributes.sample(rows, generator)
+            codes |= {place: drawn[name] for place, name in enumerate(self.attributes.domains)}
         for factor in self.factors:
             codes[factor.column] = factor.draw(codes, rows, generator)
-        return {factor.column: codes[factor.column] for factor in self.factors}
+        return {place: held for place, held in codes.items() if place not in context}
 
-    def to_state(self) -> tuple[list[dict[str, Any]], dict[str, NDArray[Any]]]:
-        """A JSON value and arrays that `from_state` reads back."""
+    def to_state(self) -> State:
+        """The state of the factors, which `from_state` reads back; that of the attributes apart."""
         state: list[dict[str, Any]] = []
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
@@ -203,14 +210,15 @@ class TableModel:
         cls,
         state: Sequence[Mapping[str, Any]],
         arrays: Mapping[str, NDArray[Any]],
-        own: Iterable[int],
+        own: int,
+        attributes: AttributeModel | None = None,
     ) -> Self:
-        """The model that `to_state` wrote, of own columns at some places.
+        """The model that `to_state` wrote, of so many own columns.
 
         Raises:
             ModelError: Damaged or hostile input.
         """
-        factors, seen = [], set(own)
+        factors, seen = [], set(range(len(attributes.domains) if attributes else 0, own))
         for number, item in enumerate(state):
             parents = tuple(int(place) for place in item["parents"])
             groups = _grouping(arrays[f"{number}/groups"])
@@ -233,14 +241,18 @@ class TableModel:
             factors.append(factor)
         if seen:
             raise ModelError("a table in the model lacks the factor of a column.")
-        return cls(tuple(factors))
+        return cls(tuple(factors), attributes)
 
     def check(self, cells: Sequence[int]) -> None:
-        """Refuse factors that do not fit the cells of own columns and context.
+        """Refuse parts that do not fit the cells of own columns and context.
 
         Raises:
             ModelError: A column that is not there, or another number of cells.
         """
+        if self.attributes is not None:
+            sizes = [domain.size for domain in self.attributes.domains.values()]
+            if sizes != list(cells[: len(sizes)]):
+                raise ModelError("the attributes in the model do not fit their table.")
         for factor in self.factors:
             held = [(factor.column, factor.groups)]
             held += zip(factor.parents, factor.parent_groups, strict=True)
