@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+#: Standard deviations of noise from which on a count is surely not noise alone. Half or double: not
+#: measured.
+SURE = 4.0
 #: Law of the noise.
 Noise = Literal["laplace", "gaussian"]
 

@@ -5,38 +5,32 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import Floats
+from privbench.learning.denoise import SURE, Floats
 
 #: A single cell holds rows where Laplace noise would pass for them in one column of so many over
-#: all cells together, halved; a wide run of cells at so many standard deviations of its sum.
-_ODDS, _RUN = 25.0, 4.0
-#: Likewise for a cell that is worth being cut.
-_CUT = 4.0
-#: What a gap holds is within so many standard deviations, and how many cells it has at least.
-_GAP, _LONG = 2.0, 16
-#: Numbers of few decimals are seen where their sum is so many noise scales; what has more decimals
-#: may pass for so many fewer.
-_SEEN, _OFF = 4.0, 2.5
+#: all cells together, halved; a wide run of cells from `SURE` standard deviations of its sum on.
+_ODDS = 25.0
+#: What a gap holds is within so many standard deviations.
+_GAP = 2.0
+#: What has more decimals than a column is said to have may pass for so many standard deviations.
+_OFF = 2.5
 #: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
 _MORE, _AT_MOST = 0.02, 0.25
-#: A cell beside those found belongs to them from so many standard deviations on.
-_BESIDE = 1.0
 #: Part of the rows of a wide range that a narrower one within must hold.
 _NEARLY_ALL = 0.9
-_WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)
 #: Most cells of a run that may be the first to stand out.
 _NARROW = 8
 #: What is seen beyond a range that a name tells must stand out of so many times the noise.
 _BEYOND = 1.5
-#: Fewer cells than this are taken as a name tells them.
-_AS_TOLD = 16
+#: Fewer cells than this are no gap, and are taken as a name tells them.
+_FEW = 16
 
 
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
     """First and last cell that hold rows, as far as they can be told from noise.
 
     Single cells first, then ever wider runs of cells beyond the ends found so far: many cells with
-    few rows each are seen together. Cells beside these need not stand out as far.
+    few rows each are seen together. Cells beside these need but one standard deviation.
 
     Args:
         noisy: Noisy counts of cells in order, shape (cells,).
@@ -52,13 +46,11 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
     >>> find_range(np.array([1.0, 0.0, 2.0]), 1.0)
     """
     first, last = len(noisy), -1
-    cell = max(np.log(_ODDS * len(noisy)) / np.sqrt(2.0), _RUN)
+    cell = max(np.log(_ODDS * len(noisy)) / np.sqrt(2.0), SURE)
     sums = np.concatenate([[0.0], np.cumsum(noisy)])
-    for width in _WIDTHS:
-        if width > len(noisy):
-            break
+    for width in (2**power for power in range(min(len(noisy).bit_length(), 8))):
         runs = sums[width:] - sums[:-width]
-        limit = (_RUN + (cell - _RUN) / np.sqrt(width)) * sd * np.sqrt(width)
+        limit = (SURE + (cell - SURE) / np.sqrt(width)) * sd * np.sqrt(width)
         starts = np.flatnonzero(runs > limit)
         if not len(starts):
             continue
@@ -72,9 +64,9 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
         last = int(above[-1]) + width - 1 if len(above) else last
     if first > last:
         return None
-    while first > 0 and noisy[first - 1] > _BESIDE * sd:
+    while first > 0 and noisy[first - 1] > sd:
         first -= 1
-    while last < len(noisy) - 1 and noisy[last + 1] > _BESIDE * sd:
+    while last < len(noisy) - 1 and noisy[last + 1] > sd:
         last += 1
     return first, last
 
@@ -132,7 +124,7 @@ def as_told(
     if first > last:
         # What was found beyond is faint, and still the only thing that was found.
         return ends
-    return told if whole and told[1] - told[0] < _AS_TOLD else (first, last)
+    return told if whole and told[1] - told[0] < _FEW else (first, last)
 
 
 def cut(
@@ -157,14 +149,14 @@ def cut(
     >>> cut(np.array([9.0, *np.zeros(16), 9.0]), 0.1, 0, 17, 4, gaps=True).tolist()
     [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]
     """
-    held = np.where(noisy > _CUT * sd, noisy, 0.0)
+    held = np.where(noisy > SURE * sd, noisy, 0.0)
     total = max(float(noisy[first : last + 1].sum()), 1e-9)
     pieces = np.clip(np.round(held * (cells / total)), 1, cells).astype(np.int64)
     runs = np.split(np.arange(len(noisy)), np.flatnonzero(np.diff(held > 0)) + 1)
     for run in runs if gaps else []:
         inside = run[(run >= first) & (run <= last)]
         nothing = float(noisy[inside].sum()) <= _GAP * sd * len(inside) ** 0.5
-        if len(inside) >= _LONG and not held[inside[0]] and nothing:
+        if len(inside) >= _FEW and not held[inside[0]] and nothing:
             pieces[inside[1:]] = 0
     return pieces
 
@@ -190,9 +182,9 @@ def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
     """
     counts, cells = noisy[1:], np.arange(1, len(noisy))
     sums = np.cumsum(counts)
-    clear = (sums > _SEEN * sd * np.sqrt(cells)) | (counts > _SEEN * sd)
+    clear = (sums > SURE * sd * np.sqrt(cells)) | (counts > SURE * sd)
     if not clear.any():
-        return usual if noisy[0] > _SEEN * sd else None
+        return usual if noisy[0] > SURE * sd else None
     total, more = sums[-1], sums[-1] - sums
     allowed = _MORE * total + _OFF * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total

@@ -30,14 +30,16 @@ AIMED = 0.2
 #: Share of the pair amount that selection may take; what it does not need goes to the pairs, so
 #: that it binds in small tables alone. Half or double: not measured.
 SELECTION = 0.2
-#: Gap, as a share of the table's weight, that a selection should see among all candidates. Half:
-#: 1 % of Q-error on the development databases; double: -1 %.
+#: Gap, as a share of the table's weight, that a selection should see among all candidates, and that
+#: the noise of a pair of the target column stays below. Half: 1 % of Q-error on the development
+#: databases; double: -1 %. Of target columns, at .02 or .1: AUROC of Adult within scatter.
 LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
 #: variation: .0334 at half, .0314 here, .0330 at nearly double.
 PICKS, ROUNDS = 1.2, 3
-#: Candidates of a round and scores of all selections of a table, at most: what a table of hundreds
-#: of columns can wait for (seconds). Up to 80 columns all pairs are candidates at every level.
+#: Candidates of a round, at most, and scores of all selections of a table, or cells of the joint
+#: groups of a score of targets: what a table of hundreds of columns can wait for (seconds). Up to
+#: 80 columns all pairs are candidates at every level.
 MOST_CANDIDATES, MOST_SCORES = 10_000, 300_000
 #: Share of the pair amount for first measurements; the rest refines what was found. Coded Adult at
 #: .9: total variation .0351 for .0334; .4 and .6: the same.
@@ -51,9 +53,9 @@ MOST_CELLS = 64
 #: Factor on the cells of columns that only shape made-up values, of which queries know nothing:
 #: they get a tenth of what others get.
 FILLER = 0.03
-#: Parts of an owned table's size amount: histogram, clipped sum, rows without an owner. Half or
-#: double: not measured.
-HISTOGRAM, CLIPPED, FREE = 0.55, 0.3, 0.15
+#: Parts of an owned table's size amount: clipped sum, rows without an owner; the rest goes to the
+#: histogram. Half or double: not measured.
+CLIPPED, FREE = 0.3, 0.15
 #: Most of a reference's amount that goes to columns of the targets, and number of columns from
 #: which on it does; the rest goes to fan-in.
 TARGETS, SOME_COLUMNS = 0.6, 4
@@ -329,11 +331,12 @@ def size_questions(budget: Budget, table: str) -> list[Measurement]:
     own = spec.tables[table].own
     top = spec.top(table)
     histogram = Histogram.of(spec, top, [UnitRows(table, MANY.lower)])
-    part = HISTOGRAM + (0.0 if own is not None and own.nullable else FREE)
+    free = FREE if own is not None and own.nullable else 0.0
+    part = 1.0 - CLIPPED - free
     found = [Measurement(histogram, amount * part, f"rows per unit of {table}")]
     if own is not None and own.nullable:
         label = f"rows of {table} without an owner"
-        found.append(Measurement(Presence(own), amount * FREE, label))
+        found.append(Measurement(Presence(own), amount * free, label))
     return found
 
 

@@ -36,8 +36,6 @@ TAIL = 0.5
 #: Mass, in average groups, from which on a cell is a group of its own; and that of special cells,
 #: which are no neighbours of any. Half or double: not measured.
 HEAVY, SPECIAL = 0.7, 0.1
-#: Classes of units by their number of rows in a table, each with about as many rows.
-CLASSES = 4
 #: Starts the names of columns that are no attributes.
 HIDDEN = "\x1f"
 #: Codes of the scope of a private reference.
@@ -164,35 +162,26 @@ class Variable:
     ordered: int = 0
 
     @classmethod
-    def of(cls, column: Column, shares: Floats, floor: float) -> Variable:
-        """The variable of an own column."""
-        levels = group(shares, column.domain, floor, _degree_means(column, shares))
-        ordered = column.domain.values if column.domain.ordered else 0
-        return cls(column.name, column.axis, shares, levels, not column.domain.filler, ordered)
-
-    @classmethod
-    def of_context(
-        cls, column: Column, path: Sequence[KeySpec], shares: Floats, floor: float
+    def of(
+        cls, column: Column, shares: Floats, floor: float, path: Sequence[KeySpec] = ()
     ) -> Variable:
-        """A column of an ancestor, reached by OWN keys; its last cells mean no such ancestor."""
-        axis = column.axis
+        """The variable of an own column, or of an ancestor's that OWN keys lead to.
+
+        The last cells of an ancestor's column mean that there is no such ancestor.
+        """
+        axis, domain, means = column.axis, column.domain, None
         for key in reversed(path):
             axis = Owner(key, axis)
-        missing = tuple(f"no owner {step}" for step in range(len(path)))
-        plain = column.domain
-        specials = (*plain.specials, *(("null",) if plain.nullable else ()), *missing)
-        domain = Domain(plain.values, plain.ordered, specials, core=plain.core)
-        means = _degree_means(column, shares[: plain.size])
-        if means is not None:
-            means = np.append(means, np.zeros(len(path)))
-        name = f"{path[-1].parent}.{column.name}"
+        if column.kind == "degree":
+            means = np.append(column.buckets.means(shares[: domain.size]), np.zeros(len(path)))
+        name = f"{path[-1].parent}.{column.name}" if path else column.name
         levels = group(shares, domain, floor, means)
-        ordered = plain.values if plain.ordered else 0
-        return cls(name, axis, shares, levels, not plain.filler, ordered)
+        ordered = domain.values if domain.ordered else 0
+        return cls(name, axis, shares, levels, not domain.filler, ordered)
 
     @classmethod
     def of_unit_rows(cls, table: str, rows: Ints, weights: Floats) -> Variable:
-        """The number of a table's rows in the unit of a row, in classes.
+        """The number of a table's rows in the unit of a row, in classes of about as many rows.
 
         Args:
             table: The table.
@@ -200,7 +189,7 @@ class Variable:
             weights: Their weight per bucket.
         """
         place = (np.cumsum(rows) - rows / 2) / max(float(rows.sum()), 1e-9)
-        groups = np.minimum(place * CLASSES, CLASSES - 1).astype(np.int64)
+        groups = np.minimum(place * LEVELS[0], LEVELS[0] - 1).astype(np.int64)
         _, groups = np.unique(groups, return_inverse=True)
         shares = weights / max(float(weights.sum()), 1e-9)
         name = f"{HIDDEN}={table}"
@@ -210,10 +199,13 @@ class Variable:
         """Number of groups at a level."""
         return int(self.levels[level].max()) + 1
 
+    def ordered_groups(self, level: int) -> int:
+        """Number of leading groups of a level that follow an order."""
+        return int(self.levels[level][self.ordered - 1]) + 1 if self.ordered else 0
+
     def scores(self, level: int) -> Floats:
         """Normal score of every group of a level; 0 of those without an order."""
-        count = int(self.levels[level][self.ordered - 1]) + 1 if self.ordered else 0
-        return normal_scores(self.mass(level), count)
+        return normal_scores(self.mass(level), self.ordered_groups(level))
 
     def grouped(self, level: int) -> Axis:
         """The axis of the groups of a level."""
@@ -243,10 +235,6 @@ def normal_scores(mass: Floats, ordered: int) -> Floats:
     middle = (np.cumsum(mass[:ordered]) - mass[:ordered] / 2) / held
     found[:ordered] = ndtri(np.clip(middle, 1e-6, 1 - 1e-6))
     return found
-
-
-def _degree_means(column: Column, shares: Floats) -> Floats | None:
-    return column.buckets.means(shares) if column.kind == "degree" else None
 
 
 def group(

@@ -36,7 +36,7 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.estimate import Floats, cell_fits
 from privbench.learning.graphical.model import Population, TableLaw
-from privbench.learning.graphical.one_way import one_way
+from privbench.learning.graphical.one_way import PRESENT, one_way
 from privbench.learning.graphical.references import (
     ReferenceLaw,
     Targets,
@@ -69,9 +69,6 @@ from privbench.rng import generator
 #: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time
 #: and memory alone.
 MOST_ROWS, LEAST_UNITS = 200_000, 3_000
-#: Standard deviations of noise from which on there are rows without an owner: else one table in six
-#: would have some by noise.
-PRESENT = 2.0
 #: Prior odds that an owned table has rows. At 1: one in eight releases loses the 24 managers of
 #: 10,000 employees, and one empty table in twenty gets rows; at 2: one in twenty, and one in four.
 SOME = 2.0
@@ -389,7 +386,7 @@ class DatabaseFit:
             cells = column.domain.size + len(path)
             counts = np.bincount(codes[place], weights, minlength=cells)
             shares = counts / max(float(counts.sum()), 1e-9)
-            found.append(Variable.of_context(column, path, shares, floor))
+            found.append(Variable.of(column, shares, floor, path))
             place += 1
         if self.spec.tables[table].own is not None:
             rows = np.bincount(codes[place], minlength=MANY.size)

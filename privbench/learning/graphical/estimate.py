@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import Noise
+from privbench.learning.denoise import SURE, Noise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,12 +28,11 @@ RATIO_SD = 0.7
 PRIOR_CELLS = 6.0
 #: Rounds of expectation maximisation; half or double: no change in the third digit.
 EM_ROUNDS = 30
-#: Cells of a stratum from which its prior is learned, at most; for time and memory alone.
-LEARNED = 20_000
+#: Synthetic rows that P(S) is counted on, and cells of a stratum that its prior is learned from, at
+#: most; for time and memory. Half: no change within scatter; double: slower.
+COUNTED = 60_000
 #: Rounds in which what a sum is off is given to cells that are not at their least yet.
 CLIPPED_ROUNDS = 4
-#: Noise sds from which on a cell that the grid does not reach counts as it was measured.
-SURE = 4.0
 #: Relative error of a shape that likelihoods allow for. Half: shapes win over cells that the family
 #: cannot have; double: sizes of trees of a few hundred units scatter more.
 MISFIT = 0.15
@@ -114,23 +113,28 @@ def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Noise) -> tupl
         like = log_likelihood(y[cells, None] - m[cells, None] * ratios, sd, law)
         return np.asarray(np.exp(like - like.max(axis=1, keepdims=True)))
 
-    def posterior(like: Floats, prior: Floats) -> Floats:
-        post = like * prior
+    def normalised(post: Floats) -> Floats:
         return np.asarray(post / (post.sum(axis=1, keepdims=True) + 1e-300))
 
-    like = likelihood(slice(None, None, -(-len(y) // LEARNED)))
+    like = likelihood(slice(None, None, -(-len(y) // COUNTED)))
     prior = start
     for _ in range(EM_ROUNDS):
-        post = posterior(like, prior)
+        post = normalised(like * prior)
         prior = (post.sum(axis=0) + PRIOR_CELLS * start) / (len(post) + PRIOR_CELLS)
     mean, square = np.empty(len(y)), np.empty(len(y))
-    for first in range(0, len(y), LEARNED):
-        part = slice(first, first + LEARNED)
-        post = posterior(likelihood(part), prior)
+    for first in range(0, len(y), COUNTED):
+        part = slice(first, first + COUNTED)
+        post = normalised(likelihood(part) * prior)
         mean[part], square[part] = m[part] * (post @ ratios), m[part] ** 2 * (post @ ratios**2)
     beyond = (y > m * ratios[-1]) & (y > SURE * sd)
     variance = np.where(beyond, sd * sd, square - mean**2)
     return np.where(beyond, np.maximum(y, mean), mean), np.maximum(variance, 0.0)
+
+
+def posterior(fit: Floats) -> Floats:
+    """Probabilities that sum to 1, from log likelihoods and priors; same shape."""
+    weight = np.exp(fit - fit.max())
+    return np.asarray(weight / weight.sum())
 
 
 def trend(noisy: Floats, sd: float, prediction: Floats, steps: Floats) -> Floats:
@@ -197,23 +201,13 @@ def _grown(
     """The prediction times exp(λ·steps), raked to its margins, at the posterior mean of λ.
 
     The mean of the tables would mix rows with and without association: owners of very many rows
-    would have very different others.
-
-    Args:
-        noisy: Noisy counts, shape (rows, columns).
-        sd: Standard deviation of the noise.
-        prediction: What is expected without it, same shape; its margins are kept.
-        steps: What λ is multiplied by, same shape.
-        among: The cells whose likelihood counts, same shape.
+    would have very different others. The likelihood is that of the cells in ``among``.
     """
     margins = prediction.sum(axis=1), prediction.sum(axis=0)
     powers = np.sinh(np.linspace(-2.1, 2.1, 29))
     tables = np.array([rake(prediction * np.exp(power * steps), *margins) for power in powers])
     fit = cell_fits(noisy[among], tables[:, among], sd, UNLIKE).sum(axis=1)
-    fit -= 0.5 * (powers / POWER_SD) ** 2
-    weight = np.exp(fit - fit.max())
-    weight /= weight.sum()
-    power = float(weight @ powers)
+    power = float(posterior(fit - 0.5 * (powers / POWER_SD) ** 2) @ powers)
     return rake(prediction * np.exp(power * steps), *margins), power
 
 

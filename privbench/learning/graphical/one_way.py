@@ -8,20 +8,19 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from privbench.domain import Domain
-from privbench.learning.denoise import Noise
+from privbench.learning.denoise import SURE, Noise
 from privbench.learning.graphical.estimate import (
     MISFIT,
-    SURE,
     TINY,
     Floats,
     log_likelihood,
+    posterior,
     shrink,
 )
 
-#: Noise sds from which on a special cell is present. Values beyond all others move averages, and
-#: an infinite or empty one breaks sums and keys, so that it must be sure. Half: one column in forty
-#: has such values by noise. Labels beyond a list are ordinary.
-SPECIAL = {"below": 2.0, "above": 2.0, "other": None}
+#: Noise sds from which on values beyond a range are there, and rows without an owner: of these, one
+#: table in six would have some by noise else. Half: one column in forty has such values by noise.
+PRESENT = 2.0
 #: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
 #: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
 UNSEEN = 0.3
@@ -30,17 +29,12 @@ BEFORE = 20
 #: Prior odds of a column that ends with its released range against one that goes on. At 3 or 30:
 #: tails of six databases are off by .31 or .27 for .28 (mean log), those of stats5 by .27 or .30.
 ENDED = 10.0
-#: Grids of a tail: log level at the first of those cells, slope and curvature over all of them.
-LEVELS, SLOPES = np.linspace(-1.0, 2.0, 13), np.linspace(-24.0, 4.0, 29)
-CURVES = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
 ABSENT = 0.03
 #: Ordered cells from which on a one-way is estimated as a tree. Without, `capital_gain` in 100,000
 #: cells is off by .79 for .03 (total variation of 24 parts, noise 10), `duration` in 3,880 by .23
 #: for .08. At 64: `age` in 78 cells is off by .057 for .044 (noise 30). Double: not measured.
 WIDE = 512
-#: Bandwidths of the smoother, in cells, chosen by leave-one-out error.
-BANDWIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
 
 
 def smooth(noisy: Floats) -> Floats:
@@ -48,7 +42,7 @@ def smooth(noisy: Floats) -> Floats:
     ones, delta = np.ones(len(noisy)), np.zeros(len(noisy))
     delta[len(delta) // 2] = 1.0
     best, found = np.inf, np.full(len(noisy), noisy.mean())
-    for width in BANDWIDTHS:
+    for width in (0.7, 1.5, 3.0, 6.0, 12.0, 48.0):
         if width > len(noisy):
             break
         near = [gaussian_filter1d(part, width, mode="constant") for part in (noisy, ones, delta)]
@@ -70,15 +64,8 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
     the posterior mean of its logarithm, since the plain mean is ruled by the heaviest tail, times
     the probability that the column goes on so far.
 
-    Args:
-        noisy: Noisy counts of the ordinary cells, in their order, shape (cells,).
-        edges: First point of every cell and one past the last, or None for equal widths.
-        high: First cell beyond the range.
-        sd: Standard deviation of the noise.
-        law: Noise of the noise.
-
-    Returns:
-        Expected counts of the cells from ``high`` on.
+    ``edges`` are the first point of every cell and one past the last, or None for equal widths, and
+    ``high`` is the first cell beyond the range; given are expected counts from there on.
     """
     sums = np.cumsum(np.maximum(noisy[:high], 0.0))
     middle = int(np.searchsorted(sums, sums[-1] / 2)) if high else 0
@@ -91,8 +78,10 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
         return np.full(len(noisy) - high, ABSENT * sd)
     widths = np.maximum(np.diff(ends), 1e-9)
     place = ((ends[1:] + ends[:-1]) / 2 - ends[0]) / (ends[-1] - ends[0])
-    shapes = LEVELS[:, None, None, None] + SLOPES[:, None, None] * place
-    shapes = (shapes - CURVES[:, None] * place**2).reshape(-1, len(place))
+    levels, slopes = np.linspace(-1.0, 2.0, 13), np.linspace(-24.0, 4.0, 29)
+    curves = np.append(0.0, np.geomspace(1.0, 32.0, 6))
+    shapes = levels[:, None, None, None] + slopes[:, None, None] * place
+    shapes = (shapes - curves[:, None] * place**2).reshape(-1, len(place))
     near = slice(0, high - start)
     level = max(float(noisy[start:high].sum()), sd) / float(widths[near].sum())
     shapes = np.maximum(level * widths * np.exp(shapes), TINY * sd)
@@ -102,8 +91,7 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
     ended = np.insert(np.cumsum(fit[:, tail], axis=1), 0, 0.0, axis=1)
     ended += fit[:, near].sum(axis=1, keepdims=True)
     ended[:, 1:] -= np.log(ENDED * (ended.shape[1] - 1.0))
-    weight = np.exp(ended - ended.max())
-    weight /= weight.sum()
+    weight = posterior(ended)
     expected = np.exp(weight.sum(axis=1) @ np.log(shapes[:, tail]))
     return np.asarray(expected * weight.sum(axis=0)[::-1].cumsum()[::-1][1:])
 
@@ -125,8 +113,10 @@ def one_way(
     """
     prediction = np.maximum(noisy, UNSEEN * sd)
     for name in domain.specials:
-        cell, least = domain.special_code(name), SPECIAL.get(name, SURE)
-        if least is not None:
+        # An infinite or empty value breaks sums and keys, so it must be sure; values beyond all
+        # others move averages; labels beyond a list are ordinary.
+        cell, least = domain.special_code(name), PRESENT if name in ("below", "above") else SURE
+        if name != "other":
             prediction[cell] = noisy[cell] if noisy[cell] > least * sd else TINY * sd
     low, high = domain.core or (0, domain.values)
     wide = domain.ordered and high - low > WIDE

@@ -19,9 +19,6 @@ from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.model import TableLaw
 from privbench.learning.information import mutual_information
 
-#: Rows that are spread over a column's shares in every bin of what it hangs on.
-SMOOTHED = 1.0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
@@ -95,10 +92,13 @@ def _circuit(
         return builder.products(np.column_stack(parts)) if len(parts) > 1 else nodes
 
     def given(name: str, parent: str, count: int) -> Ints:
-        """One sum node over the bins of an attribute for every bin of its parent."""
+        """One sum node over the bins of an attribute for every bin of its parent, and a row more.
+
+        That row is spread over the attribute's shares.
+        """
         nodes = held(name)
         plain = np.bincount(bins[name], shares[name], minlength=len(nodes))
-        weights = _joint(codes, bins, parent, name) + SMOOTHED * plain
+        weights = _joint(codes, bins, parent, name) + plain
         return builder.sums(np.tile(nodes, (count, 1)), weights)
 
     roots = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -24,11 +24,10 @@ from privbench.learning.graphical.columns import (
     may_stay_inside,
 )
 from privbench.learning.graphical.database import PLAIN_FLOOR
-from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.references import marginals, target_questions
 from privbench.learning.graphical.select import by_classes, candidates, pair_query, score_query
 from privbench.learning.graphical.sizes import MANY
-from privbench.privacy import DatabaseSpec, Measurement, Selection
+from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Selection
 from privbench.privacy.queries import PublicArray
 from privbench.privacy.queries.fanin import KEPT
 
@@ -51,27 +50,21 @@ def planned(
     public = {key.parent: public_rows.get(key.parent) or 1 for key in keys}
     columns = {name: columns_of(spec, name, public) for name in spec.tables}
     budget.divide(guessed_sizes(spec, totals), columns)
-    flat = {
-        name: [Variable.of(column, _even(column.domain.size), PLAIN_FLOOR) for column in held]
-        if pairs
-        else []
-        for name, held in columns.items()
-    }
+    flat = {name: [_flat(column) for column in held if pairs] for name, held in columns.items()}
     for name in spec.order():
         if spec.tables[name].own is not None:
             yield from size_questions(budget, name)
             yield clipped_question(budget, name, KEPT)
         yield from (question for _, question in one_way_questions(budget, name, columns[name]))
         if pairs:
-            yield from _planned_pairs(
-                budget, name, columns[name], [*flat[name], *_flat_context(spec, name, columns)]
-            )
+            variables = [*flat[name], *_flat_context(spec, name, columns)]
+            yield from _planned_pairs(budget, name, columns[name], variables)
         for key in spec.tables[name].keys:
             if key.role == "ref":
-                inside = may_stay_inside(spec, key)
-                yield fan_in_question(budget, key, len(flat[key.parent]), inside)
-                asked, width = marginals(flat[key.parent], {}), len(flat[key.parent])
-                yield from target_questions(key, asked, budget, width, inside)
+                inside, targets = may_stay_inside(spec, key), flat[key.parent]
+                yield fan_in_question(budget, key, len(targets), inside)
+                asked = marginals(targets, {})
+                yield from target_questions(key, asked, budget, len(targets), inside)
 
 
 def _planned_pairs(
@@ -85,13 +78,10 @@ def _planned_pairs(
     every = candidates(variables, len(columns))
     if not amounts.pairs or not every:
         return
-    shapes = [pair_query(table, variables, item).shape for item in every]
-    predictions = [PublicArray(np.zeros(shape, np.int64)) for shape in shapes]
-    query = score_query(
-        budget.spec, table, variables, every, predictions, np.zeros(len(predictions))
-    )
-    largest = max(every, key=lambda item: prod(pair_query(table, variables, item).shape))
-    pair = pair_query(table, variables, largest)
+    pairs = [pair_query(table, variables, item) for item in every]
+    predictions = [PublicArray(np.zeros(pair.shape, np.int64)) for pair in pairs]
+    query = score_query(budget.spec, table, variables, every, predictions, np.zeros(len(every)))
+    pair = max(pairs, key=lambda item: prod(item.shape))
     for _ in range(amounts.picks):
         yield Selection(query, amounts.select, f"choice of a pair of {table}")
     for _ in range(amounts.pairs):
@@ -103,14 +93,12 @@ def _planned_pairs(
 def _flat_context(
     spec: DatabaseSpec, table: str, columns: Mapping[str, list[Column]]
 ) -> list[Variable]:
-    found = [
-        Variable.of_context(column, path, _even(column.domain.size + len(path)), PLAIN_FLOOR)
-        for column, path in columns_above(spec, table, columns)
-    ]
+    found = [_flat(column, path) for column, path in columns_above(spec, table, columns)]
     if spec.tables[table].own is not None:
         found.append(Variable.of_unit_rows(table, np.ones(MANY.size, np.int64), np.ones(MANY.size)))
     return found
 
 
-def _even(cells: int) -> Floats:
-    return np.full(cells, 1.0 / cells)
+def _flat(column: Column, path: Sequence[KeySpec] = ()) -> Variable:
+    cells = column.domain.size + len(path)
+    return Variable.of(column, np.full(cells, 1.0 / cells), PLAIN_FLOOR, path)

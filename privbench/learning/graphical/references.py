@@ -24,11 +24,17 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.answers import Answer
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.budget import Budget, targets_part
+from privbench.learning.graphical.budget import MOST_SCORES, Budget, targets_part
 from privbench.learning.graphical.columns import DETAIL, Variable, shown
-from privbench.learning.graphical.estimate import MISFIT, Floats, Ints, shrink
+from privbench.learning.graphical.estimate import (
+    COUNTED,
+    Floats,
+    Ints,
+    cell_fits,
+    posterior,
+    shrink,
+)
 from privbench.learning.graphical.sizes import MANY
-from privbench.learning.graphical.table_model import COUNTED
 from privbench.learning.information import uncertainty_coefficient
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
@@ -36,8 +42,6 @@ from privbench.privacy.queries.fanin import most_kept
 
 #: Marginals of targets that are measured, at most, and their parts of the amount.
 PARTS = (0.6, 0.4)
-#: Most cells of the joint groups that a score is read from: for time and memory alone.
-MOST_JOINT = 300_000
 #: Least first eigenvalue of a score's columns, against what chance makes of it.
 TOGETHER = 1.2
 #: Shares of the targets beyond which bins of the score start: hubs are a few in a thousand.
@@ -206,9 +210,8 @@ def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list
 
 def _single(item: Variable) -> Marginal:
     groups = item.levels[DETAIL]
-    ordered = int(groups[item.ordered - 1]) + 1 if item.ordered else 0
     bins = Bins((item.name,), (groups,), np.arange(1, item.groups(DETAIL)))
-    return Marginal(bins, item.grouped(DETAIL), ordered)
+    return Marginal(bins, item.grouped(DETAIL), item.ordered_groups(DETAIL))
 
 
 def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal | None:
@@ -220,7 +223,7 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal |
     items, values, rows = [], [], []
     for item in usable:
         value = item.scores(DETAIL)
-        value[int(item.levels[DETAIL][item.ordered - 1]) + 1 if item.ordered else 0 :] = APART
+        value[item.ordered_groups(DETAIL) :] = APART
         held = value[item.levels[DETAIL][codes[item.name][:COUNTED]]]
         if item.ordered and held.std() > 1e-6:
             items.append(item)
@@ -235,7 +238,7 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal |
     loadings = np.round(vectors[:, -1], 6)
     kept: list[int] = []
     for place in np.argsort(-np.abs(loadings), kind="stable").tolist():
-        if prod(items[k].groups(DETAIL) for k in [*kept, place]) <= MOST_JOINT:
+        if prod(items[k].groups(DETAIL) for k in [*kept, place]) <= MOST_SCORES:
             kept.append(place)
     degrees = sum(loadings[k] for k in kept if shown(items[k].name).startswith("#"))
     loadings = loadings * np.sign(degrees or loadings[kept[0]])
@@ -412,9 +415,6 @@ def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
         slopes = np.linspace(-2.0, 2.0, 41)
         tilted = shares[:ordered] * np.exp(slopes[:, None] * odds)
         tilted *= max(float(noisy[:ordered].sum()), sd) / tilted.sum(axis=1, keepdims=True)
-        variance = sd * sd + (MISFIT * tilted) ** 2
-        fit = -0.5 * ((noisy[:ordered] - tilted) ** 2 / variance + np.log(variance)).sum(axis=1)
-        fit -= 0.5 * (slopes / ODDS_SD) ** 2
-        weight = np.exp(fit - fit.max())
-        found[:ordered] = weight @ tilted / weight.sum()
+        fit = cell_fits(noisy[:ordered], tilted, sd).sum(axis=1) - 0.5 * (slopes / ODDS_SD) ** 2
+        found[:ordered] = posterior(fit) @ tilted
     return np.maximum(found, 0.02 * sd)

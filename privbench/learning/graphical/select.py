@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from privbench.learning.answers import Answer, measured
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.budget import MOST_CANDIDATES, ROUNDS, PairBudget
+from privbench.learning.graphical.budget import LEAST_GAP, MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
-from privbench.learning.graphical.estimate import Floats, associate, rake, shrink, trend
-from privbench.learning.graphical.table_model import COUNTED, Pair, Rows, estimate
+from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink, trend
+from privbench.learning.graphical.table_model import Pair, Rows, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
 
@@ -35,9 +35,6 @@ SIGNIFICANT = 2.5
 #: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
 #: same.
 FINER = 2.0
-#: A pair of the target column is measured at the finest level at which its noise stays below such a
-#: share of the table's weight. At .02 or .1: AUROC of Adult and of bank within scatter.
-VISIBLE = 0.05
 #: Shape of the prior of a cell's rate, in rows, whose mean is what independence expects.
 SMOOTH = 0.5
 
@@ -240,7 +237,7 @@ class PairLearner:
 
     def _visible(self, candidate: Candidate) -> Candidate:
         sd = self.session.noise_scale(Histogram(self.table, ()), self.budget.first)
-        return self._finest(candidate, sd, VISIBLE * self.weight)
+        return self._finest(candidate, sd, LEAST_GAP * self.weight)
 
     @property
     def need(self) -> float:

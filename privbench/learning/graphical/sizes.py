@@ -17,11 +17,16 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, pdtr
 
 from privbench.learning.denoise import Noise
-from privbench.learning.graphical.estimate import MISFIT, TINY, Floats, Ints, cell_fits, shrink
+from privbench.learning.graphical.estimate import (
+    MISFIT,
+    TINY,
+    Floats,
+    Ints,
+    cell_fits,
+    posterior,
+    shrink,
+)
 
-#: Log likelihood by which a law of references must beat targets at random. At 4: links of stats5
-#: seem random, 2.41 for 2.28; without: pagila 1.39 for 1.32.
-EVIDENCE = 0.0
 #: Noise sds from which on a bucket counts that no shape of the family has: one table in a thousand
 #: has one by noise. At 4 for Laplace noise: one table in twenty gets units of very
 #: many rows.
@@ -196,8 +201,7 @@ def rows_per_unit(
     beforehand = np.broadcast_to(beforehand, fit.shape)
     fit = fit + beforehand
     odds = float(logsumexp(fit) - logsumexp(beforehand))
-    weight = np.exp(fit - fit.max())
-    weight /= weight.sum()
+    weight = posterior(fit)
     going_on = (weight * amounts).sum(axis=1)[:, ::-1].cumsum(axis=1)[:, ::-1]
     prediction = (going_on * shapes).sum(axis=0)
     found = shrink(noisy[1:], sd, prediction, law)
@@ -264,7 +268,8 @@ def references_per_target(
 ) -> Floats:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
-    Those of targets at random, unless the family explains them better. No part of the targets has
+    Those of targets at random, unless the family explains them as well: if it had to be likelier by
+    4 in logarithms, links of stats5 would seem random (2.41 for 2.28). No part of the targets has
     more references than as many of those that have most: so a marginal of targets tells of a tail
     that stands below the noise of the numbers themselves.
 
@@ -302,10 +307,9 @@ def references_per_target(
     chance = weight * (random @ spread) * visible[:, None]
     by_chance = cell_fits(noisy[seen], chance[:, seen], sd).sum(axis=1).max()
     by_chance += _room(random[None], told)[0]
-    if likely.max() < float(by_chance) + EVIDENCE:
+    if likely.max() < float(by_chance):
         return np.asarray(random / random.sum())
-    chosen = np.exp(likely - likely.max())
-    return np.asarray((chosen / chosen.sum()) @ laws)
+    return np.asarray(posterior(likely) @ laws)
 
 
 def _room(laws: Floats, told: Sequence[tuple[float, float, float]]) -> Floats:

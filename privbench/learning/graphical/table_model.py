@@ -22,14 +22,12 @@ from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.attributes import AttributeModel, State
 from privbench.learning.graphical.columns import Variable, normal_scores
-from privbench.learning.graphical.estimate import Floats, Ints, conditional, rake
+from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
 WIDTH = 5
 #: Most cells of a factor: wider pairs are taken at a coarser level. Half or double: no change.
 CELLS = 100_000
-#: Synthetic rows that P(S) is counted on, at most. Half: no change within scatter; double: slower.
-COUNTED = 60_000
 #: Added to the variance of normal scores in a regression, and largest multiple correlation: noise
 #: makes correlations that no rows have.
 RIDGE, MOST_TOLD = 0.05, 0.98
