@@ -5,17 +5,6 @@ Knows nothing of privacy or PostgreSQL.
 
 from privbench.circuit.build import Builder
 from privbench.circuit.inference import log_likelihood, marginal, probabilities
-from privbench.circuit.sampling import sample
-from privbench.circuit.storage import from_arrays, to_arrays
 from privbench.circuit.structure import Circuit
 
-__all__ = [
-    "Builder",
-    "Circuit",
-    "from_arrays",
-    "log_likelihood",
-    "marginal",
-    "probabilities",
-    "sample",
-    "to_arrays",
-]
+__all__ = ["Builder", "Circuit", "log_likelihood", "marginal", "probabilities"]

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privbench.circuit.structure import LEAF, PRODUCT, SUM, Circuit, Ints
+from privbench.circuit.draw import Ints
+from privbench.circuit.structure import LEAF, PRODUCT, SUM, Circuit
 from privbench.domain import Domain
 
 

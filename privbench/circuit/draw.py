@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit.structure import Floats, Ints
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 #: Rows that are drawn at once, for memory alone. Fewer would be farther from their law, since rows
 #: are stratified part by part; twice as many take twice the memory in every thread that draws.

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privbench.circuit.structure import SUM, Circuit, Floats, Ints
+from privbench.circuit.draw import Floats, Ints
+from privbench.circuit.structure import SUM, Circuit
 
 #: Cells of a (nodes, batch) array that one pass may hold; for memory alone.
 _CELLS = 2**22

@@ -1,4 +1,4 @@
-"""The structure of a circuit: nodes in arrays, apart from how they were learned and how they run.
+"""A circuit: nodes in arrays, apart from how they were learned; rows of it, and its storage.
 
 A circuit (sum-product network) is a directed acyclic graph. A *leaf* is a categorical law over the
 codes of one attribute, a *product node* multiplies children over disjoint attributes, a *sum node*
@@ -11,12 +11,15 @@ decomposable (those of a product node different ones) and normalised. Exact infe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.domain import Domain
+from privbench.circuit.draw import PART, Floats, Ints, draw
+from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
 
 #: Kinds of nodes.
@@ -27,8 +30,19 @@ TOLERANCE = 1e-6
 #: Deepest circuit that is accepted; evaluation runs level by level.
 MAX_DEPTH = 4096
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+#: Types of the arrays of a model file, and its version.
+_DTYPES: dict[str, type[np.generic]] = {
+    "kind": np.uint8,
+    "offsets": np.int64,
+    "children": np.int64,
+    "weights": np.float64,
+    "attribute": np.int32,
+    "start": np.int64,
+    "probabilities": np.float64,
+}
+_FORMAT = 1
+#: Largest domain that a stored circuit may claim.
+_MAX_CELLS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,44 @@ class Circuit:
         size = self.domains[self.names[int(self.attribute[leaves[0]])]].size
         laws: Floats = self.probabilities[self.start[leaves][:, None] + np.arange(size)]
         return laws
+
+    def sample(self, rows: int, generator: np.random.Generator) -> dict[str, Codes]:
+        """Draw rows.
+
+        All rows start at the root; level by level, those that stand on a sum node choose a child,
+        those on a product node visit all children, and those on a leaf draw a code. Rows that stand
+        on one node are drawn together and *stratified* (see `draw`), which removes most of the
+        sampling noise of low-order marginals; every row by itself follows the law exactly.
+
+        Args:
+            rows: Number of rows.
+            generator: From `privbench.rng.generator`.
+
+        Returns:
+            Codes per attribute, shape (rows,), in the narrowest type.
+        """
+        out: dict[str, Codes] = {
+            name: np.zeros(rows, domain.dtype) for name, domain in self.domains.items()
+        }
+        for first in range(0, rows, PART):
+            _draw(self, np.arange(first, min(first + PART, rows)), generator, out)
+        return out
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """A JSON object (format, domains) and arrays."""
+        domains = [[name, domain.to_json()] for name, domain in self.domains.items()]
+        header = {"format": _FORMAT, "domains": domains}
+        return header, {name: getattr(self, name) for name in _DTYPES}
+
+    @classmethod
+    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The circuit that `to_state` wrote; anything else is refused.
+
+        Raises:
+            ModelError: Not a valid circuit.
+        """
+        plain = {name: _array(arrays, name, dtype) for name, dtype in _DTYPES.items()}
+        return cls(domains=_domains(header), **plain)
 
 
 def _levels(circuit: Circuit) -> Ints:
@@ -221,3 +273,67 @@ def _check_nodes(circuit: Circuit) -> None:
             same = below == np.repeat(above, layer.counts, axis=0)
             _require(same.all(), "a sum node is not smooth")
     _require(scope[circuit.root].all(), "the root does not cover every attribute")
+
+
+def _draw(
+    circuit: Circuit, rows: Ints, generator: np.random.Generator, out: Mapping[str, Codes]
+) -> None:
+    """Draw some rows into ``out``."""
+    level_of = np.full(circuit.nodes, -1)
+    for level, layer in enumerate(circuit.layers):
+        level_of[layer.nodes] = level
+    # Rows that wait on the nodes of every level; those on leaves come last.
+    waiting: list[list[tuple[Ints, Ints]]] = [[] for _ in range(len(circuit.layers) + 1)]
+
+    def push(some: Ints, nodes: Ints) -> None:
+        levels = level_of[nodes]
+        for level in np.unique(levels):
+            waiting[level].append((some[levels == level], nodes[levels == level]))
+
+    push(rows, np.full(len(rows), circuit.root))
+    for level in reversed(range(len(circuit.layers))):
+        if waiting[level]:
+            some, nodes = (np.concatenate(part) for part in zip(*waiting[level], strict=True))
+            counts = circuit.offsets[nodes + 1] - circuit.offsets[nodes]
+            if circuit.layers[level].kind == SUM:
+                push(some, _chosen(circuit, nodes, generator))
+                continue
+            for place in range(int(counts.max())):
+                hold = counts > place
+                push(some[hold], circuit.children[circuit.offsets[nodes[hold]] + place])
+    if waiting[-1]:
+        some, nodes = (np.concatenate(part) for part in zip(*waiting[-1], strict=True))
+        for number, name in enumerate(circuit.names):
+            hold = circuit.attribute[nodes] == number
+            leaves, law = np.unique(nodes[hold], return_inverse=True)
+            out[name][some[hold]] = draw(circuit.laws(leaves), law, generator)
+
+
+def _chosen(circuit: Circuit, nodes: Ints, generator: np.random.Generator) -> Ints:
+    """A child of the sum node that each row stands on."""
+    kinds, group = np.unique(nodes, return_inverse=True)
+    first, counts = circuit.offsets[kinds], np.diff(circuit.offsets)[kinds]
+    place = np.arange(int(counts.max()))
+    edges = np.minimum(first[:, None] + place, (first + counts - 1)[:, None])
+    weights = np.where(place < counts[:, None], circuit.weights[edges], 0.0)
+    return np.asarray(circuit.children[edges[group, draw(weights, group, generator)]])
+
+
+def _array(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic]) -> NDArray[Any]:
+    value = arrays.get(name)
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype != np.dtype(dtype):
+        raise ModelError(f"not a valid circuit: array {name!r} is missing or of another type.")
+    return value
+
+
+def _domains(header: Mapping[str, Any]) -> dict[str, Domain]:
+    try:
+        if header["format"] != _FORMAT:
+            raise ModelError("the circuit was written in another format.")
+        pairs = [(str(name), Domain.from_json(data)) for name, data in header["domains"]]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError("not a valid circuit: the header is damaged.") from error
+    domains = dict(pairs)
+    if len(domains) != len(pairs) or any(d.size > _MAX_CELLS for d in domains.values()):
+        raise ModelError("not a valid circuit: the header is damaged.")
+    return domains

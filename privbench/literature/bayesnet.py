@@ -25,8 +25,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from privbench.circuit import Circuit
 from privbench.errors import ConfigError
-from privbench.learning.graphical.attributes import CircuitModel
+from privbench.learning.answers import measured
 from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
@@ -65,19 +66,18 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         """Whether the privacy proof holds."""
         return PROOFS["bayesnet"]
 
-    def start(self, session: Session, plan: PlanInput) -> TableFit:
-        """See `TableSynthesizer.start`.
+    def check(self, session: Session) -> None:
+        """See `TableSynthesizer.check`.
 
         Raises:
             ConfigError: The graph does not fit the tables; nothing was spent.
         """
         for table in session.spec.tables:
             self._graph(session.spec, table)
-        return super().start(session, plan)
 
-    def fit_table(self, fit: TableFit) -> CircuitModel:
+    def fit_table(self, fit: TableFit) -> Circuit:
         """See `TableSynthesizer.fit_table`."""
-        return CircuitModel(self._network(fit, self._graph(fit.spec, fit.table)).circuit())
+        return self._network(fit, self._graph(fit.spec, fit.table)).circuit()
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
@@ -228,7 +228,7 @@ def _measure(
         )
         for name, parents in graph.parents.items()
     ]
-    return dict(zip(graph.parents, fit.measure_all(questions), strict=True))
+    return dict(zip(graph.parents, measured(fit.session, questions), strict=True))
 
 
 def _counts(answers: list[tuple[Floats, float]], fit: TableFit) -> Floats:

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit import Circuit, probabilities, sample
+from privbench.circuit import Circuit, probabilities
 from privbench.domain import Domain
 from privbench.learning.denoise import Floats
 from privbench.literature.network import Graph, Network
@@ -79,7 +79,7 @@ def map_accuracy(
     are those of a row drawn from the reference. States are enumerated, so both answers are exact.
     """
     names = list(reference.domains)
-    drawn = sample(reference, queries, generator)
+    drawn = reference.sample(queries, generator)
     same = 0
     for query in range(queries):
         order = [names[i] for i in generator.permutation(len(names))]

@@ -26,15 +26,14 @@ from typing import ClassVar
 import numpy as np
 
 from privbench.circuit import Builder, Circuit
-from privbench.learning.graphical.attributes import CircuitModel
 from privbench.learning.spn.node import Bins, Node, bins_of, scaled
 from privbench.literature.dpspn_grow import Learner
 from privbench.literature.dpspn_options import DpspnOptions
 from privbench.literature.dpspn_plan import Budget, class_event, divide, planned_table
 from privbench.literature.dpspn_published import (
     ExactSizes,
-    PublishedFit,
     claims,
+    exactly,
     refuse_private,
 )
 from privbench.literature.proofs import PROOFS, Proof
@@ -60,30 +59,29 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         """Whether the privacy proof holds."""
         return PROOFS["dpspn-as-published" if self.options.as_published else "dpspn"]
 
-    def start(self, session: Session, plan: PlanInput) -> TableFit:
-        """See `TableSynthesizer.start`.
+    def check(self, session: Session) -> None:
+        """See `TableSynthesizer.check`.
 
         Raises:
             PrivacyRefusal: ``as_published`` in a fit that is not stamped NOT PRIVATE.
         """
-        if not self.options.as_published:
-            return super().start(session, plan)
-        refuse_private(session)
-        return PublishedFit(session, plan)
+        if self.options.as_published:
+            refuse_private(session)
 
-    def fit_table(self, fit: TableFit) -> CircuitModel:
+    def fit_table(self, fit: TableFit) -> Circuit:
         """See `TableSynthesizer.fit_table`."""
         spec, table, options = fit.spec, fit.table, self.options
         domains = spec.tables[table].attributes
         budget = divide(spec, table, fit.amount, fit.start, options)
-        bins = one_way_bins(fit, budget.one_ways, options.bins)
+        published = options.as_published
+        measure = exactly(fit.measure) if published else fit.measure
+        bins = one_way_bins(fit, measure, budget.one_ways, options.bins)
         # Few codes stay apart, however strong the noise: leaves are measured with less of it.
         for name, found in bins.items():
             if domains[name].size <= options.bins:
                 bins[name] = bins_of(np.arange(domains[name].size), found.spread(found.counts))
         label = options.label if budget.label and len(domains) > 1 else ""
         roots = self._roots(fit, bins, budget, label)
-        published = options.as_published
         learner = Learner(
             spec,
             table,
@@ -98,7 +96,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         )
         if budget.leaves:
             learner.grow(roots)
-        return CircuitModel(_circuit(roots, bins, spec, table, label, options.smoothing))
+        return _circuit(roots, bins, spec, table, label, options.smoothing)
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput

@@ -10,13 +10,11 @@ import numpy as np
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.spn.grow import estimate, shrink_all
-from privbench.learning.spn.node import Bins, Node, scaled
+from privbench.learning.spn.node import Bins, Node, histograms, scaled
 from privbench.literature.dpspn_plan import Budget, leaf_event, move_event
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
     Column,
-    Histogram,
-    JointHistogram,
     JointMoments,
     PublicArray,
     Region,
@@ -214,20 +212,11 @@ class Learner:
     def _measure_leaves(self, roots: Sequence[Node], amount: float) -> None:
         """One joint histogram of all leaves: those of one region share its budget over columns."""
         leaves = [leaf for root in roots for leaf in root.leaves()]
-        query = JointHistogram(
-            tuple(
-                (
-                    Histogram(
-                        self.table,
-                        (Column.of(self.spec, self.table, name, PublicArray(self.bins[name].of)),),
-                        leaf.region,
-                    ),
-                    1.0,
-                )
-                for leaf in leaves
-                for name in leaf.scope
-            )
-        )
+        axes = {
+            name: Column.of(self.spec, self.table, name, PublicArray(bins.of))
+            for name, bins in self.bins.items()
+        }
+        query = histograms(self.table, axes, [(leaf.region, leaf.scope) for leaf in leaves])
         noisy, sd = self.measure(query, amount, leaf_event(self.table))
         pieces = iter(query.split(noisy))
         found = {id(leaf): {name: next(pieces) for name in leaf.scope} for leaf in leaves}

@@ -16,7 +16,6 @@ from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats
 from privbench.privacy import GRID, DatabaseSpec, Query, Sensitivity, Session
 from privbench.privacy.queries import Histogram, JointHistogram, Region
-from privbench.synthesizers.database import TableFit
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +91,13 @@ def refuse_private(session: Session) -> None:
         )
 
 
-class PublishedFit(TableFit):
-    """A fit of a table that reads histograms of whole columns exactly, as the paper reads bins."""
+def exactly(measure: Measure) -> Measure:
+    """Ask for histograms of whole columns exactly, as the paper reads bins. NOT PRIVATE."""
 
-    __slots__ = ()
+    def ask(query: Query, amount: float, label: str) -> tuple[Floats, float]:
+        return measure(Published(query, GRID), amount, label)
 
-    def one_way(self, attribute: str, amount: float) -> tuple[Floats, float]:
-        """The exact histogram of one attribute. NOT PRIVATE."""
-        exact = Published(Histogram.of(self.spec, self.table, [attribute]), GRID)
-        return self.measure(exact, amount, f"one-way of {self.table}.{attribute}")
+    return ask
 
 
 def claims(measure: Measure, columns: int) -> Measure:

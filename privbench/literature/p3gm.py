@@ -51,15 +51,14 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
         """Whether the privacy proof holds."""
         return PROOFS["p3gm"]
 
-    def start(self, session: Session, plan: PlanInput) -> TableFit:
-        """See `TableSynthesizer.start`.
+    def check(self, session: Session) -> None:
+        """See `TableSynthesizer.check`.
 
         Raises:
             ConfigError: The accounting is pure, or the label is no column; nothing was spent.
             SchemaError: A table is too wide; nothing was spent.
         """
         self._check(session.spec, session.accounting)
-        return super().start(session, plan)
 
     def fit_table(self, fit: TableFit) -> DecodedRows:
         """See `TableSynthesizer.fit_table`."""

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from privbench.circuit import Circuit
 from privbench.learning.answers import Answer, counted_units, measured
 from privbench.learning.denoise import Noise, noise_law
-from privbench.learning.graphical.attributes import (
-    AttributeLearner,
-    AttributeModel,
-    CircuitModel,
-)
+from privbench.learning.graphical.attributes import AttributeLearner, AttributeModel
 from privbench.learning.graphical.budget import Budget, Learns
 from privbench.learning.graphical.database import DatabaseFit
 from privbench.learning.graphical.plan import planned
 from privbench.privacy import DatabaseSpec, Measurement, Query, Session
-from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import (
     FittedModel,
     OptionsT,
@@ -92,7 +88,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         Raises:
             ModelError: Damaged or hostile input.
         """
-        return CircuitModel.from_state(state, arrays)
+        return Circuit.from_state(state, arrays)
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
@@ -121,9 +117,9 @@ class TableFit:
 
     session: Session
     start: PlanInput
-    table: str = ""
-    amount: float = 0.0
-    weight: float = 1.0
+    table: str
+    amount: float
+    weight: float
 
     @property
     def spec(self) -> DatabaseSpec:
@@ -137,17 +133,8 @@ class TableFit:
 
     def measure(self, query: Query, amount: float, label: str) -> Answer:
         """A measurement and the standard deviation of its noise, in counts."""
-        (found,) = self.measure_all([Measurement(query, amount, label)])
+        (found,) = measured(self.session, [Measurement(query, amount, label)])
         return found
-
-    def measure_all(self, questions: Sequence[Measurement]) -> list[Answer]:
-        """Measurements that do not depend on each other's answers, as one batch; as `measure`."""
-        return measured(self.session, questions)
-
-    def one_way(self, attribute: str, amount: float) -> Answer:
-        """Measure one attribute's histogram."""
-        query = Histogram.of(self.spec, self.table, [attribute])
-        return self.measure(query, amount, f"one-way of {self.table}.{attribute}")
 
 
 class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
@@ -165,14 +152,11 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     ) -> list[PlannedEvent]:
         """The events of `fit_table` for a table that may spend so much, ε or ρ."""
 
-    def start(self, session: Session, plan: PlanInput) -> TableFit:
-        """The fit of every table, without the table; nothing was spent."""
-        return TableFit(session, plan)
+    def check(self, session: Session) -> None:
+        """Refuse a fit that cannot be, before anything is spent."""
 
     def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
-        every = self.start(session, start)
-
-        def learn(table: str, amount: float, weight: float) -> AttributeModel:
-            return self.fit_table(replace(every, table=table, amount=amount, weight=weight))
-
-        return learn
+        self.check(session)
+        return lambda table, amount, weight: self.fit_table(
+            TableFit(session, start, table, amount, weight)
+        )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
 from privbench.errors import ModelError
-from privbench.learning.graphical.attributes import AttributeModel, CircuitModel
+from privbench.learning.graphical.attributes import AttributeModel
 from privbench.learning.graphical.columns import HIDDEN, degree_name, scope_name
 from privbench.learning.graphical.estimate import COUNTED
 from privbench.learning.graphical.model import TableLaw, populate, sample
@@ -67,8 +67,8 @@ class DatabaseModel:
         """
         found = {name: outline.circuit for name, outline in self.outlines.items()}
         for name, law in self.laws.items():
-            if isinstance(law.model.attributes, CircuitModel):
-                found[name] = law.model.attributes.circuit
+            if isinstance(law.model.attributes, Circuit):
+                found[name] = law.model.attributes
         return {name: found[name] for name in self.laws if name in found}
 
     @cached_property

@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from privbench.circuit import Builder
-from privbench.learning.graphical.attributes import CircuitModel
+from privbench.circuit import Builder, Circuit
+from privbench.learning.answers import Measure
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.spn import outline
 from privbench.learning.spn.grow import Budget, Grower
@@ -61,17 +61,17 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     name: ClassVar[str] = "privbench-paper"
     options_type: ClassVar[type[Options]] = PaperOptions
 
-    def fit_table(self, fit: TableFit) -> CircuitModel:
+    def fit_table(self, fit: TableFit) -> Circuit:
         """See `TableSynthesizer.fit_table`."""
         spec, table = fit.spec, fit.table
         budget = self._divide(spec, table, fit.amount, fit.start)
-        bins = one_way_bins(fit, budget.one_ways, self.options.bins)
+        bins = one_way_bins(fit, fit.measure, budget.one_ways, self.options.bins)
         axes = {name: Column.of(spec, table, name, PublicArray(bins[name].of)) for name in bins}
         options = self.options.alpha, self.options.iterations
         grower = Grower(spec, table, bins, axes, fit.measure, fit.noise, budget, *options)
         builder = Builder(spec.tables[table].attributes)
         grower.grow(fit.weight).add_to(builder, bins)
-        return CircuitModel(builder.build())
+        return builder.build()
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
@@ -117,28 +117,32 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
 
 
 def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[tuple[str, Query, float]]:
-    """Label, query and amount of every attribute's histogram; the events of `one_way_bins`."""
+    """Label, query and amount of every attribute's histogram; the events of `one_way_bins`.
+
+    Amounts are ∝ min(m, 1000)^⅓ with m cells.
+    """
     domains = spec.tables[table].attributes
-    shares = outline.column_shares({name: domain.size for name, domain in domains.items()})
+    raw = {name: min(domain.size, 1000) ** (1 / 3) for name, domain in domains.items()}
+    total = sum(raw.values())
     return [
-        (f"one-way of {table}.{name}", Histogram.of(spec, table, [name]), amount * share)
-        for name, share in shares.items()
+        (f"one-way of {table}.{name}", Histogram.of(spec, table, [name]), amount * (part / total))
+        for name, part in raw.items()
     ]
 
 
-def one_way_bins(fit: TableFit, amount: float, most: int) -> dict[str, Bins]:
+def one_way_bins(fit: TableFit, measure: Measure, amount: float, most: int) -> dict[str, Bins]:
     """Bins of every attribute from its noisy histogram.
 
     Args:
         fit: The fit under way.
+        measure: Asks for the histograms.
         amount: What all histograms may spend together, ε or ρ.
         most: About how many bins an attribute may have.
     """
-    domains = fit.spec.tables[fit.table].attributes
-    shares = outline.column_shares({name: domain.size for name, domain in domains.items()})
-    bins = {}
-    for name, share in shares.items():
-        values, sd = fit.one_way(name, amount * share)
-        counts = fit.weight * one_way(values, sd, domains[name], fit.noise, fit.weight)
-        bins[name] = make_bins(counts, domains[name], most, 2 * sd)
+    domains, bins = fit.spec.tables[fit.table].attributes, {}
+    asked = one_way_events(fit.spec, fit.table, amount)
+    for (name, domain), (label, query, given) in zip(domains.items(), asked, strict=True):
+        values, sd = measure(query, given, label)
+        counts = fit.weight * one_way(values, sd, domain, fit.noise, fit.weight)
+        bins[name] = make_bins(counts, domain, most, 2 * sd)
     return bins

@@ -15,7 +15,6 @@ from privbench.circuit import (
     log_likelihood,
     marginal,
     probabilities,
-    sample,
 )
 from privbench.circuit.structure import LEAF, PRODUCT
 from privbench.domain import Domain
@@ -143,7 +142,7 @@ def test_samples_follow_the_law(seed):
     domains = {"a": Domain(3), "b": Domain(2), "c": Domain(3)}
     circuit = random_circuit(domains, np.random.default_rng(seed), 4)
     truth = enumerate_worlds(circuit)
-    rows = sample(circuit, 40_000, make_generator(seed))
+    rows = circuit.sample(40_000, make_generator(seed))
     index = np.ravel_multi_index(tuple(rows[name] for name in domains), (3, 2, 3))
     counts = np.bincount(index, minlength=len(truth))
     statistic, bound = chi_square_bound(counts, truth * 40_000)
@@ -155,6 +154,6 @@ def test_samples_follow_the_law(seed):
 
 def test_stratified_margins_are_exact_up_to_one():
     circuit = random_circuit({"a": Domain(3)}, np.random.default_rng(5), 0)
-    rows = sample(circuit, 1000, make_generator(1))
+    rows = circuit.sample(1000, make_generator(1))
     counts = np.bincount(rows["a"], minlength=3)
     assert np.abs(counts - 1000 * marginal(circuit, "a")).max() <= 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.circuit import Builder, from_arrays, log_likelihood, sample, to_arrays
+from privbench.circuit import Builder, Circuit, log_likelihood
 from privbench.domain import Domain
 from privbench.errors import ModelError
 from privbench.rng import generator
@@ -28,14 +28,14 @@ def mixture():
 
 def test_round_trip():
     circuit = mixture()
-    header, arrays = to_arrays(circuit)
+    header, arrays = circuit.to_state()
     header = json.loads(json.dumps(header))
-    again = from_arrays(header, {name: array.copy() for name, array in arrays.items()})
+    again = Circuit.from_state(header, {name: array.copy() for name, array in arrays.items()})
     assert again.domains == circuit.domains
     for item in fields(circuit):
         if item.name not in ("layers", "domains"):
             assert np.array_equal(getattr(again, item.name), getattr(circuit, item.name))
-    rows = sample(circuit, 100, generator(1))
+    rows = circuit.sample(100, generator(1))
     assert np.array_equal(log_likelihood(again, rows), log_likelihood(circuit, rows))
 
 
@@ -116,17 +116,17 @@ HOSTILE = {
 
 @pytest.mark.parametrize("fault", HOSTILE, ids=str)
 def test_hostile_input_is_refused(fault):
-    header, arrays = to_arrays(mixture())
+    header, arrays = mixture().to_state()
     header, arrays = json.loads(json.dumps(header)), dict(arrays)
     HOSTILE[fault](header, arrays)
     with pytest.raises(ModelError):
-        from_arrays(header, arrays)
+        Circuit.from_state(header, arrays)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_random_damage_never_gives_anything_but_a_circuit_or_a_refusal(data):
-    header, arrays = to_arrays(mixture())
+    header, arrays = mixture().to_state()
     name = data.draw(st.sampled_from(sorted(arrays)))
     array = arrays[name].copy()
     index = data.draw(st.integers(0, len(array) - 1))
@@ -137,10 +137,10 @@ def test_random_damage_never_gives_anything_but_a_circuit_or_a_refusal(data):
         array[index] = data.draw(st.integers(int(info.min), int(info.max)))
     arrays[name] = array
     try:
-        circuit = from_arrays(header, arrays)
+        circuit = Circuit.from_state(header, arrays)
     except ModelError:
         return
-    assert len(sample(circuit, 10, generator(1))["a"]) == 10
+    assert len(circuit.sample(10, generator(1))["a"]) == 10
 
 
 def test_too_deep_is_refused():
@@ -173,9 +173,9 @@ def test_a_law_without_mass_becomes_uniform():
 
 def test_no_attributes_and_no_rows():
     circuit = Builder({}).build()
-    assert sample(circuit, 5, generator(1)) == {}
-    assert from_arrays(*to_arrays(circuit)).nodes == 1
-    assert sample(mixture(), 0, generator(1))["a"].shape == (0,)
+    assert circuit.sample(5, generator(1)) == {}
+    assert Circuit.from_state(*circuit.to_state()).nodes == 1
+    assert mixture().sample(0, generator(1))["a"].shape == (0,)
 
 
 def test_wide_and_bulk_built_circuits_do_not_underflow():
@@ -186,7 +186,7 @@ def test_wide_and_bulk_built_circuits_do_not_underflow():
     products = builder.products(np.stack(leaves, axis=1))
     builder.sums(products[None, :], np.ones((1, 3)))
     circuit = builder.build()
-    rows = sample(circuit, 300, generator(2))
+    rows = circuit.sample(300, generator(2))
     logs = log_likelihood(circuit, rows)
     assert np.isfinite(logs).all()
     assert (logs < -600).all()

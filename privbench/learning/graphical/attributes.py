@@ -7,13 +7,11 @@ its own one-way marginal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit import Circuit, from_arrays, sample, to_arrays
 from privbench.domain import Codes, Domain
 
 #: A JSON value and arrays, for the model file.
@@ -36,32 +34,3 @@ class AttributeModel(Protocol):
 
 #: Learns the attributes of a table: (table, amount, weight of its rows).
 AttributeLearner = Callable[[str, float, float], AttributeModel]
-
-
-@dataclass(frozen=True, slots=True)
-class CircuitModel:
-    """A circuit over a table's attributes."""
-
-    circuit: Circuit
-
-    @property
-    def domains(self) -> Mapping[str, Domain]:
-        """See `AttributeModel`."""
-        return self.circuit.domains
-
-    def sample(self, rows: int, generator: np.random.Generator) -> Mapping[str, Codes]:
-        """See `AttributeModel`."""
-        return sample(self.circuit, rows, generator)
-
-    def to_state(self) -> State:
-        """See `AttributeModel`."""
-        return to_arrays(self.circuit)
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The circuit that `to_state` wrote.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
-        return cls(from_arrays(state, arrays))

@@ -10,7 +10,7 @@ import numpy as np
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import Floats, shrink
-from privbench.learning.spn.node import Bins, Node, scaled
+from privbench.learning.spn.node import Bins, Node, histograms, scaled
 from privbench.learning.spn.splits import (
     column_split,
     dependence,
@@ -20,7 +20,7 @@ from privbench.learning.spn.splits import (
     strongest,
 )
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import Axis, Histogram, JointHistogram, JointScores, Region
+from privbench.privacy.queries import Axis, JointScores, Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,7 @@ class Grower:
             for node, parts in zip(nodes, halves, strict=True)
             for region in parts
         ]
-        found, _ = self._histograms(regions, self.budget.operate, label)
-        each = iter(found)
+        each = iter(self._histograms(regions, self.budget.operate, label)[0])
         return [[next(each) for _ in parts] for parts in halves]
 
     def _measure(self, nodes: Sequence[Node], amount: float, label: str) -> None:
@@ -156,12 +155,7 @@ class Grower:
     def _histograms(
         self, regions: Sequence[tuple[Region, tuple[str, ...]]], amount: float, label: str
     ) -> tuple[list[dict[str, Floats]], float]:
-        parts = [
-            (Histogram(self.table, (self.axes[name],), region), 1.0)
-            for region, scope in regions
-            for name in scope
-        ]
-        query = JointHistogram(tuple(parts))
+        query = histograms(self.table, self.axes, regions)
         noisy, sd = self.measure(query, amount, f"{label} of {self.table}")
         pieces = iter(query.split(noisy))
         return [{name: next(pieces) for name in scope} for _, scope in regions], sd

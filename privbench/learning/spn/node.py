@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from privbench.circuit import Builder
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import group
 from privbench.learning.graphical.estimate import Floats, Ints, rake
-from privbench.privacy.queries import Region, Split
+from privbench.privacy.queries import Axis, Histogram, JointHistogram, Region, Split
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +62,25 @@ def bins_of(of: Ints, mass: Floats) -> Bins:
     sizes = np.bincount(of)
     inside = np.where(bins[of] > 1e-200, mass / np.maximum(bins[of], 1e-200), 1.0 / sizes[of])
     return Bins(of, inside, bins)
+
+
+def histograms(
+    table: str, axes: Mapping[str, Axis], regions: Iterable[tuple[Region, tuple[str, ...]]]
+) -> JointHistogram:
+    """Histograms of some attributes in each of some regions, as one query.
+
+    Args:
+        table: The table.
+        axes: The bins of every attribute.
+        regions: Regions and the attributes that are counted in each.
+    """
+    return JointHistogram(
+        tuple(
+            (Histogram(table, (axes[name],), region), 1.0)
+            for region, scope in regions
+            for name in scope
+        )
+    )
 
 
 @dataclass(slots=True, eq=False)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from privbench.learning.graphical.estimate import Ints
+from privbench.learning.spn.node import histograms as histograms_of
 from privbench.learning.spn.splits import scored_pairs
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
-    Histogram,
+    Axis,
+    Column,
     JointHistogram,
     JointScores,
     PairScores,
@@ -18,12 +17,6 @@ from privbench.privacy.queries import (
     Region,
     Split,
 )
-
-
-def column_shares(sizes: Mapping[str, int]) -> dict[str, float]:
-    """Share of every attribute, ∝ min(m, 1000)^⅓ with m cells; they sum to 1."""
-    raw = {name: min(size, 1000) ** (1 / 3) for name, size in sizes.items()}
-    return {name: value / sum(raw.values()) for name, value in raw.items()}
 
 
 def regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
@@ -39,31 +32,28 @@ def regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
 def histograms(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointHistogram:
     """Binned histograms of all attributes in all regions of a level."""
     axes = _axes(spec, table, bins)
-    parts = [
-        (Histogram.of(spec, table, [axis], region), 1.0)
-        for region in regions(spec, table, level)
-        for axis in axes
-    ]
-    return JointHistogram(tuple(parts))
+    return histograms_of(table, axes, [(each, (*axes,)) for each in regions(spec, table, level)])
 
 
 def scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointScores:
     """Pair scores of all attributes in all regions of a level."""
-    axes = _axes(spec, table, bins)
-    sizes = [int(of.values.max()) + 1 for _, of in axes]
+    axes = list(_axes(spec, table, bins).values())
     pairs = scored_pairs(len(axes))
-    empty = [np.zeros((sizes[i], sizes[j])) for i, j in pairs]
-    parts = [
-        PairScores.of(spec, table, axes, pairs, empty, region)
-        for region in regions(spec, table, level)
-    ]
-    return JointScores(tuple(parts))
+    empty = [np.zeros((axes[i].size, axes[j].size)) for i, j in pairs]
+    found = regions(spec, table, level)
+    return JointScores(
+        tuple(PairScores.of(spec, table, axes, pairs, empty, region) for region in found)
+    )
 
 
-def _axes(spec: DatabaseSpec, table: str, most: int) -> list[tuple[str, PublicArray]]:
-    domains = spec.tables[table].attributes
-    return [(name, PublicArray(_bins(domain.size, most))) for name, domain in domains.items()]
-
-
-def _bins(size: int, most: int) -> Ints:
-    return np.arange(size, dtype=np.int64) * min(size, most) // size
+def _axes(spec: DatabaseSpec, table: str, most: int) -> dict[str, Axis]:
+    """About ``most`` bins of every attribute, evenly."""
+    return {
+        name: Column.of(
+            spec,
+            table,
+            name,
+            PublicArray(np.arange(domain.size) * min(domain.size, most) // domain.size),
+        )
+        for name, domain in spec.tables[table].attributes.items()
+    }
