@@ -97,7 +97,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
 
     def _budget(self, spec: DatabaseSpec, start: PlanInput) -> Budget:
         given = start.accounting, start.total, start.spare, start.counted
-        return Budget.of(spec, *given, self.target(spec), self.learns)
+        return Budget(spec, *given, self.target(spec), self.learns)
 
     def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
         return None

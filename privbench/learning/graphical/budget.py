@@ -20,12 +20,14 @@ from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measure
 from privbench.privacy.queries import FanIn, Histogram, Presence, Total, UnitRows
 from privbench.privacy.units import single
 
-#: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. One-ways at .15: 2-way
-#: divergence of coded Adult .044 for .040. References: that part times R / (R + T), R references
-#: that touch the tree and T its tables; half as much again: no difference beyond scatter.
-SIZES, ONE_WAYS, PAIRS, REFERENCES = 0.15, 0.25, 0.48, 0.4
-#: Share of one-ways, of them and the pairs, in a tree whose rows are to tell a target column from
-#: the others. On car, .1 and .4 gave an AUROC .01 higher and .02 lower with an earlier learner.
+#: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. References: that part
+#: times R / (R + T), R references that touch the tree and T its tables; half as much again: no
+#: difference beyond scatter.
+SIZES, REFERENCES = 0.15, 0.4
+#: Share of one-ways, of them and the pairs. At .24: 2-way divergence of coded Adult .044 for .040.
+ONE_WAYS = 0.25 / (0.25 + 0.48)
+#: The same in a tree whose rows are to tell a target column from the others. On car, .1 and .4 gave
+#: an AUROC .01 higher and .02 lower with an earlier learner.
 AIMED = 0.2
 #: Share of the pair amount that selection may take; what it does not need goes to the pairs, so
 #: that it binds in small tables alone. Half or double: not measured.
@@ -119,45 +121,40 @@ class Budget:
     Attributes:
         spec: What is public.
         accounting: ``pure`` or ``zcdp``.
-        total: Amount per tree of ownership.
-        one_ways: Amount per table and column.
-        pairs: Budget of pairs per table.
-        references: Amount per table and key.
+        amount: What every root table may spend.
+        spare: What every root table may spend beyond that.
         units: Units that have rows in owned tables, where they were counted; at least the noise.
         target: Table and attribute that rows are to tell from the others, or None.
         learns: How columns are learned.
+        total: Amount per tree of ownership: with what all of its roots have to spare.
+        sizes: What is known of the tables' sizes.
+        columns: Columns of the tables.
+        one_ways: Amount per table and column.
+        pairs: Budget of pairs per table.
+        references: Amount per table and key.
         attributes: Amount per table whose attributes have a learner of their own.
     """
 
     spec: DatabaseSpec
     accounting: Accounting
-    total: Mapping[str, float]
-    units: Mapping[str, float] = field(default_factory=dict)
+    amount: float
+    spare: Mapping[str, float]
+    units: Mapping[str, float]
     target: tuple[str, str] | None = None
     learns: Learns = "pairs"
-    attributes: dict[str, float] = field(default_factory=dict)
-    one_ways: dict[tuple[str, str], float] = field(default_factory=dict)
-    pairs: dict[str, PairBudget] = field(default_factory=dict)
-    references: dict[tuple[str, str], float] = field(default_factory=dict)
+    total: dict[str, float] = field(init=False, default_factory=dict)
+    sizes: Mapping[str, TableSize] = field(init=False, default_factory=dict)
+    columns: Mapping[str, list[Column]] = field(init=False, default_factory=dict)
+    one_ways: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
+    pairs: dict[str, PairBudget] = field(init=False, default_factory=dict)
+    references: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
+    attributes: dict[str, float] = field(init=False, default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        spec: DatabaseSpec,
-        accounting: Accounting,
-        amount: float,
-        spare: Mapping[str, float],
-        units: Mapping[str, float],
-        target: tuple[str, str] | None = None,
-        learns: Learns = "pairs",
-    ) -> Budget:
-        """A budget of an amount per tree, and what all roots of a tree have to spare."""
-        tops: dict[str, float] = {}
-        for table in spec.tables:
-            least = min((spare.get(root, 0.0) for root in spec.roots(table)), default=0.0)
-            top = spec.top(table)
-            tops[top] = min(tops.get(top, float("inf")), (amount + least) * MARGIN)
-        return cls(spec, accounting, tops, units, target, learns)
+    def __post_init__(self) -> None:
+        for table in self.spec.tables:
+            least = min((self.spare.get(root, 0.0) for root in self.spec.roots(table)), default=0.0)
+            top, amount = self.spec.top(table), (self.amount + least) * MARGIN
+            self.total[top] = min(self.total.get(top, amount), amount)
 
     def tree(self, top: str) -> list[str]:
         """Tables of a tree."""
@@ -166,14 +163,13 @@ class Budget:
     def _sizes_share(self, top: str) -> float:
         return SIZES if len(self.tree(top)) > 1 else 0.0
 
-    def _references_share(self, top: str) -> float:
-        count = len(self._touching(top))
-        return REFERENCES * count / (count + len(self.tree(top)))
+    def _tops(self, key: KeySpec) -> set[str]:
+        return {self.spec.top(key.table), self.spec.top(key.parent)}
 
     def _touching(self, top: str) -> list[KeySpec]:
-        spec = self.spec
-        keys = (key for table in spec.tables.values() for key in table.keys if key.role == "ref")
-        return [key for key in keys if top in (spec.top(key.table), spec.top(key.parent))]
+        """References between private tables that a unit of a tree can move."""
+        keys = (key for table in self.spec.tables.values() for key in table.keys)
+        return [key for key in keys if key.role == "ref" and top in self._tops(key)]
 
     def size_amount(self, table: str) -> float:
         """Amount for the size of an owned table; most for those that few units own."""
@@ -185,33 +181,29 @@ class Budget:
 
     def divide(self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]) -> None:
         """Divide what sizes leave among one-ways, pairs and references."""
-        for table in self.spec.tables.values():
-            for key in table.keys:
-                if key.role == "ref":
-                    ends = {self.spec.top(key.table), self.spec.top(key.parent)}
-                    self.references[table.name, key.name] = min(
-                        self.total[top] * self._references_share(top) / len(self._touching(top))
-                        for top in ends
-                    )
-        for top in self.total:
-            self._divide_tree(top, sizes, columns)
+        self.sizes, self.columns = sizes, columns
+        touching = {top: self._touching(top) for top in self.total}
+        for key in (key for keys in touching.values() for key in keys):
+            self.references[key.table, key.name] = min(
+                self.total[top] * REFERENCES / (len(touching[top]) + len(self.tree(top)))
+                for top in self._tops(key)
+            )
+        for top, keys in touching.items():
+            # What the other end of a reference cannot pay for stays with this one.
+            rest = self.total[top] * (1.0 - self._sizes_share(top))
+            self._divide_tree(top, rest - sum(self.references[k.table, k.name] for k in keys))
 
-    def _divide_tree(
-        self, top: str, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]
-    ) -> None:
-        # What the other end of a reference cannot pay for stays with this one.
-        rest = self.total[top] * (1.0 - self._sizes_share(top))
-        rest -= sum(self.references[key.table, key.name] for key in self._touching(top))
+    def _divide_tree(self, top: str, rest: float) -> None:
+        """Divide what sizes and references leave of a tree's amount."""
         aimed = self.target is not None and self.spec.top(self.target[0]) == top
-        ways = rest * (AIMED if aimed else ONE_WAYS / (ONE_WAYS + PAIRS))
-        pairs = rest - ways
-        asked = self._asked(top, columns)
-        wide = {
-            name: len(columns[name]) / self._weight(name, sizes, ways / max(len(asked), 1), 6.0)
+        ways = rest * (AIMED if aimed else ONE_WAYS)
+        pairs, asked = rest - ways, self._asked(top)
+        each = {
+            name: (len(self.columns[name]) / self._weight(name, ways / max(len(asked), 1), 6.0))
+            ** (2 / 3)
             for name in self.tree(top)
         }
-        each = {name: value ** (2 / 3) for name, value in wide.items()}
-        self.pairs.update(self._divide_pairs(pairs, each, sizes, columns))
+        self._divide_pairs(pairs, each)
         # A table too small to see a pair leaves its part to pairs of the others. With half of it
         # for one-ways, stats5 is off by 2.37 for 2.23.
         seeing = {
@@ -219,95 +211,67 @@ class Budget:
             for name, value in each.items()
             if self.pairs[name].pairs or (self.learns == "attributes" and varies(self.spec, name))
         }
-        self.pairs.update(self._divide_pairs(pairs, seeing, sizes, columns))
+        self._divide_pairs(pairs, seeing)
         if not seeing:
             ways += pairs
-        shares = {
-            (name, column.name): (
-                told_cells(column)
-                / self._weight(
-                    name, sizes, ways / len(asked), 3.0 * sqrt(min(column.domain.size, 1000))
-                )
-            )
-            ** (2 / 3)
-            * self.spec.tables[name].weight
-            for name, column in asked
-        }
+        shares = {}
+        for name, column in asked:
+            noises = 3.0 * sqrt(min(column.domain.size, 1000))
+            relative = told_cells(column) / self._weight(name, ways / len(asked), noises)
+            shares[name, column.name] = relative ** (2 / 3) * self.spec.tables[name].weight
         total = sum(shares.values())
-        for item, share in shares.items():
-            self.one_ways[item] = ways * share / total
+        self.one_ways |= {item: ways * share / total for item, share in shares.items()}
         if self.learns == "attributes":
             for name, value in seeing.items():
-                held = [
-                    self.one_ways.pop((name, column.name), 0.0)
-                    for column in columns[name]
-                    if column.kind == "attribute"
-                ]
-                self.attributes[name] = pairs * value / sum(seeing.values()) + sum(held)
+                names = self.spec.tables[name].attributes
+                held = sum(self.one_ways.pop((name, attribute), 0.0) for attribute in names)
+                self.attributes[name] = pairs * value / sum(seeing.values()) + held
 
-    def _divide_pairs(
-        self,
-        amount: float,
-        each: Mapping[str, float],
-        sizes: Mapping[str, TableSize],
-        columns: Mapping[str, list[Column]],
-    ) -> dict[str, PairBudget]:
-        """Divide an amount ∝ ``each``."""
+    def _divide_pairs(self, amount: float, each: Mapping[str, float]) -> None:
         total = max(sum(each.values()), 1e-12)
-        return {
-            name: self._pair_budget(name, amount * value / total, sizes[name].weight, columns)
-            for name, value in each.items()
-        }
+        for name, value in each.items():
+            self.pairs[name] = self._pair_budget(name, amount * value / total)
 
-    def _asked(self, top: str, columns: Mapping[str, list[Column]]) -> list[tuple[str, Column]]:
+    def _asked(self, top: str) -> list[tuple[str, Column]]:
         """Columns whose one-way is measured; degrees of roots and unique keys follow from sizes."""
         return [
             (name, column)
             for name in self.tree(top)
-            for column in columns[name]
+            for column in self.columns[name]
             if column.domain.size > 1
             and not (column.kind == "degree" and (name == top or column.buckets is ONE))
         ]
 
-    def _weight(
-        self, table: str, sizes: Mapping[str, TableSize], amount: float, noises: float
-    ) -> float:
+    def _weight(self, table: str, amount: float, noises: float) -> float:
         """Weight of a table, no less than some standard deviations of a one-way's noise."""
-        query = Histogram(table, ())
-        sd = noise_sd(query, self.spec, max(amount, 1e-12), self.accounting)
-        return max(sizes[table].weight, noises * sd, 1.0)
+        sd = noise_sd(Histogram(table, ()), self.spec, max(amount, 1e-12), self.accounting)
+        return max(self.sizes[table].weight, noises * sd, 1.0)
 
-    def _pair_budget(
-        self, table: str, amount: float, weight: float, columns: Mapping[str, list[Column]]
-    ) -> PairBudget:
+    def _pair_budget(self, table: str, amount: float) -> PairBudget:
         """As many picks as let the mechanism see `LEAST_GAP` among all candidates.
 
         A gap of β·log(3c) stands out among c candidates at Gumbel or exponential noise of scale β.
         """
-        if self.learns != "pairs":
-            return PairBudget()
-        own = sum(not column.domain.filler for column in columns[table])
-        above = [name for name in self.spec.ancestors(table)]
-        context = sum(len(columns[name]) for name in above)
+        columns = self.columns[table]
+        own = sum(not column.domain.filler for column in columns)
+        context = sum(len(self.columns[name]) for name in self.spec.ancestors(table))
         candidates = min(own * (own - 1) // 2 + own * context, MOST_CANDIDATES)
-        if not candidates or amount <= 0:
+        if self.learns != "pairs" or not candidates or amount <= 0:
             return PairBudget()
         gap = 1.0 if self.spec.tables[table].own else 0.5
         gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
-        scale = LEAST_GAP * weight / (gap * log(3 * candidates + 2))
+        scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
         each = 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
         most = min(max(2, round(PICKS * own * ROUNDS)), candidates, MOST_SCORES // candidates)
         picks = max(min(2, candidates), min(most, int(SELECTION * amount / each)))
-        if 2 * each > amount / 2:
-            picks = 0
-        star = len(star_of(self.target, table, columns[table]))
-        if star:
-            picks = min(picks, star)
+        star = len(star_of(self.target, table, columns))
+        picks = 0 if 2 * each > amount / 2 else min(picks, star or picks)
         if not picks + star:
             return PairBudget()
         left = amount - picks * each
-        first = left * EXPLORE / (picks + star)
-        return PairBudget(picks, star, each, first, left * (1.0 - EXPLORE))
+        return PairBudget(
+            picks, star, each, left * EXPLORE / (picks + star), left * (1.0 - EXPLORE)
+        )
 
 
 def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, TableSize]:
