@@ -24,6 +24,13 @@ def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]
     ]
 
 
+def joined(first: Answer, second: Answer) -> Answer:
+    """Two answers to one question as one: their inverse-variance mean."""
+    (one, sd), (other, noise) = first, second
+    known, new = sd**-2, noise**-2
+    return (one * known + other * new) / (known + new), float((known + new) ** -0.5)
+
+
 def released(session: Session, step: Step) -> Answer:
     """What an earlier measurement of a session gave, in counts, shape (cells,)."""
     noisy = np.ravel(np.asarray(step.result, np.float64)) / step.query.unit

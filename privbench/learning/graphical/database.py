@@ -9,7 +9,7 @@ from math import hypot, log, sqrt
 import numpy as np
 
 from privbench.domain import Codes
-from privbench.learning.answers import Answer, measured, released
+from privbench.learning.answers import Answer, joined, measured, released
 from privbench.learning.denoise import by_precision, noise_law
 from privbench.learning.graphical.attributes import AttributeLearner
 from privbench.learning.graphical.budget import (
@@ -39,7 +39,6 @@ from privbench.learning.graphical.model import Population, TableLaw
 from privbench.learning.graphical.one_way import PRESENT, one_way
 from privbench.learning.graphical.references import (
     ReferenceLaw,
-    Targets,
     cap_of,
     fit_reference,
     marginals,
@@ -312,13 +311,9 @@ class DatabaseFit:
         known = self.answers.setdefault(table, {})
         asked = one_way_questions(self.budget, table, self.columns[table])
         again = [replace(question, amount=question.amount * factor) for _, question in asked]
-        for (column, _), (noisy, sd) in zip(asked, self._ask(again), strict=True):
-            if column.name in known:
-                before, noise = known[column.name]
-                first, second = noise**-2, sd**-2
-                noisy = (before * first + noisy * second) / (first + second)
-                sd = (first + second) ** -0.5
-            known[column.name] = noisy, sd
+        for (column, _), answer in zip(asked, self._ask(again), strict=True):
+            first = known.get(column.name)
+            known[column.name] = joined(first, answer) if first else answer
 
     def _shares(self, table: str, column: Column) -> Floats:
         """Released shares of the cells of an own column."""
@@ -421,9 +416,9 @@ class DatabaseFit:
             self.spec.tables[key.parent].own is not None,
             shares_of_the_upper(asked, answers, codes),
         )
-        targets = Targets(codes, units, weight * self.people.scale, cap_of(self.spec, key))
+        weight, cap = weight * self.people.scale, cap_of(self.spec, key)
         numbers = self.people.stream("reference", key.table, key.name)
-        return fit_reference(fan_in, asked, answers, targets, self.law, numbers)
+        return fit_reference(fan_in, asked, answers, codes, units, weight, cap, self.law, numbers)
 
     def _kept(self, table: str) -> float:
         """Share of a table's rows among the first `KEPT` of their unit."""

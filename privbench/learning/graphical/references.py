@@ -149,22 +149,20 @@ class ReferenceLaw:
         Raises:
             ModelError: Damaged or hostile input.
         """
-        found, factors = [], []
+        found, factors, fan_in = [], [], arrays["fan-in"]
         for place, names in enumerate(state["columns"]):
             columns = tuple(str(name) for name in names)
             scores = tuple(arrays[f"scores{place}.{at}"] for at in range(len(columns)))
             found.append(Bins(columns, scores, arrays[f"ends{place}"]))
             factors.append(arrays[f"logs{place}"])
             for array in (*scores, found[-1].ends):
-                _require(array.dtype == np.int64 and array.ndim == 1)
-                _require(bool((np.abs(array) < 2**40).all()))
-            _require(bool(columns) and bool((np.diff(found[-1].ends) > 0).all()))
+                _require(array.dtype == np.int64 and array.ndim == 1 and np.abs(array) < 2**40)
+            _require(bool(columns) and np.diff(found[-1].ends) > 0)
             _require(factors[-1].shape == (found[-1].size,))
-        fan_in = arrays["fan-in"]
-        _require(fan_in.shape == (MANY.size,) and bool((fan_in >= 0).all()))
+        _require(fan_in.shape == (MANY.size,) and fan_in >= 0)
         _require(abs(float(fan_in.sum()) - 1.0) < 1e-6)
         for array in (fan_in, *factors):
-            _require(array.dtype == np.float64 and bool((np.abs(array) < 100.0).all()))
+            _require(array.dtype == np.float64 and np.abs(array) < 100.0)
         return cls(fan_in, tuple(found), tuple(factors))
 
     def check(self, cells: Mapping[str, int]) -> None:
@@ -178,8 +176,8 @@ class ReferenceLaw:
                 _require(cells.get(name) == len(scores))
 
 
-def _require(condition: bool) -> None:
-    if not condition:
+def _require(condition: bool | NDArray[np.bool_]) -> None:
+    if not np.all(condition):
         raise ModelError("a reference in the model is damaged, or does not fit its targets.")
 
 
@@ -260,13 +258,11 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal |
 def _telling(usable: Sequence[Variable], codes: Mapping[str, Codes], most: int) -> list[Variable]:
     """Columns that say most about all others (mutual information over entropy)."""
     held = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
-    said = {
-        place: sum(
-            uncertainty_coefficient(one, other) for at, other in enumerate(held) if at != place
-        )
-        for place, one in enumerate(held)
-    }
-    return [usable[place] for place in sorted(said, key=lambda at: -said[at])[:most]]
+    said = [
+        sum(uncertainty_coefficient(one, other) for other in held if other is not one)
+        for one in held
+    ]
+    return [usable[place] for place in np.argsort(-np.array(said), kind="stable")[:most]]
 
 
 def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
@@ -316,28 +312,14 @@ def shares_of_the_upper(
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Targets:
-    """Synthetic rows of the table that is referred to.
-
-    Attributes:
-        codes: Cells of its own columns by name.
-        units: Unit of every row.
-        weight: Weight of the references into other units.
-        cap: Most weight that one target unit counts.
-    """
-
-    codes: Mapping[str, Codes]
-    units: Ints
-    weight: float
-    cap: int
-
-
 def fit_reference(
     fan_in: Floats,
     asked: Sequence[Marginal],
-    answers: Sequence[tuple[Floats, float]],
-    targets: Targets,
+    answers: Sequence[Answer],
+    codes: Mapping[str, Codes],
+    units: Ints,
+    weight: float,
+    cap: int,
     law: Noise,
     numbers: np.random.Generator,
 ) -> ReferenceLaw:
@@ -347,23 +329,26 @@ def fit_reference(
         fan_in: Shares of targets per bucket.
         asked: What was measured of targets.
         answers: Noisy marginals of `target_questions` with the standard deviations of their noise.
-        targets: Synthetic targets.
+        codes: Cells of the columns of synthetic targets.
+        units: Unit of every one.
+        weight: Weight of the references into other units.
+        cap: Most weight that one target unit counts.
         law: Noise of the noise.
         numbers: Source of randomness.
     """
-    rows = len(targets.units)
+    rows = len(units)
     if not answers or not rows:
         return ReferenceLaw(fan_in)
-    held = [item.bins.of(targets.codes) for item in asked]
+    held = [item.bins.of(codes) for item in asked]
     draws = np.log(numbers.exponential(size=(2, rows)))
     counts = numbers_of(fan_in, rows).astype(np.float64)
-    counts *= targets.weight / max(float(counts.sum()), 1e-9)
-    _, units = np.unique(targets.units, return_inverse=True)
+    counts *= weight / max(float(counts.sum()), 1e-9)
+    _, units = np.unique(units, return_inverse=True)
     logs = [np.zeros(item.bins.size) for item in asked]
 
     def margin(place: int) -> Floats:
         weights = reduce(np.add, (one[bins] for one, bins in zip(logs, held, strict=True)))
-        mass = _expected(weights, draws, counts, units, targets.cap)
+        mass = _expected(weights, draws, counts, units, cap)
         found = np.bincount(held[place], mass, minlength=len(logs[place]))
         return np.asarray(found / max(float(mass.sum()), 1e-9))
 
@@ -385,13 +370,9 @@ def fit_reference(
 def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: float) -> Floats:
     """Weight of references of every target, each unit of targets up to a cap; mean over draws.
 
-    Args:
-        logs: Logarithm of the weight of every target, shape (targets,).
-        draws: Logarithms of exponential numbers, shape (draws, targets): in a draw targets are
-            ordered by these less ``logs``, which is sampling without replacement by weight.
-        counts: References of the first targets of that order, falling.
-        units: Unit of every target.
-        cap: Most weight of one unit.
+    In a draw targets are ordered by logarithms of exponential numbers, shape (draws, targets), less
+    those of their weights, which is sampling without replacement; ``counts`` are the references of
+    the first targets of that order, falling.
     """
     found = np.zeros(len(logs))
     for draw in draws:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.answers import Answer, measured
+from privbench.learning.answers import Answer, joined, measured
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.budget import LEAST_GAP, MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
@@ -230,14 +230,15 @@ class PairLearner:
 
     def _measure_star(self) -> None:
         """Measure the pairs of the target column, whatever they may show."""
-        chosen = [self._visible(Candidate(ends, 0)) for ends in self.star]
+        sd, most = self._noise(self.budget.first), LEAST_GAP * self.weight
+        chosen = [self._finest(Candidate(ends, 0), sd, most) for ends in self.star]
         self._predictions = {candidate: self._predict(candidate) for candidate in chosen}
         self._measure(chosen)
         self._estimate()
 
-    def _visible(self, candidate: Candidate) -> Candidate:
-        sd = self.session.noise_scale(Histogram(self.table, ()), self.budget.first)
-        return self._finest(candidate, sd, LEAST_GAP * self.weight)
+    def _noise(self, amount: float) -> float:
+        """Standard deviation of the noise of a pair's cells."""
+        return self.session.noise_scale(Histogram(self.table, ()), amount)
 
     @property
     def need(self) -> float:
@@ -318,16 +319,13 @@ class PairLearner:
 
     def _select(self, every: Sequence[Candidate], count: int) -> list[Candidate]:
         """Candidates of largest noisy score, one for each pair of columns."""
-        if not count:
-            return []
         taken = {item.candidate.ends for item in self.found}
         among = [candidate for candidate in every if candidate.ends not in taken]
-        predictions = {candidate: self._predict(candidate) for candidate in among}
-        penalties = {item: self._penalty(table) for item, table in predictions.items()}
-        if not among:
+        if not among or not count:
             return []
+        predictions = {candidate: self._predict(candidate) for candidate in among}
         public = [PublicArray.rounded(predictions[item], GRID) for item in among]
-        costs = np.array([penalties[item] for item in among])
+        costs = np.array([self._penalty(predictions[item]) for item in among])
         spec, label = self.session.spec, f"choice of a pair of {self.table}"
         query = score_query(spec, self.table, self.variables, among, public, costs)
         chosen: list[Candidate] = []
@@ -343,9 +341,8 @@ class PairLearner:
     def _penalty(self, prediction: Floats) -> float:
         """Expected distance by sampling alone, and part of that of the noise of measuring it."""
         sampling = float(np.sqrt(2 / pi * prediction * self.spread).sum()) / 2
-        query = Histogram(self.table, ())
-        sd = self.session.noise_scale(query, self.budget.first)
-        return sampling + PRICE * sd * prediction.size / sqrt(2 * pi)
+        noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
+        return sampling + PRICE * noise
 
     def _ask(self, asked: Sequence[tuple[Candidate, float]], label: str) -> list[Answer]:
         """Noisy pair tables and their standard deviations."""
@@ -362,7 +359,7 @@ class PairLearner:
         hits = 0
         for candidate, (noisy, sd) in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
-            gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
+            gap = self._gap(noisy, sd, prediction)
             if self._significant(noisy, sd, prediction) or candidate.ends in self.star:
                 hits += 1
                 guess, power = self._associated(candidate, noisy, sd, prediction)
@@ -372,9 +369,11 @@ class PairLearner:
     def _associated(
         self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats
     ) -> tuple[Floats, float]:
-        """The prediction with the association of both columns' orders, and its λ."""
         scores = (self.variables[at].scores(candidate.level) for at in candidate.ends)
         return associate(noisy, sd, prediction, *scores)
+
+    def _gap(self, noisy: Floats, sd: float, prediction: Floats) -> float:
+        return float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
 
     def _significant(self, noisy: Floats, sd: float, prediction: Floats) -> bool:
         """Whether chi-squared rejects the prediction with the noisy table's own margins."""
@@ -401,12 +400,9 @@ class PairLearner:
         return i * j
 
     def _all_finer(self, amount: float) -> list[Candidate]:
-        even = self.session.noise_scale(Histogram(self.table, ()), amount / len(self.found))
-        return [self._finer(item, even) for item in self.found]
-
-    def _finer(self, item: Measured, sd: float) -> Candidate:
-        """The finest level whose expected noise is below `FINER` times the pair's gap."""
-        return self._finest(item.candidate, sd, FINER * item.gap)
+        """What was found, at the finest levels whose noise is below `FINER` times the gap."""
+        sd = self._noise(amount / len(self.found))
+        return [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
 
     def _finest(self, found: Candidate, sd: float, most: float) -> Candidate:
         """The finest level whose expected noise is below so much weight."""
@@ -420,10 +416,9 @@ class PairLearner:
     def _again(self, old: Measured, new: Candidate, noisy: Floats, sd: float) -> Measured:
         """Two measurements of a pair as one."""
         if new.level == old.candidate.level:
-            first, second = 1 / old.sd**2, 1 / sd**2
-            mean = (old.noisy * first + noisy * second) / (first + second)
-            return replace(old, noisy=mean, sd=(first + second) ** -0.5)
+            noisy, sd = joined((old.noisy, old.sd), (noisy, sd))
+            return replace(old, noisy=noisy, sd=sd)
         prediction, power = self._associated(new, noisy, sd, self._predict(new))
-        gap = float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
+        gap = self._gap(noisy, sd, prediction)
         # Where the model has the association already, the prediction has it, too.
         return Measured(new, noisy, sd, prediction, max(gap, old.gap), old.power + power)
