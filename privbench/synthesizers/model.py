@@ -53,7 +53,7 @@ class DatabaseModel:
             found[name] = law.rows
             if law.own is not None:
                 parent = self.laws[law.own.parent]
-                at = parent.names.index(degree_name(law.own))
+                at = list(parent.columns).index(degree_name(law.own))
                 shares = next(f.shares for f in parent.model.factors if f.column == at)
                 having = (parent.rows + parent.free) * float(shares[1:].sum())
                 found[name] = min(found[law.own.parent], having, law.rows) + law.free
@@ -86,7 +86,14 @@ class DatabaseModel:
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
-        kinds = {name: _kinds(law) for name, law in self.laws.items()}
+        kinds = {
+            name: {
+                column: np.dtype(np.min_scalar_type(cells - 1))
+                for column, cells in law.columns.items()
+                if not column.startswith(HIDDEN)
+            }
+            for name, law in self.laws.items()
+        }
         return sample(self.laws, self.references, self.public_rows, kinds, scale, seed)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -100,8 +107,8 @@ class DatabaseModel:
                 "name": name,
                 "rows": law.rows,
                 "free": law.free,
-                "columns": list(law.names),
-                "cells": list(law.cells),
+                "columns": list(law.columns),
+                "cells": list(law.columns.values()),
                 "keys": [
                     {
                         part: getattr(key, part)
@@ -148,8 +155,7 @@ class DatabaseModel:
         references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
             for index, state in enumerate(header["tables"]):
-                parts = load(arrays, "table", index), load(arrays, "attributes", index)
-                laws[str(state["name"])] = _law(state, *parts, read)
+                laws[str(state["name"])] = _law(state, index, arrays, read)
             for index, state in enumerate(header["references"]):
                 law = ReferenceLaw.from_state(state, load(arrays, "reference", index))
                 references[str(state["table"]), str(state["key"])] = law
@@ -159,25 +165,12 @@ class DatabaseModel:
         return cls(synthesizer, laws, references, public)
 
 
-def _kinds(law: TableLaw) -> dict[str, np.dtype[Any]]:
-    """Types of the codes of a table's attributes."""
-    held = zip(law.names, law.cells, strict=True)
-    return {
-        name: np.dtype(np.min_scalar_type(cells - 1))
-        for name, cells in held
-        if not name.startswith(HIDDEN)
-    }
-
-
 def _law(
-    state: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    parts: Mapping[str, NDArray[Any]],
-    read: AttributeReader,
+    state: Mapping[str, Any], index: int, arrays: Mapping[str, NDArray[Any]], read: AttributeReader
 ) -> TableLaw:
     rows, free = float(state["rows"]), float(state["free"])
-    names = tuple(str(name) for name in state["columns"])
-    cells = tuple(int(count) for count in state["cells"])
+    names = [str(name) for name in state["columns"]]
+    columns = dict(zip(names, (int(count) for count in state["cells"]), strict=True))
     keys = []
     for key in state["keys"]:
         if key["role"] not in ("own", "ref", "public"):
@@ -186,15 +179,18 @@ def _law(
         keys.append(
             KeySpec(str(key["name"]), str(state["name"]), str(key["parent"]), key["role"], *flags)
         )
-    sized = 0 <= rows < 2**53 and 0 <= free < 2**53
-    if not sized or len(names) != len(cells) or len(set(names)) != len(names):
+    if not 0 <= rows < 2**53 or not 0 <= free < 2**53 or len(columns) != len(names):
         raise ModelError("a table's size or columns in the model are damaged.")
-    attributes = read(state["attributes"], parts) if "attributes" in state else None
+    attributes = None
+    if "attributes" in state:
+        attributes = read(state["attributes"], load(arrays, "attributes", index))
     shown = [name for name in names if not name.startswith(HIDDEN)]
-    if attributes is not None and not [*attributes.domains] == shown == [*names[: len(shown)]]:
+    if attributes is not None and not [*attributes.domains] == shown == names[: len(shown)]:
         raise ModelError("the attributes in the model do not fit their table.")
-    model = TableModel.from_state(state["factors"], arrays, len(names), attributes)
-    return TableLaw(rows, free, names, cells, tuple(keys), model)
+    model = TableModel.from_state(
+        state["factors"], load(arrays, "table", index), len(names), attributes
+    )
+    return TableLaw(rows, free, columns, tuple(keys), model)
 
 
 def _check(
@@ -209,30 +205,25 @@ def _check(
     """
     above: dict[str, list[int]] = {}
     for name, law in laws.items():
-        known = dict(zip(law.names, law.cells, strict=True))
         context: list[int] = []
         if law.own is not None:
-            parent = laws.get(law.own.parent)
-            if parent is None or law.own.parent not in above:
+            if law.own.parent not in above:
                 raise ModelError("an owner in the model is missing, or comes late.", table=name)
-            context = [cells + 1 for cells in (*parent.cells, *above[law.own.parent])]
-            degrees = dict(zip(parent.names, parent.cells, strict=True))
-            buckets = ONE if law.own.unique else MANY
-            _require(degrees.get(degree_name(law.own)) == buckets.size, name)
+            parent, buckets = laws[law.own.parent], ONE if law.own.unique else MANY
+            context = [cells + 1 for cells in (*parent.columns.values(), *above[law.own.parent])]
+            _require(parent.columns.get(degree_name(law.own)) == buckets.size, name)
         above[name] = context
         held = [] if law.own is None else [MANY.size]
-        law.model.check([*law.cells, *context, *held])
+        law.model.check([*law.columns.values(), *context, *held])
         _require(sum(key.role == "own" for key in law.keys) <= 1, name)
         for key in law.keys:
-            scope = known.get(scope_name(key.name))
+            scope = law.columns.get(scope_name(key.name))
             if key.role == "public":
                 _require(scope == public_rows.get(key.parent, 0) + 1, name)
             elif key.role == "ref":
                 _require(scope in (2, 3) and key.parent in laws, name)
                 _require((name, key.name) in references, name)
-                target = laws[key.parent]
-                cells = dict(zip(target.names, target.cells, strict=True))
-                references[name, key.name].check(cells)
+                references[name, key.name].check(laws[key.parent].columns)
 
 
 def _require(condition: bool, table: str) -> None:

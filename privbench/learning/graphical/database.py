@@ -236,8 +236,7 @@ class DatabaseFit:
         self.laws[table] = TableLaw(
             size.owned,
             size.free,
-            tuple(column.name for column in columns),
-            tuple(column.domain.size for column in columns),
+            {column.name: column.domain.size for column in columns},
             self.spec.tables[table].keys,
             model,
         )

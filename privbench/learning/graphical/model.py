@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -38,16 +39,14 @@ class TableLaw:
     Attributes:
         rows: Rows with an owner; of a root table all rows.
         free: Rows of an owned table without an owner.
-        names: Names of its own columns, by place.
-        cells: Cells of its own columns, by place.
+        columns: Cells of its own columns by name, in their order.
         keys: Its keys.
         model: The law of its columns.
     """
 
     rows: float
     free: float
-    names: tuple[str, ...]
-    cells: tuple[int, ...]
+    columns: Mapping[str, int]
     keys: tuple[KeySpec, ...]
     model: TableModel
 
@@ -208,10 +207,7 @@ def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
 def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
     """Cells of ancestors of rows, ``cells`` and more where a step of the way is missing.
 
-    Args:
-        codes: Cells of the ancestor's rows.
-        lifts: Row of every row's owner, of that one's owner, and so on up to the ancestor.
-        cells: Number of cells.
+    The way is the row of every row's owner, of that one's owner, and so on up to the ancestor.
     """
     kind = np.min_scalar_type(cells + len(lifts))
     found = codes[np.maximum(lifts[-1], 0)] if len(codes) else np.zeros(len(lifts[-1]), kind)
@@ -245,14 +241,14 @@ def populate(
         later: Leave rows that no others depend on to be drawn when they are asked for.
     """
     people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
-    width = {name: law.cells for name, law in laws.items()}
+    width = {name: tuple(law.columns.values()) for name, law in laws.items()}
     parents = {key.parent for law in laws.values() for key in law.keys}
     for name, law in laws.items():
         people.start(name, law.rows, law.free)
         rows = people.rows(name)
         alone = name not in parents and all(key.role == "own" for key in law.keys)
         if later and alone and rows > PART:
-            people.codes[name] = Parts(law.names, rows, _drawing(people, name, law, width))
+            people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
             people.finish(name, _drawing(people, name, law, width)(slice(0, rows)))
     return people
@@ -272,7 +268,7 @@ def _drawing(
         numbers = people.stream("rows", table, *([number] if number else []))
         context = now.context(table, width, used, some)
         drawn = law.model.sample(context, some.stop - some.start, numbers)
-        return {held: drawn[place] for place, held in enumerate(law.names)}
+        return {held: drawn[place] for place, held in enumerate(law.columns)}
 
     return draw
 
@@ -301,19 +297,16 @@ def sample(
     if not 0 < scale < inf:
         raise ModelError("the scale must be above 0 and finite.")
 
-    def stream(*labels: str | int) -> np.random.Generator:
-        return generator(seed, *labels)
-
-    people = populate(laws, scale, stream, later=True)
+    people = populate(laws, scale, partial(generator, seed), later=True)
     _prune(people, public_rows)
     tables = {}
     for name, law in laws.items():
-        tables[name] = SyntheticTable(
-            people.rows(name), _typed(people.codes[name], attributes[name]), {}
-        )
-        for key in law.keys:
-            law_of_key = references.get((name, key.name))
-            tables[name].parents[key.name] = _edges(people, key, law_of_key, public_rows)
+        parents = {
+            key.name: _edges(people, key, references.get((name, key.name)), public_rows)
+            for key in law.keys
+        }
+        codes = _typed(people.codes[name], attributes[name])
+        tables[name] = SyntheticTable(people.rows(name), codes, parents)
     return SyntheticDatabase(tables)
 
 
@@ -339,46 +332,32 @@ def _edges(
     if key.role == "public":
         count = public_rows.get(key.parent, 0)
         edges = np.where(scope < count, scope, NULL)
-        return _distinct(edges, count, key, numbers) if key.unique else edges
-    if law is None:
+    elif law is None:
         raise ModelError("a reference in the model has no law.", table=key.table)
-    units = people.units[key.table], people.units[key.parent]
-    edges = attach(law, key, scope, units, people.codes, numbers)
-    return _distinct(edges, people.rows(key.parent), key, numbers) if key.unique else edges
+    else:
+        count, edges = people.rows(key.parent), _attached(people, law, key, scope, numbers)
+    return _distinct(edges, count, numbers) if key.unique else edges
 
 
-def attach(
-    law: ReferenceLaw,
-    key: KeySpec,
-    scope: Ints,
-    units: tuple[Ints, Ints],
-    codes: Mapping[str, Mapping[str, Codes]],
-    numbers: np.random.Generator,
+def _attached(
+    people: Population, law: ReferenceLaw, key: KeySpec, scope: Ints, numbers: np.random.Generator
 ) -> Ints:
-    """Target of every row, or `NULL`.
+    """Target of every row by its scope, or `NULL`.
 
     Rows that refer into their own unit take its rows in turn; all others hit targets in proportion
     to their popularity, by systematic sampling in random order.
-
-    Args:
-        law: The law of the reference.
-        key: The key.
-        scope: Scope of every row.
-        units: Units of the rows of both ends.
-        codes: Cells of the columns of every table.
-        numbers: Source of randomness.
     """
-    rows, targets = units
+    rows, targets = people.units[key.table], people.units[key.parent]
     edges = np.full(len(rows), NULL, np.int64)
     if not len(targets):
         return edges
     inside = np.flatnonzero(scope == INSIDE)
     edges[inside] = _within(rows[inside], targets, numbers)
-    rest = np.flatnonzero((scope != NULL_SCOPE) & (edges == NULL))
-    if not key.nullable:
-        rest = np.flatnonzero(edges == NULL)
+    wanted = (scope != NULL_SCOPE) | (not key.nullable)
+    rest = np.flatnonzero(wanted & (edges == NULL))
     if len(rest):
-        popularity = law.popularity(codes[key.parent], numbers.exponential(size=len(targets)))
+        codes = people.codes[key.parent]
+        popularity = law.popularity(codes, numbers.exponential(size=len(targets)))
         steps = np.cumsum(popularity if popularity.any() else np.ones(len(targets)))
         at = (np.arange(len(rest)) + numbers.random()) / len(rest) * steps[-1]
         found = np.minimum(np.searchsorted(steps, at, side="right"), len(targets) - 1)
@@ -400,7 +379,7 @@ def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
     return np.where(there, found, NULL)
 
 
-def _distinct(edges: Ints, targets: int, key: KeySpec, numbers: np.random.Generator) -> Ints:
+def _distinct(edges: Ints, targets: int, numbers: np.random.Generator) -> Ints:
     """No target twice: later rows take one that is free, or none."""
     order = numbers.permutation(len(edges))
     _, first = np.unique(edges[order], return_index=True)

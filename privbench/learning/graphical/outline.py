@@ -42,8 +42,8 @@ def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
         law: What is released of it.
         codes: Cells of synthetic rows by column, shape (rows,) each; public.
     """
-    names = [name for name in law.names if not name.startswith(HIDDEN)]
-    own = {law.names.index(name): name for name in names}
+    own = {at: name for at, name in enumerate(law.columns) if not name.startswith(HIDDEN)}
+    names = list(own.values())
     bins: dict[str, Ints] = {}
     for factor in law.model.factors:
         groupings = zip(factor.parents, factor.parent_groups, strict=True)

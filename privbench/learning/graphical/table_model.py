@@ -362,45 +362,50 @@ def _factor(
     if not kept:
         return Factor.alone(column, own.shares)
     places = [pair.seen_from(column)[0] for pair, _ in kept]
-    levels = [level for _, level in kept]
-    shape = [variables[place].groups(level) for place, level in zip(places, levels, strict=True)]
-    parents = _counted(places, levels, variables, codes, weights, shape)
+    others = [variables[place] for place in places]
+    lists = [other.levels[level] for other, (_, level) in zip(others, kept, strict=True)]
+    shape = [other.groups(level) for other, (_, level) in zip(others, kept, strict=True)]
+    # P(S) on synthetic rows, evenly spaced ones where there are many.
+    step = -(-len(weights) // COUNTED)
+    at = np.ravel_multi_index(
+        [held[codes[place][::step]] for held, place in zip(lists, places, strict=True)], shape
+    )
+    counts = np.bincount(at, weights[::step], minlength=prod(shape)).reshape(shape)
+    parents = np.asarray(counts / max(float(counts.sum()), 1e-12))
     targets, groups = [], []
     for axis, (pair, level) in enumerate(kept):
-        other = variables[places[axis]]
         table = pair.seen_from(column)[1]
         merged = np.zeros((shape[axis], table.shape[1]))
-        np.add.at(merged, other.coarser(pair.level, level), table)
-        margin = parents.sum(axis=tuple(at for at in range(len(kept)) if at != axis))
+        np.add.at(merged, others[axis].coarser(pair.level, level), table)
+        margin = parents.sum(axis=tuple(other for other in range(len(kept)) if other != axis))
         targets.append(rake(merged, margin, own.mass(pair.level)))
         groups.append(own.coarser(fine, pair.level))
     table = conditional(parents, own.mass(fine), targets, groups)
     return Factor(
         column,
         tuple(places),
-        tuple(variables[p].levels[at] for p, at in zip(places, levels, strict=True)),
+        tuple(lists),
         own.levels[fine],
         table.reshape(-1, table.shape[-1]),
         own.shares,
-        _tied(own, kept, column, variables, codes),
+        _tied(own, [pair.power for pair, _ in kept], places, variables, codes),
     )
 
 
 def _tied(
     own: Variable,
-    kept: Sequence[tuple[Pair, int]],
-    column: int,
+    powers: Sequence[float],
+    parents: Sequence[int],
     variables: Sequence[Variable],
     codes: Mapping[int, Codes],
 ) -> Tie | None:
     """The tie to all parents that have an order: the regression of a Gaussian copula."""
     places, wanted = [], []
-    for pair, _ in kept:
-        place = pair.seen_from(column)[0]
-        if pair.power and own.ordered and variables[place].ordered:
+    for place, power in zip(parents, powers, strict=True):
+        if power and own.ordered and variables[place].ordered:
             places.append(place)
             # A copula whose density has the term λ·score·score: λ = ρ / (1 − ρ²).
-            wanted.append((np.sqrt(1.0 + 4.0 * pair.power**2) - 1.0) / (2.0 * pair.power))
+            wanted.append((np.sqrt(1.0 + 4.0 * power**2) - 1.0) / (2.0 * power))
     if not places:
         return None
     scores = [normal_scores(variables[at].shares, variables[at].ordered) for at in places]
@@ -411,20 +416,3 @@ def _tied(
     weights *= min(1.0, MOST_TOLD / np.sqrt(max(squared, 1e-12)))
     held = tuple(weight * part for weight, part in zip(weights, scores, strict=True))
     return Tie(tuple(places), held, own.ordered, min(float(np.sqrt(squared)), MOST_TOLD))
-
-
-def _counted(
-    places: Sequence[int],
-    levels: Sequence[int],
-    variables: Sequence[Variable],
-    codes: Mapping[int, Codes],
-    weights: Floats,
-    shape: Sequence[int],
-) -> Floats:
-    """P(S) on synthetic rows, evenly spaced ones where there are many."""
-    step = -(-len(weights) // COUNTED)
-    index = np.zeros(len(weights[::step]), np.int64)
-    for place, level, size in zip(places, levels, shape, strict=True):
-        index = index * size + variables[place].levels[level][codes[place][::step]]
-    found = np.bincount(index, weights[::step], minlength=prod(shape)).reshape(shape)
-    return np.asarray(found / max(float(found.sum()), 1e-12))
