@@ -30,7 +30,7 @@ TOLERANCE = 1e-6
 #: Deepest circuit that is accepted; evaluation runs level by level.
 MAX_DEPTH = 4096
 
-#: Types of the arrays of a model file, and its version.
+#: Types of the arrays of a model file.
 _DTYPES: dict[str, type[np.generic]] = {
     "kind": np.uint8,
     "offsets": np.int64,
@@ -40,9 +40,6 @@ _DTYPES: dict[str, type[np.generic]] = {
     "start": np.int64,
     "probabilities": np.float64,
 }
-_FORMAT = 1
-#: Largest domain that a stored circuit may claim.
-_MAX_CELLS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +155,7 @@ class Circuit:
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """A JSON object (format, domains) and arrays."""
         domains = [[name, domain.to_json()] for name, domain in self.domains.items()]
-        header = {"format": _FORMAT, "domains": domains}
+        header = {"format": 1, "domains": domains}
         return header, {name: getattr(self, name) for name in _DTYPES}
 
     @classmethod
@@ -169,7 +166,7 @@ class Circuit:
             ModelError: Not a valid circuit.
         """
         plain = {name: _array(arrays, name, dtype) for name, dtype in _DTYPES.items()}
-        return cls(domains=_domains(header), **plain)
+        return cls(domains=_domains(header, len(plain["probabilities"])), **plain)
 
 
 def _levels(circuit: Circuit) -> Ints:
@@ -326,14 +323,15 @@ def _array(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic
     return value
 
 
-def _domains(header: Mapping[str, Any]) -> dict[str, Domain]:
+def _domains(header: Mapping[str, Any], most: int) -> dict[str, Domain]:
+    """Domains of no more cells than there are probabilities: every attribute has a leaf."""
     try:
-        if header["format"] != _FORMAT:
+        if header["format"] != 1:
             raise ModelError("the circuit was written in another format.")
         pairs = [(str(name), Domain.from_json(data)) for name, data in header["domains"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError("not a valid circuit: the header is damaged.") from error
     domains = dict(pairs)
-    if len(domains) != len(pairs) or any(d.size > _MAX_CELLS for d in domains.values()):
+    if len(domains) != len(pairs) or any(d.size > most for d in domains.values()):
         raise ModelError("not a valid circuit: the header is damaged.")
     return domains

@@ -5,24 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.learning.denoise import SURE, Floats
+from privbench.learning.denoise import PRESENT, SIGNIFICANT, SURE, Floats
 
 #: A single cell holds rows where Laplace noise would pass for them in one column of so many over
 #: all cells together, halved; a wide run of cells from `SURE` standard deviations of its sum on.
 _ODDS = 25.0
-#: What a gap holds is within so many standard deviations.
-_GAP = 2.0
-#: What has more decimals than a column is said to have may pass for so many standard deviations.
-_OFF = 2.5
 #: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
 _MORE, _AT_MOST = 0.02, 0.25
 #: Part of the rows of a wide range that a narrower one within must hold.
 _NEARLY_ALL = 0.9
-#: Most cells of a run that may be the first to stand out.
-_NARROW = 8
 #: What is seen beyond a range that a name tells must stand out of so many times the noise.
 _BEYOND = 1.5
-#: Fewer cells than this are no gap, and are taken as a name tells them.
+#: Fewer cells than this are no gap, and are taken as a name tells them; a run of no more than half
+#: as many may be the first to stand out.
 _FEW = 16
 
 
@@ -54,7 +49,7 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
         starts = np.flatnonzero(runs > limit)
         if not len(starts):
             continue
-        if narrow and last < first and width > _NARROW:
+        if narrow and last < first and width > _FEW // 2:
             return None
         if last < first:
             first, last = int(starts[0]), int(starts[-1]) + width - 1
@@ -155,7 +150,7 @@ def cut(
     runs = np.split(np.arange(len(noisy)), np.flatnonzero(np.diff(held > 0)) + 1)
     for run in runs if gaps else []:
         inside = run[(run >= first) & (run <= last)]
-        nothing = float(noisy[inside].sum()) <= _GAP * sd * len(inside) ** 0.5
+        nothing = float(noisy[inside].sum()) <= PRESENT * sd * len(inside) ** 0.5
         if len(inside) >= _FEW and not held[inside[0]] and nothing:
             pieces[inside[1:]] = 0
     return pieces
@@ -186,7 +181,7 @@ def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
     if not clear.any():
         return usual if noisy[0] > SURE * sd else None
     total, more = sums[-1], sums[-1] - sums
-    allowed = _MORE * total + _OFF * sd * np.sqrt(len(counts) - cells)
+    allowed = _MORE * total + SIGNIFICANT * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
     found = np.logical_or.accumulate(clear) & fits
     # Noise may make less than nothing of all rows together.

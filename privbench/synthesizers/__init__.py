@@ -30,12 +30,10 @@ __all__ = [
     "spare_amounts",
 ]
 
-_GROUP = "privbench.synthesizers"
-
 
 def names() -> tuple[str, ...]:
     """Names of the installed synthesizers, sorted."""
-    return tuple(sorted({point.name for point in entry_points(group=_GROUP)}))
+    return tuple(sorted({point.name for point in entry_points(group=__name__)}))
 
 
 def get(name: str) -> type[Synthesizer[Any]]:
@@ -44,7 +42,7 @@ def get(name: str) -> type[Synthesizer[Any]]:
     Raises:
         ConfigError: Not installed, or its package does not offer a synthesizer.
     """
-    for point in entry_points(group=_GROUP, name=name):
+    for point in entry_points(group=__name__, name=name):
         found = point.load()
         if not point.value.startswith("privbench."):
             # Another package may give pyarrow a Series; commands start without pandas.

@@ -30,9 +30,6 @@ LEVELS = (4, 12, 24)
 #: Level, a place in `LEVELS`, of columns by rows of the unit and of columns of targets. 0: stats5
 #: 2.89 for 2.79; 2: the same within scatter.
 DETAIL = 1
-#: Share of a coordinate that resolves the upper tail of ordered columns; 0: hubs lose attributes;
-#: half: no difference on coded Adult.
-TAIL = 0.5
 #: Mass, in average groups, from which on a cell is a group of its own; and that of special cells,
 #: which are no neighbours of any. Half or double: not measured.
 HEAVY, SPECIAL = 0.7, 0.1
@@ -291,7 +288,8 @@ def _merge_ordered(held: Floats, apart: NDArray[np.bool_], most: int, floor: flo
     lowest = log(min(max(floor, 1e-6), 0.5))
     below = np.append(0.0, np.cumsum(held))
     tail = np.log(np.maximum(1.0 - below, 0.0) * (1.0 - exp(lowest)) + exp(lowest)) / lowest
-    length = np.diff((1.0 - TAIL) * below + TAIL * tail)
+    # Without the tail's half hubs lose attributes; with a quarter: no difference on coded Adult.
+    length = np.diff((below + tail) / 2)
     merged = np.zeros(len(held), np.int64)
     number, used = -1, 1.0
     for place in range(len(held)):

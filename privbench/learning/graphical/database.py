@@ -10,7 +10,7 @@ import numpy as np
 
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, joined, measured, released
-from privbench.learning.denoise import by_precision, noise_law
+from privbench.learning.denoise import PRESENT, by_precision, noise_law
 from privbench.learning.graphical.attributes import AttributeLearner
 from privbench.learning.graphical.budget import (
     Budget,
@@ -36,7 +36,7 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.estimate import Floats, cell_fits
 from privbench.learning.graphical.model import Population, TableLaw
-from privbench.learning.graphical.one_way import PRESENT, one_way
+from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.references import (
     ReferenceLaw,
     cap_of,

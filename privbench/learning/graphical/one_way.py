@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from privbench.domain import Domain
-from privbench.learning.denoise import SURE, Noise
+from privbench.learning.denoise import PRESENT, SURE, Noise
 from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
@@ -18,9 +18,6 @@ from privbench.learning.graphical.estimate import (
     shrink,
 )
 
-#: Noise sds from which on values beyond a range are there, and rows without an owner: of these, one
-#: table in six would have some by noise else. Half: one column in forty has such values by noise.
-PRESENT = 2.0
 #: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
 #: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
 UNSEEN = 0.3

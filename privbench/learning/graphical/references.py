@@ -28,6 +28,7 @@ from privbench.learning.graphical.budget import MOST_SCORES, Budget, targets_par
 from privbench.learning.graphical.columns import DETAIL, Variable, shown
 from privbench.learning.graphical.estimate import (
     COUNTED,
+    RATIO_SD,
     Floats,
     Ints,
     cell_fits,
@@ -44,12 +45,6 @@ from privbench.privacy.queries.fanin import most_kept
 PARTS = (0.6, 0.4)
 #: Least first eigenvalue of a score's columns, against what chance makes of it.
 TOGETHER = 1.2
-#: Shares of the targets beyond which bins of the score start: hubs are a few in a thousand.
-BEYOND = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
-#: Score of a cell without an order, in standard deviations.
-APART = -1.0
-#: Prior sd of the power of a column's odds that the shares of targets are multiplied by.
-ODDS_SD = 0.7
 #: Sweeps of fitting factors, and step of each; 30 sweeps: noise is fitted (stats5 2.81 for 2.68).
 SWEEPS, STEP = 10, 0.7
 #: Largest logarithm of a factor, either way.
@@ -215,13 +210,14 @@ def _single(item: Variable) -> Marginal:
 def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal | None:
     """The first principal component of the normal scores of ordered columns, in bins.
 
+    A cell without an order lies one standard deviation below the mean.
     None where they have too little to do with each other: independent columns have eigenvalues up
     to (1 + √(columns/rows))² (Marchenko and Pastur 1967).
     """
     items, values, rows = [], [], []
     for item in usable:
         value = item.scores(DETAIL)
-        value[item.ordered_groups(DETAIL) :] = APART
+        value[item.ordered_groups(DETAIL) :] = -1.0
         held = value[item.levels[DETAIL][codes[item.name][:COUNTED]]]
         if item.ordered and held.std() > 1e-6:
             items.append(item)
@@ -246,7 +242,9 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal |
     cells = tuple(held[items[k].levels[DETAIL]] for k, held in zip(kept, scores, strict=True))
     bins = Bins(names, cells, np.zeros(0, np.int64))
     total = np.sort(bins.total(codes))
-    ends = np.unique(total[[int((1.0 - part) * len(total)) for part in BEYOND]])
+    # Hubs are a few in a thousand.
+    beyond = (0.75, 0.5, 0.25, 0.1, 0.04, 0.015, 0.005, 0.0015)
+    ends = np.unique(total[[int((1.0 - part) * len(total)) for part in beyond]])
     ends = ends[ends > total[0]]
     if len(kept) < 2 or not len(ends):
         return None
@@ -396,6 +394,6 @@ def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
         slopes = np.linspace(-2.0, 2.0, 41)
         tilted = shares[:ordered] * np.exp(slopes[:, None] * odds)
         tilted *= max(float(noisy[:ordered].sum()), sd) / tilted.sum(axis=1, keepdims=True)
-        fit = cell_fits(noisy[:ordered], tilted, sd).sum(axis=1) - 0.5 * (slopes / ODDS_SD) ** 2
+        fit = cell_fits(noisy[:ordered], tilted, sd).sum(axis=1) - 0.5 * (slopes / RATIO_SD) ** 2
         found[:ordered] = posterior(fit) @ tilted
     return np.maximum(found, 0.02 * sd)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.learning.answers import Answer, joined, measured
-from privbench.learning.denoise import Noise
+from privbench.learning.denoise import SIGNIFICANT, Noise
 from privbench.learning.graphical.budget import LEAST_GAP, MOST_CANDIDATES, ROUNDS, PairBudget
 from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink, trend
@@ -28,15 +28,10 @@ from privbench.privacy.queries import DependenceScores, Histogram, PairScores, P
 #: Expected noise of a pair, in units of its L1 norm, that its gap must beat to be selected. Double:
 #: coded Adult's 2-way divergence .0424 for .0407.
 PRICE = 0.25
-#: Standard deviations of chi-squared by which a measured pair must differ from its prediction.
-#: Half: false pairs in small trees; double: effects at a thousand units are lost.
-SIGNIFICANT = 2.5
 #: A pair is measured again at a finer level where that noise is below so many of its gap: shrinkage
 #: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
 #: same.
 FINER = 2.0
-#: Shape of the prior of a cell's rate, in rows, whose mean is what independence expects.
-SMOOTH = 0.5
 
 #: Two places of variables, the first an own column.
 Ends = tuple[int, int]
@@ -293,7 +288,7 @@ class PairLearner:
 
         Counted once a round at the finest level, on evenly spaced rows where there are many. Few
         rows have no count in cells that the model does not rule out, so each cell's rate has a
-        gamma prior whose mean is what independence expects.
+        gamma prior of shape ½ (Jeffreys) whose mean is what independence expects.
         """
         i, j = candidate.ends
         fine = candidate.level if self.wide else len(LEVELS) - 1
@@ -304,7 +299,7 @@ class PairLearner:
             counts = np.bincount(index, weights, minlength=shape[0] * shape[1]).reshape(shape)
             margins = self.variables[i].mass(fine), self.variables[j].mass(fine)
             expected = float(counts.sum()) * np.outer(*margins)
-            prior = SMOOTH * float(weights.mean())
+            prior = float(weights.mean()) / 2
             table = expected * (counts + prior) / (expected + prior) + 1e-6 * prior
             table = rake(table, *margins, sweeps=3)
             self._fine[candidate.ends, fine] = table * self.weight

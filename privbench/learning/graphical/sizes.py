@@ -36,8 +36,6 @@ CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 UNTOLD = 0.5
 #: Least part of a shape that lies before its end.
 REACHED = 0.3
-#: Weights that targets may have, against all rows' mean, where references fall at random.
-VISIBLE = (1.0, 0.5, 0.25, 0.1, 0.03)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +301,8 @@ def references_per_target(
     likely[(mean > means) & (means < means.max())] = -np.inf
     # Beyond the largest count all targets are in the last bucket.
     random: Floats = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
-    visible = np.array(VISIBLE if owned else VISIBLE[:1])
+    # Weights that targets may have, against all rows' mean, where references fall at random.
+    visible = np.array((1.0, 0.5, 0.25, 0.1, 0.03) if owned else (1.0,))
     chance = weight * (random @ spread) * visible[:, None]
     by_chance = cell_fits(noisy[seen], chance[:, seen], sd).sum(axis=1).max()
     by_chance += _room(random[None], told)[0]

@@ -31,8 +31,6 @@ CELLS = 100_000
 #: Added to the variance of normal scores in a regression, and largest multiple correlation: noise
 #: makes correlations that no rows have.
 RIDGE, MOST_TOLD = 0.05, 0.98
-#: Largest score in a model file: beyond any that regression makes.
-LARGEST_SCORE = 1000.0
 #: Groups of a column that a model file may have; a fit makes a tenth. For memory alone.
 MOST_GROUPS = 256
 
@@ -277,7 +275,7 @@ def _tie(
     sound = bool(scores) and 0 < ordered <= cells and 0.0 <= correlation < 1.0
     for place, held in scores.items():
         sound = sound and held.shape == (parents.get(place),) and held.dtype == np.float64
-        sound = sound and bool((np.abs(held) < LARGEST_SCORE).all())
+        sound = sound and bool((np.abs(held) < 1000.0).all())
     if not sound:
         raise ModelError("the order of rows within groups in the model is damaged.")
     return Tie(tuple(scores), tuple(scores.values()), ordered, correlation)

@@ -101,13 +101,15 @@ class Grower:
         """DecideOP for all nodes of a level, then their splits; returns the new leaves."""
         sums = self._column_splits(nodes, level)
         for step in range(self.iterations if sums else 0):
-            parts = self._part_counts(sums, f"k-means {step + 1} on level {level + 1}")
-            for node, estimates in zip(sums, parts, strict=True):
-                node.split = next_split(node, estimates, self.bins)
+            label = f"k-means {step + 1} on level {level + 1}"
+            parts = [(region, node.scope) for node in sums for region in _halves(node)]
+            each = iter(self._histograms(parts, self.budget.operate, label)[0])
+            for node in sums:
+                node.split = next_split(node, [next(each) for _ in _halves(node)], self.bins)
         for node in sums:
             regions = _halves(node)
-            each = {name: values / len(regions) for name, values in node.counts.items()}
-            node.children = [Node(region, node.scope, dict(each)) for region in regions]
+            even = {name: values / len(regions) for name, values in node.counts.items()}
+            node.children = [Node(region, node.scope, dict(even)) for region in regions]
         children = [child for node in sums for child in node.children]
         if children:
             self._measure(children, self.budget.children, f"regions on level {level + 1}")
@@ -133,17 +135,6 @@ class Grower:
                     part.split = first_split(part, name, self.bins[name], ordered)
                     sums.append(part)
         return sums
-
-    def _part_counts(self, nodes: Sequence[Node], label: str) -> list[list[dict[str, Floats]]]:
-        """Noisy bin counts of every part of every node's current split."""
-        halves = [_halves(node) for node in nodes]
-        regions = [
-            (region, node.scope)
-            for node, parts in zip(nodes, halves, strict=True)
-            for region in parts
-        ]
-        each = iter(self._histograms(regions, self.budget.operate, label)[0])
-        return [[next(each) for _ in parts] for parts in halves]
 
     def _measure(self, nodes: Sequence[Node], amount: float, label: str) -> None:
         """Measure the binned histograms of nodes and update their estimates."""
