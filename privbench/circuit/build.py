@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,13 +29,7 @@ class Builder:
     def __init__(self, domains: Mapping[str, Domain]) -> None:
         self._domains = dict(domains)
         self._numbers = {name: number for number, name in enumerate(self._domains)}
-        self._kind: list[NDArray[np.uint8]] = []
-        self._counts: list[Ints] = []
-        self._children: list[Ints] = []
-        self._weights: list[NDArray[np.float64]] = []
-        self._attribute: list[NDArray[np.int32]] = []
-        self._start: list[Ints] = []
-        self._laws = [np.zeros(0)]
+        self._pieces: dict[str, list[NDArray[Any]]] = {"probabilities": [np.zeros(0)]}
         self._nodes = 0
         self._cells = 0
 
@@ -50,7 +45,7 @@ class Builder:
             raise ValueError(f"a law over {name!r} has {size} cells")
         start = self._cells + size * np.arange(len(table))
         self._cells += table.size
-        self._laws.append(table.ravel())
+        self._pieces["probabilities"].append(table.ravel())
         return self._append(
             LEAF, np.zeros((len(table), 0), np.int64), None, start, self._numbers[name]
         )
@@ -80,17 +75,9 @@ class Builder:
         """The circuit; an empty builder gives the empty product."""
         if not self._nodes:
             self.product([])
-        counts = np.concatenate(self._counts)
-        return Circuit(
-            domains=dict(self._domains),
-            kind=np.concatenate(self._kind),
-            offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            children=np.concatenate(self._children),
-            weights=np.concatenate(self._weights),
-            attribute=np.concatenate(self._attribute),
-            start=np.concatenate(self._start),
-            probabilities=np.concatenate(self._laws),
-        )
+        arrays = {name: np.concatenate(pieces) for name, pieces in self._pieces.items()}
+        offsets = np.append(0, np.cumsum(arrays.pop("counts"))).astype(np.int64)
+        return Circuit(domains=dict(self._domains), offsets=offsets, **arrays)
 
     def _append(
         self,
@@ -105,12 +92,16 @@ class Builder:
             raise ValueError("children come before their parents")
         if weights is not None and weights.shape != children.shape:
             raise ValueError("every child of a sum node has a weight")
-        self._kind.append(np.full(count, kind, np.uint8))
-        self._counts.append(np.full(count, fan_in, np.int64))
-        self._children.append(children.ravel())
-        self._weights.append(np.ones(children.size) if weights is None else weights.ravel())
-        self._attribute.append(np.full(count, attribute, np.int32))
-        self._start.append(np.zeros(count, np.int64) if start is None else start)
+        pieces: dict[str, NDArray[Any]] = {
+            "kind": np.full(count, kind, np.uint8),
+            "counts": np.full(count, fan_in, np.int64),
+            "children": children.ravel(),
+            "weights": np.ones(children.size) if weights is None else weights.ravel(),
+            "attribute": np.full(count, attribute, np.int32),
+            "start": np.zeros(count, np.int64) if start is None else start,
+        }
+        for name, piece in pieces.items():
+            self._pieces.setdefault(name, []).append(piece)
         first, self._nodes = self._nodes, self._nodes + count
         return np.arange(first, self._nodes)
 

@@ -71,13 +71,10 @@ def _roots(
     batch: Mapping[str, NDArray[Any]],
     value: Callable[[Floats, NDArray[Any]], Floats],
 ) -> Floats:
-    """Logarithms of the root's value.
+    """Logarithms of the root's value for a batch of what is known of attributes, by its first axis.
 
-    Args:
-        circuit: The circuit.
-        batch: What is known of attributes, by its first axis.
-        value: The values of leaves of an attribute, shape (leaves, width), by their laws and a part
-            of the batch.
+    The values of leaves of an attribute, shape (leaves, width), follow from their laws and a part
+    of the batch.
     """
     count = len(next(iter(batch.values()))) if batch else 1
     out, step = np.empty(count), max(1, _CELLS // max(circuit.nodes, len(circuit.children)))

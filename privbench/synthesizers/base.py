@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
-import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -96,10 +95,6 @@ class PlanInput:
     def rows(self, table: str) -> float:
         """Noisy rows of a table, at least 1."""
         return max(float(self.totals.get(table, 1.0)), 1.0)
-
-    def units(self, spec: DatabaseSpec, table: str) -> float:
-        """Units that may have rows in a table: as many as were counted, at most all."""
-        return min(self.counted.get(table, np.inf), self.rows(spec.top(table)))
 
 
 def roots_of(spec: DatabaseSpec) -> frozenset[str]:

@@ -396,14 +396,10 @@ def _distinct(edges: Ints, targets: int, numbers: np.random.Generator) -> Ints:
 def _prune(people: Population, public_rows: Mapping[str, int]) -> None:
     """Leave out rows that could never have a target they must have, with all that they own."""
     while True:
-        over = [
-            (table, room)
-            for table in people.units
-            if (room := _room(people, table, public_rows)) < people.rows(table)
-        ]
-        if not over:
+        over = {table: _room(people, table, public_rows) for table in people.units}
+        if all(people.rows(table) <= room for table, room in over.items()):
             return
-        for table, room in over:
+        for table, room in over.items():
             rows = people.rows(table)
             if room < rows:
                 keep = np.zeros(rows, bool)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import pi, sqrt
+from math import pi, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -130,9 +130,7 @@ def score_query(
 
 def pair_query(table: str, variables: Sequence[Variable], candidate: Candidate) -> Histogram:
     """The marginal of a candidate."""
-    i, j = candidate.ends
-    axes = variables[i].grouped(candidate.level), variables[j].grouped(candidate.level)
-    return Histogram(table, axes)
+    return Histogram(table, tuple(variables[at].grouped(candidate.level) for at in candidate.ends))
 
 
 @dataclass
@@ -248,11 +246,9 @@ class PairLearner:
             shares: Shares of the cells of every own column.
             amount: For second measurements of what was found.
         """
-        own = [
-            replace(item, shares=better)
-            for item, better in zip(self.variables, shares, strict=False)
-        ]
-        self.variables = [*own, *self.variables[len(own) :]]
+        own = zip(self.variables, shares, strict=False)
+        better = [replace(item, shares=known) for item, known in own]
+        self.variables = [*better, *self.variables[len(better) :]]
         self._estimate()
         if self.found:
             self._refine(amount)
@@ -385,14 +381,14 @@ class PairLearner:
         finer = self._all_finer(amount)
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
         amounts = (amount * shares / shares.sum()).tolist()
-        label = f"pair of {self.table}, again"
-        answers = self._ask(list(zip(finer, amounts, strict=True)), label)
-        again = zip(self.found, finer, answers, strict=True)
-        self.found = [self._again(old, new, *answer) for old, new, answer in again]
+        asked = list(zip(finer, amounts, strict=True))
+        answers = zip(
+            self.found, finer, self._ask(asked, f"pair of {self.table}, again"), strict=True
+        )
+        self.found = [self._again(old, new, *answer) for old, new, answer in answers]
 
     def _cells(self, candidate: Candidate) -> int:
-        i, j = (self.variables[at].groups(candidate.level) for at in candidate.ends)
-        return i * j
+        return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)
 
     def _all_finer(self, amount: float) -> list[Candidate]:
         """What was found, at the finest levels whose noise is below `FINER` times the gap."""
