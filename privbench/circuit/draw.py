@@ -21,38 +21,60 @@ def draw(
     generator: np.random.Generator,
     keys: Floats | None = None,
 ) -> Ints:
-    """One column index per row from the distribution ``table[row]``.
-
-    Rows that share a distribution are stratified in random order, so that their counts are off
-    from the expected ones by less than 1 (systematic sampling).
+    """One column index per row from the distribution ``table[row]``; see `choose`.
 
     Args:
-        table: Distributions, shape (distributions, cells); rows sum to 1.
+        table: Distributions, shape (distributions, cells), of any positive sums.
         rows: Distribution of every row, shape (n,).
         generator: Source of randomness.
         keys: Numbers of the rows whose order takes the place of the random one.
     """
-    count = len(rows)
-    if not count or table.shape[1] == 1:
-        return np.zeros(count, np.int64)
-    kind = np.uint16 if len(table) <= 2**16 else np.int64
+    width = table.shape[1]
+    if width == 1:
+        return np.zeros(len(rows), np.int64)
+    found = choose(table.ravel(), np.full(len(table), width), rows, generator, keys)
+    return np.asarray(found % width)
+
+
+def choose(
+    weights: Floats,
+    lengths: Ints,
+    rows: NDArray[Any],
+    generator: np.random.Generator,
+    keys: Floats | None = None,
+) -> Ints:
+    """A cell for every row, in proportion to the weights of the row's distribution.
+
+    Rows that share a distribution get a systematic sample (one random offset, even steps) in random
+    order, so that the number of any run of cells is off from the expected one by less than 1. No
+    cell of weight 0 is chosen.
+
+    Args:
+        weights: Weights of the cells of all distributions, one after the other.
+        lengths: Cells of every distribution, which have a positive sum.
+        rows: Distribution of every row, shape (n,).
+        generator: Source of randomness.
+        keys: Numbers of the rows whose order takes the place of the random one.
+
+    Returns:
+        Positions in ``weights``, shape (n,).
+    """
+    count, laws = len(rows), len(lengths)
+    if not count:
+        return np.zeros(0, np.int64)
+    kind = np.uint16 if laws <= 2**16 else np.int64
     order = generator.permutation(count) if keys is None else np.argsort(keys, kind="stable")
-    if len(table) > 1:
+    if laws > 1:
         order = order[np.argsort(rows[order].astype(kind), kind="stable")]
-    sizes = np.bincount(rows, minlength=len(table))
-    ends = np.cumsum(sizes)
-    # The place of every row among those of its distribution, then its number: they ascend.
-    numbers = np.arange(count) - np.repeat(ends - sizes, sizes) + generator.random(count)
-    numbers /= np.repeat(sizes, sizes)
-    np.minimum(numbers, 1 - 1e-12, out=numbers)
-    numbers += np.repeat(np.arange(len(table)), sizes)
-    steps = np.cumsum(table, axis=1)
-    steps /= steps[:, -1:]
-    steps += np.arange(len(table))[:, None]
-    # How many numbers lie below the end of each cell; of the last one, all of its distribution.
-    below = np.searchsorted(numbers, steps.ravel())
-    below[table.shape[1] - 1 :: table.shape[1]] = ends
-    cells = np.tile(np.arange(table.shape[1]), len(table))
+    ends = np.cumsum(lengths)
+    total = np.append(0.0, np.cumsum(weights))
+    base = total[ends - lengths]
+    share = (total[1:] - np.repeat(base, lengths)) / np.repeat(total[ends] - base, lengths)
+    # Steps (i + u)/n below a share s are those of i < ns - u.
+    sizes, offset = np.bincount(rows, minlength=laws), generator.random(laws)
+    below = np.ceil(np.repeat(sizes, lengths) * share - np.repeat(offset, lengths))
+    before = np.append(0.0, below[:-1])
+    before[(ends - lengths)] = 0.0
     found = np.empty(count, np.int64)
-    found[order] = np.repeat(cells, np.diff(below, prepend=0))
+    found[order] = np.repeat(np.arange(len(weights)), (below - before).astype(np.int64))
     return found

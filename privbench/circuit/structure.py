@@ -5,7 +5,7 @@ codes of one attribute, a *product node* multiplies children over disjoint attri
 mixes children over the same attributes. Children stand before their parents and the last node is
 the root, so the order of the arrays is an order of evaluation.
 
-A circuit that there is is valid: smooth (children of a sum node cover the same attributes),
+Building or loading a circuit checks that it is valid: smooth (children of a sum node cover the same attributes),
 decomposable (those of a product node different ones) and normalised. Exact inference rests on that.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.circuit.draw import PART, Floats, Ints, draw
+from privbench.circuit.draw import PART, Floats, Ints, choose, draw
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
 
@@ -135,8 +135,8 @@ class Circuit:
 
         All rows start at the root; level by level, those that stand on a sum node choose a child,
         those on a product node visit all children, and those on a leaf draw a code. Rows that stand
-        on one node are drawn together and *stratified* (see `draw`), which removes most of the
-        sampling noise of low-order marginals; every row by itself follows the law exactly.
+        on one node are a systematic sample (see `choose`), which removes most of the sampling noise
+        of low-order marginals; every row by itself follows the law exactly.
 
         Args:
             rows: Number of rows.
@@ -260,6 +260,8 @@ def _check_nodes(circuit: Circuit) -> None:
         edge, below = weights[layer.edges], scope[circuit.children[layer.edges]]
         above = np.logical_or.reduceat(below, layer.starts, axis=0)
         scope[layer.nodes] = above
+        # Products of nothing could be nested so that a row visits 2 to the power of their depth.
+        _require(above.any(axis=1).all() or not circuit.domains, "a node covers no attribute")
         if layer.kind == PRODUCT:
             _require((edge == 1).all(), "an edge below a product node has a weight")
             sizes = np.add.reduceat(below.sum(axis=1), layer.starts)
@@ -309,11 +311,11 @@ def _draw(
 def _chosen(circuit: Circuit, nodes: Ints, generator: np.random.Generator) -> Ints:
     """A child of the sum node that each row stands on."""
     kinds, group = np.unique(nodes, return_inverse=True)
-    first, counts = circuit.offsets[kinds], np.diff(circuit.offsets)[kinds]
-    place = np.arange(int(counts.max()))
-    edges = np.minimum(first[:, None] + place, (first + counts - 1)[:, None])
-    weights = np.where(place < counts[:, None], circuit.weights[edges], 0.0)
-    return np.asarray(circuit.children[edges[group, draw(weights, group, generator)]])
+    counts = np.diff(circuit.offsets)[kinds]
+    shift = circuit.offsets[kinds] - np.cumsum(counts) + counts
+    edges = np.arange(int(counts.sum())) + np.repeat(shift, counts)
+    drawn = choose(circuit.weights[edges], counts, group, generator)
+    return np.asarray(circuit.children[edges[drawn]])
 
 
 def _array(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic]) -> NDArray[Any]:
