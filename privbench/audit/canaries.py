@@ -28,8 +28,8 @@ from privbench.pipeline.source import read_catalog
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import PRINTING, SEARCH_PATH, assignment, reading
-from privbench.postgres.snapshot import Expression
 from privbench.postgres.statement import run
+from privbench.postgres.stream import Expression
 from privbench.schema import Column, Table
 
 #: Rows of a canary in a table, for each row that owns them: enough for every table to be marked;

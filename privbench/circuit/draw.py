@@ -74,7 +74,7 @@ def choose(
     sizes, offset = np.bincount(rows, minlength=laws), generator.random(laws)
     below = np.ceil(np.repeat(sizes, lengths) * share - np.repeat(offset, lengths))
     before = np.append(0.0, below[:-1])
-    before[(ends - lengths)] = 0.0
+    before[(ends - lengths)[lengths > 0]] = 0.0
     found = np.empty(count, np.int64)
     found[order] = np.repeat(np.arange(len(weights)), (below - before).astype(np.int64))
     return found

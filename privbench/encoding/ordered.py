@@ -268,9 +268,9 @@ class OrderedReader(ColumnReader):
         scale = self.scale.with_decimals(result.count)
         return result.count if scale.has_value(bounds.lo, bounds.hi) else None
 
-    @property
+    @cached_property
     def _recoding(self) -> EdgesRecoding:
-        """Of a public range."""
+        """Of a public range; made once, as every batch asks."""
         lo, hi = self.range.lo, self.range.hi + 1
         if hi - lo <= MAX_STEPS:
             edges = list(range(lo, hi + 1))

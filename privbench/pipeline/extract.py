@@ -17,7 +17,8 @@ from privbench.encoding.base import ColumnReader
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.keys import key_expressions, match
-from privbench.postgres.snapshot import Expression, Part, Snapshot
+from privbench.postgres.snapshot import Part, Snapshot
+from privbench.postgres.stream import Expression
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
 from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ForeignKey

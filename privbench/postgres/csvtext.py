@@ -16,27 +16,36 @@ _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
 def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.Buffer]:
-    """The rows as blocks of CSV.
+    """The rows as blocks of whole lines; arguments and errors as of `parts` and `csv_block`."""
+    return map(csv_block, parts(batches, columns))
+
+
+def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.RecordBatch]:
+    """The rows in batches that are not too large to be written at once.
 
     Args:
         batches: Record batches or tables with the columns in COPY's order.
         columns: How many columns there must be.
 
-    Yields:
-        Blocks of whole lines.
-
     Raises:
         ValueError: A batch has another number of columns.
-        pyarrow.ArrowException: A column's type has no text form here.
     """
     for batch in batches:
         if batch.num_columns != columns:
             raise ValueError(f"{columns} columns were announced and {batch.num_columns} came")
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        for part in table.to_batches(max_chunksize=_ROWS):
-            sink = pa.BufferOutputStream()
-            csv.write_csv(_textual(part), sink, _OPTIONS)
-            yield sink.getvalue()
+        yield from table.to_batches(max_chunksize=_ROWS)
+
+
+def csv_block(batch: pa.RecordBatch) -> pa.Buffer:
+    """The rows as lines of CSV.
+
+    Raises:
+        pyarrow.ArrowException: A column's type has no text form here.
+    """
+    sink = pa.BufferOutputStream()
+    csv.write_csv(_textual(batch), sink, _OPTIONS)
+    return sink.getvalue()
 
 
 def _textual(batch: pa.RecordBatch) -> pa.RecordBatch:

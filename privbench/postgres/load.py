@@ -15,7 +15,6 @@ from psycopg import sql
 from privbench.errors import DatabaseError, TargetError
 from privbench.postgres import role, staging, target, upkeep
 from privbench.postgres.connect import Connection, connect, major_version
-from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.header import as_made
@@ -396,11 +395,10 @@ class Loader:
         self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
     ) -> int:
         named = sql.Identifier(table.name.schema, table.name.name)
-        blocks = csv_blocks(batches, len(columns))
+        kinds = [table.column(name).type for name in columns]
         if staging.is_staged(table):
-            return staging.copy(self.connection, named, columns, blocks)
+            return staging.copy(self.connection, named, columns, batches, kinds)
         # The table is this transaction's own, so its pages may be written as already frozen and
         # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's root.
-        return staging.copy_blocks(
-            self.connection, named, columns, blocks, freeze=table.kind == "r"
-        )
+        freeze = table.kind == "r"
+        return staging.copy_rows(self.connection, named, columns, batches, kinds, freeze=freeze)

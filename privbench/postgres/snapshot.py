@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -12,19 +11,16 @@ from typing import Self
 
 import psycopg
 import pyarrow as pa
-from psycopg import conninfo, errors, pq, sql
+from psycopg import conninfo, sql
 
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
-from privbench.postgres.arrow import batch_of, column_types
 from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
 from privbench.postgres.reading import ROWS, reading
+from privbench.postgres.stream import Expression, size_of, source, stream
 from privbench.schema import Schema, Table
-
-#: What a reader selects: an expression, and the name its column gets.
-Expression = tuple[sql.Composable, str]
 
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
 _SCAN = {
@@ -32,7 +28,6 @@ _SCAN = {
     "enable_indexscan": "off",
     "enable_indexonlyscan": "off",
     "enable_bitmapscan": "off",
-    "enable_tidscan": "off",
     "enable_parallel_append": "off",
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
@@ -142,7 +137,7 @@ class Snapshot:
             raise ValueError("nothing to select")
         self.lock(table)
         with self._reader() as reader:
-            yield from _stream(reader, table, expressions, batch_bytes)
+            yield from stream(reader, table, expressions, batch_bytes)
 
     def parts(
         self, table: Table, expressions: Sequence[Expression], count: int, *, least: int = 1024
@@ -163,23 +158,15 @@ class Snapshot:
             DatabaseError: The server refused.
         """
         self.lock(table)
-        bounds = [0] if table.kind == "p" else range(0, self._pages(table) or 1, least)
+        bounds = (
+            [0] if table.kind == "p" else range(0, size_of(self.connection, table)[0] or 1, least)
+        )
         bounds = list(bounds[:: -(-len(bounds) // count)])
-        settings = {**ROWS, **_SCAN, **self._timeouts, "enable_tidscan": "on"}
+        settings = {**ROWS, **_SCAN, **self._timeouts}
         return [
             Part(self._dsn, self.id, settings, table, tuple(expressions), first, last)
             for first, last in zip(bounds, [*bounds[1:], None], strict=True)
         ]
-
-    def _pages(self, table: Table) -> int:
-        name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
-        with database_errors("asking for the size of a table", table.key):
-            row = self.connection.execute(
-                "SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)"
-                " / pg_catalog.current_setting('block_size')::pg_catalog.int8",
-                [name],
-            ).fetchone()
-        return int(row[0]) if row else 0
 
     def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
@@ -230,7 +217,7 @@ class Snapshot:
                 self._lock(table)
 
     def _lock(self, table: Table) -> None:
-        lock(self.connection, _source(table), table.key, seconds=self._wait)
+        lock(self.connection, source(table), table.key, seconds=self._wait)
         with database_errors("asking for the table's partitions", table.key):
             name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
             asked = {"table": name, "root": table.kind == "p"}
@@ -332,105 +319,8 @@ class Part:
         reader = reading(self.dsn, self.settings, isolation=level, snapshot=self.snapshot)
         with contextlib.closing(reader):
             pages = (self.first, self.last)
-            yield from _stream(reader, self.table, self.expressions, batch_bytes, pages)
+            yield from stream(reader, self.table, self.expressions, batch_bytes, pages)
 
 
 def _shape(table: Table) -> list[tuple[str, str, str, str]]:
     return [(item.name, item.type.sql, item.type.base, item.type.kind) for item in table.columns]
-
-
-def _source(table: Table) -> sql.Composable:
-    name = sql.Identifier(table.name.schema, table.name.name)
-    return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
-
-
-def _stream(
-    reader: Connection,
-    table: Table,
-    expressions: Sequence[Expression],
-    batch_bytes: int,
-    pages: tuple[int, int | None] = (0, None),
-) -> Iterator[pa.RecordBatch]:
-    names = [name for _, name in expressions]
-    statement = _select(table, [expression for expression, _ in expressions], pages)
-    with database_errors("reading rows", table.key):
-        types = column_types(reader, statement)
-        seen = False
-        for block in _blocks(reader, statement, batch_bytes):
-            seen = True
-            yield batch_of(block, types, names, table.key)
-        if not seen:
-            yield batch_of(b"", types, names, table.key)
-
-
-def _select(
-    table: Table, expressions: Sequence[sql.Composable], pages: tuple[int, int | None]
-) -> sql.Composable:
-    # PostgreSQL would cut long names off, so the server sees short ones.
-    columns = [
-        sql.SQL("{} AS {}").format(expression, sql.Identifier(f"c{position}"))
-        for position, expression in enumerate(expressions)
-    ]
-    rows = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(columns), _source(table))
-    ends = (("ctid >= '({},0)'", pages[0] or None), ("ctid < '({},0)'", pages[1]))
-    held = [sql.SQL(text).format(sql.Literal(page)) for text, page in ends if page is not None]
-    return sql.SQL(" WHERE ").join([rows, sql.SQL(" AND ").join(held)]) if held else rows
-
-
-def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int) -> Iterator[bytes]:
-    """Whole rows as CSV, gathered into blocks.
-
-    The server sends each row as a message. They are taken from libpq itself, which costs a quarter
-    of a microsecond a row; psycopg's own loop costs three times that.
-    """
-    command = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)
-    server = connection.pgconn
-    server.send_query_params(command.as_bytes(connection), None)
-    _result(connection, pq.ExecStatus.COPY_OUT)
-    rows, size = [], 0
-    while True:
-        length, row = server.get_copy_data(1)
-        if length > 0:
-            rows.append(bytes(row))
-            size += length
-            if size < batch_bytes:
-                continue
-        elif length == 0:
-            wait(server)
-            continue
-        if rows:
-            yield b"".join(rows)
-            rows, size = [], 0
-        if length < 0:
-            break
-    _result(connection, pq.ExecStatus.COMMAND_OK)
-
-
-def _result(connection: Connection, status: pq.ExecStatus) -> None:
-    """The next result, which has this status.
-
-    Raises:
-        psycopg.Error: It is an error.
-    """
-    server = connection.pgconn
-    server.flush()
-    while server.is_busy():
-        wait(server)
-    result = server.get_result()
-    if result is None or result.status != status:
-        raise errors.error_from_result(result) if result else psycopg.OperationalError()
-    if status == pq.ExecStatus.COMMAND_OK:
-        server.get_result()
-
-
-def wait(server: pq.abc.PGconn) -> None:
-    """Take in what the server sends next; threads go on meanwhile, interruptions are heard.
-
-    Raises:
-        psycopg.OperationalError: The connection was lost.
-    """
-    arrivals = select.poll()
-    arrivals.register(server.socket, select.POLLIN)
-    # A signal that arrives just before the call does not end it: its handler runs after a second.
-    arrivals.poll(1000)
-    server.consume_input()

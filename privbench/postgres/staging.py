@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import LiteralString
 
 import psycopg
+import pyarrow as pa
 from psycopg import sql
 
+from privbench.postgres.binary import FOOT, HEAD, binary_rows, has_form
 from privbench.postgres.connect import Connection
+from privbench.postgres.csvtext import csv_block, parts
 from privbench.postgres.statement import run
-from privbench.schema import Table
+from privbench.schema import ColumnType, Table
+
+#: Rows of a table, columns in COPY's order.
+Batches = Iterable[pa.RecordBatch | pa.Table]
 
 _STAGE = sql.Identifier("pg_temp", "privbench stage")
 _SINGLY: LiteralString = """
@@ -32,36 +40,61 @@ def is_staged(table: Table) -> bool:
     return any(column.generated == "s" for column in table.columns)
 
 
-def copy_blocks(
+def copy_rows(
     connection: Connection,
     table: sql.Composable,
     columns: Sequence[str],
-    blocks: Iterable[bytes | memoryview],
+    batches: Batches,
+    kinds: Sequence[ColumnType] = (),
     *,
     freeze: bool = False,
 ) -> int:
-    """COPY blocks of CSV; the number of rows.
+    """COPY batches, in the binary form where all values have one, else as CSV; the number of rows.
+
+    Args:
+        connection: The target.
+        table: The table.
+        columns: Its columns, in the order of the batches'.
+        batches: The rows.
+        kinds: The types of the columns; none where only CSV will do.
+        freeze: Whether the table is this transaction's own.
 
     Raises:
         psycopg.Error: The server refused.
     """
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv, FREEZE {})").format(
-        table,
-        sql.SQL(", ").join(sql.Identifier(name) for name in columns),
-        sql.SQL("true" if freeze else "false"),
-    )
+    listed = sql.SQL(", ").join(sql.Identifier(name) for name in columns)
+    frozen = sql.SQL("true" if freeze else "false")
+    command = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT {}, FREEZE {})")
+    rows = 0
     with connection.cursor() as cursor:
-        with cursor.copy(statement) as copy:
-            for block in blocks:
-                copy.write(memoryview(block))
-        return cursor.rowcount
+        for form, blocks in groupby(_blocks(batches, len(columns), kinds), itemgetter(0)):
+            head, foot = (HEAD, FOOT) if form == "binary" else (b"", b"")
+            statement = command.format(table, listed, sql.SQL(form), frozen)
+            with cursor.copy(statement) as copy:
+                copy.write(head)
+                for _, block in blocks:
+                    copy.write(memoryview(block))
+                copy.write(foot)
+            rows += cursor.rowcount
+    return rows
+
+
+def _blocks(
+    batches: Batches, columns: int, kinds: Sequence[ColumnType]
+) -> Iterator[tuple[LiteralString, pa.Buffer]]:
+    """The rows, and in which of COPY's formats."""
+    known = bool(kinds) and all(map(has_form, kinds))
+    for part in parts(batches, columns):
+        rows = binary_rows(part, kinds) if known else None
+        yield ("csv", csv_block(part)) if rows is None else ("binary", rows)
 
 
 def copy(
     connection: Connection,
     table: sql.Composable,
     columns: Sequence[str],
-    blocks: Iterable[bytes | memoryview],
+    batches: Batches,
+    kinds: Sequence[ColumnType],
 ) -> int:
     """COPY by way of a stage: rows of which a generated column fails (an overflow) are left out.
 
@@ -79,7 +112,7 @@ def copy(
             'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
         ).format(**parts),
     )
-    copy_blocks(connection, _STAGE, columns, blocks)
+    copy_rows(connection, _STAGE, columns, batches, kinds)
     try:
         with connection.transaction():
             taken = run(

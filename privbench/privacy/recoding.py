@@ -99,11 +99,15 @@ class EdgesRecoding:
         return codes
 
     def _apply(self, values: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.intp]:
-        cells = np.searchsorted(edges, values, side="right") - 1
-        last = edges.size - 2
+        first, end, last = int(edges[0]), int(edges[-1]), edges.size - 2
+        cells: NDArray[np.intp]
+        if end - first == last + 1:
+            cells = np.clip(values, first - 1, end) - first
+        else:
+            cells = np.searchsorted(edges, values, side="right") - 1
         null = self.domain.null_code if self.domain.null_code is not None else 0
         cells[cells < 0] = self._code(BELOW, default=0)
-        cells[values >= edges[-1]] = self._code(ABOVE, default=last)
+        cells[values >= end] = self._code(ABOVE, default=last)
         cells[values == NEG_INF] = self._code(IS_NEG_INF, BELOW, default=0)
         cells[values == POS_INF] = self._code(IS_POS_INF, ABOVE, default=last)
         cells[values == NAN] = self._code(IS_NAN, default=null)

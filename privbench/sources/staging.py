@@ -25,10 +25,9 @@ from privbench.config import Config
 from privbench.errors import DatabaseError, SchemaError, UsageError
 from privbench.postgres import embedded
 from privbench.postgres.connect import STAGED, Connection, connect
-from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.failures import database_errors, translate
 from privbench.postgres.lifeline import Lifeline
-from privbench.postgres.staging import copy_blocks
+from privbench.postgres.staging import copy_rows
 from privbench.postgres.upkeep import vacuum
 from privbench.schema import TableName
 from privbench.sources.files import Files, FileTable, is_file
@@ -212,9 +211,9 @@ def _copy(connection: Connection, files: Files, table: FileTable) -> None:
         DatabaseError: DuckDB cannot read them, or PostgreSQL cannot hold a value.
     """
     names = [column.name for column in table.columns]
-    blocks = csv_blocks(files.batches(table), len(names))
+    batches = files.batches(table)
     try:
-        copy_blocks(connection, _identifier(table.name), names, blocks, freeze=True)
+        copy_rows(connection, _identifier(table.name), names, batches, freeze=True)
     except errors.NotNullViolation as error:
         raise SchemaError(
             "it is declared to be NOT NULL, and holds NULL.",

@@ -25,7 +25,7 @@ from psycopg import errors, pq, sql
 from privbench.errors import DatabaseError, UsageError
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
-from privbench.postgres.snapshot import wait
+from privbench.postgres.stream import wait
 from privbench.workload.questions import FIRST_USER_OID
 from privbench.workload.results import Answer, Side, Status
 

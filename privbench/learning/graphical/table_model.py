@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privbench.circuit.draw import draw
+from privbench.circuit.draw import choose, draw
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.attributes import AttributeModel, State
@@ -142,13 +142,17 @@ class Factor:
         for parent, groups in zip(self.parents, self.parent_groups, strict=True):
             index = index * (int(groups.max()) + 1) + groups[codes[parent]]
         chosen = draw(self.table, index, generator)
-        inside = np.zeros((self.table.shape[1], len(self.shares)))
-        inside[self.groups, np.arange(len(self.shares))] = np.maximum(self.shares, 1e-12)
-        keys = None
-        if self.tie is not None:
-            numbers = generator.random(rows)
-            keys = self.tie.keys(codes, self.shares, self.groups, chosen, numbers)
-        found = draw(inside / inside.sum(axis=1, keepdims=True), chosen, generator, keys)
+        cells = np.argsort(self.groups, kind="stable")
+        if len(cells) == self.table.shape[1]:
+            found = cells[chosen]
+        else:
+            keys = None
+            if self.tie is not None:
+                numbers = generator.random(rows)
+                keys = self.tie.keys(codes, self.shares, self.groups, chosen, numbers)
+            shares = np.maximum(self.shares, 1e-12)[cells]
+            widths = np.bincount(self.groups, minlength=self.table.shape[1])
+            found = cells[choose(shares, widths, chosen, generator, keys)]
         return found.astype(np.min_scalar_type(len(self.shares)))
 
 

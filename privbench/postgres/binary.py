@@ -1,0 +1,156 @@
+"""Arrow columns as the binary rows that COPY reads, for types whose values have a simple form.
+
+The server takes them in half the time of CSV: it has no text to look through and no number to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from privbench.postgres.arrow import storage_array
+from privbench.schema import ColumnType
+
+#: What comes before the rows and after them.
+HEAD, FOOT = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+
+#: By the base type: what Arrow holds, its numbers, how they are sent, and which is PostgreSQL's 0.
+_NUMBERS: Mapping[str, tuple[pa.DataType, pa.DataType, str, int]] = MappingProxyType(
+    {
+        "bool": (pa.bool_(), pa.uint8(), "u1", 0),
+        "int2": (pa.int16(), pa.int16(), ">i2", 0),
+        "int4": (pa.int32(), pa.int32(), ">i4", 0),
+        "int8": (pa.int64(), pa.int64(), ">i8", 0),
+        "float4": (pa.float32(), pa.float32(), ">f4", 0),
+        "float8": (pa.float64(), pa.float64(), ">f8", 0),
+        "date": (pa.date32(), pa.int32(), ">i4", 10957),
+        "timestamp": (pa.timestamp("us"), pa.int64(), ">i8", 946_684_800_000_000),
+        "timestamptz": (pa.timestamp("us", "UTC"), pa.int64(), ">i8", 946_684_800_000_000),
+    }
+)
+_TEXTS = ("text", "varchar", "bpchar")
+#: Groups of four digits before the point, enough for an int64.
+_WHOLE = 5
+_NEGATIVE = 0x4000
+
+#: A field of every row: its type, its values, and the rows in which it is left out.
+_Field = tuple[np.dtype[Any], Any, NDArray[np.bool_] | None]
+
+
+def has_form(kind: ColumnType) -> bool:
+    """Whether values of a type may have a binary form here; a domain's are those of its base."""
+    known = (*_NUMBERS, *_TEXTS, "numeric", "uuid")
+    return kind.kind == "e" or (kind.kind == "b" and not kind.extension and kind.base in known)
+
+
+def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer | None:
+    """The rows of a batch without `HEAD` and `FOOT`.
+
+    Args:
+        batch: The rows.
+        kinds: The types of its columns, all of which `has_form`.
+
+    Returns:
+        The bytes, or None where a value has no such form, as an infinite date.
+    """
+    pieces: list[pa.Array] = []
+    size = np.dtype(">i4")
+    fields: list[_Field] = [(np.dtype(">i2"), len(kinds), None)]
+    for array, kind in zip(batch.columns, kinds, strict=True):
+        try:
+            values = _values(storage_array(array), kind)
+        except (pa.ArrowException, ValueError):
+            return None
+        null = array.is_null().to_numpy(zero_copy_only=False)
+        if isinstance(values, pa.Array):
+            lengths = pc.binary_length(values).to_numpy()
+            fields.append((size, np.where(null, -1, lengths), None))
+            pieces += [_packed(fields, len(null)), values]
+            fields = []
+        else:
+            sent = np.dtype((values.dtype, values.shape[1:]))
+            fields += [(size, np.where(null, -1, sent.itemsize), None), (sent, values, null)]
+    if fields:
+        pieces.append(_packed(fields, batch.num_rows))
+    rows = pc.binary_join_element_wise(*pieces, b"") if len(pieces) > 1 else pieces[0]
+    ends = np.frombuffer(rows.buffers()[1], np.int32)
+    return rows.buffers()[2][: ends[len(rows)]]
+
+
+def _packed(fields: Sequence[_Field], rows: int) -> pa.Array:
+    """For every row the bytes of fields that follow each other."""
+    packed = np.empty(rows, [(f"f{place}", sent) for place, (sent, _, _) in enumerate(fields)])
+    octets = packed.view(np.uint8).reshape(rows, packed.itemsize)
+    ends = np.arange(rows + 1) * packed.itemsize
+    kept, start = None, 0
+    for place, (sent, values, null) in enumerate(fields):
+        packed[f"f{place}"] = values
+        if null is not None and null.any():
+            kept = np.ones(octets.shape, np.bool_) if kept is None else kept
+            kept[null, start : start + sent.itemsize] = False
+            ends[1:] -= np.cumsum(null) * sent.itemsize
+        start += sent.itemsize
+    data = octets if kept is None else octets[kept]
+    buffers = [pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), rows, [None, *buffers])
+
+
+def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
+    """Values as they are sent: a number or several in every row, or an array of texts.
+
+    Raises:
+        ValueError: A value has no form here.
+        pa.ArrowException: It is none of the type's.
+    """
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if kind.base in _NUMBERS and kind.kind == "b":
+        held, stored, sent, zero = _NUMBERS[kind.base]
+        numbers = array.cast(held).cast(stored).fill_null(0).to_numpy(zero_copy_only=False)
+        return (numbers - numbers.dtype.type(zero)).astype(sent)
+    if kind.base == "numeric" and kind.kind == "b":
+        return _decimals(array, kind.scale)
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        raise ValueError("no text")
+    if kind.base == "uuid":
+        digits = pc.replace_substring(array.fill_null("0" * 32), "-", "")
+        if not pc.all(pc.equal(pc.binary_length(digits), 32)).as_py():
+            raise ValueError("another form of a uuid")
+        octets = bytes.fromhex(pc.binary_join([digits.to_pylist()], "")[0].as_py())
+        return np.frombuffer(octets, np.uint8).reshape(len(array), 16)
+    return array.cast(pa.binary()).fill_null(b"")
+
+
+def _decimals(array: pa.Array, scale: int | None) -> NDArray[Any]:
+    """Groups of four decimal digits, the same number of them in every row: a header comes first.
+
+    Raises:
+        ValueError: Not so many digits fit.
+        pa.ArrowException: A text is no such number.
+    """
+    scale = array.type.scale if pa.types.is_decimal(array.type) else scale
+    if scale is None or not 0 <= scale <= 16:
+        raise ValueError("another scale")
+    held = array.cast(pa.decimal128(38, scale)).fill_null(Decimal(0))
+    words = np.frombuffer(held.buffers()[1], "<i8").reshape(-1, 2)
+    words = words[held.offset : held.offset + len(held)]
+    points = words[:, 0]
+    if (words[:, 1] != points >> 63).any() or (points == np.iinfo(np.int64).min).any():
+        raise ValueError("too many digits")
+    whole, part = np.divmod(np.abs(points), 10**scale)
+    behind = -(-scale // 4)
+    part = part * 10 ** (4 * behind - scale)
+    found = np.empty((len(array), 4 + _WHOLE + behind), ">i2")
+    found[:, :4] = _WHOLE + behind, _WHOLE - 1, 0, scale
+    found[points < 0, 2] = _NEGATIVE
+    for last, number, groups in ((4 + _WHOLE, whole, _WHOLE), (found.shape[1], part, behind)):
+        for place in range(last - 1, last - 1 - groups, -1):
+            number, found[:, place] = np.divmod(number, 10_000)
+    return found

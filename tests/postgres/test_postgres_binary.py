@@ -1,0 +1,77 @@
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+
+from privbench.postgres.introspect import introspect
+from privbench.postgres.staging import copy_rows
+
+TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=6)
+DATES = st.dates().map(str) | st.sampled_from(["infinity", "-infinity", "0044-03-15 BC"])
+#: Type in PostgreSQL, type in Arrow, values.
+COLUMNS = [
+    ("smallint", pa.int16(), st.integers(-(2**15), 2**15 - 1)),
+    ("integer", pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    ("bigint", pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    ("few", pa.int64(), st.integers(0, 9)),
+    ("bigint", pa.string(), st.integers(-9, 9).map(str)),
+    ("real", pa.float32(), st.floats(width=32)),
+    ("double precision", pa.float64(), st.floats()),
+    ("boolean", pa.bool_(), st.booleans()),
+    ("date", pa.date32(), st.dates()),
+    ("date", pa.string(), DATES),
+    ("timestamp(3)", pa.timestamp("us"), st.datetimes()),
+    ("timestamp", pa.string(), st.datetimes().map(str) | st.just("infinity")),
+    ("timestamptz", pa.timestamp("us", "UTC"), st.datetimes()),
+    ("timestamptz", pa.string(), st.datetimes().map("{}+00".format)),
+    ("text", pa.string(), TEXT),
+    ("text", pa.dictionary(pa.int16(), pa.string()), st.sampled_from(["", "NULL", "\\.", '"'])),
+    ("varchar(6)", pa.large_string(), TEXT),
+    ("char(6)", pa.string(), TEXT),
+    ("mood", pa.string(), st.sampled_from(["sad", "", "ok"])),
+    ("uuid", pa.string(), st.uuids().map(str) | st.uuids().map("{{{}}}".format)),
+    ("numeric(18,0)", pa.decimal128(38, 0), st.decimals(-(10**18) + 1, 10**18 - 1, places=0)),
+    ("numeric(8,3)", pa.decimal128(38, 3), st.decimals(-99999, 99999, places=3)),
+    ("numeric(18,16)", pa.decimal128(38, 16), st.decimals(-9, 9, places=16)),
+    ("numeric(9,2)", pa.string(), st.decimals(-9999, 9999, places=2).map(str) | st.just("NaN")),
+    ("numeric", pa.decimal128(38, 5), st.decimals(-(10**30), 10**30, places=5)),
+    ("numeric", pa.float64(), st.floats(-1e9, 1e9)),
+]
+
+
+@pytest.fixture(scope="module")
+def opened(each_server, make_database_on):
+    with psycopg.connect(make_database_on(each_server), autocommit=True) as connection:
+        listed = ", ".join(f"c{place} {kind}" for place, (kind, _, _) in enumerate(COLUMNS))
+        connection.execute("CREATE TYPE mood AS ENUM ('sad', '', 'ok')")
+        connection.execute("CREATE DOMAIN few AS smallint CHECK (VALUE < 10)")
+        for name in ("as_csv", "as_known"):
+            connection.execute(f"CREATE TABLE {name} (row_number serial, {listed})")
+        connection.execute("SET timezone = 'UTC'")
+        yield connection, introspect(connection).table("public.as_known")
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_rows_are_those_of_csv_whatever_has_a_binary_form(opened, data):
+    connection, table = opened
+    places = data.draw(st.sets(st.integers(0, len(COLUMNS) - 1), min_size=1))
+    names = [f"c{place}" for place in sorted(places)]
+    row = st.fixed_dictionaries({f"c{place}": st.none() | COLUMNS[place][2] for place in places})
+    schema = pa.schema([(name, COLUMNS[int(name[1:])][1]) for name in names])
+    batches = [
+        pa.table([[item[n] for item in rows] for n in names], schema=schema)
+        for rows in data.draw(st.lists(st.lists(row, min_size=1, max_size=4), max_size=4))
+    ]
+    # A slice has offsets that do not start at zero.
+    batches = [part for batch in batches for part in (batch.slice(0, 1), batch.slice(1))]
+    found = []
+    for name, kinds in (("as_csv", []), ("as_known", [table.column(name).type for name in names])):
+        connection.execute(f"TRUNCATE {name}")
+        rows = copy_rows(connection, sql.Identifier(name), names, batches, kinds)
+        assert rows == sum(batch.num_rows for batch in batches)
+        shown = f"SELECT ({', '.join(names)})::text FROM {name} ORDER BY row_number"
+        found.append(connection.execute(shown.replace("(c", "ROW(c")).fetchall())
+    assert found[0] == found[1]
