@@ -5,8 +5,9 @@ codes of one attribute, a *product node* multiplies children over disjoint attri
 mixes children over the same attributes. Children stand before their parents and the last node is
 the root, so the order of the arrays is an order of evaluation.
 
-Building or loading a circuit checks that it is valid: smooth (children of a sum node cover the same attributes),
-decomposable (those of a product node different ones) and normalised. Exact inference rests on that.
+Building or loading a circuit checks that it is valid: smooth (children of a sum node cover the same
+attributes), decomposable (those of a product node different ones) and normalised. Exact inference
+rests on that.
 """
 
 from __future__ import annotations
