@@ -119,16 +119,12 @@ def epsilon_proved(
     >>> round(epsilon_proved(100, 100, 100, 0.0), 2), epsilon_proved(50, 100, 100, 0.0)
     (3.49, 0.0)
     """
-    if p_value(correct, guesses, examples, 0.0, delta) >= error:
-        return 0.0
-    low, high = 0.0, _MOST
-    while high - low > 1e-6:
-        middle = (low + high) / 2.0
-        if p_value(correct, guesses, examples, middle, delta) < error:
-            low = middle
-        else:
-            high = middle
-    return low
+    proved, step = 0.0, _MOST / 2
+    while step > 1e-6:
+        if p_value(correct, guesses, examples, proved + step, delta) < error:
+            proved += step
+        step /= 2
+    return proved
 
 
 def lower_bound(scores: NDArray[np.float64], coins: NDArray[np.bool_], delta: float) -> Bound:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import secrets
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, LiteralString
+from typing import LiteralString
 from uuid import uuid4
 
 import numpy as np
@@ -158,7 +158,7 @@ class Planter:
         table = self.plan.tables[str(self.root)].table
         stay, gone = list[Row](), list[Row]()
         with self._open() as connection, database_errors("holding units out"):
-            rows = _rows(connection, table, sql.SQL("ORDER BY pg_catalog.random()"), [], 4 * most)
+            rows = _rows(connection, table, sql.SQL("ORDER BY pg_catalog.random()"), 4 * most)
             for row in rows[: len(rows) // 2]:
                 with suppress(psycopg.Error), connection.transaction():
                     self._drop(connection, table, row)
@@ -166,17 +166,17 @@ class Planter:
                         stay.append(row)
                         raise psycopg.Rollback
                     gone.append(row)
-            stay = [row for row in stay if _rows(connection, table, *_same(table, row), 1)]
+            stay = [row for row in stay if _rows(connection, table, _same(table, row), 1)]
             connection.commit()
         return stay, gone
 
     def _drop(self, connection: Connection, table: Table, row: Row) -> None:
         """Delete a row and all that it owns; PostgreSQL refuses where others refer to it."""
-        for item, where, values in self._children(table, row):
-            for child in _rows(connection, item.table, where, values, None):
+        for item, where in self._children(table, row):
+            for child in _rows(connection, item.table, where, None):
                 self._drop(connection, item.table, child)
-        same, values = _same(table, row)
-        run(connection, sql.SQL("DELETE FROM {} {}").format(_escaped(_named(table)), same), values)
+        statement = sql.SQL("DELETE FROM {} {}").format(_named(table), _same(table, row))
+        run(connection, statement)
 
     def _open(self) -> Connection:
         connection = connect(self.dsn, autocommit=False)
@@ -201,7 +201,7 @@ class Planter:
     def _pattern(self, connection: Connection) -> list[Part]:
         """A unit with rows in as many tables as any that is looked at, and as few rows."""
         table = self.plan.tables[str(self.root)].table
-        rows = _rows(connection, table, sql.SQL(""), [], _LOOKED_AT)
+        rows = _rows(connection, table, sql.SQL(""), _LOOKED_AT)
         units = [self._unit(connection, table, row) for row in rows]
         if not units:
             raise self._useless("it holds no rows, so that there is no unit to copy.")
@@ -209,22 +209,19 @@ class Planter:
 
     def _unit(self, connection: Connection, table: Table, row: Row) -> list[Part]:
         found = [Part(table, row)]
-        for item, where, values in self._children(table, row):
-            for child in _rows(connection, item.table, where, values, CHILDREN):
+        for item, where in self._children(table, row):
+            for child in _rows(connection, item.table, where, CHILDREN):
                 found += self._unit(connection, item.table, child)
         return found
 
-    def _children(
-        self, table: Table, row: Row
-    ) -> Iterator[tuple[TablePlan, sql.Composable, list[str | None]]]:
+    def _children(self, table: Table, row: Row) -> Iterator[tuple[TablePlan, sql.Composable]]:
         """Tables with rows that a row may own, and what chooses these."""
         for item in self.plan.private:
             own = self.plan.spec.tables[item.table.key].own
-            if own is None or own.parent != table.key:
-                continue
-            key = item.table.foreign_key(own.name)
-            values = [row.get(name) for name in key.ref_columns]
-            yield item, _where(key.columns, "="), values
+            if own is not None and own.parent == table.key:
+                key = item.table.foreign_key(own.name)
+                values = [row.get(name) for name in key.ref_columns]
+                yield item, _where(zip(key.columns, values, strict=True), "=")
 
     def _plantable(self, connection: Connection, parts: Sequence[Part]) -> tuple[Part, ...]:
         """The rows of a unit of which a copy can be put in; the others go."""
@@ -285,11 +282,11 @@ class Planter:
                 "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({})"
                 " RETURNING ctid::pg_catalog.text, tableoid::pg_catalog.int8"
             ).format(
-                _escaped(_named(part.table)),
-                _escaped(sql.SQL(", ").join(map(sql.Identifier, row))),
-                sql.SQL(", ").join([sql.Placeholder()] * len(row)),
+                _named(part.table),
+                sql.SQL(", ").join(map(sql.Identifier, row)),
+                sql.SQL(", ").join(map(sql.Literal, row.values())),
             )
-            found = run(connection, statement, list(row.values())).fetchone()
+            found = run(connection, statement).fetchone()
             if found is None:
                 raise UsageError("a trigger or rule of the table kept a row out.")
             yield part.table, str(found[0]), int(found[1])
@@ -341,8 +338,8 @@ class Planter:
 
 def _delete(connection: Connection, canary: Canary) -> None:
     for table, place, relation in reversed(canary.rows):
-        statement = sql.SQL("DELETE FROM {} WHERE ctid = %s AND tableoid = %s")
-        run(connection, statement.format(_escaped(_named(table))), [place, relation])
+        statement = sql.SQL("DELETE FROM {} WHERE ctid = {} AND tableoid = {}")
+        run(connection, statement.format(_named(table), place, relation))
 
 
 def readable(table: Table) -> tuple[list[str], list[Expression]]:
@@ -356,29 +353,26 @@ def readable(table: Table) -> tuple[list[str], list[Expression]]:
 
 
 def _rows(
-    connection: Connection,
-    table: Table,
-    where: sql.Composable,
-    values: Sequence[str | None],
-    most: int | None,
+    connection: Connection, table: Table, where: sql.Composable, most: int | None
 ) -> list[Row]:
     names, expressions = readable(table)
-    shown = _escaped(sql.SQL(", ").join(expression for expression, _ in expressions))
-    query = sql.SQL("SELECT {} FROM {} {} LIMIT {}")
-    found = run(connection, query.format(shown, _escaped(_named(table)), where, most), values)
-    return [dict(zip(names, row, strict=True)) for row in found]
+    shown = sql.SQL(", ").join(expression for expression, _ in expressions)
+    query = sql.SQL("SELECT {} FROM {} {} LIMIT {}").format(shown, _named(table), where, most)
+    return [dict(zip(names, row, strict=True)) for row in run(connection, query)]
 
 
-def _same(table: Table, row: Row) -> tuple[sql.Composable, list[str | None]]:
+def _same(table: Table, row: Row) -> sql.Composable:
     """What chooses a row: its primary key, else all of its values."""
     key = table.primary_key
     names = key.columns if key and row.keys() >= set(key.columns) else tuple(row)
-    return _where(names, "IS NOT DISTINCT FROM"), [row[name] for name in names]
+    return _where(((name, row[name]) for name in names), "IS NOT DISTINCT FROM")
 
 
-def _where(names: Sequence[str], operator: LiteralString) -> sql.Composable:
-    same = (sql.SQL(f"{{}} {operator} %s").format(_escaped(sql.Identifier(n))) for n in names)
-    return sql.SQL("WHERE {}").format(sql.SQL(" AND ").join(same))
+def _where(pairs: Iterable[tuple[str, str | None]], operator: LiteralString) -> sql.Composable:
+    same = sql.SQL(f"{{}} {operator} {{}}")
+    return sql.SQL("WHERE {}").format(
+        sql.SQL(" AND ").join(same.format(sql.Identifier(name), value) for name, value in pairs)
+    )
 
 
 def _ordinary(item: TablePlan) -> list[str]:
@@ -391,12 +385,6 @@ def _ordinary(item: TablePlan) -> list[str]:
 
 def _named(table: Table) -> sql.Identifier:
     return sql.Identifier(table.name.schema, table.name.name)
-
-
-def _escaped(part: sql.Composable) -> sql.SQL:
-    """A part of a statement with parameters, in which a % sign would be one of them."""
-    text: Any = part.as_string(None).replace("%", "%%")
-    return sql.SQL(text)
 
 
 def _alike(old: str) -> str:

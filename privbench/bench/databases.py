@@ -19,12 +19,10 @@ from privbench import pipeline
 from privbench.bench.config import BenchConfig
 from privbench.bench.fitting import options_for
 from privbench.config import Config, LedgerConfig, SynthesizerConfig
-from privbench.errors import UsageError
 from privbench.metrics.correlation import association
 from privbench.metrics.kld import Coded
-from privbench.postgres import embedded
 from privbench.postgres.connect import Connection
-from privbench.postgres.embedded import Server
+from privbench.postgres.embedded import any_server
 from privbench.postgres.reading import reading
 from privbench.report import compare
 from privbench.report.measuring import schema_of
@@ -63,7 +61,7 @@ def database_figures(
     assert dsn is not None
     assert workload is not None
     base = Config.load(folder / config.config) if config.config else Config()
-    with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, server() as target:
+    with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, any_server() as target:
         chosen = SynthesizerConfig(
             name=asked.use or name, options=options_for(asked.options, config)
         )
@@ -103,24 +101,6 @@ def database_figures(
             "seconds.fit": fitted - started,
             "seconds.sample": loaded - fitted,
         }
-
-
-def server() -> Server:
-    """A PostgreSQL of our own for one clone: that of the ``demo`` extra, else the machine's.
-
-    Raises:
-        UsageError: There is none.
-    """
-    for label, programs in (
-        ("embedded", embedded.embedded_programs()),
-        ("machine's", embedded.machine_programs()),
-    ):
-        if programs:
-            return embedded.start(programs[0], label=label)
-    raise UsageError(
-        "there is no PostgreSQL here to load clones into.",
-        remedy="Install one, or: pip install 'privbench[demo]'.",
-    )
 
 
 def retention(source: str, clone: str, schema: Schema) -> dict[str, float]:

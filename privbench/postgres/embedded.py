@@ -96,6 +96,22 @@ def machine_programs() -> list[Program]:
     return [p for p in found if all((p.path.parent / name).exists() for name in needed)]
 
 
+def any_server() -> Server:
+    """Start a server for a while: that of the ``demo`` extra, else the machine's.
+
+    Raises:
+        UsageError: There is none.
+        ConnectionFailed: It did not start.
+    """
+    for label, programs in (("embedded", embedded_programs()), ("machine's", machine_programs())):
+        if programs:
+            return start(programs[0], label=label)
+    raise UsageError(
+        "there is no PostgreSQL here to start.",
+        remedy="Install one, or: pip install 'privbench[demo]'.",
+    )
+
+
 def embedded_server(
     directory: Path | None = None,
     *,

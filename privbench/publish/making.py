@@ -21,9 +21,9 @@ from privbench.pgsql import Statement
 from privbench.pgsql.ddl import allowed
 from privbench.pipeline import Model, Reporter
 from privbench.pipeline.sampling import file_names
-from privbench.postgres import embedded
 from privbench.postgres.connect import Connection, major_version
 from privbench.postgres.ddl import Ddl, dump_ddl
+from privbench.postgres.embedded import any_server
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
@@ -142,7 +142,7 @@ def publish(
     with ExitStack() as stack:
         image = stack.enter_context(_whole(Path(oci))) if oci else None
         scratch = stack.enter_context(_whole(folder))
-        dsn = database or stack.enter_context(_server()).dsn
+        dsn = database or stack.enter_context(any_server()).dsn
         if statistics:
             planner.require_version(dsn)
         report = pipeline.load(model, dsn, scale=scale, seed=seed, reporter=teller)
@@ -154,7 +154,7 @@ def publish(
             data = _described(connection, scratch, schema, ddl, made, {*found.public})
         told = None
         if statistics:
-            whole = dsn if scale == 1 else stack.enter_context(_server()).dsn
+            whole = dsn if scale == 1 else stack.enter_context(any_server()).dsn
             if whole != dsn:
                 pipeline.load(model, whole, seed=seed, reporter=teller)
             with reading(whole, ROWS) as other:
@@ -188,7 +188,7 @@ def _require_apart(folder: Path, image: Path) -> None:
 
 @contextmanager
 def _whole(folder: Path) -> Iterator[Path]:
-    """A folder beside that one, which takes its place once it is whole."""
+    """A folder beside that one, which takes its place once it is whole; everybody may read it."""
     try:
         if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
             raise UsageError(f"{folder} is not empty.", remedy="Name a new folder.")
@@ -199,17 +199,13 @@ def _whole(folder: Path) -> Iterator[Path]:
         raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
     try:
         yield scratch
+        for place in (scratch, *scratch.rglob("*")):
+            place.chmod(0o755 if place.is_dir() else 0o644)
         if folder.exists():
             folder.rmdir()
         os.replace(scratch, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _server() -> embedded.Server:
-    for program in (*embedded.embedded_programs(), *embedded.machine_programs()):
-        return embedded.start(program)
-    return embedded.embedded_server()
 
 
 def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
@@ -360,7 +356,7 @@ def _finish(
     statistics: Statistics | None,
     key: Path | None,
 ) -> None:
-    """The texts that follow from the others, checksums, the signature, and rights to read."""
+    """The texts that follow from the others, checksums and the signature."""
     if workload is not None:
         (folder / "workload").mkdir()
         write(workload, folder / facts.WORKLOAD, "native")
@@ -379,5 +375,3 @@ def _finish(
     (folder / facts.SUMS).write_bytes(sums)
     if key is not None:
         (folder / facts.SIGNATURE).write_bytes(sign(sums, key))
-    for place in (folder, *folder.rglob("*")):
-        place.chmod(0o755 if place.is_dir() else 0o644)

@@ -8,29 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tarfile
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from privbench.publish.checksums import walk
 from privbench.publish.facts import Bundle
 
 _TYPES = "application/vnd.oci.image"
 _KEY = "org.opencontainers.image"
-
-
-class _Hashed:
-    """A file that hashes what is written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self.sum = file, hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        self.sum.update(data)
-        return self._file.write(data)
 
 
 def write_layout(folder: Path, image: Path, bundle: Bundle) -> None:
@@ -56,25 +43,22 @@ def write_layout(folder: Path, image: Path, bundle: Bundle) -> None:
     index = {"schemaVersion": 2, "mediaType": f"{_TYPES}.index.v1+json", "manifests": [found]}
     (image / "index.json").write_text(json.dumps(index))
     (image / "oci-layout").write_text(json.dumps({"imageLayoutVersion": "1.0.0"}))
-    for place in (image, image / "blobs", blobs):
-        place.chmod(0o755)
 
 
 def _layer(folder: Path, blobs: Path) -> dict[str, Any]:
     """All files in one archive that says nothing of this machine: no owner, no time."""
-    handle, name = tempfile.mkstemp(dir=blobs)
-    with os.fdopen(handle, "wb") as file:
-        hashed = _Hashed(file)
-        with tarfile.open(fileobj=hashed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
-            for path in walk(folder):
-                item = tarfile.TarInfo(path)
-                item.size, item.mode = (folder / path).stat().st_size, 0o644
-                with (folder / path).open("rb") as data:
-                    archive.addfile(item, data)
-    digest = hashed.sum.hexdigest()
-    Path(name).rename(blobs / digest)
-    (blobs / digest).chmod(0o644)
-    return _described(f"{_TYPES}.layer.v1.tar", digest, (blobs / digest).stat().st_size)
+    whole = blobs / "layer"
+    with tarfile.open(whole, "w", format=tarfile.PAX_FORMAT) as archive:
+        for path in walk(folder):
+            item = tarfile.TarInfo(path)
+            item.size, item.mode = (folder / path).stat().st_size, 0o644
+            with (folder / path).open("rb") as data:
+                archive.addfile(item, data)
+    with whole.open("rb") as data:
+        digest = hashlib.file_digest(data, "sha256").hexdigest()
+    size = whole.stat().st_size
+    whole.rename(blobs / digest)
+    return _described(f"{_TYPES}.layer.v1.tar", digest, size)
 
 
 def _blob(blobs: Path, kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
