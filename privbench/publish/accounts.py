@@ -105,32 +105,3 @@ def unit_lines(certificate: Certificate) -> list[str]:
         rest = ", ".join(owned[1:])
         lines.append(f"{line}, with all the rows that it owns in {rest}" if rest else line)
     return lines
-
-
-def paragraphs(certificate: Certificate) -> dict[str, str]:
-    """What the numbers mean, in plain words, by topic."""
-    promise = certificate.promise
-    change = (
-        "one unit more or less"
-        if promise.neighbours == "add-remove"
-        else "one unit replaced by another of the same root table"
-    )
-    failure = f", up to a failure probability of {promise.delta:.3g}" if promise.delta else ""
-    how = {
-        "pure": "Losses are pure ε and are added up.",
-        "zcdp": "Losses are ρ of zero-concentrated differential privacy; they are added up, and "
-        "converted once to (ε, δ).",
-    }
-    who = {
-        "declared": "declared by the data's owner",
-        "proposed": "proposed by the tool from the catalog and accepted by the data's owner",
-    }
-    return {
-        "means": f"Two databases are neighbours if they differ by {change}. Any outcome of the "
-        f"release is at most e^{promise.epsilon:.4g} times as likely with one as with the other"
-        f"{failure}.",
-        "accounting": f"{how[promise.accounting]} An event is charged to every root table whose "
-        "units can change it, and what is stated is the largest sum: a unit lies in one root "
-        "table.",
-        "roles": f"Which table owns which was {who[promise.roles]}.",
-    }

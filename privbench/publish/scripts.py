@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache, partial
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -17,7 +18,7 @@ from privbench.errors import ModelError
 from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
 from privbench.publish import catalogues, facts
-from privbench.publish.accounts import paragraphs, unit_lines
+from privbench.publish.accounts import unit_lines
 from privbench.publish.facts import Bundle, Certificate, Sequence, Statistics, Table, quoted
 from privbench.publish.judging import queries_text
 from privbench.workload import Workload
@@ -56,24 +57,28 @@ def rendered(
     shown = {
         "bundle": bundle,
         "certificate": certificate,
-        "paragraphs": paragraphs(certificate),
         "units": unit_lines(certificate),
         "mechanisms": [f"{number} × {name}" for name, number in sorted(used.items())],
         "literals": literals(ddl),
         "queries": len(workload) if workload else 0,
         "size": sum(size for _, size in digests.values()),
     }
-    texts = {name: _environment().get_template(f"{name}.j2").render(shown) for name in _TEMPLATES}
+    texts = {name: filled(name, **shown) for name in _TEMPLATES}
     texts["load.sql"] = load_script(bundle)
     texts["croissant.json"] = catalogues.croissant(bundle, digests)
     texts["datapackage.json"] = catalogues.data_package(bundle, digests)
     if statistics is not None:
         shown = {"statistics": statistics, "types": facts.STATISTIC_TYPES, "quoted": quoted}
-        texts[facts.PLANNER] = _environment().get_template(f"{facts.PLANNER}.j2").render(shown)
+        texts[facts.PLANNER] = filled(facts.PLANNER, **shown)
         texts["empty.sql"] = _script(f"\\i {facts.AFTER}", "COMMIT;", f"\\i {facts.PLANNER}")
     if workload is not None:
         texts[facts.QUERIES] = queries_text(workload.queries)
     return {path: text.encode() for path, text in texts.items()}
+
+
+def filled(name: str, **shown: Any) -> str:
+    """A template, with what it shows."""
+    return _environment().get_template(f"{name}.j2").render(shown)
 
 
 def load_script(bundle: Bundle) -> str:

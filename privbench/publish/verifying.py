@@ -16,7 +16,7 @@ from privbench.publish.accounts import require_sound
 from privbench.publish.checksums import check, read, shown, walk
 from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import judge_ddl, judge_workload
-from privbench.publish.scripts import rendered
+from privbench.publish.scripts import filled, rendered
 from privbench.publish.signing import signer
 from privbench.publish.twins import compare
 from privbench.workload import Workload
@@ -42,43 +42,8 @@ class Verified:
 
     def render(self) -> str:
         """Plain text for people."""
-        bundle, promise = self.bundle, self.certificate.promise
-        holds = [
-            f"{self.files} files, {self.size:,} bytes: each has its checksum, there is no other",
-            f"the schema makes {len(bundle.tables)} tables and passes what a load allows",
-            "every script, readme and metadata file is what privbench writes for these facts",
-            f"CSV and Parquet hold the same {bundle.rows:,} rows",
-            f"{len(self.certificate.events)} events, priced again, cost no more than the stated "
-            f"ε = {promise.epsilon:g}, δ = {promise.delta:g}",
-        ]
-        trust = [
-            f"the publisher ({bundle.publisher}): that this release was made as its certificate "
-            "says, with units and public tables declared truly; no output shows whether noise was "
-            "drawn",
-            f"your PostgreSQL and psql, {bundle.server} or later, which run the schema; with "
-            f"compose, the image postgres:{bundle.server} of your registry",
-            "that nobody changes the folder between this check and the load",
-            *(f"that {name}, copied verbatim, is public" for name in self.certificate.public),
-        ]
-        if bundle.statistics:
-            holds.append(
-                "the planner is told constants of tables that the schema makes; without rows they "
-                f"take {self.pages:,} pages of your disk"
-            )
-        if bundle.workload != "none":
-            holds.append("the queries of the workload only read")
-        if bundle.workload == "declared public":
-            trust.append("that the text of the workload is public, as declared")
-        if self.signed is None:
-            trust.insert(0, "whoever gave you these files: they are not signed")
-        elif self.expected:
-            holds.append(f"signed by the key that you named, {self.signed}")
-        else:
-            trust.insert(0, f"the key {self.signed}, which signed it: compare it, or use --key")
-        parts = {"What holds:": holds, "What you have to trust:": trust}
-        return "\n".join(
-            line for head, lines in parts.items() for line in (head, *(f"  {x}" for x in lines))
-        )
+        about = {"bundle": self.bundle, "certificate": self.certificate, "found": self}
+        return filled("verified.txt", **about).rstrip("\n")
 
 
 def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
