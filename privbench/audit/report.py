@@ -7,7 +7,7 @@ import math
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,7 +39,6 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
-from privbench.postgres.statement import run
 from privbench.report.templates import template
 from privbench.workload.database import refuse_computing
 
@@ -266,8 +265,11 @@ def scratch_copy(
         TargetError: The scratch database is the source, a standby, or not empty.
         DatabaseError: A server refused.
     """
-    with _own_server(reporter) if scratch is None else nullcontext(scratch) as named:
-        with reading(named) as connection:
+    with ExitStack() as stack:
+        if scratch is None:
+            with reporter.stage("start PostgreSQL"):
+                scratch = stack.enter_context(any_server()).dsn
+        with reading(scratch) as connection:
             # A service or a list of hosts may lead elsewhere the next time, where all that is
             # there would be dropped at the end.
             dsn = conninfo.make_conninfo("", **resolved(connection))
@@ -282,22 +284,8 @@ def scratch_copy(
             raise
         # The copy is one transaction: before this line there is nothing of ours to drop.
         with reading(dsn) as connection:
-            made = target.contents(connection)
-        try:
-            yield dsn
-        finally:
-            if scratch is not None:
-                _drop(dsn, made)
-
-
-@contextmanager
-def _own_server(reporter: Reporter) -> Iterator[str]:
-    with reporter.stage("start PostgreSQL"):
-        server = any_server()
-    with server:
-        with connect(server.dsn, autocommit=True) as connection:
-            run(connection, "CREATE DATABASE audit TEMPLATE template0")
-        yield conninfo.make_conninfo(server.dsn, dbname="audit")
+            stack.callback(_drop, dsn, target.contents(connection))
+        yield dsn
 
 
 def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None:

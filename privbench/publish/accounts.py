@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
 from privbench.errors import ModelError, PrivacyRefusal
 from privbench.pipeline import Model
-from privbench.privacy import Event, loss_of
+from privbench.privacy import Event
+from privbench.privacy.accountant import Tally, price
 from privbench.privacy.budget import round_down
 from privbench.publish.facts import Certificate, Release
 
@@ -58,7 +58,7 @@ def require_sound(certificate: Certificate) -> None:
     Raises:
         ModelError: It states less, or its parts do not fit each other.
     """
-    promise, events = certificate.promise, certificate.events
+    promise, events, spent = certificate.promise, certificate.events, Tally()
     for place, event in enumerate(events):
         ours = event.id == place and event.private and event.neighbours == promise.neighbours
         if not ours or not event.roots or not {*event.roots} <= {*promise.roots}:
@@ -67,8 +67,10 @@ def require_sound(certificate: Certificate) -> None:
     if not {*certificate.owned_by} <= private or not {*promise.roots} <= private:
         raise ModelError("the units are not made of the private tables.")
     try:
-        rest = Fraction(promise.delta) - _thresholds(events)
-        found = loss_of(events, promise.accounting, max(round_down(rest), 0.0))
+        for event in events:
+            spent.add(event, price(event, promise.accounting))
+        rest = Fraction(promise.delta) - spent.delta()
+        found = spent.guarantee(promise.accounting, max(round_down(rest), 0.0))
     except PrivacyRefusal as error:
         raise ModelError(str(error)) from None
     except Exception as error:
@@ -78,15 +80,6 @@ def require_sound(certificate: Certificate) -> None:
         raise ModelError(
             f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
         )
-
-
-def _thresholds(events: Iterable[Event]) -> Fraction:
-    """δ of the lists of labels: the largest sum over root tables."""
-    sums: dict[str, Fraction] = {}
-    for event in events:
-        for root in event.roots:
-            sums[root] = sums.get(root, Fraction(0)) + Fraction(event.delta)
-    return max(sums.values(), default=Fraction(0))
 
 
 def unit_lines(certificate: Certificate) -> list[str]:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from privbench.errors import ModelError
@@ -32,27 +32,24 @@ def walk(folder: Path) -> list[str]:
     Raises:
         ModelError: It is no folder, or holds what is neither file nor folder, or too much.
     """
+    found, folders = list[str](), [""]
     try:
-        found = sorted(_walk(folder, "", 0))
+        while folders:
+            prefix = folders.pop()
+            with os.scandir(folder / prefix) as entries:
+                for entry in entries:
+                    path = f"{prefix}{entry.name}"
+                    if len(found) + len(folders) > MAX_FILES or path.count("/") > _DEPTH:
+                        raise ModelError(f"{shown(path)}: the bundle has too many files.")
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{path}/")
+                    elif entry.is_file(follow_symlinks=False):
+                        found.append(path)
+                    else:
+                        raise ModelError(f"{shown(path)} is a link or a device.")
     except OSError as error:
         raise ModelError(f"{folder} cannot be read: {error.strerror}.") from None
-    if len(found) > MAX_FILES:
-        raise ModelError(f"the bundle has more than {MAX_FILES:,} files.")
-    return found
-
-
-def _walk(folder: Path, prefix: str, depth: int) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for number, entry in enumerate(entries):
-            path = f"{prefix}{entry.name}"
-            if number > MAX_FILES or depth > _DEPTH:
-                raise ModelError(f"{shown(path)}: the bundle has too many files or folders.")
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(folder / entry.name, f"{path}/", depth + 1)
-            elif entry.is_file(follow_symlinks=False):
-                yield path
-            else:
-                raise ModelError(f"{shown(path)} is a link or a device, which no bundle holds.")
+    return sorted(found)
 
 
 def shown(path: str) -> str:

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, LiteralString
@@ -56,13 +56,13 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 class About:
     """What a publisher says of a bundle; none of it is learned from rows.
 
-    The publisher answers for it; the day is written ``2026-01-31``, None being today.
+    The publisher answers for it; the day is written ``2026-01-31``.
     """
 
     title: str = "Synthetic benchmark database"
     publisher: str = "not stated"
     licence: str = "not stated"
-    published: str | None = None
+    published: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
 
 @dataclass(frozen=True)
@@ -166,10 +166,8 @@ def publish(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
         )
         lines = [" ".join(line.split())[:1000] for line in (*_told(report.losses), *lost, *why)]
-        said = vars(about or About())
-        said = {**said, "published": said["published"] or datetime.now(UTC).date().isoformat()}
-        said |= {"workload": origin, "statistics": statistics, "lost": lines}
-        bundle = _checked({**data, **said})
+        said = {"workload": origin, "statistics": statistics, "lost": lines}
+        bundle = _checked({**data, **vars(about or About()), **said})
         with teller.stage("finish"):
             _finish(scratch, bundle, certificate, ddl, bound, told, Path(key) if key else None)
         if image:

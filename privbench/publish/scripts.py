@@ -63,21 +63,21 @@ def rendered(
         "queries": len(workload) if workload else 0,
         "size": sum(size for _, size in digests.values()),
     }
-    texts = {name: filled(name, **shown) for name in _TEMPLATES}
+    texts = {name: fill(name, **shown) for name in _TEMPLATES}
     texts["load.sql"] = load_script(bundle)
     texts["croissant.json"] = catalogues.croissant(bundle, digests)
     texts["datapackage.json"] = catalogues.data_package(bundle, digests)
     if statistics is not None:
         shown = {"statistics": statistics, "types": facts.STATISTIC_TYPES, "quoted": quoted}
-        texts[facts.PLANNER] = filled(facts.PLANNER, **shown)
+        texts[facts.PLANNER] = fill(facts.PLANNER, **shown)
         texts["empty.sql"] = _script(f"\\i {facts.AFTER}", "COMMIT;", f"\\i {facts.PLANNER}")
     if workload is not None:
         texts[facts.QUERIES] = queries_text(workload.queries)
     return {path: text.encode() for path, text in texts.items()}
 
 
-def filled(name: str, **shown: Any) -> str:
-    """A template, with what it shows."""
+def fill(name: str, **shown: Any) -> str:
+    """The text that a template gives."""
     return _environment().get_template(f"{name}.j2").render(shown)
 
 

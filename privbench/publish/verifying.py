@@ -16,7 +16,7 @@ from privbench.publish.accounts import require_sound
 from privbench.publish.checksums import check, read, shown, walk
 from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import judge_ddl, judge_workload
-from privbench.publish.scripts import filled, rendered
+from privbench.publish.scripts import fill, rendered
 from privbench.publish.signing import signer
 from privbench.publish.twins import compare
 from privbench.workload import Workload
@@ -43,7 +43,7 @@ class Verified:
     def render(self) -> str:
         """Plain text for people."""
         about = {"bundle": self.bundle, "certificate": self.certificate, "found": self}
-        return filled("verified.txt", **about).rstrip("\n")
+        return fill("verified.txt", **about).rstrip("\n")
 
 
 def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
