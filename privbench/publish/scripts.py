@@ -19,26 +19,15 @@ from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
 from privbench.publish import catalogues, facts
 from privbench.publish.accounts import unit_lines
-from privbench.publish.facts import Bundle, Certificate, Sequence, Statistics, Table, quoted
+from privbench.publish.facts import Bundle, Certificate, Statistics, quoted
 from privbench.publish.judging import queries_text
 from privbench.workload import Workload
 
-_TEMPLATES = ("README.md", "certificate.md", "deployment.yaml", "compose.yaml", "start.sh")
-#: Settings under which a server reads the rows and the DDL as they were written.
-_SETTINGS = {
-    "client_encoding": "UTF8",
-    "standard_conforming_strings": "on",
-    "backslash_quote": "safe_encoding",
-    "check_function_bodies": "off",
-    "client_min_messages": "warning",
-    "xmloption": "content",
-    "row_security": "off",
-    "timezone": "UTC",
-    "datestyle": "ISO, YMD",
-    "intervalstyle": "postgres",
-    "lc_monetary": "C",
-    "search_path": "",
-}
+_TEMPLATES = (
+    "README.md", "certificate.md", "deployment.yaml", "compose.yaml", "start.sh", "load.sql",
+)  # fmt: skip
+#: With statistics.
+_OF_EMPTY = (facts.PLANNER, "empty.sql")
 
 
 def rendered(
@@ -62,15 +51,13 @@ def rendered(
         "literals": literals(ddl),
         "queries": len(workload) if workload else 0,
         "size": sum(size for _, size in digests.values()),
+        "statistics": statistics,
+        "types": facts.STATISTIC_TYPES,
     }
-    texts = {name: fill(name, **shown) for name in _TEMPLATES}
-    texts["load.sql"] = load_script(bundle)
+    names = (*_TEMPLATES, *(_OF_EMPTY if statistics is not None else ()))
+    texts = {name: fill(name, **shown) for name in names}
     texts["croissant.json"] = catalogues.croissant(bundle, digests)
     texts["datapackage.json"] = catalogues.data_package(bundle, digests)
-    if statistics is not None:
-        shown = {"statistics": statistics, "types": facts.STATISTIC_TYPES, "quoted": quoted}
-        texts[facts.PLANNER] = fill(facts.PLANNER, **shown)
-        texts["empty.sql"] = _script(f"\\i {facts.AFTER}", "COMMIT;", f"\\i {facts.PLANNER}")
     if workload is not None:
         texts[facts.QUERIES] = queries_text(workload.queries)
     return {path: text.encode() for path, text in texts.items()}
@@ -79,42 +66,6 @@ def rendered(
 def fill(name: str, **shown: Any) -> str:
     """The text that a template gives."""
     return _environment().get_template(f"{name}.j2").render(shown)
-
-
-def load_script(bundle: Bundle) -> str:
-    """What psql runs to make the database, all or nothing, in an empty one."""
-    filled = [*bundle.tables, *bundle.views]
-    return _script(
-        *(line for table in bundle.tables for line in _rows(table)),
-        f"\\i {facts.AFTER}",
-        *(_setval(sequence) for sequence in bundle.sequences),
-        *(f"REFRESH MATERIALIZED VIEW {view.sql};" for view in bundle.views),
-        "COMMIT;",
-        *(f"VACUUM (ANALYZE) {item.sql};" for item in filled),
-    )
-
-
-def _script(*lines: str) -> str:
-    """A script for psql that goes on so from the tables."""
-    settings = (f"SET {name} = '{value}';" for name, value in _SETTINGS.items())
-    head = ("\\set ON_ERROR_STOP on", *settings, "BEGIN;", f"\\i {facts.BEFORE}")
-    return "\n".join((*head, *lines)) + "\n"
-
-
-def _rows(table: Table) -> list[str]:
-    if not table.columns:
-        series = f"pg_catalog.generate_series(1, {table.rows})"
-        return [f"INSERT INTO {table.sql} SELECT FROM {series};"]
-    columns = ", ".join(quoted(column.name) for column in table.columns)
-    return [
-        f"\\copy {table.sql} ({columns}) from '{path}' with (format csv, header true)"
-        for path in table.files("csv")
-    ]
-
-
-def _setval(sequence: Sequence) -> str:
-    name, called = sequence.sql.replace("'", "''"), str(sequence.called).lower()
-    return f"SELECT pg_catalog.setval('{name}', {sequence.value}, {called}) \\g /dev/null"
 
 
 @cache
@@ -128,7 +79,7 @@ def _environment() -> Environment:
         autoescape=False,  # noqa: S701  Markdown, YAML and a script
     )
     made.filters["json"] = partial(json.dumps, ensure_ascii=False)
-    made.filters["literal"] = _literal
+    made.filters |= {"literal": _literal, "identifier": quoted}
     made.filters["cell"] = lambda text: " ".join(text.replace("|", "\\|").split())
     return made
 
