@@ -23,9 +23,7 @@ _CONTEXT: dict[str, Any] = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     **{
         name: f"cr:{name}"
-        for name in (
-            "citeAs column extract field fileSet includes key recordSet references source"
-        ).split()
+        for name in "citeAs column extract field fileSet includes key recordSet source".split()
     },
 }
 #: By the kind of a column: Croissant's type, Frictionless's type and how it is written.
@@ -71,34 +69,29 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
             "version": "1.0.0",
             "datePublished": bundle.published,
             "distribution": [*files, *sets],
-            "recordSet": [_records(table, {item.key for item in tables}) for table in tables],
+            "recordSet": [_records(table) for table in tables],
         }
     )
 
 
-def _records(table: Table, known: set[str]) -> dict[str, Any]:
-    def part(column: str, of: str = table.key) -> str:
-        return f"{_id(of)}/{_id(column)}"
+def _records(table: Table) -> dict[str, Any]:
+    """A table without its foreign keys, which stand in the other catalogue.
 
-    leads = {
-        key.columns[0]: {"field": {"@id": part(key.ref_columns[0], key.table.key)}}
-        for key in table.foreign_keys
-        if len(key.columns) == 1 and key.table.key in known
-    }
-    files = f"files-{_id(table.key)}"
+    mlcroissant joins the tables of ``references``, and cannot read one that refers to itself.
+    """
+    name = _id(table.key)
     fields = [
         _node(
             "Field",
-            part(column.name),
+            f"{name}/{_id(column.name)}",
             description=f"{column.name}, {column.type}",
             dataType=_TYPES[_family(column)][0],
-            source={"fileSet": {"@id": files}, "extract": {"column": column.name}},
-            references=leads.get(column.name),
+            source={"fileSet": {"@id": f"files-{name}"}, "extract": {"column": column.name}},
         )
         for column in table.columns
     ]
-    key = [{"@id": part(name)} for name in table.primary_key]
-    return _node("RecordSet", _id(table.key), key=key, field=fields)
+    key = [{"@id": f"{name}/{_id(column)}"} for column in table.primary_key]
+    return _node("RecordSet", name, key=key, field=fields)
 
 
 def _node(kind: str, name: str, **items: Any) -> dict[str, Any]:

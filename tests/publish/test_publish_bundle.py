@@ -167,6 +167,10 @@ def test_catalogues_are_valid_for_their_own_tools(original):
     frictionless = pytest.importorskip("frictionless")
     found = croissant.Dataset(jsonld=str(original / "croissant.json"))
     assert not found.metadata.issues.errors
+    tables = json.loads((original / "bundle.json").read_text())["tables"]
+    assert [sum(1 for _ in found.records(part.uuid)) for part in found.metadata.record_sets] == [
+        table["rows"] for table in tables
+    ]
     report = frictionless.Package(str(original / "datapackage.json")).validate()
     assert report.valid, report.flatten(["message"])[:3]
 
