@@ -186,6 +186,13 @@ def _levels(circuit: Circuit) -> Ints:
     return level
 
 
+def _edges(circuit: Circuit, nodes: Ints) -> tuple[Ints, Ints]:
+    """The edges of some nodes, one node's after the other's, and how many each node has."""
+    counts = np.diff(circuit.offsets)[nodes]
+    shift = circuit.offsets[nodes] - np.cumsum(counts) + counts
+    return np.arange(int(counts.sum())) + np.repeat(shift, counts), counts
+
+
 def _layers(circuit: Circuit) -> tuple[Layer, ...]:
     counts = np.diff(circuit.offsets)
     level = _levels(circuit)
@@ -196,9 +203,8 @@ def _layers(circuit: Circuit) -> tuple[Layer, ...]:
     for nodes in np.split(order, bounds[1:]):
         if not len(nodes) or key[nodes[0]] < 0:
             continue
-        sizes = counts[nodes]
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
-        edges = np.arange(int(sizes.sum())) + np.repeat(circuit.offsets[nodes] - starts, sizes)
+        edges, sizes = _edges(circuit, nodes)
+        starts = np.cumsum(sizes) - sizes
         layers.append(Layer(int(circuit.kind[nodes[0]]), nodes, starts, sizes, edges))
     return tuple(layers)
 
@@ -312,9 +318,7 @@ def _draw(
 def _chosen(circuit: Circuit, nodes: Ints, generator: np.random.Generator) -> Ints:
     """A child of the sum node that each row stands on."""
     kinds, group = np.unique(nodes, return_inverse=True)
-    counts = np.diff(circuit.offsets)[kinds]
-    shift = circuit.offsets[kinds] - np.cumsum(counts) + counts
-    edges = np.arange(int(counts.sum())) + np.repeat(shift, counts)
+    edges, counts = _edges(circuit, kinds)
     drawn = choose(circuit.weights[edges], counts, group, generator)
     return np.asarray(circuit.children[edges[drawn]])
 

@@ -56,9 +56,8 @@ class Commands(Group):
             return None
         if name in _FRAMELESS:
             gc.set_threshold(_OBJECTS)
-        module = import_module(f"privbench.cli.{_MODULES[name]}")
-        if name in _FRAMELESS:
             _spare_pandas()
+        module = import_module(f"privbench.cli.{_MODULES[name]}")
         found = getattr(module, name.replace("-", "_"))
         assert isinstance(found, click.Command)
         return found

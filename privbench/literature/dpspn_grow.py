@@ -10,7 +10,7 @@ import numpy as np
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats, Noise
 from privbench.learning.spn.grow import estimate, shrink_all
-from privbench.learning.spn.node import Bins, Node, histograms, scaled
+from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.literature.dpspn_plan import Budget, leaf_event, move_event
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
@@ -216,7 +216,7 @@ class Learner:
             name: Column.of(self.spec, self.table, name, PublicArray(bins.of))
             for name, bins in self.bins.items()
         }
-        query = histograms(self.table, axes, [(leaf.region, leaf.scope) for leaf in leaves])
+        query = region_histograms(self.table, axes, [(leaf.region, leaf.scope) for leaf in leaves])
         noisy, sd = self.measure(query, amount, leaf_event(self.table))
         pieces = iter(query.split(noisy))
         found = {id(leaf): {name: next(pieces) for name in leaf.scope} for leaf in leaves}

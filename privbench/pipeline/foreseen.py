@@ -23,6 +23,7 @@ from privbench.privacy import (
     Question,
     rho_for,
     root_sums,
+    spendable,
 )
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.labels import BLOCKS
@@ -176,8 +177,8 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     lists, others = [*_lists(plan)], [*_histograms(plan)]
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
-    # The same floats as in the accountant, whose conversion is cached.
-    epsilon, conversion = (math.nextafter(x, 0.0) for x in (privacy.epsilon, privacy.delta))
+    # As the accountant does, so that its conversion is computed once.
+    epsilon, conversion = spendable(privacy.epsilon, privacy.delta)
     rho = rho_for(epsilon, conversion / 2 if lists else conversion)
     gain = 0.0
     for roots in others:

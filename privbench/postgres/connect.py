@@ -27,6 +27,8 @@ sqlalchemy = lazy_loader.load("sqlalchemy")
 Connection = psycopg.Connection[TupleRow]
 
 APPLICATION = "privbench"
+#: Stands in the statements that read rows: logs and pg_stat_statements may not name applications.
+COMMENT = f"/* {APPLICATION} */"
 _SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second

@@ -113,7 +113,7 @@ class Snapshot:
     def stream(
         self, table: Table, expressions: Sequence[Expression], *, batch_bytes: int = 16 << 20
     ) -> Iterator[pa.RecordBatch]:
-        """The table's rows, by COPY, in the order they lie in.
+        """The table's rows in the order they lie in; see `privbench.postgres.stream`.
 
         Children of ordinary inheritance are tables of their own, so their rows do not show in the
         parent's stream; rows of partitions show in their root's.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import LiteralString
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 from psycopg import errors, pq, sql
 
 from privbench.postgres.arrow import BETWEEN, NULL, batch_of, batch_of_columns, column_types
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import COMMENT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import Table
 from privbench.threads import ahead
@@ -69,7 +70,7 @@ def stream(
         found = column_types(reader, _select(table, chosen, pages))
         types = [kind or pa.string() for kind in found]
         seen = False
-        for answer in ahead(_answers(reader, table, chosen, found, batch_bytes, pages)):
+        for answer in ahead(_Reading(reader, table, chosen, found).answers(pages, batch_bytes)):
             seen = True
             if isinstance(answer, bytes):
                 yield batch_of(answer, types, names, table.key)
@@ -82,6 +83,8 @@ def stream(
 def size_of(connection: Connection, table: Table) -> tuple[int, int]:
     """Pages of a table, and bytes of its values that lie outside of them.
 
+    They decide only how many rows are read at a time: the same rows come in the same order.
+
     Raises:
         DatabaseError: The server refused.
     """
@@ -91,66 +94,63 @@ def size_of(connection: Connection, table: Table) -> tuple[int, int]:
     return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
-def _answers(
-    reader: Connection,
-    table: Table,
-    chosen: Sequence[sql.Composable],
-    types: Sequence[pa.DataType | None],
-    batch_bytes: int,
-    pages: Pages,
-) -> Iterator[bytes | list[bytes]]:
-    """Rows as CSV, or a text of all values for each column."""
-    for part in _parts(reader, table, types, batch_bytes, pages):
-        columns = _gathered(reader, table, chosen, types, part) if part else None
-        if columns is None:
-            yield from _blocks(reader, _select(table, chosen, part or pages), batch_bytes)
-        elif columns:
-            yield columns
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is read of a table, with the types of its columns as `column_types` gives them."""
 
+    reader: Connection
+    table: Table
+    chosen: Sequence[sql.Composable]
+    types: Sequence[pa.DataType | None]
 
-def _parts(
-    reader: Connection,
-    table: Table,
-    types: Sequence[pa.DataType | None],
-    batch_bytes: int,
-    pages: Pages,
-) -> list[Pages] | list[None]:
-    """The pages whose values are gathered at a time; None where rows have to come by COPY."""
-    first, last = pages
-    size, outside = size_of(reader, table)
-    end = size if last is None else last
-    parts = [*pairwise([*range(first, max(end, first + 1), max(batch_bytes // _PAGE, 1)), last])]
-    scans = len(parts) > 1 and reader.info.server_version < _SCANS_PAGES
-    large = outside > 0 and pa.string() in types
-    return [None] if table.kind == "p" or None in types or scans or large else parts
+    def answers(self, pages: Pages, batch_bytes: int) -> Iterator[bytes | list[bytes]]:
+        """Rows as CSV, or a text of all values for each column."""
+        parts = self._parts(pages, batch_bytes)
+        if not parts:
+            yield from _blocks(self.reader, _select(self.table, self.chosen, pages), batch_bytes)
+        for part in parts:
+            columns = self._gathered(part)
+            if columns is None:
+                statement = _select(self.table, self.chosen, part)
+                yield from _blocks(self.reader, statement, batch_bytes)
+            elif columns:
+                yield columns
 
+    def _parts(self, pages: Pages, batch_bytes: int) -> list[Pages]:
+        """The pages whose values are gathered at a time; none where rows have to come by COPY."""
+        if self.table.kind == "p" or None in self.types:
+            return []
+        size, outside = size_of(self.reader, self.table)
+        if outside and pa.string() in self.types:
+            return []
+        first, last = pages
+        end = size if last is None else last
+        step = max(batch_bytes // _PAGE, 1)
+        parts = [*pairwise([*range(first, max(end, first + 1), step), last])]
+        scans = len(parts) > 1 and self.reader.info.server_version < _SCANS_PAGES
+        return [] if scans else parts
 
-def _gathered(
-    reader: Connection,
-    table: Table,
-    chosen: Sequence[sql.Composable],
-    types: Sequence[pa.DataType | None],
-    pages: Pages,
-) -> list[bytes] | None:
-    """A text of all values for each column, none without rows; None if marks are among values."""
-    asked: list[sql.Composable] = [sql.SQL("pg_catalog.count(*)")]
-    for item, kind in zip(chosen, types, strict=True):
-        # Only texts can hold a mark: one NULL too many tells of theirs.
-        counted = item if kind == pa.string() else sql.SQL("*")
-        asked += [_GATHERED.format(item, *_MARKS), sql.SQL("pg_catalog.count({})").format(counted)]
-    with reader.cursor() as cursor:
-        cursor.execute(sql.Composed([_select(table, asked, pages)]))
-        answer = cursor.pgresult
-        assert answer is not None
-        rows, *found = [answer.get_value(0, place) or b"" for place in range(len(asked))]
-    texts, counts = found[::2], found[1::2]
-    if not int(rows):
-        return []
-    for text, count, kind in zip(texts, counts, types, strict=True):
-        nulls = text.count(NULL) if kind == pa.string() else 0
-        if text.count(BETWEEN) != int(rows) - 1 or nulls != int(rows) - int(count):
-            return None
-    return texts
+    def _gathered(self, pages: Pages) -> list[bytes] | None:
+        """A text of all values for each column, none without rows; None if values hold marks."""
+        asked: list[sql.Composable] = [sql.SQL("pg_catalog.count(*)")]
+        for item, kind in zip(self.chosen, self.types, strict=True):
+            # Only texts can hold a mark: one NULL too many tells of theirs.
+            counted = item if kind == pa.string() else sql.SQL("*")
+            asked.append(_GATHERED.format(item, *_MARKS))
+            asked.append(sql.SQL("pg_catalog.count({})").format(counted))
+        with self.reader.cursor() as cursor:
+            cursor.execute(sql.Composed([_select(self.table, asked, pages)]))
+            answer = cursor.pgresult
+            assert answer is not None
+            rows, *found = [answer.get_value(0, place) or b"" for place in range(len(asked))]
+        texts, counts = found[::2], found[1::2]
+        if not int(rows):
+            return []
+        for text, count, kind in zip(texts, counts, self.types, strict=True):
+            nulls = text.count(NULL) if kind == pa.string() else 0
+            if text.count(BETWEEN) != int(rows) - 1 or nulls != int(rows) - int(count):
+                return None
+        return texts
 
 
 def source(table: Table) -> sql.Composable:
@@ -159,15 +159,14 @@ def source(table: Table) -> sql.Composable:
     return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
 
 
-def _select(
-    table: Table, expressions: Sequence[sql.Composable], pages: tuple[int, int | None]
-) -> sql.Composable:
+def _select(table: Table, expressions: Sequence[sql.Composable], pages: Pages) -> sql.Composable:
     # PostgreSQL would cut long names off, so the server sees short ones.
     columns = [
         sql.SQL("{} AS {}").format(expression, sql.Identifier(f"c{position}"))
         for position, expression in enumerate(expressions)
     ]
-    rows = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(columns), source(table))
+    selected = [sql.SQL(COMMENT), sql.SQL(", ").join(columns), source(table)]
+    rows = sql.SQL("SELECT {} {} FROM {}").format(*selected)
     ends = (("ctid >= '({},0)'", pages[0] or None), ("ctid < '({},0)'", pages[1]))
     held = [sql.SQL(text).format(sql.Literal(page)) for text, page in ends if page is not None]
     return sql.SQL(" WHERE ").join([rows, sql.SQL(" AND ").join(held)]) if held else rows

@@ -1,6 +1,14 @@
 """The privacy core: queries in, noisy releases out, every one of them in the ledger first."""
 
-from privbench.privacy.accountant import Accountant, Guarantee, epsilon_for, loss_of, price, rho_for
+from privbench.privacy.accountant import (
+    Accountant,
+    Guarantee,
+    epsilon_for,
+    loss_of,
+    price,
+    rho_for,
+    spendable,
+)
 from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
@@ -54,4 +62,5 @@ __all__ = [
     "price",
     "rho_for",
     "root_sums",
+    "spendable",
 ]

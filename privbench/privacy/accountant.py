@@ -147,8 +147,7 @@ class Accountant:
             raise PrivacyRefusal("threshold releases cannot use more than the release's delta.")
         self.accounting: Accounting = accounting
         self.requested = Guarantee(float(epsilon), float(delta))
-        # A number that a person wrote means its decimal form; the float may lie above it.
-        epsilon, delta = math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
+        epsilon, delta = spendable(epsilon, delta)
         default = delta if accounting == "pure" else delta / 2
         self.threshold_delta = default if threshold_delta is None else min(threshold_delta, delta)
         rest = round_down(Fraction(delta) - Fraction(self.threshold_delta))
@@ -224,6 +223,14 @@ class Accountant:
 @lru_cache(maxsize=1)
 def _gaussian() -> Any:
     return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=1.0)
+
+
+def spendable(epsilon: float, delta: float) -> tuple[float, float]:
+    """ε and δ that may be spent where a person wrote these.
+
+    A written number means its decimal form, and the float may lie above it.
+    """
+    return math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
 
 
 @lru_cache(maxsize=1)

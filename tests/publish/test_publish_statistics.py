@@ -69,11 +69,21 @@ def plans(dsn):
     return texts, expected
 
 
+def files(dsn):
+    """Pages of the tables and indexes."""
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(
+            "SELECT relname, pg_relation_size(oid) / 8192 FROM pg_class"
+            " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i') ORDER BY 1"
+        ).fetchall()
+
+
 def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
     empty = newest()
     done = start(told, "empty", empty)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert re.search(r"take \d\d pages of your disk", verify(told).render())
+    assert files(empty) == files(whole)
     assert plans(empty) == plans(whole)
     with psycopg.connect(empty) as connection:
         tables = json.loads((told / "statistics.json").read_text())["tables"]
@@ -108,8 +118,12 @@ CREATE TABLE later (
 CREATE INDEX ON later (low);
 CREATE INDEX ON later (few);
 CREATE INDEX ON later (o);
+CREATE TABLE apart (n int PRIMARY KEY, name text NOT NULL);
+CREATE INDEX ON apart (lower(name));
+CREATE INDEX ON apart (name) WHERE n > 0;
 INSERT INTO typed SELECT time '10:00', g * interval '1 minute', 1 FROM generate_series(1, 3000) g;
 INSERT INTO later SELECT g, 'Name ' || g, g % 2 = 0, 1 FROM generate_series(1, 3000) g;
+INSERT INTO apart SELECT g, 'Name ' || g FROM generate_series(1, 3000) g;
 INSERT INTO below
   SELECT g, inet '10.0.0.0' + g, int8send(g), 'word ' || g FROM generate_series(1, 3000) g;
 """
@@ -120,7 +134,7 @@ def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
     with psycopg.connect(source, autocommit=True) as connection:
         connection.execute(UNUSUAL)
     roles = '[tables."public.typed"]\nown = []\n[tables."public.below"]\nown = []\n'
-    roles += '[tables."public.later"]\nown = []\n'
+    roles += '[tables."public.later"]\nown = []\n[tables."public.apart"]\nown = []\n'
     config = Config.loads(
         '[privacy]\nepsilon = 20.0\n[synthesizer]\nname = "independent"\n'
         f'[ledger]\npath = "{tmp_path / "ledger"}"\n{roles}'
@@ -132,9 +146,9 @@ def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
     with psycopg.connect(empty) as connection:
         sizes = connection.execute(
             "SELECT relname, relkind, pg_relation_size(oid) / 8192, relpages FROM pg_class"
-            " WHERE relname ~ '^(typed|below|later)' ORDER BY 1"
+            " WHERE relname ~ '^(typed|below|later|apart)' ORDER BY 1"
         ).fetchall()
-    assert len(sizes) == 12, sizes
+    assert len(sizes) == 16, sizes
     for name, kind, pages, told in sizes:
         assert told > 4, name
         assert pages == told or kind == "i", name

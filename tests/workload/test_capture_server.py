@@ -117,12 +117,14 @@ def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_pa
     assert "CONFIDENTIAL" in said
     assert "it is not a query" in said
     assert "it reads the system catalogs" in said
+    assert "privbench ran it" in said
     found = read(captured)
     assert found.confidential
     selects = [q for q in found if q.sql.startswith("SELECT abalance FROM pgbench_accounts")]
     # 40 of `pgbench -S`, 20 of its own script: both texts are one.
     assert sum(q.weight for q in selects) == 60
     assert not [q for q in found if "UPDATE" in q.sql or "pg_class" in q.sql]
+    assert not [q for q in found if "privbench" in q.sql]
 
     _ok(
         CliRunner().invoke(

@@ -340,17 +340,18 @@ class DatabaseFit:
         else:
             units = rows_per_unit(*answer, size.weight, self.law, []).units
         shares = units / max(float(units.sum()), 1e-9)
-        tilted = tilt(shares, MANY.means(shares), mean)
+        by_sizes = tilt(shares, MANY.means(shares), mean)
         if self.spec.tables[table].own is not None and answer is not None:
             # Owned owners are counted by their weights, whose mean number of children may be
             # another one. It stands where the histogram clearly contradicts the mean of sizes.
             noisy, sd = answer[0].ravel()[1:], answer[1]
-            kept, moved = (
-                float(cell_fits(noisy, size.weight * law[1:], sd).sum()) for law in (shares, tilted)
+            free, sized = (
+                float(cell_fits(noisy, size.weight * law[1:], sd).sum())
+                for law in (shares, by_sizes)
             )
-            if kept - moved > 0.5 * CLEAR[self.law] ** 2:
+            if free - sized > 0.5 * CLEAR[self.law] ** 2:
                 return np.asarray(shares)
-        return tilted
+        return by_sizes
 
     def _floor(self, table: str) -> float:
         """Least share that is worth a group: two standard deviations of a pair's noise."""

@@ -10,7 +10,7 @@ import numpy as np
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import Floats, shrink
-from privbench.learning.spn.node import Bins, Node, histograms, scaled
+from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.learning.spn.splits import (
     column_split,
     dependence,
@@ -146,7 +146,7 @@ class Grower:
     def _histograms(
         self, regions: Sequence[tuple[Region, tuple[str, ...]]], amount: float, label: str
     ) -> tuple[list[dict[str, Floats]], float]:
-        query = histograms(self.table, self.axes, regions)
+        query = region_histograms(self.table, self.axes, regions)
         noisy, sd = self.measure(query, amount, f"{label} of {self.table}")
         pieces = iter(query.split(noisy))
         return [{name: next(pieces) for name in scope} for _, scope in regions], sd

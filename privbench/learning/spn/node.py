@@ -64,7 +64,7 @@ def bins_of(of: Ints, mass: Floats) -> Bins:
     return Bins(of, inside, bins)
 
 
-def histograms(
+def region_histograms(
     table: str, axes: Mapping[str, Axis], regions: Iterable[tuple[Region, tuple[str, ...]]]
 ) -> JointHistogram:
     """Histograms of some attributes in each of some regions, as one query.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from privbench.learning.spn.node import histograms as histograms_of
+from privbench.learning.spn.node import region_histograms
 from privbench.learning.spn.splits import scored_pairs
 from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
@@ -32,7 +32,8 @@ def regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
 def histograms(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointHistogram:
     """Binned histograms of all attributes in all regions of a level."""
     axes = _axes(spec, table, bins)
-    return histograms_of(table, axes, [(each, (*axes,)) for each in regions(spec, table, level)])
+    scopes = [(each, (*axes,)) for each in regions(spec, table, level)]
+    return region_histograms(table, axes, scopes)
 
 
 def scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointScores:

@@ -14,6 +14,7 @@ from psycopg import sql
 from sqlglot import exp
 
 from privbench.errors import UsageError
+from privbench.postgres.connect import COMMENT
 from privbench.rng import generator
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.safety import fault
@@ -99,6 +100,7 @@ _WORDS_OF_THE_SYSTEM = re.compile(r"\b(?:pg_catalog\.|information_schema\.|from\
 _MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 _CATALOG = "it reads the system catalogs"
+OURS = "privbench ran it"
 
 #: Values of ``$1``, ``$2``, … as PostgreSQL prints them, None for NULL.
 Parameters = tuple[str | None, ...]
@@ -156,7 +158,7 @@ class Gatherer:
 
     def add(self, execution: Execution) -> None:
         """Count an execution and perhaps keep it as a sample."""
-        why = _no_query(execution.text)
+        why = OURS if COMMENT in execution.text else _no_query(execution.text)
         if why is not None:
             self.skip(why, execution.calls)
             return

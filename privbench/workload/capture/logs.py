@@ -15,7 +15,7 @@ from typing import Any
 
 from privbench.errors import UsageError
 from privbench.postgres.connect import APPLICATION
-from privbench.workload.capture.gather import Capture, Execution, Gatherer, Parameters
+from privbench.workload.capture.gather import OURS, Capture, Execution, Gatherer, Parameters
 
 #: Why an entry that names a statement is left out.
 NOT_RUN = "it is a parse or bind step, not a run"
@@ -256,7 +256,6 @@ _LEAST = 23
 _SEVERITIES = frozenset({"DEBUG", "LOG", "INFO", "NOTICE", "WARNING", "ERROR", "FATAL", "PANIC"})
 _LONGEST_FIELD = 2**30
 _LOG = re.compile(r"\.(?:log|csv|json)(?:[.-]\d+)?(?:\.gz)?\Z")
-_OURS = "privbench ran it"
 _OTHER = "it ran in another database"
 _SHOW = (
     "Set log_min_duration_statement = 0 (or auto_explain.log_min_duration = 0) and"
@@ -298,7 +297,7 @@ def capture_logs(
         if isinstance(found, str):
             gatherer.skip(found)
         elif entry.application == APPLICATION:
-            gatherer.skip(_OURS, found.calls)
+            gatherer.skip(OURS, found.calls)
         elif database is not None and entry.database != database:
             gatherer.skip(_OTHER, found.calls)
         else:
