@@ -213,8 +213,7 @@ def _check(
             context = [cells + 1 for cells in (*parent.columns.values(), *above[law.own.parent])]
             _require(parent.columns.get(degree_name(law.own)) == buckets.size, name)
         above[name] = context
-        held = [] if law.own is None else [MANY.size]
-        law.model.check([*law.columns.values(), *context, *held])
+        law.model.check([*law.columns.values(), *context])
         _require(sum(key.role == "own" for key in law.keys) <= 1, name)
         for key in law.keys:
             scope = law.columns.get(scope_name(key.name))

@@ -17,7 +17,6 @@ from privbench.learning.graphical.estimate import (
     conditional,
     rake,
     shrink,
-    trend,
 )
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.graphical.sizes import (
@@ -143,33 +142,9 @@ def test_the_corner_of_two_tails_follows_from_the_rest_of_a_pair(power):
         assert np.allclose(found.sum(axis=1), flat.sum(axis=1), rtol=0.05)
         powers.append(mean)
         corners.append(float(found[-3:, -3:].sum()))
+    assert np.abs(np.array(powers) - power).max() < 0.5
     assert np.mean(powers) == pytest.approx(power, abs=0.3)
     assert np.mean(corners) == pytest.approx(exact[-3:, -3:].sum(), rel=0.25, abs=3.0)
-
-
-def test_large_values_go_together_though_all_rows_do_not():
-    scores = np.linspace(-2.5, 2.5, 12)
-    margin = np.exp(-(scores**2) / 2)
-    flat = 20_000 * np.outer(margin, margin) / margin.sum() ** 2
-    large = np.maximum(scores - 0.7, 0.0)
-    exact = rake(flat * np.exp(2.0 * np.outer(large, large)), flat.sum(axis=1), flat.sum(axis=0))
-    corners = []
-    for seed in range(5):
-        noise = np.random.default_rng(seed).normal(0, 30, exact.shape)
-        found, _ = associate(exact + noise, 30.0, flat, scores, scores)
-        corners.append(float(found[-2:, -2:].sum()))
-    assert exact[-2:, -2:].sum() > 3 * flat[-2:, -2:].sum()
-    assert np.mean(corners) == pytest.approx(exact[-2:, -2:].sum(), rel=0.3)
-
-
-def test_rows_of_heavy_units_follow_the_trend_of_the_others():
-    g = np.random.default_rng(8)
-    steps, weight = np.array([0.5, 1.5, 3.0, 5.0]), np.array([9000.0, 3000.0, 500.0, 90.0])
-    share = 1 / (1 + np.exp(1.8 - 0.8 * steps))
-    exact = np.stack([share * weight, (1 - share) * weight])
-    flat = np.outer(exact.sum(axis=1), weight) / weight.sum()
-    found = trend(exact + g.normal(0, 30, exact.shape), 30.0, flat, steps)
-    assert (found[0] / found.sum(axis=0))[-1] == pytest.approx(share[-1], abs=0.08)
 
 
 # databases ---------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
 from privbench.privacy.queries import FanIn, Histogram, Presence, Total, UnitRows
-from privbench.privacy.units import single
 
 #: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. References: that part
 #: times R / (R + T), R references that touch the tree and T its tables; half as much again: no
@@ -43,9 +42,6 @@ PICKS, ROUNDS = 1.2, 3
 #: groups of a score of targets: what a table of hundreds of columns can wait for (seconds). Up to
 #: 80 columns all pairs are candidates at every level.
 MOST_CANDIDATES, MOST_SCORES = 10_000, 300_000
-#: Part of a one-way's amount, in an owned table, for the same column by the number of rows in the
-#: unit. At .6: stats5 2.75 for 2.79, within scatter.
-BY_SIZE = 0.4
 #: Cells of a column beyond which its share of the one-ways does not grow: shrinkage makes noise of
 #: more cells cheap. Half or double: not measured.
 MOST_CELLS = 64
@@ -316,7 +312,7 @@ def one_way_questions(
             column,
             Measurement(
                 Histogram(table, (column.axis,)),
-                budget.one_ways[table, column.name] - by_size(budget, table, column),
+                budget.one_ways[table, column.name],
                 f"one-way of {table}.{shown(column.name)}",
             ),
         )
@@ -340,9 +336,3 @@ def fan_in_question(budget: Budget, key: KeySpec, columns: int, inside: bool) ->
     query = FanIn(key, zero=True, outside=inside)
     amount = budget.references[key.table, key.name] * (1.0 - targets_part(columns))
     return Measurement(query, amount, f"fan-in of {key.table}.{key.name}")
-
-
-def by_size(budget: Budget, table: str, column: Column) -> float:
-    """Amount for a column by the number of rows in the unit; 0 where units have one row at most."""
-    alone = budget.learns != "pairs" or single(budget.spec, table) or column.domain.filler
-    return 0.0 if alone else BY_SIZE * budget.one_ways.get((table, column.name), 0.0)

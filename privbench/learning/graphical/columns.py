@@ -20,15 +20,15 @@ from privbench.domain import Domain
 from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.sizes import MANY, ONE, Buckets
 from privbench.privacy import DatabaseSpec, KeySpec
-from privbench.privacy.queries import Axis, Children, Joined, Owner, PublicArray, Refers, UnitRows
+from privbench.privacy.queries import Axis, Children, Joined, Owner, PublicArray, Refers
 from privbench.privacy.queries import Column as ColumnAxis
 from privbench.privacy.queries.references import PublicTarget
 
 #: Groups of a column's cells at each level of detail, coarse to fine. Half costs 1 % of Q-error on
 #: the development databases, double 4 %. (3, 8, 24): 2-way divergence of coded Adult 1 % larger.
 LEVELS = (4, 12, 24)
-#: Level, a place in `LEVELS`, of columns by rows of the unit and of columns of targets. 0: stats5
-#: 2.89 for 2.79; 2: the same within scatter.
+#: Level, a place in `LEVELS`, of columns of targets. 0: stats5 2.89 for 2.79; 2: the same within
+#: scatter.
 DETAIL = 1
 #: Mass, in average groups, from which on a cell is a group of its own; and that of special cells,
 #: which are no neighbours of any. Half or double: not measured.
@@ -175,22 +175,6 @@ class Variable:
         levels = group(shares, domain, floor, means)
         ordered = domain.values if domain.ordered else 0
         return cls(name, axis, shares, levels, not domain.filler, ordered)
-
-    @classmethod
-    def of_unit_rows(cls, table: str, rows: Ints, weights: Floats) -> Variable:
-        """The number of a table's rows in the unit of a row, in classes of about as many rows.
-
-        Args:
-            table: The table.
-            rows: Synthetic rows per bucket of `MANY`.
-            weights: Their weight per bucket.
-        """
-        place = (np.cumsum(rows) - rows / 2) / max(float(rows.sum()), 1e-9)
-        groups = np.minimum(place * LEVELS[0], LEVELS[0] - 1).astype(np.int64)
-        _, groups = np.unique(groups, return_inverse=True)
-        shares = weights / max(float(weights.sum()), 1e-9)
-        name = f"{HIDDEN}={table}"
-        return cls(name, UnitRows(table, MANY.lower), shares, (groups,) * len(LEVELS), False)
 
     def groups(self, level: int) -> int:
         """Number of groups at a level."""

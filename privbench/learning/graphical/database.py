@@ -16,7 +16,6 @@ from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
     TableSize,
-    by_size,
     clipped_question,
     fan_in_question,
     guessed_sizes,
@@ -301,7 +300,6 @@ class DatabaseFit:
             self._pair_budget(table),
             self.law,
             lambda *labels: self.people.stream(table, *labels),
-            {place: by_size(self.budget, table, column) for place, column in enumerate(columns)},
             star_of(self.budget.target, table, columns),
         )
 
@@ -383,10 +381,6 @@ class DatabaseFit:
             shares = counts / max(float(counts.sum()), 1e-9)
             found.append(Variable.of(column, shares, floor, path))
             place += 1
-        if self.spec.tables[table].own is not None:
-            rows = np.bincount(codes[place], minlength=MANY.size)
-            held = np.bincount(codes[place], weights, minlength=MANY.size).astype(np.float64)
-            found.append(Variable.of_unit_rows(table, rows, held))
         return found
 
     # references ----------------------------------------------------------------------------------

@@ -67,7 +67,6 @@ class Population:
         codes: Per table, cells of its own columns by name.
         owners: Per owned table, row of the owner of every row, or `NULL`; those come last.
         units: Per table, the unit of every row; the same numbers in all tables.
-        unit_buckets: Per owned table, once it is asked for, the bucket of `in_unit` of every row.
     """
 
     keys: Mapping[str, Sequence[KeySpec]]
@@ -76,7 +75,6 @@ class Population:
     codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
     owners: dict[str, Ints | None] = field(default_factory=dict)
     units: dict[str, Ints] = field(default_factory=dict)
-    unit_buckets: dict[str, Codes] = field(default_factory=dict)
     _next: int = 0
 
     def own(self, table: str) -> KeySpec | None:
@@ -149,8 +147,6 @@ class Population:
     ) -> dict[int, Codes]:
         """Cells of all columns of all ancestors, by place after the table's own columns.
 
-        At last, of an owned table, the bucket of `MANY` of the number of its rows in the unit.
-
         Args:
             table: The table; it was started.
             width: Cells of the own columns of every table.
@@ -175,10 +171,6 @@ class Population:
                 above = np.maximum(edges, 0)
                 owners = owners[above] if len(owners) else np.full(len(edges), NULL)
             edges = owners
-        if self.own(table) is not None and (used is None or place in used):
-            if table not in self.unit_buckets:
-                self.unit_buckets[table] = MANY.codes(self.in_unit(table)).astype(np.uint8)
-            found[place] = self.unit_buckets[table][some]
         return found
 
     def in_unit(self, table: str) -> Ints:
@@ -259,8 +251,6 @@ def _drawing(
 ) -> Callable[[slice], dict[str, Codes]]:
     """Draws some rows of a started table; its owners stay what they are now."""
     used = {place for factor in law.model.factors for place in factor.parents}
-    # Of no rows; so numbers of rows in units are known before the units are let go.
-    people.context(table, width, used, slice(0, 0))
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
 
     def draw(some: slice) -> dict[str, Codes]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from privbench.learning.graphical.budget import (
     Budget,
-    by_size,
     clipped_question,
     fan_in_question,
     guessed_sizes,
@@ -25,9 +24,8 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.database import PLAIN_FLOOR
 from privbench.learning.graphical.references import marginals, target_questions
-from privbench.learning.graphical.select import by_classes, candidates, pair_query, score_query
-from privbench.learning.graphical.sizes import MANY
-from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Selection
+from privbench.learning.graphical.select import candidates, pair_query, score_query
+from privbench.privacy import KeySpec, Measurement, Selection
 from privbench.privacy.queries import PublicArray
 from privbench.privacy.queries.fanin import KEPT
 
@@ -57,7 +55,8 @@ def planned(
             yield clipped_question(budget, name, KEPT)
         yield from (question for _, question in one_way_questions(budget, name, columns[name]))
         if pairs:
-            variables = [*flat[name], *_flat_context(spec, name, columns)]
+            above = columns_above(spec, name, columns)
+            variables = [*flat[name], *(_flat(column, path) for column, path in above)]
             yield from _planned_pairs(budget, name, columns[name], variables)
         for key in spec.tables[name].keys:
             if key.role == "ref":
@@ -70,10 +69,6 @@ def planned(
 def _planned_pairs(
     budget: Budget, table: str, columns: list[Column], variables: list[Variable]
 ) -> Iterator[Measurement | Selection]:
-    classes = {place: by_size(budget, table, column) for place, column in enumerate(columns)}
-    for candidate, amount in by_classes(variables, classes):
-        label = f"columns of {table} by rows of the unit"
-        yield Measurement(pair_query(table, variables, candidate), amount, label)
     amounts = budget.pairs[table]
     every = candidates(variables, len(columns))
     if not amounts.pairs or not every:
@@ -88,15 +83,6 @@ def _planned_pairs(
         yield Measurement(pair, amounts.first, f"pair of {table}")
     for _ in range(amounts.pairs):
         yield Measurement(pair, amounts.refine / amounts.pairs, f"pair of {table}, again")
-
-
-def _flat_context(
-    spec: DatabaseSpec, table: str, columns: Mapping[str, list[Column]]
-) -> list[Variable]:
-    found = [_flat(column, path) for column, path in columns_above(spec, table, columns)]
-    if spec.tables[table].own is not None:
-        found.append(Variable.of_unit_rows(table, np.ones(MANY.size, np.int64), np.ones(MANY.size)))
-    return found
 
 
 def _flat(column: Column, path: Sequence[KeySpec] = ()) -> Variable:

@@ -8,7 +8,7 @@ counted on synthetic rows of the current model, so nothing needs to be inferred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import pi, prod, sqrt
 from typing import Any
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from privbench.learning.answers import Answer, joined, measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
 from privbench.learning.graphical.budget import LEAST_GAP, MOST_CANDIDATES, ROUNDS, PairBudget
-from privbench.learning.graphical.columns import DETAIL, LEVELS, Variable
-from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink, trend
+from privbench.learning.graphical.columns import LEVELS, Variable
+from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink
 from privbench.learning.graphical.table_model import Pair, Rows, estimate
 from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
@@ -55,7 +55,7 @@ class Measured:
         sd: Standard deviation of the noise.
         prediction: What the model said before, same shape.
         gap: Half of the L1 distance of the estimate from the prediction, in weight.
-        power: Association of both columns' large values, the sum of λ that `associate` gives.
+        power: Their association, λ of `associate`.
     """
 
     candidate: Candidate
@@ -84,18 +84,6 @@ def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[C
                 shapes.add(shape)
                 found.append(Candidate((i, j), level))
     return found
-
-
-def by_classes(
-    variables: Sequence[Variable], amounts: Mapping[int, float]
-) -> list[tuple[Candidate, float]]:
-    """Pairs of own columns with the last variable, the number of rows in the unit."""
-    last = len(variables) - 1
-    return [
-        (Candidate((place, last), DETAIL), amount)
-        for place, amount in amounts.items()
-        if amount > 0 and min(variables[at].groups(DETAIL) for at in (place, last)) > 1
-    ]
 
 
 def too_wide(pairs: int) -> bool:
@@ -147,8 +135,6 @@ class PairLearner:
         budget: Amounts.
         law: Noise of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
-        sized: Own columns that are measured by the number of rows in the unit, the last column of
-            the context, with their amounts.
         star: Pairs of columns that are measured without selection, before all others.
     """
 
@@ -161,43 +147,15 @@ class PairLearner:
     budget: PairBudget
     law: Noise
     stream: Callable[..., np.random.Generator]
-    sized: Mapping[int, float]
     star: Sequence[Ends] = ()
 
     def __post_init__(self) -> None:
         self.found: list[Measured] = []
-        self.sizes: list[Measured] = []
         self.round = 0
         self.unspent = 0.0
         self.wide = too_wide(len(_pairs(self.variables, self.rows.own)))
         self._step = -(-len(self.rows.weights) // COUNTED)
         self._estimate()
-        if self._measure_sizes():
-            self._estimate()
-
-    def _measure_sizes(self) -> bool:
-        """Own columns by the number of rows in the unit; whether any depends on that.
-
-        Weights make units count alike, so the few that own most of the rows hardly show in any
-        other pair. A pair's gap is counted in rows here, as a share of the table's weight.
-        """
-        asked = by_classes(self.variables, self.sized)
-        if not asked:
-            return False
-        last = len(self.variables) - 1
-        classes = self.variables[last]
-        held = classes.levels[DETAIL][self.codes[last]]
-        rows = np.bincount(held, minlength=classes.groups(DETAIL))
-        each = rows / np.maximum(np.bincount(held, self.rows.weights, minlength=len(rows)), 1e-9)
-        label = f"columns of {self.table} by rows of the unit"
-        for (candidate, _), (noisy, sd) in zip(asked, self._ask(asked, label), strict=True):
-            prediction = self._predict(candidate)
-            if self._significant(noisy, sd, prediction):
-                guess = trend(noisy, sd, prediction, np.log(np.maximum(each, 1e-9)))
-                gap = np.abs(shrink(noisy, sd, guess, self.law) - prediction) @ each / 2
-                share = float(gap.sum()) * self.weight / max(len(held), 1)
-                self.sizes.append(Measured(candidate, noisy, sd, guess, share))
-        return bool(self.sizes)
 
     def learn(self) -> None:
         """All rounds; what they do not need is left as `unspent`."""
@@ -256,7 +214,7 @@ class PairLearner:
 
     def _estimate(self) -> None:
         """The model given all pairs, and synthetic rows of it."""
-        pairs = [self._pair(item) for item in [*self.sizes, *self.found]]
+        pairs = [self._pair(item) for item in self.found]
         self.round += 1
         generator = self.stream("estimate", self.round)
         self._fine: dict[tuple[Ends, int], Floats] = {}

@@ -45,7 +45,7 @@ class Pair:
         level: Level of the groups of both.
         table: Shares, shape (groups, groups).
         gap: Half of the L1 distance from what was predicted without it, in weight.
-        power: Association of both columns' large values, the sum of λ that `associate` gives.
+        power: Their association, λ of `associate`.
     """
 
     first: int
