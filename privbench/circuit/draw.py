@@ -19,7 +19,6 @@ def draw(
     table: Floats,
     rows: NDArray[Any],
     generator: np.random.Generator,
-    keys: Floats | None = None,
 ) -> Ints:
     """One column index per row from the distribution ``table[row]``; see `choose`.
 
@@ -27,12 +26,11 @@ def draw(
         table: Distributions, shape (distributions, cells), of any positive sums.
         rows: Distribution of every row, shape (n,).
         generator: Source of randomness.
-        keys: Numbers of the rows whose order takes the place of the random one.
     """
     width = table.shape[1]
     if width == 1:
         return np.zeros(len(rows), np.int64)
-    found = choose(table.ravel(), np.full(len(table), width), rows, generator, keys)
+    found = choose(table.ravel(), np.full(len(table), width), rows, generator)
     return np.asarray(found % width)
 
 
@@ -41,7 +39,6 @@ def choose(
     lengths: Ints,
     rows: NDArray[Any],
     generator: np.random.Generator,
-    keys: Floats | None = None,
 ) -> Ints:
     """A cell for every row, in proportion to the weights of the row's distribution.
 
@@ -54,7 +51,6 @@ def choose(
         lengths: Cells of every distribution, which have a positive sum.
         rows: Distribution of every row, shape (n,).
         generator: Source of randomness.
-        keys: Numbers of the rows whose order takes the place of the random one.
 
     Returns:
         Positions in ``weights``, shape (n,).
@@ -63,7 +59,7 @@ def choose(
     if not count:
         return np.zeros(0, np.int64)
     kind = np.uint16 if laws <= 2**16 else np.int64
-    order = generator.permutation(count) if keys is None else np.argsort(keys, kind="stable")
+    order = generator.permutation(count)
     if laws > 1:
         order = order[np.argsort(rows[order].astype(kind), kind="stable")]
     ends = np.cumsum(lengths)

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from privbench.circuit import marginal
 from privbench.circuit.draw import draw
@@ -25,7 +24,6 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     tilt,
 )
-from privbench.learning.graphical.table_model import Factor, Tie
 from privbench.learning.synthetic import Parts
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
@@ -135,15 +133,12 @@ def test_the_corner_of_two_tails_follows_from_the_rest_of_a_pair(power):
     exact = rake(
         flat * np.exp(power * np.outer(scores, scores)), flat.sum(axis=1), flat.sum(axis=0)
     )
-    powers, corners = [], []
+    corners = []
     for seed in range(5):
         noise = np.random.default_rng(seed).normal(0, 30, exact.shape)
-        found, mean = associate(exact + noise, 30.0, flat, scores, scores)
+        found = associate(exact + noise, 30.0, flat, scores, scores)
         assert np.allclose(found.sum(axis=1), flat.sum(axis=1), rtol=0.05)
-        powers.append(mean)
         corners.append(float(found[-3:, -3:].sum()))
-    assert np.abs(np.array(powers) - power).max() < 0.5
-    assert np.mean(powers) == pytest.approx(power, abs=0.3)
     assert np.mean(corners) == pytest.approx(exact[-3:, -3:].sum(), rel=0.25, abs=3.0)
 
 
@@ -213,28 +208,6 @@ def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
     assert kinds[1] == pytest.approx(0.29, abs=0.15)
     edges = notes.parents["e"]
     assert (counts[edges[edges >= 0]] > 20).mean() > 0.6
-
-
-@pytest.mark.parametrize("groups", [1, 4])
-def test_rows_within_groups_follow_a_gaussian_copula(groups):
-    """However coarse the groups are, the correlation of normal scores is near the copula's."""
-    g = np.random.default_rng(11)
-    cells, rows = 200, 20_000
-    shares = np.full(cells, 1 / cells)
-    scores = norm.ppf((np.arange(cells) + 0.5) / cells)
-    places = np.arange(cells) * groups // cells
-    led = g.integers(0, cells, rows)
-    latent = np.array([scores[led], g.normal(0, 1, rows)]).T @ [0.8, 0.6]
-    exact = np.searchsorted(norm.ppf(np.arange(1, groups) / groups), latent)
-    table = np.zeros((groups, groups))
-    np.add.at(table, (places[led], exact), 1.0)
-    table /= table.sum(axis=1, keepdims=True)
-    found = []
-    for tie in (None, Tie((1,), (0.8 * scores,), cells, 0.8)):
-        drawn = Factor(0, (1,), (places,), places, table, shares, tie).draw({1: led}, rows, g)
-        found.append(np.corrcoef(scores[drawn], scores[led])[0, 1])
-    assert found[1] == pytest.approx(0.8, abs=0.08)
-    assert found[1] > found[0] + 0.05
 
 
 def test_a_law_of_references_has_room_for_what_few_targets_hold():
@@ -413,21 +386,6 @@ def test_damaged_models_are_refused(shop, begin):
         fault(damaged, parts)
         with pytest.raises(ModelError):
             GraphicalSynthesizer.load(damaged, parts)
-
-
-@pytest.mark.parametrize("fault", [99, 0.0, 1.5, None])
-def test_damaged_orders_within_groups_are_refused(fault, table, begin):
-    codes = np.arange(3000) % 30
-    domain = Domain(30, ordered=True)
-    data = table({"a": (codes, domain), "b": (codes, domain)})
-    header, arrays = fit(begin(data, 20.0)).to_state()
-    factor = next(item for item in header["tables"][0]["factors"] if "tie" in item)
-    if fault is None:
-        arrays.update({name: held * np.nan for name, held in arrays.items() if "scores" in name})
-    else:
-        factor["tie"][int(fault == 1.5)] = fault
-    with pytest.raises(ModelError, match="order of rows"):
-        GraphicalSynthesizer.load(header, arrays)
 
 
 def test_a_scale_beyond_this_machine_is_refused(shop, begin):

@@ -133,7 +133,7 @@ def posterior(fit: Floats) -> Floats:
 
 def associate(
     noisy: Floats, sd: float, prediction: Floats, rows: Floats, columns: Floats
-) -> tuple[Floats, float]:
+) -> Floats:
     """The prediction times exp(λ·row score·column score), raked to its margins.
 
     Linear-by-linear association (Goodman 1979): with normal scores it is a Gaussian copula. So the
@@ -148,18 +148,15 @@ def associate(
         prediction: What is expected without it, same shape; its margins are kept.
         rows: Scores of the rows; those of score 0 keep their shape.
         columns: Scores of the columns.
-
-    Returns:
-        The table, and λ.
     """
     if np.count_nonzero(rows) < 2 or np.count_nonzero(columns) < 2:
-        return prediction, 0.0
+        return prediction
     steps, margins = np.outer(rows, columns), (prediction.sum(axis=1), prediction.sum(axis=0))
     powers = np.sinh(np.linspace(-2.1, 2.1, 29))
     tables = np.array([rake(prediction * np.exp(power * steps), *margins) for power in powers])
     fit = cell_fits(noisy, tables, sd, 2 * MISFIT).sum(axis=(1, 2))
     power = float(posterior(fit - 0.5 * (powers / POWER_SD) ** 2) @ powers)
-    return rake(prediction * np.exp(power * steps), *margins), power
+    return rake(prediction * np.exp(power * steps), *margins)
 
 
 def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float = MISFIT) -> Floats:

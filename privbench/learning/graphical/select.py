@@ -55,7 +55,6 @@ class Measured:
         sd: Standard deviation of the noise.
         prediction: What the model said before, same shape.
         gap: Half of the L1 distance of the estimate from the prediction, in weight.
-        power: Their association, λ of `associate`.
     """
 
     candidate: Candidate
@@ -63,7 +62,6 @@ class Measured:
     sd: float
     prediction: Floats
     gap: float
-    power: float = 0.0
 
 
 def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
@@ -227,7 +225,7 @@ class PairLearner:
         counts = shrink(item.noisy, item.sd, item.prediction, self.law)
         rows, columns = (self.variables[at].mass(level) for at in (i, j))
         gap = self.weight if item.candidate.ends in self.star else item.gap
-        return Pair(i, j, level, rake(counts, rows, columns), gap, item.power)
+        return Pair(i, j, level, rake(counts, rows, columns), gap)
 
     def _groups(self, place: int, level: int) -> NDArray[np.integer[Any]]:
         """Groups of a column on evenly spaced rows, kept for a round."""
@@ -311,13 +309,13 @@ class PairLearner:
             gap = self._gap(noisy, sd, prediction)
             if self._significant(noisy, sd, prediction) or candidate.ends in self.star:
                 hits += 1
-                guess, power = self._associated(candidate, noisy, sd, prediction)
-                self.found.append(Measured(candidate, noisy, sd, guess, gap, power))
+                guess = self._associated(candidate, noisy, sd, prediction)
+                self.found.append(Measured(candidate, noisy, sd, guess, gap))
         return hits
 
     def _associated(
         self, candidate: Candidate, noisy: Floats, sd: float, prediction: Floats
-    ) -> tuple[Floats, float]:
+    ) -> Floats:
         scores = (self.variables[at].scores(candidate.level) for at in candidate.ends)
         return associate(noisy, sd, prediction, *scores)
 
@@ -367,7 +365,6 @@ class PairLearner:
         if new.level == old.candidate.level:
             noisy, sd = joined((old.noisy, old.sd), (noisy, sd))
             return replace(old, noisy=noisy, sd=sd)
-        prediction, power = self._associated(new, noisy, sd, self._predict(new))
+        prediction = self._associated(new, noisy, sd, self._predict(new))
         gap = self._gap(noisy, sd, prediction)
-        # Where the model has the association already, the prediction has it, too.
-        return Measured(new, noisy, sd, prediction, max(gap, old.gap), old.power + power)
+        return Measured(new, noisy, sd, prediction, max(gap, old.gap))

@@ -15,22 +15,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from privbench.circuit.draw import choose, draw
 from privbench.domain import Codes
 from privbench.errors import ModelError
 from privbench.learning.graphical.attributes import AttributeModel, State
-from privbench.learning.graphical.columns import Variable, normal_scores
+from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
 WIDTH = 5
 #: Most cells of a factor: wider pairs are taken at a coarser level. Half or double: no change.
 CELLS = 100_000
-#: Added to the variance of normal scores in a regression, and largest multiple correlation: noise
-#: makes correlations that no rows have.
-RIDGE, MOST_TOLD = 0.05, 0.98
 #: Groups of a column that a model file may have; a fit makes a tenth. For memory alone.
 MOST_GROUPS = 256
 
@@ -45,7 +41,6 @@ class Pair:
         level: Level of the groups of both.
         table: Shares, shape (groups, groups).
         gap: Half of the L1 distance from what was predicted without it, in weight.
-        power: Their association, λ of `associate`.
     """
 
     first: int
@@ -53,60 +48,12 @@ class Pair:
     level: int
     table: Floats
     gap: float
-    power: float = 0.0
 
     def seen_from(self, column: int) -> tuple[int, Floats]:
         """The other column, and the table with the other column first."""
         if column == self.first:
             return self.second, self.table.T
         return self.first, self.table
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Tie:
-    """A Gaussian copula of v and columns of S, which orders rows within the groups of v.
-
-    Groups of a heavy tail are wide, and without it the largest values of two columns would be
-    those of different rows.
-
-    Attributes:
-        places: Places of those columns among all.
-        scores: For each of them, the normal score of every cell times its regression weight.
-        ordered: Number of leading cells of v, which follow an order.
-        correlation: Multiple correlation of the normal score of v with theirs.
-    """
-
-    places: tuple[int, ...]
-    scores: tuple[Floats, ...]
-    ordered: int
-    correlation: float
-
-    def keys(
-        self,
-        codes: Mapping[int, Codes],
-        shares: Floats,
-        groups: Ints,
-        chosen: Ints,
-        numbers: Floats,
-    ) -> Floats:
-        """Normal numbers of the rows, given the cells of the other columns and the group of v.
-
-        Args:
-            codes: Cells of all columns, by place.
-            shares: Share of every cell of v.
-            groups: Group of every cell of v.
-            chosen: Group of v of every row.
-            numbers: Uniform numbers, one for each row.
-        """
-        held = np.bincount(groups[: self.ordered], shares[: self.ordered], int(groups.max()) + 1)
-        steps = np.append(0.0, np.cumsum(held)) / max(float(held.sum()), 1e-12)
-        ends = ndtri(np.minimum(steps, 1.0))
-        mean, sd = np.zeros(len(chosen)), np.sqrt(1.0 - self.correlation**2)
-        for place, scores in zip(self.places, self.scores, strict=True):
-            mean += scores[codes[place]]
-        low, high = (ndtr((ends[chosen + side] - mean) / sd) for side in (0, 1))
-        at = np.clip(low + numbers * (high - low), 1e-15, 1.0 - 1e-15)
-        return np.asarray(mean + sd * ndtri(at))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +67,6 @@ class Factor:
         groups: Group of every cell of v.
         table: P(group of v | groups of S), shape (configurations of S, groups).
         shares: Share of every cell of v.
-        tie: What orders rows within groups of v, or None.
     """
 
     column: int
@@ -129,7 +75,6 @@ class Factor:
     groups: Ints
     table: Floats
     shares: Floats
-    tie: Tie | None = None
 
     @classmethod
     def alone(cls, column: int, shares: Floats) -> Self:
@@ -146,13 +91,9 @@ class Factor:
         if len(cells) == self.table.shape[1]:
             found = cells[chosen]
         else:
-            keys = None
-            if self.tie is not None:
-                numbers = generator.random(rows)
-                keys = self.tie.keys(codes, self.shares, self.groups, chosen, numbers)
             shares = np.maximum(self.shares, 1e-12)[cells]
             widths = np.bincount(self.groups, minlength=self.table.shape[1])
-            found = cells[choose(shares, widths, chosen, generator, keys)]
+            found = cells[choose(shares, widths, chosen, generator)]
         return found.astype(np.min_scalar_type(len(self.shares)))
 
 
@@ -193,11 +134,6 @@ class TableModel:
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
             state.append({"column": factor.column, "parents": list(factor.parents)})
-            if factor.tie is not None:
-                tie = factor.tie
-                state[-1]["tie"] = [tie.ordered, tie.correlation, *tie.places]
-                for place, scores in zip(tie.places, tie.scores, strict=True):
-                    arrays[f"{number}/scores{place}"] = scores
             arrays[f"{number}/table"] = factor.table
             arrays[f"{number}/shares"] = factor.shares
             arrays[f"{number}/groups"] = factor.groups
@@ -228,13 +164,7 @@ class TableModel:
             shape = prod(int(held.max()) + 1 for held in lists), int(groups.max()) + 1
             table = _distributions(arrays[f"{number}/table"], shape)
             shares = _distributions(arrays[f"{number}/shares"][None], (1, len(groups)))[0]
-            tie = None
-            if "tie" in item:
-                places = [int(place) for place in item["tie"][2:]]
-                scores = {place: arrays[f"{number}/scores{place}"] for place in places}
-                sizes = dict(zip(parents, map(len, lists), strict=True))
-                tie = _tie(item["tie"], scores, sizes, len(groups))
-            factor = Factor(int(item["column"]), parents, lists, groups, table, shares, tie)
+            factor = Factor(int(item["column"]), parents, lists, groups, table, shares)
             if factor.column not in seen or any(parent in seen for parent in parents):
                 raise ModelError("the factors of a table in the model have no order.")
             seen.discard(factor.column)
@@ -267,22 +197,6 @@ def _grouping(array: NDArray[Any]) -> Ints:
     if int(array.min()) < 0 or int(array.max()) >= min(len(array), MOST_GROUPS):
         raise ModelError("groups in the model are damaged.")
     return array
-
-
-def _tie(
-    state: Sequence[Any],
-    scores: Mapping[int, NDArray[Any]],
-    parents: Mapping[int, int],
-    cells: int,
-) -> Tie:
-    ordered, correlation = int(state[0]), float(state[1])
-    sound = bool(scores) and 0 < ordered <= cells and 0.0 <= correlation < 1.0
-    for place, held in scores.items():
-        sound = sound and held.shape == (parents.get(place),) and held.dtype == np.float64
-        sound = sound and bool((np.abs(held) < 1000.0).all())
-    if not sound:
-        raise ModelError("the order of rows within groups in the model is damaged.")
-    return Tie(tuple(scores), tuple(scores.values()), ordered, correlation)
 
 
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
@@ -390,31 +304,4 @@ def _factor(
         own.levels[fine],
         table.reshape(-1, table.shape[-1]),
         own.shares,
-        _tied(own, [pair.power for pair, _ in kept], places, variables, codes),
     )
-
-
-def _tied(
-    own: Variable,
-    powers: Sequence[float],
-    parents: Sequence[int],
-    variables: Sequence[Variable],
-    codes: Mapping[int, Codes],
-) -> Tie | None:
-    """The tie to all parents that have an order: the regression of a Gaussian copula."""
-    places, wanted = [], []
-    for place, power in zip(parents, powers, strict=True):
-        if power and own.ordered and variables[place].ordered:
-            places.append(place)
-            # A copula whose density has the term λ·score·score: λ = ρ / (1 − ρ²).
-            wanted.append((np.sqrt(1.0 + 4.0 * power**2) - 1.0) / (2.0 * power))
-    if not places:
-        return None
-    scores = [normal_scores(variables[at].shares, variables[at].ordered) for at in places]
-    rows = np.array([held[codes[at][:COUNTED]] for held, at in zip(scores, places, strict=True)])
-    matrix = rows @ rows.T / max(rows.shape[1], 1) + RIDGE * np.eye(len(places))
-    weights = np.linalg.solve(matrix, np.array(wanted))
-    squared = float(weights @ matrix @ weights)
-    weights *= min(1.0, MOST_TOLD / np.sqrt(max(squared, 1e-12)))
-    held = tuple(weight * part for weight, part in zip(weights, scores, strict=True))
-    return Tie(tuple(places), held, own.ordered, min(float(np.sqrt(squared)), MOST_TOLD))
