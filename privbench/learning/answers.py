@@ -24,11 +24,15 @@ def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]
     ]
 
 
-def joined(first: Answer, second: Answer) -> Answer:
-    """Two answers to one question as one: their inverse-variance mean."""
-    (one, sd), (other, noise) = first, second
-    known, new = sd**-2, noise**-2
-    return (one * known + other * new) / (known + new), float((known + new) ** -0.5)
+def joined(*answers: Answer) -> Answer:
+    """Answers to one question as one: their inverse-variance mean.
+
+    >>> joined((np.zeros(1), 1.0), (np.full(1, 10.0), 3.0))
+    (array([1.]), 0.94...)
+    """
+    weights = np.array([max(sd, 1e-9) ** -2 for _, sd in answers])
+    mean = np.average([noisy for noisy, _ in answers], axis=0, weights=weights)
+    return mean, float(weights.sum() ** -0.5)
 
 
 def released(session: Session, step: Step) -> Answer:

@@ -1,8 +1,7 @@
-"""The law of the noise, and the mean of what was measured twice."""
+"""The law of the noise, and what stands above it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -48,17 +47,3 @@ def falling(values: Floats, weights: Floats) -> Floats:
         blocks.append((mean, weight, cells))
     means, _, counts = zip(*reversed(blocks), strict=True) if blocks else ((), (), ())
     return np.repeat(np.array(means), np.array(counts, np.int64))
-
-
-def by_precision(found: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Inverse-variance mean of some estimates, and its variance.
-
-    Args:
-        found: Values and their variances, above 0.
-
-    >>> by_precision([(0.0, 1.0), (10.0, 3.0)])
-    (2.5, 0.75)
-    """
-    values, variances = np.array(found).T
-    weights = 1.0 / variances
-    return float(np.average(values, weights=weights)), float(1.0 / weights.sum())

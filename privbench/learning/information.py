@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
 
-
-def mutual_information(joint: Floats) -> float:
+def mutual_information(joint: NDArray[Any]) -> float:
     """Mutual information of the two axes of a table of non-negative counts; 0 if it is empty."""
     shares = joint / max(float(joint.sum()), 1e-300)
     apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
@@ -25,11 +23,8 @@ def uncertainty_coefficient(first: NDArray[np.int64], second: NDArray[np.int64])
         first: Codes of one column, from 0 on, shape (rows,).
         second: Codes of the other one, likewise.
     """
-    joint = np.bincount(first * (int(second.max(initial=0)) + 1) + second)
-    both, one, two = (_entropy(part) for part in (joint, np.bincount(first), np.bincount(second)))
-    return max(one + two - both, 0.0) / two if two > 0 else 0.0
-
-
-def _entropy(counts: NDArray[Any]) -> float:
-    shares = counts[counts > 0] / max(counts.sum(), 1)
-    return float(-(shares * np.log(shares)).sum())
+    shape = int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1
+    joint = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)
+    # A column says of itself all that there is: its entropy.
+    entropy = mutual_information(np.diag(joint.sum(axis=0)))
+    return max(mutual_information(joint), 0.0) / entropy if entropy > 0 else 0.0

@@ -19,7 +19,8 @@ from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
 from privbench.encoding.text import TextCodec
-from privbench.learning.denoise import Floats, by_precision
+from privbench.learning.answers import joined
+from privbench.learning.denoise import Floats
 from privbench.pipeline.domain_answers import (
     Shared,
     lent_labels,
@@ -217,9 +218,9 @@ def _better(session: Session, second: Question, noisy: float, totals: Mapping[st
     table = second.query.table
     first = next(step.event.amount for step in session.trace if step.query == Total(table))
     sds = [session.noise_scale(second.query, amount) for amount in (first, second.amount)]
-    values = [totals[table], noisy / second.query.unit]
-    found = [(value, max(sd, 1e-9) ** 2) for value, sd in zip(values, sds, strict=True)]
-    return max(by_precision(found)[0], 1.0)
+    values = [np.array(totals[table]), np.array(noisy / second.query.unit)]
+    mean, _ = joined(*zip(values, sds, strict=True))
+    return max(float(mean), 1.0)
 
 
 def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[str, int]:

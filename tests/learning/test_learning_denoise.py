@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privbench.domain import Domain
-from privbench.learning.denoise import by_precision
+from privbench.learning.answers import joined
 from privbench.learning.spn.node import make_bins
 
 
 def test_combining_weighs_by_precision():
-    assert by_precision([(0.0, 1.0), (10.0, 9.0)]) == pytest.approx((1.0, 0.9))
+    mean, sd = joined((np.zeros(1), 1.0), (np.full(1, 10.0), 3.0))
+    assert (float(mean[0]), sd**2) == pytest.approx((1.0, 0.9))
 
 
 @given(

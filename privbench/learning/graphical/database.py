@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import hypot, log, sqrt
+from math import hypot, log
 
 import numpy as np
 
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, joined, measured, released
-from privbench.learning.denoise import PRESENT, by_precision, noise_law
+from privbench.learning.denoise import PRESENT, noise_law
 from privbench.learning.graphical.attributes import AttributeLearner
 from privbench.learning.graphical.budget import (
     Budget,
@@ -139,9 +139,9 @@ class DatabaseFit:
         """
         told = set()
         for name, table in self.spec.tables.items():
-            totals = [(total, max(sd, 1e-9) ** 2) for _, total, sd in self._totals(name)]
-            total, variance = by_precision(totals) if totals else (1.0, 0.0)
-            odds = self.odds[name] + log(SOME) if table.own else total - SEEN * sqrt(variance)
+            totals = [(np.array(total), sd) for _, total, sd in self._totals(name)]
+            total, sd = joined(*totals) if totals else (np.ones(()), 0.0)
+            odds = self.odds[name] + log(SOME) if table.own else float(total) - SEEN * sd
             if odds > 0 or self.sizes[name].free > 0:
                 told.add(name)
         for name in set(self.laws) - _needed(self.spec, told):
