@@ -16,10 +16,8 @@ from privbench.privacy.queries import (
     Children,
     FanIn,
     Histogram,
-    JointHistogram,
     Owner,
     Refers,
-    Region,
     TargetHistogram,
     Total,
     UnitRows,
@@ -92,11 +90,8 @@ def _of_key(spec: DatabaseSpec, key: KeySpec, columns: list[str]) -> Iterator[Qu
     theirs = list(spec.tables[key.parent].attributes)[:2]
     far = [Histogram.of(spec, key.parent, theirs).axes[0]]
     if key.role == "own":
-        some = Region.of_parents(key)
-        yield Total(key.parent, 16, some)
         yield Histogram.of(spec, key.table, (*columns, Owner(key, far[0]), Refers(key)))
-        both = [Histogram.of(spec, key.parent, (*theirs, Children(key)), at) for at in (None, some)]
-        yield JointHistogram(tuple((part, 1.0) for part in both))
+        yield Histogram.of(spec, key.parent, (*theirs, Children(key)))
         return
     for cap in (1, 4):
         yield TargetHistogram.of(spec, key, columns, theirs, cap=cap, outside=cap > 1)

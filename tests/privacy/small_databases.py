@@ -260,16 +260,10 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
         yield Histogram.of(spec, key.table, ("c0", Owner(key, group)))
     if len(own) > 1:
         yield Histogram.of(spec, name, tuple(Children(key, (0, 1, 2, 5)) for key in own))
+    inner = Region(name).child(Split.by_code("c0", rng.integers(0, 2, 3)), 0)
+    yield Total(name, 2, inner)
     for key in own:
-        some = Region.of_parents(key)
-        inner = some.child(Split.by_code("c0", rng.integers(0, 2, 3)), 0)
-        yield Total(name, 3, some)
-        yield Total(name, 2, inner)
-        yield Histogram.of(spec, name, ("c2", Children(key, (0, 1, 2))), some)
-        mixed = [Histogram.of(spec, name, ("c1",), at) for at in (None, some, inner)]
-        yield JointHistogram(tuple((part, 1.0) for part in mixed))
-        yield _region_scores(spec, name, rng, some)
-        yield JointScores(tuple(_region_scores(spec, name, rng, at) for at in (some, inner)))
+        yield Histogram.of(spec, name, ("c2", Children(key, (0, 1, 2))), inner)
 
 
 def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read
-from privbench.privacy.queries.regions import Region, region_weights, rows_of
+from privbench.privacy.queries.regions import Region, rows_of, weights_of
 from privbench.privacy.query import Integers
 
 #: Most cells of one histogram.
@@ -139,7 +139,7 @@ class View:
     ) -> Self:
         """The rows of a region, or all rows of a table; weights by another τ where one is given."""
         reads = [axis.read(data, table) for axis in axes]
-        weights = region_weights(data, table, region, tau)
+        weights = weights_of(data, table, tau)
         return cls(reads, [axis.size for axis in axes], weights, rows_of(data, region))
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:

@@ -36,13 +36,13 @@ def pair_tables(
         data: The database.
         table: The table.
         axes: Axes that the pairs are made of.
-        region: The region; tables of all rows, or of all parents of a key, are kept.
+        region: The region; tables of all rows are kept.
         pairs: Positions in ``axes``.
     """
     sizes = [axis.size for axis in axes]
-    start, keep = (region.parents, not region.path) if region is not None else (None, True)
+    keep = region is None or not region.path
     for chosen in _passes(sizes, pairs):
-        keys = [(_KIND, table, start, axes[i], axes[j]) for i, j in chosen]
+        keys = [(_KIND, table, axes[i], axes[j]) for i, j in chosen]
         known = [data._cache.find(key) if keep else None for key in keys]
         missing = [pair for pair, found in zip(chosen, known, strict=True) if found is None]
         counted = iter(_count(data, table, axes, region, missing))

@@ -2,12 +2,6 @@
 
 A split gives every row of a table one of k parts by public lookup tables alone. It reads the row
 itself, so a region costs nothing; it reveals nothing until a measurement over it is released.
-
-A region may start from the *parents* of an OWN key instead of all rows: those that own at least one
-row by it. Weights are then shared among these rows alone (`region_weights`). Whether a row is one
-of them follows from its own unit, so n, the unit's number of them, stays when another unit goes,
-and the weights sum to at most `units.contribution` as ever. The same filter by a REF key would
-change other units' weights when its children's unit goes; it is refused.
 """
 
 from __future__ import annotations
@@ -20,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.public import PublicArray, as_public
-from privbench.privacy.query import GRID
-from privbench.privacy.spec import KeySpec
-from privbench.privacy.units import Index, bound, index_type, row_weights
+from privbench.privacy.units import Index, index_type, row_weights
 
 _BLOCK = 2**17
 
@@ -93,35 +85,18 @@ class Region:
     Attributes:
         table: The table.
         path: Each split on the way and the part that was taken.
-        parents: An OWN key into the table: only rows that own a row by it, weighted among
-            themselves. None: all rows, with the table's weights.
     """
 
     table: str
     path: tuple[tuple[Split, int], ...] = ()
-    parents: KeySpec | None = None
 
     def __post_init__(self) -> None:
         if any(not 0 <= part < split.parts for split, part in self.path):
             raise SchemaError("a region takes a part that its split does not have.")
-        if self.parents is None:
-            return
-        if self.parents.role != "own":
-            raise PrivacyRefusal(
-                f"key {self.parents.name!r} is no OWN key: its parents depend on other units.",
-                table=self.parents.table,
-            )
-        if self.parents.parent != self.table:
-            raise SchemaError(f"it is not the parent of {self.parents.name!r}.", table=self.table)
-
-    @classmethod
-    def of_parents(cls, key: KeySpec) -> Region:
-        """The rows that own at least one row by an OWN key, weighted among themselves."""
-        return cls(key.parent, (), key)
 
     def child(self, split: Split, part: int) -> Region:
         """The part of this region that a further split gives."""
-        return Region(self.table, (*self.path, (split, part)), self.parents)
+        return Region(self.table, (*self.path, (split, part)))
 
     def children(self, split: Split) -> tuple[Region, ...]:
         """All parts of this region under a further split; disjoint, together the region."""
@@ -138,12 +113,6 @@ def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
     split it lies in those of a single part: their maximum counts. Regions that continue it by
     different splits may overlap: their sum counts. Regions that end there hold the row: they add.
 
-    Regions that start from different rows (`Region.parents`) weigh a row differently, so that a
-    unit's rows in one of them and its rows in another do not share one weight. Their largest sums
-    add, even where the regions are disjoint: a vector of L1 norm C·a in the entries of the one
-    kind and C·b in those of the other has L1 norm at most C·(a + b), and L2 norm at most
-    C·√(a + b) if these are C·√a and C·√b, since the entries are different ones.
-
     Args:
         regions: Every region, None for all rows, and its amount.
 
@@ -152,11 +121,7 @@ def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
     >>> overlap([(None, 1), (low, 1), (high, 3)])
     4.0
     """
-    kinds: dict[KeySpec | None, list[tuple[_Path, float]]] = {}
-    for region, amount in regions:
-        start, path = (None, ()) if region is None else (region.parents, region.path)
-        kinds.setdefault(start, []).append((path, amount))
-    return sum(_overlap(paths) for paths in kinds.values())
+    return _overlap([(() if region is None else region.path, amount) for region, amount in regions])
 
 
 def _overlap(paths: Iterable[tuple[_Path, float]]) -> float:
@@ -173,66 +138,17 @@ def _overlap(paths: Iterable[tuple[_Path, float]]) -> float:
 
 def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
     """Row indices of a region, ascending; None for a whole table."""
-    if region is None:
+    if region is None or not region.path:
         return None
-    if not region.path:
-        return None if region.parents is None else _parent_rows(data, region.parents)
     split, part = region.path[-1]
-    parent = Region(region.table, region.path[:-1], region.parents)
-    return divide(data, parent, split)[part]
+    return divide(data, Region(region.table, region.path[:-1]), split)[part]
 
 
-def region_weights(
-    data: PrivateDatabase, table: str, region: Region | None, tau: int | None = None
-) -> NDArray[np.int64]:
-    """Weight of every row in grid units, shape (rows of the table,); see the module's docstring.
-
-    Among the parents of an OWN key: ⌊`GRID`·min(n, τ)/(τ·n)⌋ with n the unit's number of them, or
-    under truncation `GRID` for the τ of them that come first in random order; 0 for other rows.
-    With ``tau`` given, τ is that, and there is no truncation.
-    """
-    if region is not None and region.parents is not None:
-        return _parent_weights(data, region.parents, tau)
-    if tau is not None:
-        return row_weights(data._units.sizes(table), tau)
-    return data._units.weights(table)
-
-
-def _parent_rows(data: PrivateDatabase, key: KeySpec) -> Index:
-    """The parents of an OWN key, ascending; cached."""
-
-    def make() -> tuple[Index]:
-        edges = data._parents(key)
-        owns = np.zeros(data._rows(key.parent), dtype=bool)
-        owns[edges[edges >= 0]] = True
-        return (np.flatnonzero(owns).astype(index_type(owns.size)),)
-
-    return data._cache.get(("parents", key), make)[0]
-
-
-def _parent_weights(data: PrivateDatabase, key: KeySpec, tau: int | None) -> NDArray[np.int64]:
-    """Weights of all rows, parents of an OWN key weighed among themselves; cached."""
-
-    def make() -> tuple[NDArray[np.int64]]:
-        table, rows = key.parent, _parent_rows(data, key)
-        weights = np.zeros(data._rows(table), dtype=np.int64)
-        unit, most = data._units.identity(table)[rows], bound(data.spec, table)
-        if tau is None and data.spec.tables[table].bound == "truncation":
-            order, place = _grouped(unit, data._units.ranks(table)[rows])
-            weights[rows[order]] = np.where(place < most, GRID, 0)
-        else:
-            _, inverse, sizes = np.unique(unit, return_inverse=True, return_counts=True)
-            weights[rows] = row_weights(sizes[inverse], tau or most)
-        return (weights,)
-
-    return data._cache.get(("parent weights", key, tau), make)[0]
-
-
-def _grouped(unit: Index, rank: Index) -> tuple[Index, Index]:
-    """Rows by unit and rank; in that order, each one's place in its unit."""
-    order = np.lexsort((rank, unit))
-    _, first, counts = np.unique(unit[order], return_index=True, return_counts=True)
-    return order, np.arange(unit.size) - np.repeat(first, counts)
+def weights_of(data: PrivateDatabase, table: str, tau: int | None = None) -> NDArray[np.int64]:
+    """Weight of every row in grid units, shape (rows,), with the table's τ or another one."""
+    if tau is None:
+        return data._units.weights(table)
+    return row_weights(data._units.sizes(table), tau)
 
 
 def divide(data: PrivateDatabase, region: Region, split: Split) -> tuple[Index, ...]:
