@@ -57,22 +57,22 @@ SELECT (
 #: The schema public itself stays: pg_dump knows whether it is the one that a new database has.
 _EMPTY = """
 DO $$
-DECLARE found record;
+DECLARE item record;
 BEGIN
-  FOR found IN SELECT extname FROM pg_extension WHERE extname <> 'plpgsql' LOOP
-    EXECUTE format('DROP EXTENSION IF EXISTS %I CASCADE', found.extname);
+  FOR item IN SELECT extname FROM pg_extension WHERE extname <> 'plpgsql' LOOP
+    EXECUTE format('DROP EXTENSION IF EXISTS %I CASCADE', item.extname);
   END LOOP;
-  FOR found IN SELECT nspname FROM pg_namespace
+  FOR item IN SELECT nspname FROM pg_namespace
       WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public') LOOP
-    EXECUTE format('DROP SCHEMA %I CASCADE', found.nspname);
+    EXECUTE format('DROP SCHEMA %I CASCADE', item.nspname);
   END LOOP;
   LOOP
-    SELECT replace(o.type, 'statistics object', 'statistics') AS kind, o.identity INTO found
+    SELECT replace(o.type, 'statistics object', 'statistics') AS kind, o.identity INTO item
       FROM pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
       WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('public')
         AND d.deptype = 'n' LIMIT 1;
     EXIT WHEN NOT FOUND;
-    EXECUTE format('DROP %s %s CASCADE', found.kind, found.identity);
+    EXECUTE format('DROP %s %s CASCADE', item.kind, item.identity);
   END LOOP;
 END $$
 """
