@@ -6,8 +6,6 @@ Beside them, `parse_line`: command lines in prose and examples are ones that cli
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import logging
 import os
 import shlex
@@ -20,7 +18,6 @@ from pathlib import Path
 import click
 import psycopg
 import pytest
-from psycopg import conninfo, sql
 
 from privbench.cli import main
 from privbench.postgres import embedded
@@ -29,9 +26,9 @@ from privbench.postgres.embedded import Server
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browsing import browse  # noqa: F401 - a fixture
+from databases import Databases
 
 DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
-_serial = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -132,32 +129,36 @@ def each_server(request: pytest.FixtureRequest, _pool: _Pool) -> Server:
     return _pool.get(request.param)
 
 
-def _admin(server: Server, statement: str, name: str) -> None:
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+_databases = Databases()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+    """What a fixture makes is used for as long as the fixture is."""
+    _databases.scopes.append(fixturedef.scope)
+    try:
+        return (yield)
+    finally:
+        _databases.scopes.pop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Databases of a test, and those of its file behind the file's last test, are for others."""
+    yield
+    last = nextitem is None or nextitem.path != item.path
+    _databases.take_back("function", *(("class", "module") if last else ()))
 
 
 @pytest.fixture(scope="session")
 def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
-    """``make_database_on(server, name=None)``: DSN of a fresh empty database."""
-    made: list[tuple[Server, str]] = []
+    """``make_database_on(server, name=None, keep=False)``: DSN of an empty database.
 
-    def make(server: Server, name: str | None = None) -> str:
-        name = name or f"test_{os.getpid()}_{next(_serial)}"
-        # A copy of files is quicker than a log of them, where nothing is synced to the disk.
-        quick = " STRATEGY file_copy" if server.program is not None and server.major >= 15 else ""
-        _admin(server, f"CREATE DATABASE {{}} TEMPLATE template0{quick}", name)
-        made.append((server, name))
-        return conninfo.make_conninfo(server.dsn, dbname=name)
-
-    yield make
-    for server, name in made:
-        # Servers of our own are stopped, and their files go: each DROP DATABASE is a checkpoint.
-        if server.program is not None:
-            continue
-        # A stopped or broken server has nothing to drop.
-        with contextlib.suppress(psycopg.Error):
-            _admin(server, "DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+    Behind the test or the file that made it the database is another test's, unless it has a name
+    or is to be kept.
+    """
+    yield _databases.make
+    _databases.drop()
 
 
 @pytest.fixture(scope="session")
@@ -168,43 +169,6 @@ def make_database(server: Server, make_database_on: Callable[..., str]) -> Calla
         return make_database_on(server, name)
 
     return make
-
-
-_SCHEMAS = """
-SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
-"""
-#: The schema public as a new database has it, since PostgreSQL 15 and before.
-_PUBLIC = """
-CREATE SCHEMA public AUTHORIZATION pg_database_owner; GRANT USAGE ON SCHEMA public TO PUBLIC;
-COMMENT ON SCHEMA public IS 'standard public schema'
-"""
-_PUBLIC_BEFORE = """
-CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;
-COMMENT ON SCHEMA public IS 'standard public schema'
-"""
-
-
-@pytest.fixture(scope="module")
-def emptied_on(make_database_on: Callable[..., str]) -> Callable[[Server], tuple[str, str]]:
-    """``emptied_on(server)``: a source and a target without any object, the same two each time.
-
-    For tests that make nothing outside of schemas: no extensions, roles or settings.
-    """
-    made: dict[str, tuple[str, str]] = {}
-
-    def give(server: Server) -> tuple[str, str]:
-        if server.dsn not in made:
-            made[server.dsn] = (make_database_on(server), make_database_on(server))
-        for dsn in made[server.dsn]:
-            with psycopg.connect(dsn, autocommit=True) as connection:
-                for name in connection.execute(_SCHEMAS).fetchall():
-                    connection.execute(
-                        sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(*name))
-                    )
-                connection.execute(_PUBLIC if server.major >= 15 else _PUBLIC_BEFORE)
-        return made[server.dsn]
-
-    return give
 
 
 def _parse_line(line: str) -> None:

@@ -27,7 +27,7 @@ def sources(make_database_on):
 
     def of(server):
         if server.name not in made:
-            made[server.name] = make_database_on(server)
+            made[server.name] = make_database_on(server, keep=True)
             market.create(made[server.name])
         return made[server.name]
 

@@ -38,11 +38,11 @@ def ask(dsn, query):
 
 
 @pytest.fixture
-def loaded(each_server, emptied_on):
+def loaded(each_server, make_database_on):
     """``loaded(ddl, tables)``: DSN of the clone, whether it has the source's rules, changes."""
 
     def load(ddl, tables, suspects=(), seed=None):
-        source, target = emptied_on(each_server)
+        source, target = make_database_on(each_server), make_database_on(each_server)
         with connect(source, autocommit=True) as connection:
             connection.execute(ddl.encode())
         with connect(source) as connection:
@@ -82,8 +82,8 @@ def test_rows_are_repaired(case, loaded, each_server):
             assert ask(dsn, query) == repair_cases.answer(wanted), query
 
 
-def test_nothing_is_left_of_a_rehearsal(server, emptied_on):
-    dsn, target = emptied_on(server)
+def test_nothing_is_left_of_a_rehearsal(make_database):
+    dsn, target = make_database(), make_database()
     with connect(dsn, autocommit=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, n int UNIQUE)")
         schema = introspect(connection)

@@ -64,7 +64,7 @@ def test_conversion_agrees_with_dp_accounting(rho, delta):
 
 
 @given(epsilon=st.floats(1e-4, 60.0), delta=st.floats(1e-14, 0.1))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_rho_is_the_inverse_from_below(epsilon, delta):
     rho = rho_for(epsilon, delta)
     assert epsilon_for(rho, delta) <= epsilon

@@ -36,6 +36,10 @@ from privbench.privacy.queries import (
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import StabilityReport, change, check, same_events
 
+#: A claim of half its size shows in two examples of three under add/remove, where a column or key
+#: is there; under replace, where both units of a pair must be heavy, in one of four (measured for
+#: every kind of query).
+EXAMPLES = [(ADD, 12), (REPLACE, 30), (ROW, 12), (ROW_REPLACE, 30)]
 SLOW = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -49,14 +53,15 @@ def complaint(report: StabilityReport) -> str:
     return "\n".join(str(violation) for violation in report.violations[:5])
 
 
-@pytest.mark.parametrize("relation", [ADD, REPLACE, ROW, ROW_REPLACE], ids=str)
-@given(data=st.data(), seed=st.integers(0, 2**32))
-@SLOW
-def test_every_claim_holds_when_any_unit_goes(
-    relation: Relation, data: st.DataObject, seed: int
-) -> None:
-    report = run(data.draw(specs(relation)), 7, seed, every=True)
-    assert report.ok, complaint(report)
+@pytest.mark.parametrize(("relation", "examples"), EXAMPLES, ids=str)
+def test_every_claim_holds_when_any_unit_goes(relation: Relation, examples: int) -> None:
+    @given(data=st.data(), seed=st.integers(0, 2**32))
+    @settings(SLOW, max_examples=examples)
+    def holds(data: st.DataObject, seed: int) -> None:
+        report = run(data.draw(specs(relation)), 7, seed, every=True)
+        assert report.ok, complaint(report)
+
+    holds()
 
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE], ids=str)

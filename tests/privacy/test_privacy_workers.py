@@ -50,7 +50,7 @@ def workers(cluster: Any) -> Iterator[Workers]:
 
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 @settings(
-    max_examples=4,
+    max_examples=2,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

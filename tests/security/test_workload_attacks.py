@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,17 +93,13 @@ def open_folder() -> Iterator[Path]:
 def source(
     each_server: Server,
     make_database_on: Callable[..., str],
-    emptied_on: Callable[[Server], tuple[str, str]],
     open_folder: Path,
 ) -> Callable[[Attack], tuple[str, Path]]:
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
         file = open_folder / "written"
-        own = re.search("ROLE|DATABASE|EXTENSION|SERVER|search_path", attack.made)
-        again = not own and not attack.extension
-        dsn = emptied_on(each_server)[0] if again else make_database_on(each_server)
-        role = f"role_{psycopg.conninfo.conninfo_to_dict(dsn)['dbname']}"
+        dsn, role = make_database_on(each_server), f"role_{uuid.uuid4().hex[:12]}"
         with psycopg.connect(dsn, autocommit=True) as connection:
             if attack.extension:
                 try:

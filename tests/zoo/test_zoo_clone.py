@@ -9,7 +9,6 @@ from pathlib import Path
 import faithful
 import psycopg
 import pytest
-from psycopg import conninfo, sql
 
 from privbench import pipeline
 from privbench.config import Config
@@ -70,18 +69,8 @@ def skip_unless_at_home(found: Animal, server) -> None:
 
 @pytest.fixture
 def scratch(each_server, make_database_on):
-    """``scratch()``: DSN of an empty database that goes with the test: the zoo fills many."""
-    made = []
-
-    def make():
-        made.append(make_database_on(each_server))
-        return made[-1]
-
-    yield make
-    with psycopg.connect(each_server.dsn, autocommit=True) as connection:
-        for dsn in made:
-            name = sql.Identifier(conninfo.conninfo_to_dict(dsn)["dbname"])
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+    """``scratch()``: DSN of an empty database."""
+    return lambda: make_database_on(each_server)
 
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))

@@ -1,0 +1,155 @@
+"""Databases for the tests: those that a test made for itself are emptied for the next one.
+
+``CREATE DATABASE`` copies hundreds of files and waits for checkpoints, which takes a second on a
+busy machine; to drop what a test made takes a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg import conninfo, sql
+
+from privbench.postgres.embedded import Server
+
+_serial = itertools.count()
+
+#: What must be as it was before anything is dropped: settings and owners of the database, other
+#: sessions, and what would run code when something is dropped.
+_OUTSIDE = """
+SELECT (
+  (SELECT (datdba, datacl, datconnlimit, dattablespace, datistemplate, datallowconn)::text
+   FROM pg_database WHERE oid = d.oid),
+  (SELECT count(*) FROM pg_db_role_setting WHERE setdatabase = d.oid),
+  (SELECT count(*) FROM pg_shdescription WHERE objoid = d.oid),
+  (SELECT count(*) FROM pg_prepared_xacts WHERE database = d.datname),
+  (SELECT count(*) FROM pg_stat_activity
+   WHERE datid = d.oid AND pid <> pg_backend_pid() AND backend_type = 'client backend'),
+  (SELECT count(*) FROM pg_subscription WHERE subdbid = d.oid),
+  (SELECT count(*) FROM pg_event_trigger),
+  (SELECT count(*) FROM pg_foreign_data_wrapper)
+)::text FROM pg_database d WHERE datname = current_database()
+"""
+_CATALOGS = (
+    "pg_am pg_attrdef pg_cast pg_class pg_collation pg_constraint pg_conversion pg_default_acl"
+    " pg_extension pg_language pg_largeobject_metadata pg_opclass pg_operator pg_opfamily pg_policy"
+    " pg_proc pg_publication pg_rewrite pg_statistic_ext pg_transform pg_trigger pg_ts_config"
+    " pg_ts_dict pg_ts_parser pg_ts_template pg_type"
+).split()
+#: What must be as it was in the end: numbers of objects, schemas, rights and comments.
+_INSIDE = f"""
+SELECT (
+  {", ".join(f"(SELECT count(*) FROM {name})" for name in _CATALOGS)},
+  (SELECT string_agg((oid, nspowner, nspacl)::text, ',' ORDER BY nspname)
+   FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp_'),
+  (SELECT md5(string_agg((oid, proacl)::text, ',' ORDER BY oid)) FROM pg_proc
+   WHERE proacl IS NOT NULL),
+  (SELECT md5(string_agg((oid, relacl)::text, ',' ORDER BY oid)) FROM pg_class
+   WHERE relacl IS NOT NULL),
+  (SELECT md5(string_agg((objoid, classoid, description)::text, ',' ORDER BY classoid, objoid))
+   FROM pg_description WHERE classoid = 'pg_namespace'::regclass)
+)::text
+"""
+#: The schema public itself stays: pg_dump knows whether it is the one that a new database has.
+_EMPTY = """
+DO $$
+DECLARE item record;
+BEGIN
+  FOR item IN SELECT extname FROM pg_extension WHERE extname <> 'plpgsql' LOOP
+    EXECUTE format('DROP EXTENSION IF EXISTS %I CASCADE', item.extname);
+  END LOOP;
+  FOR item IN SELECT nspname FROM pg_namespace
+      WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public') LOOP
+    EXECUTE format('DROP SCHEMA %I CASCADE', item.nspname);
+  END LOOP;
+  LOOP
+    SELECT replace(o.type, 'statistics object', 'statistics') AS kind, o.identity INTO item
+      FROM pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
+      WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('public')
+        AND d.deptype = 'n' LIMIT 1;
+    EXIT WHEN NOT FOUND;
+    EXECUTE format('DROP %s %s CASCADE', item.kind, item.identity);
+  END LOOP;
+END $$
+"""
+#: Nothing that a test left behind is called by an unqualified name, or waited for.
+_SAFELY = "-c search_path=pg_catalog -c lock_timeout=1s -c client_min_messages=error"
+
+
+def admin(server: Server, statement: str, name: str) -> None:
+    """Run a statement on a database from outside."""
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+
+@dataclass
+class Databases:
+    """Databases of this process.
+
+    Attributes:
+        scopes: Scopes of the fixtures that are being set up, the innermost last.
+    """
+
+    scopes: list[str] = field(default_factory=list)
+    _made: list[tuple[Server, str]] = field(default_factory=list)
+    _lent: list[tuple[str, Server, str]] = field(default_factory=list)
+    _free: list[tuple[Server, str]] = field(default_factory=list)
+    _new: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def make(self, server: Server, name: str | None = None, *, keep: bool = False) -> str:
+        """DSN of an empty database; by name, or to keep until the end, it is always a new one."""
+        if name or keep or not (dsn := self._emptied(server)):
+            dsn = self._create(server, name or f"test_{os.getpid()}_{next(_serial)}")
+        if not name and not keep:
+            self._lent.append((self.scopes[-1] if self.scopes else "function", server, dsn))
+        return dsn
+
+    def _create(self, server: Server, name: str) -> str:
+        # A copy of files is quicker than a log of them, where nothing is synced to the disk.
+        quick = " STRATEGY file_copy" if server.program is not None and server.major >= 15 else ""
+        admin(server, f"CREATE DATABASE {{}} TEMPLATE template0{quick}", name)
+        self._made.append((server, name))
+        return conninfo.make_conninfo(server.dsn, dbname=name)
+
+    def take_back(self, *scopes: str) -> None:
+        """What was made within these scopes may be emptied for others."""
+        self._free += [(server, dsn) for scope, server, dsn in self._lent if scope in scopes]
+        self._lent = [lent for lent in self._lent if lent[0] not in scopes]
+
+    def _emptied(self, server: Server) -> str | None:
+        """A database that is as a new one, if there is one; what cannot be emptied is let go."""
+        if server.dsn not in self._new:
+            pattern = self._create(server, f"test_{os.getpid()}_{next(_serial)}")
+            with psycopg.connect(pattern, options=_SAFELY) as connection:
+                self._new[server.dsn] = _state(connection, _OUTSIDE), _state(connection, _INSIDE)
+            return pattern
+        for at in [at for at, (of, _) in enumerate(self._free) if of is server][::-1]:
+            _, dsn = self._free.pop(at)
+            with (
+                contextlib.suppress(psycopg.Error),
+                psycopg.connect(dsn, options=_SAFELY, autocommit=True) as connection,
+            ):
+                outside, inside = self._new[server.dsn]
+                if _state(connection, _OUTSIDE) == outside:
+                    connection.execute(_EMPTY)
+                    if _state(connection, _INSIDE) == inside:
+                        return dsn
+        return None
+
+    def drop(self) -> None:
+        """Drop what is on servers of others."""
+        for server, name in self._made:
+            # Servers of our own are stopped, and their files go: each DROP DATABASE is a
+            # checkpoint. A stopped or broken server has nothing to drop.
+            if server.program is None:
+                with contextlib.suppress(psycopg.Error):
+                    admin(server, "DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+
+def _state(connection: psycopg.Connection, query: str) -> str:
+    (found,) = connection.execute(query.encode()).fetchone() or ("",)
+    return str(found)
