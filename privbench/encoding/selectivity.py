@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.dates import Clock
+from privbench.encoding.datetimes import Clock
 from privbench.encoding.floats import FloatScale
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
