@@ -319,11 +319,7 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
 
 
 def attribute(column: str, part: str) -> str:
-    """The name of a further attribute of a column.
-
-    >>> attribute("title", "length") == "title" + PART + "length"
-    True
-    """
+    """The name of a further attribute of a column."""
     return f"{column}{PART}{part}"
 
 

@@ -125,11 +125,7 @@ def parts(low: int, high: int, count: int) -> list[int]:
 
 
 def literal(value: Scalar) -> str:
-    """A config value as the text of a PostgreSQL literal.
-
-    >>> literal(True), literal(3), literal("x")
-    ('true', '3', 'x')
-    """
+    """A config value as the text of a PostgreSQL literal."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

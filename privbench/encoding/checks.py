@@ -121,23 +121,13 @@ class Order:
 
 
 def column_orders(table: Table) -> tuple[Order, ...]:
-    """Comparisons between two columns of the table, each a conjunct of a CHECK.
-
-    >>> from privbench.schema import Check, TableName
-    >>> column_orders(Table(TableName("public", "t"), (), checks=(Check("c", "(a < b)"),)))
-    (Order(low='a', high='b', strict=True),)
-    """
+    """Comparisons between two columns of the table, each a conjunct of a CHECK."""
     found = [order_of(part) for check in table.checks for part in conjuncts(check.expression)]
     return tuple(order for order in found if order is not None)
 
 
 def column_differences(table: Table) -> tuple[tuple[str, str], ...]:
-    """Pairs of columns that must differ, each a conjunct of a CHECK.
-
-    >>> from privbench.schema import Check, TableName
-    >>> column_differences(Table(TableName("public", "t"), (), checks=(Check("c", "(a <> b)"),)))
-    (('a', 'b'),)
-    """
+    """Pairs of columns that must differ, each a conjunct of a CHECK."""
     parts = [part for check in table.checks for part in conjuncts(check.expression)]
     pairs = [(column_of(p.left), column_of(p.right)) for p in parts if isinstance(p, exp.NEQ)]
     return tuple((left, right) for left, right in pairs if left and right and left != right)
@@ -330,11 +320,7 @@ def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | 
 
 
 def length_limits(limits: tuple[Limits, ...], declared: int | None) -> tuple[int, int | None]:
-    """Least and greatest length of a text from all that is known.
-
-    >>> length_limits((Limits(min_length=2), Limits(max_length=9)), 5)
-    (2, 5)
-    """
+    """Least and greatest length of a text from all that is known."""
     tops = [item.max_length for item in limits if item.max_length is not None]
     if declared is not None:
         tops.append(declared)

@@ -16,11 +16,7 @@ from privbench.schema import Column, Table
 
 @cache
 def packaged(name: str, package: str = "privbench.encoding") -> dict[str, Any]:
-    """A file of lists as it stands in a package's ``data``; not to be changed.
-
-    >>> sorted(packaged("names")["glued"])[:2]
-    ['category', 'continent']
-    """
+    """A file of lists as it stands in a package's ``data``; not to be changed."""
     path = resources.files(package) / "data" / f"{name}.json"
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
@@ -72,32 +68,20 @@ def plain_name(column: str, table: Table) -> str:
 
 
 def of_table(column: str, table: str) -> Semantic | None:
-    """The semantic type of a column that says little without its table: the name of a person.
-
-    >>> of_table("name", "Customers").provider, of_table("name", "genres"), of_table("id", "users")
-    ('name', None, None)
-    """
+    """The semantic type of a column that says little without its table: the name of a person."""
     people = listed("tables", "subject") | listed("tables", "work")
     person = snake(column) == "name" and not people.isdisjoint(noun(table)[-1:])
     return Semantic("name", False) if person else None
 
 
 def is_kind(column: str) -> bool:
-    """Whether a column's name suggests that many rows share few values.
-
-    >>> is_kind("OrderStatus"), is_kind("nationality"), is_kind("title")
-    (True, True, False)
-    """
+    """Whether a column's name suggests that many rows share few values."""
     words, glued = ("|".join(packaged("names")[name]) for name in ("kinds", "glued"))
     return re.match(rf"(\w*_)?({words})s?\Z|\w*({glued})\Z", snake(column)) is not None
 
 
 def is_own(column: str) -> bool:
-    """Whether a column's name suggests that few rows share a value.
-
-    >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
-    (True, True, False, False)
-    """
+    """Whether a column's name suggests that few rows share a value."""
     words = "|".join(packaged("names")["own"])
     return re.match(rf"(\w*_)?({words})s?\Z", snake(column)) is not None
 
@@ -257,22 +241,12 @@ def _is_date(column: Column) -> bool:
 
 
 def _core(name: str) -> str:
-    """A name without the words that say that it is a date.
-
-    >>> _core("SellStartDate"), _core("created_at"), _core("admittime"), _core("from_date")
-    ('sell_start', 'created', 'admit', 'from')
-    """
+    """A name without the words that say that it is a date."""
     return _MARKS.sub("", snake(name))
 
 
 def _follows(before: str, after: str) -> bool:
-    """Whether two names differ in one word, which says what comes first.
-
-    >>> _follows("visit_start", "visit_end"), _follows("first_seen", "last_seen")
-    (True, True)
-    >>> _follows("visit_start", "stay_end"), _follows("created", "last_login")
-    (False, True)
-    """
+    """Whether two names differ in one word, which says what comes first."""
     head = _common(before, after)
     tail = _common(before[::-1][: len(before) - head], after[::-1][: len(after) - head])
     # A common letter may belong to the words that differ ("created", "closed").

@@ -23,11 +23,7 @@ _FLIP = np.int64(2**63 - 1)
 
 
 def image(values: NDArray[np.float64]) -> Points:
-    """An int64 for every finite float that keeps their order.
-
-    >>> bool(np.all(np.diff(image(np.array([-2.5, -1e-300, -0.0, 3.0]))) > 0))
-    True
-    """
+    """An int64 for every finite float that keeps their order."""
     bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
     return np.where(bits < 0, bits ^ _FLIP, bits)
 
@@ -69,11 +65,6 @@ class DecimalGrid:
     Attributes:
         decimals: 0 to `MOST`.
         single: Whether the floats have 32 bits.
-
-    >>> DecimalGrid(1).numbers(np.array([1, 2, 3])).tolist()
-    [0.1, 0.2, 0.3]
-    >>> DecimalGrid(1).first(np.array([0.1, 0.11, -0.3])).tolist()
-    [1, 2, -3]
     """
 
     decimals: int

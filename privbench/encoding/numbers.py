@@ -39,9 +39,6 @@ class IntegerScale(Scale):
 
     Attributes:
         base: ``int2``, ``int4`` or ``int8``.
-
-    >>> IntegerScale("int2").limits
-    (-32768, 32767)
     """
 
     octaves: ClassVar[bool] = True
@@ -102,9 +99,6 @@ class NumericScale(Scale):
         scale: Declared digits after the point (may be negative, or larger than the precision).
         decimals: Released number of decimals of the column's values, −2 for multiples of 100; None
             for those of the type.
-
-    >>> NumericScale(10, 2).parse("19.999")
-    1999
     """
 
     specials: ClassVar[tuple[str, ...]] = ("nan",)
@@ -255,11 +249,7 @@ class NumericScale(Scale):
 
 @dataclass(frozen=True)
 class MoneyScale(NumericScale):
-    """money in hundredths, at most 18 digits; sessions count in the locale C.
-
-    >>> MoneyScale(18, 2).parse("$1,019.99")
-    101999
-    """
+    """money in hundredths, at most 18 digits; sessions count in the locale C."""
 
     specials: ClassVar[tuple[str, ...]] = ()
 

@@ -117,11 +117,7 @@ def pattern_of(
 
 
 def case_of(expression: str, column: str) -> str | None:
-    """The case, ``upper`` or ``lower``, that a CHECK demands of a whole column; else None.
-
-    >>> case_of("((code)::text = upper((code)::text))", "code")
-    'upper'
-    """
+    """The case, ``upper`` or ``lower``, that a CHECK demands of a whole column; else None."""
     for part in conjuncts(expression):
         tree = not_null_part(part)
         if not isinstance(tree, exp.EQ):

@@ -44,13 +44,7 @@ class Maker:
 
 
 def random_uuids(rows: int, rng: np.random.Generator) -> pa.Array:
-    """Version-4 UUIDs as text.
-
-    >>> from privbench.rng import generator
-    >>> text = random_uuids(1, generator(1))[0].as_py()
-    >>> len(text), text[14]
-    (36, '4')
-    """
+    """Version-4 UUIDs as text."""
     numerals = rng.integers(16, size=(rows, 32), dtype=np.uint8)
     numerals[:, 12] = 4
     numerals[:, 16] = 8 + numerals[:, 16] % 4
@@ -61,12 +55,7 @@ def random_uuids(rows: int, rng: np.random.Generator) -> pa.Array:
 
 
 def maker_of(type_: ColumnType) -> Maker | None:
-    """How values of a type are made, or None for an unknown type.
-
-    >>> pair = ColumnType("pair", "pair", kind="c", parts=(ColumnType("oid", "oid"),) * 2)
-    >>> maker_of(pair).make(np.array([7])).to_pylist()
-    ['("7","7")']
-    """
+    """How values of a type are made, or None for an unknown type."""
     if type_.kind == "c":
         return _composite(type_)
     if type_.kind in "rm":
@@ -108,11 +97,7 @@ def value_space(table: Table, column: Column, codec: Codec | None, rows: int) ->
 
 
 def array_texts(element: ColumnType, numbers: Numbers, sizes: Numbers) -> pa.Array | None:
-    """Array literals of the given sizes, or None where no element can be made.
-
-    >>> array_texts(ColumnType("oid", "oid"), np.array([5, 0]), np.array([2, 0])).to_pylist()
-    ['{"5","6"}', '{}']
-    """
+    """Array literals of the given sizes, or None where no element can be made."""
     made = part_maker(element)
     if made is None:
         return None
@@ -246,11 +231,7 @@ def _packaged(base: str) -> Maker | None:
 
 
 def filler_of(type_: ColumnType) -> str | None:
-    """The name of the filler that makes valid values of a type, or None for an unknown type.
-
-    >>> filler_of(ColumnType("uuid", "uuid")), filler_of(ColumnType("money", "money"))
-    ('uuid', 'made')
-    """
+    """The name of the filler that makes valid values of a type, or None for an unknown type."""
     if type_.base == "uuid":
         return "uuid"
     return "made" if maker_of(type_) is not None else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -58,75 +58,66 @@ class Unknown(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Chars:
-    """One character of an alphabet."""
+class Node:
+    """A part of an expression.
 
-    alphabet: str
+    Attributes:
+        width: How many pieces its texts may be made of.
+        make: Makes random texts, shape (rows,), from the number of rows, how many copies of an
+            open repetition there may be past its least number, and a source of randomness.
+    """
 
-    def make(self, rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
-        """Random texts, shape (rows,)."""
-        letters = pa.array(list(self.alphabet), pa.string())
-        return letters.take(pa.array(rng.integers(len(self.alphabet), size=rows)))
-
-
-@dataclass(frozen=True, slots=True)
-class Concat:
-    """One part after another."""
-
-    parts: tuple[Node, ...]
-
-    def make(self, rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
-        """Random texts, shape (rows,)."""
-        empty = pa.array([""], pa.string()).take(pa.array(np.zeros(rows, np.int64)))
-        return _join([empty, *(part.make(rows, extra, rng) for part in self.parts)])
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One of several parts."""
-
-    parts: tuple[Node, ...]
-
-    def make(self, rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
-        """Random texts, shape (rows,)."""
-        which = pa.array(rng.integers(len(self.parts), size=rows))
-        return pc.choose(which, *(part.make(rows, extra, rng) for part in self.parts))
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """A part several times, at most `greatest` (None: open)."""
-
-    part: Node
-    least: int
-    greatest: int | None
-
-    def make(self, rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
-        """Random texts, shape (rows,)."""
-        top = self.least + extra
-        top = top if self.greatest is None else min(self.greatest, top)
-        count = rng.integers(self.least, top + 1, size=rows)
-        made = Concat(()).make(rows, extra, rng)
-        for turn in range(top):
-            more = self.part.make(rows, extra, rng)
-            made = _join([made, pc.if_else(pa.array(turn < count), more, "")])
-        return made
-
-
-Node = Chars | Concat | Choice | Repeat
+    width: int
+    make: Callable[[int, int, np.random.Generator], pa.Array]
 
 
 def _join(parts: Sequence[pa.Array]) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")
 
 
-def parse(text: str) -> Node:
-    """The structure of a regular expression; `Unknown` where it is not understood.
+def _blank(rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar("", pa.string()), rows)
 
-    >>> from privbench.rng import generator
-    >>> parse("^[A-Z]{2}-(7|8)$").make(1, 0, generator(1))[0].as_py()[2:3]
-    '-'
-    """
+
+def _one_of(alphabet: str) -> Node:
+    letters = pa.array(list(alphabet), pa.string())
+    return Node(1, lambda n, _, rng: letters.take(pa.array(rng.integers(len(letters), size=n))))
+
+
+def _in_turn(parts: Sequence[Node]) -> Node:
+    return Node(
+        sum(part.width for part in parts) + 1,
+        lambda n, extra, rng: _join([_blank(n), *(part.make(n, extra, rng) for part in parts)]),
+    )
+
+
+def _choice(parts: Sequence[Node]) -> Node:
+    def make(rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
+        which = pa.array(rng.integers(len(parts), size=rows))
+        return pc.choose(which, *(part.make(rows, extra, rng) for part in parts))
+
+    return Node(sum(part.width for part in parts) + 1, make)
+
+
+def _repeated(part: Node, least: int, greatest: int | None) -> Node:
+    """A part several times, at most `greatest` (None: open)."""
+
+    def most(extra: int) -> int:
+        return least + extra if greatest is None else min(greatest, least + extra)
+
+    def make(rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
+        count = rng.integers(least, most(extra) + 1, size=rows)
+        made = _blank(rows)
+        for turn in range(most(extra)):
+            more = part.make(rows, extra, rng)
+            made = _join([made, pc.if_else(pa.array(turn < count), more, "")])
+        return made
+
+    return Node(max(most(EXTRA), 1) * part.width, make)
+
+
+def parse(text: str) -> Node:
+    """The structure of a regular expression; `Unknown` where it is not understood."""
     plain = text
     for name, letters in _POSIX.items():
         plain = plain.replace(name, letters)
@@ -139,22 +130,9 @@ def parse(text: str) -> Node:
     except (re.error, OverflowError, RecursionError) as error:
         raise Unknown(text) from error
     node = _node(tree, 0)
-    if tree.state.flags & ~re.UNICODE or _width(node) > MOST:
+    if tree.state.flags & ~re.UNICODE or node.width > MOST:
         raise Unknown(text)
     return node
-
-
-def _width(node: Node) -> int:
-    """How many parts a text may be made of."""
-    match node:
-        case Chars():
-            return 1
-        case Repeat():
-            copies = node.least + EXTRA
-            copies = copies if node.greatest is None else min(node.greatest, copies)
-            return max(copies, 1) * _width(node.part)
-        case _:
-            return sum(map(_width, node.parts)) + 1
 
 
 def _node(items: Any, depth: int) -> Node:
@@ -168,23 +146,24 @@ def _node(items: Any, depth: int) -> Node:
             case "BRANCH" | "SUBPATTERN" | "MAX_REPEAT" | "MIN_REPEAT" if depth < DEPTH:
                 parts.append(_nested(str(kind), value, depth + 1))
             case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN":
-                parts.append(Chars(_alphabet(value if str(kind) == "IN" else [(kind, value)])))
+                parts.append(_one_of(_alphabet(value if str(kind) == "IN" else [(kind, value)])))
             case _:
                 raise Unknown(str(kind))
-    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+    return parts[0] if len(parts) == 1 else _in_turn(parts)
 
 
 def _nested(kind: str, value: Any, depth: int) -> Node:
     if kind == "BRANCH":
-        return Choice(tuple(_node(branch, depth) for branch in value[1]))
+        return _choice([_node(branch, depth) for branch in value[1]])
     if kind == "SUBPATTERN":
         _, added, removed, inner = value
         if added or removed:
             raise Unknown("flags")
         return _node(inner, depth)
     least, greatest, inner = value
-    open_ = greatest is _parser.MAXREPEAT
-    return Repeat(_node(inner, depth), least, None if open_ else greatest)
+    return _repeated(
+        _node(inner, depth), least, None if greatest is _parser.MAXREPEAT else greatest
+    )
 
 
 def _alphabet(members: Iterable[tuple[Any, Any]]) -> str:

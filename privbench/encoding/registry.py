@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privbench.config import ColumnConfig
-from privbench.encoding import dates, floats, numbers, times
+from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, ListReader
@@ -47,7 +47,7 @@ from privbench.errors import ConfigError, ModelError
 from privbench.schema import Column, Table
 
 #: Modules that own a scale; importing them registers it.
-SCALE_FAMILIES = (numbers, floats, dates, times)
+SCALE_FAMILIES = (numbers, floats, datetimes)
 
 _CODECS: dict[str, type[Codec]] = {
     codec.kind: codec

@@ -234,11 +234,7 @@ def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
 
 @lru_cache(maxsize=256)
 def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
-    """Ascending points ``0, ±1 … ±near`` and ``±2^(k/per_octave)``, within ``[lo, hi]``.
-
-    >>> log_grid(-2, 3).tolist(), log_grid(0, 40, per_octave=1, near=1).tolist()
-    ([-2, -1, 0, 1, 2, 3], [0, 1, 2, 4, 8, 16, 32, 40])
-    """
+    """Ascending points ``0, ±1 … ±near`` and ``±2^(k/per_octave)``, within ``[lo, hi]``."""
     first = max(near.bit_length() - 1, 0) * per_octave
     grown = [round(2 ** (k / per_octave)) for k in range(first, 63 * per_octave)]
     positive = {*range(near + 1), *grown}
@@ -270,11 +266,7 @@ def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
 
 
 def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = False) -> int:
-    """The grid point of a decimal literal on a grid of 10^-step, within the limits.
-
-    >>> grid_number("1.5", 0, (0, 9)), grid_number("1.5", 0, (0, 9), up=True)
-    (1, 2)
-    """
+    """The grid point of a decimal literal on a grid of 10^-step, within the limits."""
     try:
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)
         if not scaled.is_finite():

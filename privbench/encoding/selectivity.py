@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.dates import Clock
+from privbench.encoding.datetimes import Clock
 from privbench.encoding.floats import FloatScale
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import GREATEST, LEAST, Points, Scale, scale_of
@@ -45,11 +45,6 @@ def shares(codec: Codec, spans: Spans, null: bool) -> Floats | None:
     Returns:
         Shape (domain size,), 0 to 1: what the model's value of each code satisfies; None for a
         codec without a grid, a list or labels.
-
-    >>> from privbench.schema import ColumnType
-    >>> codec = ListCodec("c", ColumnType("text", "text"), True, ("a", "b"), False, False, True)
-    >>> shares(codec, [(1, 2)], null=False).tolist()
-    [0.0, 1.0, 0.0]
     """
     if isinstance(codec, OrderedCodec):
         result = _ordered(codec, spans)

@@ -60,11 +60,7 @@ def joined(*pieces: pa.Array | str) -> pa.Array:
 
 
 def quoted(texts: pa.Array) -> pa.Array:
-    r"""Texts as elements of an array, range or composite literal.
-
-    >>> quoted(pa.array(['a"b'])).to_pylist()
-    ['"a\\"b"']
-    """
+    r"""Texts as elements of an array, range or composite literal."""
     escaped = pc.replace_substring(texts, "\\", "\\\\")
     return joined('"', pc.replace_substring(escaped, '"', '\\"'), '"')
 

@@ -178,12 +178,7 @@ def _stand_in(table: str, column: Column, problem: str, remedy: str) -> str:
 
 
 def constant_of(column: Column) -> str | None:
-    """A filler that is valid for a column of any known type, or None.
-
-    >>> from privbench.schema import ColumnType
-    >>> constant_of(Column("n", 1, ColumnType("integer", "int4")))
-    'text:0'
-    """
+    """A filler that is valid for a column of any known type, or None."""
     type_ = column.type
     if type_.kind == "e":
         return f"text:{type_.labels[0]}" if type_.labels else None
@@ -221,11 +216,7 @@ _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
 
 
 def size_kind(type_: ColumnType) -> str | None:
-    """Which measure of size the type has, or None.
-
-    >>> size_kind(ColumnType("bytea", "bytea")), size_kind(ColumnType("money", "money"))
-    ('bytea', None)
-    """
+    """Which measure of size the type has, or None."""
     if type_.category == "A" and type_.parts and type_.base not in ("oidvector", "int2vector"):
         return "array" if part_maker(type_.parts[0]) is not None else None
     return type_.base if type_.kind == "b" and type_.base in _SIZES else None

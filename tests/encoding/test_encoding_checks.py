@@ -18,7 +18,7 @@ from privbench.encoding.checks import (
     unread_checks,
 )
 from privbench.encoding.column_names import by_name
-from privbench.encoding.keys.columns import modelled, role_of
+from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.encoding.surrogate_text import PATTERNS, SHAPES, made_text, shapes
 from privbench.errors import ConfigError, SchemaError
@@ -27,6 +27,11 @@ from privbench.schema import Check, Column, ColumnType, ForeignKey, Index, Table
 
 TEXT = ColumnType("text", "text", category="S")
 INT = ColumnType("integer", "int4", category="N")
+
+
+def modelled(table):
+    """Columns that need a reader, in their order."""
+    return tuple(c.name for c in table.columns if role_of(table, c) == "modelled")
 
 
 def one(type_, *checks, name="c", **more):

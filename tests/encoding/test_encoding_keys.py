@@ -14,7 +14,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds
-from privbench.encoding.keys.columns import folded_uniques, modelled, role_of, unkept_indexes
+from privbench.encoding.keys.columns import folded_uniques, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
@@ -39,6 +39,11 @@ TEXT = ColumnType("character varying(4)", "varchar", category="S", length=4)
 DATE = ColumnType("date", "date", category="D")
 UUID = ColumnType("uuid", "uuid")
 BOOL = ColumnType("boolean", "bool", category="B")
+
+
+def modelled(table):
+    """Columns that need a reader, in their order."""
+    return tuple(c.name for c in table.columns if role_of(table, c) == "modelled")
 
 
 def name(text):

@@ -9,7 +9,7 @@ from psycopg import sql
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.keys.columns import modelled
+from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.errors import SchemaError
 from privbench.postgres.csvtext import csv_blocks
@@ -69,6 +69,11 @@ ROWS = [
         s_text="x" * 5000,
     ),
 ]  # fmt: skip
+
+
+def modelled(table):
+    """Columns that need a reader, in their order."""
+    return tuple(c.name for c in table.columns if role_of(table, c) == "modelled")
 
 
 def fill(connection, table):

@@ -38,7 +38,6 @@ class ValueSpace:
         lo: Least grid point, or 0.
         hi: Greatest grid point, or the number of listed values or texts, less one.
         values: The public list, where there is one.
-        width: Characters of a text that is a surrogate key.
         unit: Grid points that the column's values are multiples of, as far as was released.
         maker: Makes values of a type that has neither grid nor list, from their numbers.
     """
@@ -48,7 +47,6 @@ class ValueSpace:
     lo: int
     hi: int
     values: tuple[str, ...] = ()
-    width: int = 0
     unit: int = 1
     maker: Callable[[Indices], pa.Array] | None = None
 
@@ -58,14 +56,17 @@ class ValueSpace:
         return min(self.hi - self.lo + 1, 2**62)
 
     def nth(self, index: Indices) -> pa.Array:
-        """Distinct values for distinct numbers, each below `capacity`."""
+        """Distinct values for distinct numbers, each below `capacity`.
+
+        Round values where they fit: 1, 2, 3; whole units; days or seconds from 2000 on.
+        """
         if self.maker is not None:
             return self.maker(index)
-        if self.values:
+        if self.values or self.scale is None:
             return self.from_points(index)
-        if self.scale is not None:
-            return self.from_points(self._points(self.scale, index))
-        return digits(index, self.width)
+        start, step = _start(self.column, self.scale)
+        fits = self.lo <= start and start + step * int(index.max(initial=0)) <= self.hi
+        return self.from_points(start + step * index if fits else self.lo + index)
 
     def to_points(self, array: pa.Array) -> Indices:
         """Grid points (or positions in the list) of values that were made for the column."""
@@ -90,14 +91,6 @@ class ValueSpace:
         """Grid points of the public list."""
         assert self.scale is not None
         return np.array([self.scale.parse(value) for value in self.values], dtype=np.int64)
-
-    def _points(self, scale: Scale, index: Indices) -> Indices:
-        """Round values where they fit: 1, 2, 3; whole units; days or seconds from 2000 on."""
-        start, step = _start(self.column, scale)
-        top = int(index.max(initial=0))
-        if self.lo <= start and start + step * top <= self.hi:
-            return start + step * index
-        return self.lo + index
 
 
 #: First point and step of surrogate keys that are no numbers with decimals.
@@ -137,7 +130,8 @@ def modelled_values(
         least, greatest = length_limits(limits, column.type.length)
         width = max(len(np.base_repr(max(rows - 1, 0), 36)), least, 1)
         width = width if greatest is None else min(width, greatest)
-        return ValueSpace(column, None, 0, min(36**width, 2**62) - 1, width=width)
+        most = min(36**width, 2**62) - 1
+        return ValueSpace(column, None, 0, most, maker=lambda index: digits(index, width))
     return None
 
 
@@ -284,13 +278,7 @@ def role_of(table: Table, column: Column) -> Role:
 
 
 def is_natural(column: Column) -> bool:
-    """Whether a key's values mean something: times do; numbers by their name, without a sequence.
-
-    >>> from privbench.schema import ColumnType
-    >>> whole = ColumnType("integer", "int4")
-    >>> is_natural(Column("season_year", 1, whole)), is_natural(Column("id", 1, whole))
-    (True, False)
-    """
+    """Whether a key's values mean something: times do; numbers by name, without a sequence."""
     if column.type.base in _MEASURED:
         return True
     made = column.identity or column.sequence is not None or column.default is not None
@@ -299,13 +287,7 @@ def is_natural(column: Column) -> bool:
 
 
 def is_counted(column: Column) -> bool:
-    """Whether a sequence numbers all rows of the table.
-
-    >>> from privbench.schema import ColumnType
-    >>> whole = ColumnType("integer", "int4")
-    >>> is_counted(Column("id", 1, whole, default="nextval('t_id_seq'::regclass)"))
-    True
-    """
+    """Whether a sequence numbers all rows of the table."""
     made = column.identity or column.sequence is not None
     return bool(made) or "nextval(" in (column.default or "")
 
@@ -317,8 +299,3 @@ def is_discriminator(table: Table, column: Column) -> bool:
         return False
     others = set(key.columns) - {column.name}
     return column.type.base in INTEGERS and others <= table.key_columns
-
-
-def modelled(table: Table) -> tuple[str, ...]:
-    """Columns that need a reader, in their order."""
-    return tuple(item.name for item in table.columns if role_of(table, item) == "modelled")

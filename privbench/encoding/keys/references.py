@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from privbench.encoding.keys.table import TableRows, known
-from privbench.encoding.keys.uniqueness import Indices, Mask, combine, factorize, ranks
+from privbench.encoding.keys.uniqueness import (
+    Indices,
+    Mask,
+    combine,
+    factorize,
+    later_duplicates,
+    ranks,
+)
 from privbench.forest import circle_heads
 from privbench.schema import ForeignKey, Table
 
@@ -27,76 +34,41 @@ def remap(parents: Indices, keep: Mask) -> Indices:
     return result
 
 
-class ParentSampler:
-    """Parent rows to draw from, by group; popular parents as often as they were drawn before."""
-
-    def __init__(self, drawn: Indices, groups: Indices) -> None:
-        candidates = np.concatenate([np.arange(len(groups)), drawn[drawn >= 0]])
-        order = np.argsort(groups[candidates], kind="stable")
-        self._rows = candidates[order]
-        self._groups = groups[candidates][order]
-
-    def draw(self, wanted: Indices, rng: np.random.Generator) -> Indices:
-        """A parent of each wanted group; `NONE` where the group has none."""
-        first = np.searchsorted(self._groups, wanted, side="left")
-        count = np.searchsorted(self._groups, wanted, side="right") - first
-        place = first + (rng.random(len(wanted)) * count).astype(np.int64)
-        result = np.full(len(wanted), NONE, dtype=np.int64)
-        some = count > 0
-        result[some] = self._rows[np.minimum(place, first + count - 1)[some]]
-        return result
+def draw_parents(
+    drawn: Indices, groups: Indices, wanted: Indices, rng: np.random.Generator
+) -> Indices:
+    """A parent of each wanted group, popular ones as often as before; `NONE` in an empty group."""
+    candidates = np.concatenate([np.arange(len(groups)), drawn[drawn >= 0]])
+    candidates, first, count = _of_group(candidates, groups, wanted)
+    place = first + (rng.random(len(wanted)) * count).astype(np.int64)
+    result = np.full(len(wanted), NONE, dtype=np.int64)
+    some = count > 0
+    result[some] = candidates[np.minimum(place, first + count - 1)[some]]
+    return result
 
 
-def shared_groups(
-    fixed: Sequence[pa.Array], referred: Sequence[pa.Array], rows: int, parents: int
-) -> tuple[Indices, Indices, Mask]:
-    """Groups by the columns that earlier keys have set.
-
-    Returns:
-        Group of every child row, group of every parent row (equal groups agree), and the child
-        rows with a NULL among the fixed columns, which refer to nothing.
-    """
-    codes = [_joint(child, parent) for child, parent in zip(fixed, referred, strict=True)]
-    joint = combine(codes, rows + parents)
-    null = np.zeros(rows, dtype=np.bool_)
-    for child in fixed:
-        null |= ~known(child)
-    return joint[:rows], joint[rows:], null
-
-
-def _joint(child: pa.Array, parent: pa.Array) -> Indices:
-    if child.type != parent.type:
-        child, parent = child.cast(pa.string()), parent.cast(pa.string())
-    return factorize(pa.concat_arrays([child, parent]))
+def _of_group(
+    candidates: Indices, groups: Indices, wanted: Indices
+) -> tuple[Indices, Indices, Indices]:
+    """Candidates sorted by group; the first, and how many there are, of each wanted group."""
+    candidates = candidates[np.argsort(groups[candidates], kind="stable")]
+    first = np.searchsorted(groups[candidates], wanted, side="left")
+    return candidates, first, np.searchsorted(groups[candidates], wanted, side="right") - first
 
 
 def without_repeats(
     index: Indices, child_groups: Indices, parent_groups: Indices, rng: np.random.Generator
 ) -> Indices:
     """Parents without replacement: later repeats take unused parents of their own group."""
-    used = index >= 0
-    taken = np.zeros(len(parent_groups), dtype=np.bool_)
-    taken[index[used]] = True
-    again = np.zeros(len(index), dtype=np.bool_)
-    rows = np.flatnonzero(used)
-    again[rows] = ranks(index[rows]) > 0 if len(rows) else False
-    needy = np.flatnonzero(again)
-    free = rng.permutation(np.flatnonzero(~taken))
+    again = np.flatnonzero(later_duplicates(index, index >= 0))
+    wanted = child_groups[again]
+    free = rng.permutation(np.setdiff1d(np.arange(len(parent_groups)), index))
+    free, first, count = _of_group(free, parent_groups, wanted)
+    rank = ranks(wanted)
     result = index.copy()
-    result[needy] = _deal(child_groups[needy], free, parent_groups[free])
-    return result
-
-
-def _deal(wanted: Indices, free: Indices, groups: Indices) -> Indices:
-    """The k-th free parent of a group to the k-th row that wants one; `NONE` past the last."""
-    order = np.argsort(groups, kind="stable")
-    free, groups = free[order], groups[order]
-    first = np.searchsorted(groups, wanted, side="left")
-    count = np.searchsorted(groups, wanted, side="right") - first
-    rank = ranks(wanted) if len(wanted) else np.empty(0, dtype=np.int64)
-    result = np.full(len(wanted), NONE, dtype=np.int64)
+    result[again] = NONE
     some = rank < count
-    result[some] = free[(first + rank)[some]]
+    result[again[some]] = free[(first + rank)[some]]
     return result
 
 
@@ -111,32 +83,24 @@ def nullable_columns(table: Table, key: ForeignKey) -> tuple[str, ...]:
     return () if key.match == "f" and len(result) < len(key.columns) else result
 
 
-def take_key(
-    table: Table,
-    key: ForeignKey,
-    index: Indices,
-    referred: Mapping[str, pa.Array],
-    columns: Sequence[str],
-) -> dict[str, pa.Array]:
-    """Values of some of a key's columns from the parent rows.
+def take_key(work: TableRows, key: ForeignKey, columns: Sequence[str]) -> None:
+    """Fill in some of a key's columns from the parent rows.
 
     A row without a reference has NULL where the column allows it (all columns under MATCH FULL),
     and elsewhere the value of some parent that has one, of each in turn.
     """
+    index, referred = work.parents[key.name], work.referred[key.name]
     none = index < 0
-    if not none.any():
-        whole = pa.array(index)
-        return {name: referred[name].take(whole) for name in columns}
-    result = {}
     for name in columns:
         values = referred[name]
         filled = np.flatnonzero(known(values))
-        if table.column(name).not_null and len(filled):
-            turn = filled[np.arange(len(index)) % len(filled)]
-            result[name] = values.take(pa.array(np.where(none, turn, index)))
+        if not none.any():
+            places = pa.array(index)
+        elif work.table.column(name).not_null and len(filled):
+            places = pa.array(np.where(none, filled[np.arange(len(index)) % len(filled)], index))
         else:
-            result[name] = values.take(pa.array(np.where(none, 0, index), mask=none))
-    return result
+            places = pa.array(np.where(none, 0, index), mask=none)
+        work.columns[name] = values.take(places)
 
 
 def surviving_ancestors(index: Indices, alive: Mask) -> Indices:
@@ -174,12 +138,13 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
     work.referred[key.name] = referred
     count = len(next(iter(referred.values())))
     shared = [name for name in key.columns if name in work.fixed]
-    mine, theirs, null = shared_groups(
-        [work.columns[name] for name in shared],
-        [referred[name] for name in shared],
-        work.rows,
-        count,
-    )
+    codes = [_joint(work.columns[name], referred[name]) for name in shared]
+    groups = combine(codes, work.rows + count)
+    mine, theirs = groups[: work.rows], groups[work.rows :]
+    # Rows with a NULL among the columns that earlier keys have filled refer to nothing.
+    null = np.zeros(work.rows, dtype=np.bool_)
+    for name in shared:
+        null |= ~known(work.columns[name])
     # Nothing can refer to a row whose referenced columns are not all filled in.
     empty: Mask = np.logical_or.reduce([~known(values) for values in referred.values()])
     theirs = np.where(empty, _NOBODY, theirs)
@@ -195,29 +160,34 @@ def fill_reference(work: TableRows, key: ForeignKey, referred: dict[str, pa.Arra
         wrong[seen] |= mine[seen] != theirs[index[seen]]
     if wrong.any():
         # The parent is gone, disagrees, or is missing and must not be.
-        index[wrong] = ParentSampler(index, theirs).draw(mine[wrong], work.rng)
+        index[wrong] = draw_parents(index, theirs, mine[wrong], work.rng)
     if one_to_one(work.table, key) and count:
         index = without_repeats(index, mine, theirs, work.rng)
     if not free:
         work.alive &= (index >= 0) | null
     work.parents[key.name] = index
-    _fill(work, key, referred, [name for name in key.columns if name not in work.fixed])
+    _fill(work, key, [name for name in key.columns if name not in work.fixed])
     work.fixed |= set(key.columns)
 
 
-def _fill(
-    work: TableRows, key: ForeignKey, referred: dict[str, pa.Array], columns: Sequence[str]
-) -> None:
+def _joint(child: pa.Array, parent: pa.Array) -> Indices:
+    """One integer for every distinct value of two columns, the child's rows first."""
+    if child.type != parent.type:
+        child, parent = child.cast(pa.string()), parent.cast(pa.string())
+    return factorize(pa.concat_arrays([child, parent]))
+
+
+def _fill(work: TableRows, key: ForeignKey, columns: Sequence[str]) -> None:
     """Fill in some of a key's columns; any valid value where no parent has one for NOT NULL."""
-    result = take_key(work.table, key, work.parents[key.name], referred, columns)
+    take_key(work, key, columns)
     for name in columns:
-        if work.table.column(name).not_null and result[name].null_count:
+        values = work.columns[name]
+        if work.table.column(name).not_null and values.null_count:
             space = work.space(name)
             if space is None:
-                work.alive &= known(result[name])
+                work.alive &= known(values)
             else:
-                result[name] = space.nth(np.arange(work.rows) % space.capacity)
-    work.columns.update(result)
+                work.columns[name] = space.nth(np.arange(work.rows) % space.capacity)
 
 
 def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
@@ -229,8 +199,8 @@ def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
 
 def refill_self_reference(work: TableRows, key: ForeignKey) -> None:
     """A self-reference's columns again, after a repair may have moved what they refer to."""
-    own = [name for name in key.columns if not _filled_by_others(work, key, name)]
-    _fill(work, key, work.own_keys(key), own)
+    work.referred[key.name] = work.own_keys(key)
+    _fill(work, key, [name for name in key.columns if not _filled_by_others(work, key, name)])
 
 
 def break_cycles(work: TableRows, key: ForeignKey) -> None:

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import ValueSpace
-from privbench.encoding.keys.references import NONE, ParentSampler, one_to_one, take_key
+from privbench.encoding.keys.references import NONE, draw_parents, one_to_one, take_key
 from privbench.encoding.keys.table import TableRows, finite, known
 from privbench.encoding.keys.uniqueness import Indices, move_apart, number_texts, replace_rows
+from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.schema import ForeignKey, Unique
 
 #: Rounds of exchanges, and good rows that take part for each bad one.
@@ -133,9 +134,6 @@ def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> I
 
     Returns:
         A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
-
-    >>> order_by_swaps(np.array([1, 5]), np.array([9, 2]), np.random.default_rng(0)).tolist()
-    [1, 0]
     """
     order = np.arange(len(left))
     for _ in range(_ROUNDS):
@@ -231,10 +229,9 @@ def _separate(work: TableRows, left: str, right: str) -> None:
         return
     keys = sorted(pair, key=lambda key: key.name == work.own)
     index, other = (work.parents[key.name] for key in keys)
-    referred = work.referred[keys[0].name]
     same = np.flatnonzero((index >= 0) & (index == other))
     if _redraw_parents(work, keys[0], same):
-        work.columns.update(take_key(work.table, keys[0], index, referred, keys[0].columns))
+        take_key(work, keys[0], keys[0].columns)
 
 
 def _redraw_parents(work: TableRows, key: ForeignKey, rows: Indices) -> bool:
@@ -357,7 +354,7 @@ def _renumber(work: TableRows, item: Unique, space: ValueSpace) -> None:
     """Append numbers to repeated texts; as a last resort replace them by surrogate keys."""
     name, top = space.column.name, space.column.type.length
     offset = 1
-    for _ in range(0 if space.maker else 4):
+    for _ in range(4 if space.column.type.base in TEXT_BASES else 0):
         rows = np.flatnonzero(work.duplicates(item))
         if not len(rows):
             return
@@ -393,8 +390,8 @@ def _redraw(work: TableRows, item: Unique) -> None:
         else:
             groups = np.full(len(next(iter(referred.values()))), NONE)
             groups[targets] = 0
-            index[rows] = ParentSampler(index, groups).draw(np.zeros(len(rows), np.int64), work.rng)
-        work.columns.update(take_key(work.table, key, index, referred, key.columns))
+            index[rows] = draw_parents(index, groups, np.zeros(len(rows), np.int64), work.rng)
+        take_key(work, key, key.columns)
 
 
 def _shares(work: TableRows, key: ForeignKey) -> bool:

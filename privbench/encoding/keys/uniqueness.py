@@ -21,11 +21,7 @@ def factorize(array: pa.Array, *, fold: bool = False) -> Indices:
 
 
 def combine(parts: Sequence[Indices], rows: int) -> Indices:
-    """One integer for every distinct combination; equal integers, equal combinations.
-
-    >>> combine([np.array([0, 0, 1]), np.array([5, 5, 5])], 3).tolist()
-    [0, 0, 1]
-    """
+    """One integer for every distinct combination; equal integers, equal combinations."""
     whole = np.zeros(rows, dtype=np.int64)
     for part in parts:
         _, dense = np.unique(part, return_inverse=True)
@@ -35,11 +31,7 @@ def combine(parts: Sequence[Indices], rows: int) -> Indices:
 
 
 def ranks(groups: Indices) -> Indices:
-    """The running number of every row within its group, by row order.
-
-    >>> ranks(np.array([7, 3, 7, 7])).tolist()
-    [0, 0, 1, 2]
-    """
+    """The running number of every row within its group, by row order."""
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))

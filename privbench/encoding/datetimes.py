@@ -1,0 +1,418 @@
+"""Dates, timestamps, times of day and intervals: in days, microseconds or seconds."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import sql
+
+from privbench.encoding.scale import (
+    LINEAR,
+    Mask,
+    Points,
+    Scale,
+    Spacing,
+    int64_points,
+    integer_array,
+    log_grid,
+    marked,
+    register_scale,
+)
+from privbench.privacy.recoding import NEG_INF, POS_INF
+from privbench.schema import ColumnType
+
+#: Dates beyond these are next to nowhere, where none are seen.
+_PLAUSIBLE = ("1900-01-01", "2050-01-01")
+_DAY = 86_400_000_000
+#: 0001-01-01 and 9999-12-31 in days since 1970.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+
+
+def days(text: str) -> int:
+    """Days since 1970-01-01 of an ISO date."""
+    return int(np.datetime64(text.strip()[:10], "D").astype(np.int64))
+
+
+#: A timestamp with the offset of a time zone.
+_ZONED = re.compile(r"(.*T.*)([+-])([^+-]*)")
+
+
+def microseconds(text: str) -> int:
+    """Microseconds since 1970-01-01 of an ISO timestamp; a zone's offset is subtracted.
+
+    >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
+    (1000000, 0)
+    """
+    text, offset = text.strip().replace(" ", "T", 1).removesuffix("Z"), 0
+    zoned = _ZONED.fullmatch(text)
+    if zoned is not None:
+        text, sign, zone = zoned.groups()
+        hours, _, minutes = zone.partition(":")
+        offset = int(f"{sign}1") * (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
+    return int(np.datetime64(text, "us").astype(np.int64)) - offset
+
+
+class _Calendar(Scale):
+    """What dates and timestamps share: infinities, weekly candidates, text where infinite."""
+
+    specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
+    #: Grid steps per day.
+    per_day: ClassVar[int]
+
+    @property
+    def hides_frequent_values(self) -> bool:
+        """A cell holds many days, and would hide one that all rows share (that of a migration)."""
+        return True
+
+    @property
+    def usual(self) -> tuple[str, str]:
+        return ("2000-01-01", "2030-01-01")
+
+    @property
+    def plausible(self) -> tuple[int, int]:
+        """The years 1900 to 2049; among thousands of other years some stand out by noise alone."""
+        first, last = (self.parse(text) for text in _PLAUSIBLE)
+        return first, last
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
+
+    def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
+        """Not beyond `_PLAUSIBLE`, unless bounds are: noise would make births of 1764 and 2259."""
+        below, above = super().tails(lo, hi, cells)
+        first, last = self.plausible
+        return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """The grid point as int8; years outside the range at its ends, infinities as sentinels."""
+        lo, hi = self.limits
+        return sql.SQL(
+            "CASE WHEN {c} = '-infinity' THEN {neg} WHEN {c} = 'infinity' THEN {pos}"
+            " WHEN {c} < '0001-01-01' THEN {lo} WHEN {c} >= '10000-01-01' THEN {hi}"
+            " ELSE {point} END"
+        ).format(
+            c=identifier,
+            neg=sql.SQL(f"({NEG_INF})::bigint"),
+            pos=sql.SQL(f"({POS_INF})::bigint"),
+            lo=sql.SQL(f"({lo})::bigint"),
+            hi=sql.SQL(f"({hi})::bigint"),
+            point=self._point(identifier),
+        )
+
+    @abstractmethod
+    def _point(self, identifier: sql.Composable) -> sql.Composable:
+        """The grid point of a finite value within the limits."""
+
+    def read(self, array: pa.Array) -> Points:
+        points = int64_points(array)
+        raw = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
+        points[raw == NEG_INF] = NEG_INF
+        points[raw == POS_INF] = POS_INF
+        return points
+
+    def candidates(self) -> Points:
+        """Four weeks in 1990 to 2040, quarters in 1900 to 2100, then decades and centuries."""
+        runs = [
+            ("1900-01-01", "1990-01-01", 91),
+            ("1990-01-01", "2040-01-01", 28),
+            ("2040-01-01", "2100-01-01", 91),
+            ("1500-01-01", "2500-01-01", 3652),
+        ]
+        close = [np.arange(days(first), days(end), step) for first, end, step in runs]
+        return self._on_days(np.concatenate([*close, np.arange(_FIRST_DAY, _LAST_DAY, 36525)]))
+
+    def coarser(self) -> tuple[Points, ...]:
+        """Five years in 1950 to 2050, decades in 1900 to 2100, then centuries."""
+        years = [*range(1, 2500, 100), *range(1900, 2100, 10), *range(1950, 2050, 5), 3000, 5000]
+        return (self._on_days(np.array([days(f"{year:04}-01-01") for year in years])),)
+
+    def _on_days(self, numbers: Points) -> Points:
+        points = np.unique(np.concatenate([numbers * self.per_day, self.limits]))
+        return points.astype(np.int64)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        """Typed dates or timestamps; text where the column can hold infinities."""
+        null = marked(marks, "null", len(points))
+        typed = integer_array(points, null, self._storage).cast(self._arrow)
+        if "inf" not in marks and "-inf" not in marks:
+            return typed
+        text = self._text(typed)
+        for name, word in (("-inf", "-infinity"), ("inf", "infinity")):
+            mask = marked(marks, name, len(points))
+            if mask.any():
+                text = pc.if_else(mask, word, text)
+        return text
+
+    def points_of(self, array: pa.Array) -> Points:
+        if not pa.types.is_string(array.type):
+            return int64_points(array.cast(self._storage).cast(pa.int64()))
+        low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
+        finite = pc.if_else(pc.or_(low, high), "2000-01-01", array)
+        plain = pa.date32() if self.per_day == 1 else pa.timestamp("us")
+        points = self.points_of(pc.replace_substring(finite, "+00", "").cast(plain))
+        points[low.fill_null(False).to_numpy(zero_copy_only=False)] = NEG_INF
+        points[high.fill_null(False).to_numpy(zero_copy_only=False)] = POS_INF
+        return points
+
+    @property
+    def _storage(self) -> pa.DataType:
+        return pa.int32() if self.per_day == 1 else pa.int64()
+
+    @property
+    @abstractmethod
+    def _arrow(self) -> pa.DataType:
+        """The Arrow type of values."""
+
+    def _text(self, typed: pa.Array) -> pa.Array:
+        return typed.cast(pa.string())
+
+
+@dataclass(frozen=True)
+class DateScale(_Calendar):
+    """date, in days."""
+
+    per_day: ClassVar[int] = 1
+
+    def _point(self, identifier: sql.Composable) -> sql.Composable:
+        return sql.SQL("({} - '1970-01-01'::pg_catalog.date)::bigint").format(identifier)
+
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return days(text)
+
+    @property
+    def _arrow(self) -> pa.DataType:
+        return pa.date32()
+
+
+@dataclass(frozen=True)
+class Clock(Scale):
+    """What is counted in microseconds, and mostly lies on whole seconds.
+
+    Attributes:
+        zoned: Whether the type has a time zone.
+        precision: Digits of the second that the type keeps, 0 to 6.
+    """
+
+    zoned: bool = False
+    precision: int = 6
+
+    @property
+    def step(self) -> int:
+        return int(10 ** (6 - self.precision))
+
+    def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
+        """Whole seconds where the cell holds one, else the type's own precision."""
+        drawn = rng.integers(lows, highs, dtype=np.int64)
+        for step in (self.step, 1_000_000):
+            first, last = -(-lows // step), -(-highs // step)
+            whole = rng.integers(first, np.maximum(last, first + 1), dtype=np.int64) * step
+            drawn = np.where(last > first, whole, drawn)
+        return drawn
+
+
+def _epoch(identifier: sql.Composable) -> sql.Composable:
+    """Microseconds of a time, since midnight or since 1970."""
+    text = "pg_catalog.round(pg_catalog.date_part('epoch', {}) * 1000000)::bigint"
+    return sql.SQL(text).format(identifier)
+
+
+@dataclass(frozen=True)
+class TimestampScale(Clock, _Calendar):
+    """timestamp and timestamptz, in microseconds (UTC)."""
+
+    per_day: ClassVar[int] = _DAY
+
+    def _point(self, identifier: sql.Composable) -> sql.Composable:
+        return _epoch(identifier)
+
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return microseconds(text)
+
+    def _text(self, typed: pa.Array) -> pa.Array:
+        text = typed.cast(pa.timestamp("us")).cast(pa.string())
+        return pc.binary_join_element_wise(text, "+00", "") if self.zoned else text
+
+    @property
+    def _arrow(self) -> pa.DataType:
+        return pa.timestamp("us", "UTC" if self.zoned else None)
+
+
+#: Seconds of each unit of an interval.
+_UNITS = {
+    "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "day": 86400, "week": 604800,
+    "mon": 2592000, "month": 2592000, "year": 31104000,
+}  # fmt: skip
+#: Fields of types that keep no hours.
+_COARSE = ("year", "month", "year to month", "day")
+#: Seconds by which the length of a year passes that of the 12 months it is compared as.
+_YEAR_MORE = 453_600
+_PIECE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+_CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
+
+
+def clock_seconds(text: str) -> float:
+    """Seconds of ``HH:MM[:SS]``."""
+    result = _CLOCK.search(text)
+    if result is None:
+        raise ValueError("not a time")
+    sign, hours, minutes, seconds = result.groups()
+    size = int(hours) * 3600 + int(minutes) * 60 + float(seconds or 0)
+    return -size if sign == "-" else size
+
+
+def interval_seconds(text: str) -> int:
+    """Whole seconds of an interval literal, months of 30 days as PostgreSQL compares them.
+
+    >>> interval_seconds("1 day 01:00:00"), interval_seconds("2 hours"), interval_seconds("90")
+    (90000, 7200, 90)
+    >>> interval_seconds("1 year") == interval_seconds("360 days")
+    True
+    """
+    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", text):
+        return int(np.floor(float(text)))
+    total, known = 0.0, False
+    for number, unit in _PIECE.findall(text.lower()):
+        size = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+        if size is None:
+            raise ValueError("unknown unit of time")
+        total, known = total + float(number) * size, True
+    if ":" in text:
+        total, known = total + clock_seconds(text), True
+    if not known:
+        raise ValueError("not an interval")
+    return int(np.floor(total))
+
+
+@dataclass(frozen=True)
+class TimeScale(Clock):
+    """Time of day in microseconds; the range is public, 00:00 to 24:00.
+
+    Of a time with a zone the local time is what is kept, at UTC.
+    """
+
+    open_range: ClassVar[bool] = False
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        return 0, _DAY - 1
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        return _epoch(sql.SQL("{}::time").format(identifier))
+
+    def parse(self, text: str, *, up: bool = False) -> int:
+        return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
+
+    def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
+        """Quarters of an hour, unless the range is narrower or the config says otherwise."""
+        quarter = _DAY // 96
+        if spacing.bins is None and hi - lo > 8 * quarter:
+            return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
+        return super().edges(lo, hi, spacing)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        null = marked(marks, "null", len(points))
+        typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
+        if not self.zoned:
+            return typed
+        return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
+
+    def points_of(self, array: pa.Array) -> Points:
+        if pa.types.is_string(array.type):
+            clock = pc.replace_substring(array, "+00", "")
+            moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
+            array = moment.cast(pa.timestamp("us"))
+        return int64_points(array.cast(pa.int64()))
+
+    def candidates(self) -> Points:
+        """Every quarter of an hour (never needed: the range is public)."""
+        return np.append(np.arange(0, _DAY, _DAY // 96), _DAY - 1).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class IntervalScale(Scale):
+    """interval, in whole seconds; months count 30 days and years 12 months, as in comparisons.
+
+    Attributes:
+        unit: What values are written in, for types that keep no seconds.
+    """
+
+    octaves: ClassVar[bool] = True
+
+    unit: str = "second"
+
+    @property
+    def hides_frequent_values(self) -> bool:
+        """Durations are mostly a few round ones, such as three hours or thirty days."""
+        return True
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """About ± 10,000 years."""
+        return -315_576_000_000, 315_576_000_000
+
+    def select(self, identifier: sql.Composable) -> sql.Composable:
+        """Seconds as int8, those beyond the limits at the limits."""
+        lo, hi = self.limits
+        # Of infinite intervals the length is all there is.
+        seconds = sql.SQL(
+            "pg_catalog.date_part('epoch', {c})"
+            " - CASE WHEN pg_catalog.abs(pg_catalog.date_part('year', {c})) < 1e12"
+            " THEN {more} * pg_catalog.date_part('year', {c}) ELSE 0 END"
+        ).format(c=identifier, more=sql.SQL(str(_YEAR_MORE)))
+        # least and greatest pass over NULL.
+        return sql.SQL(
+            "CASE WHEN {c} IS NOT NULL THEN"
+            " pg_catalog.floor(least(greatest({s}, {lo}), {hi}))::bigint END"
+        ).format(
+            c=identifier,
+            s=seconds,
+            lo=sql.SQL(f"({lo})::double precision"),
+            hi=sql.SQL(f"({hi})::double precision"),
+        )
+
+    def parse(self, text: str, *, up: bool = False) -> int:
+        lo, hi = self.limits
+        return min(max(interval_seconds(text), lo), hi)
+
+    def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        null = marked(marks, "null", len(points))
+        whole = points // _UNITS[self.unit]
+        text = integer_array(whole, null, pa.int64()).cast(pa.string())
+        return pc.binary_join_element_wise(text, self.unit + "s", " ")
+
+    def points_of(self, array: pa.Array) -> Points:
+        number = pc.replace_substring(array, f" {self.unit}s", "").cast(pa.int64())
+        return int64_points(pc.multiply(number, _UNITS[self.unit]))
+
+    def candidates(self) -> Points:
+        """Four points an octave from one second up, and whole days."""
+        lo, hi = self.limits
+        whole = [sign * 86400 * i for sign in (-1, 1) for i in range(1, 367)]
+        return np.unique(np.concatenate([log_grid(lo, hi), whole])).astype(np.int64)
+
+
+def precision_of(type_: ColumnType) -> int:
+    """Digits of the second that a type keeps."""
+    return 6 if type_.precision is None else type_.precision
+
+
+def _unit_of(type_: ColumnType) -> str:
+    """The smallest unit of a type's fields: ``interval day`` keeps no seconds."""
+    fields = type_.sql.removeprefix("interval ") if type_.domain is None else ""
+    return fields.split()[-1] if fields in _COARSE else "second"
+
+
+register_scale(lambda _: DateScale(), "date")
+register_scale(lambda type_: TimestampScale(False, precision_of(type_)), "timestamp")
+register_scale(lambda type_: TimestampScale(True, precision_of(type_)), "timestamptz")
+register_scale(lambda type_: TimeScale(False, precision_of(type_)), "time")
+register_scale(lambda type_: TimeScale(True, precision_of(type_)), "timetz")
+register_scale(lambda type_: IntervalScale(_unit_of(type_)), "interval")
