@@ -188,8 +188,9 @@ def _levels(circuit: Circuit) -> Ints:
 
 def _edges(circuit: Circuit, nodes: Ints) -> tuple[Ints, Ints]:
     """The edges of some nodes, one node's after the other's, and how many each node has."""
-    counts = np.diff(circuit.offsets)[nodes]
-    shift = circuit.offsets[nodes] - np.cumsum(counts) + counts
+    starts = circuit.offsets[nodes]
+    counts = circuit.offsets[nodes + 1] - starts
+    shift = starts - np.cumsum(counts) + counts
     return np.arange(int(counts.sum())) + np.repeat(shift, counts), counts
 
 

@@ -27,7 +27,8 @@ sqlalchemy = lazy_loader.load("sqlalchemy")
 Connection = psycopg.Connection[TupleRow]
 
 APPLICATION = "privbench"
-#: Stands in the statements that read rows: logs and pg_stat_statements may not name applications.
+#: Follows SELECT where the rows of a source are read. Captured workloads leave such statements out
+#: by it, since pg_stat_statements names no application and a log may not.
 COMMENT = f"/* {APPLICATION} */"
 _SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
 _HIDDEN = "********"

@@ -83,7 +83,8 @@ def stream(
 def size_of(connection: Connection, table: Table) -> tuple[int, int]:
     """Pages of a table, and bytes of its values that lie outside of them.
 
-    They decide only how many rows are read at a time: the same rows come in the same order.
+    They decide how rows are read, by `COPY` or as texts and how many at a time, and nothing else:
+    the same rows come in the same order.
 
     Raises:
         DatabaseError: The server refused.

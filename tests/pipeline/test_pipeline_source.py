@@ -15,10 +15,9 @@ from privbench.pipeline.fit import STAGES, begin, finish
 from privbench.pipeline.progress import Reporter
 from privbench.postgres import embedded
 
-# The size of a file is asked for by `stream.size_of` alone, which shares out the reading by it.
 FORBIDDEN = re.compile(
     r"pg_stats|pg_statistic\b|pg_stat_|reltuples|relpages|last_value|n_live_tup|n_distinct"
-    r"|information_schema\.|pg_class_size|pg_total_relation_size",
+    r"|information_schema\.|pg_class_size|pg_relation_size|pg_total_relation_size",
     re.I,
 )
 WRITING = re.compile(r"\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|ANALYZE|VACUUM)\s", re.I)
@@ -96,10 +95,12 @@ def test_what_a_clone_asks_of_its_source(logged, tmp_path, monkeypatch):
     for table in market.TABLES:
         reads = re.findall(rf'SELECT .* FROM ONLY "public"."{table}"(?! LIMIT 0)', text)
         assert len(reads) == 1, (table, reads)
-    assert not FORBIDDEN.search(text), FORBIDDEN.search(text)
+    # How rows are read, and nothing else, hangs on the size of their file.
+    sizes = [line for line in said.own if "reltoastrelid" in line]
+    assert len(sizes) == len(market.TABLES)
+    rest = "\n".join(line for line in said.own if line not in sizes)
+    assert not FORBIDDEN.search(rest), FORBIDDEN.search(rest)
     assert not [line for line in said.own if WRITING.search(line)]
-    sizes = [line for line in said.own if "pg_relation_size" in line]
-    assert all("reltoastrelid" in line for line in sizes)
     assert re.search(r"REPEATABLE READ|READ ONLY", text)
 
 
@@ -117,7 +118,7 @@ def test_what_reads_the_catalog_alone(logged, tmp_path):
     assert not [line for line in said.dump if re.search(r"\bCOPY\b", line)]
     assert not FORBIDDEN.search(text), FORBIDDEN.search(text)
     assert not WRITING.search(text)
-    assert not re.search(r"\bCOPY\b|pg_relation_size", text)
+    assert not re.search(r"\bCOPY\b", text)
     tables = "|".join(market.TABLES)
     read = re.compile(rf'(?:FROM|JOIN)\s+(?:ONLY\s+)?(?:"?public"?\.)?"?(?:{tables})\b', re.I)
     assert read.search('SELECT 1 FROM ONLY "public"."customer"')

@@ -160,7 +160,6 @@ def test_metadata_name_every_file_of_rows_with_its_digest(original):
     }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_catalogues_are_valid_for_their_own_tools(original):
     import frictionless
     import mlcroissant

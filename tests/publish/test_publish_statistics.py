@@ -121,6 +121,10 @@ CREATE INDEX ON later (o);
 CREATE TABLE apart (n int PRIMARY KEY, name text NOT NULL);
 CREATE INDEX ON apart (lower(name));
 CREATE INDEX ON apart (name) WHERE n > 0;
+CREATE TABLE single (n int PRIMARY KEY);
+CREATE UNIQUE INDEX ON single ((true));
+CREATE INDEX ON single ((single IS NULL));
+INSERT INTO single VALUES (1);
 INSERT INTO typed SELECT time '10:00', g * interval '1 minute', 1 FROM generate_series(1, 3000) g;
 INSERT INTO later SELECT g, 'Name ' || g, g % 2 = 0, 1 FROM generate_series(1, 3000) g;
 INSERT INTO apart SELECT g, 'Name ' || g FROM generate_series(1, 3000) g;
@@ -135,6 +139,7 @@ def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
         connection.execute(UNUSUAL)
     roles = '[tables."public.typed"]\nown = []\n[tables."public.below"]\nown = []\n'
     roles += '[tables."public.later"]\nown = []\n[tables."public.apart"]\nown = []\n'
+    roles += '[tables."public.single"]\nown = []\n'
     config = Config.loads(
         '[privacy]\nepsilon = 20.0\n[synthesizer]\nname = "independent"\n'
         f'[ledger]\npath = "{tmp_path / "ledger"}"\n{roles}'

@@ -101,6 +101,7 @@ _MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 _CATALOG = "it reads the system catalogs"
 OURS = "privbench ran it"
+_READ_BY_US = f"SELECT {COMMENT} "
 
 #: Values of ``$1``, ``$2``, … as PostgreSQL prints them, None for NULL.
 Parameters = tuple[str | None, ...]
@@ -158,7 +159,8 @@ class Gatherer:
 
     def add(self, execution: Execution) -> None:
         """Count an execution and perhaps keep it as a sample."""
-        why = OURS if COMMENT in execution.text else _no_query(execution.text)
+        ours = execution.text.lstrip().startswith(_READ_BY_US)
+        why = OURS if ours else _no_query(execution.text)
         if why is not None:
             self.skip(why, execution.calls)
             return
