@@ -132,22 +132,9 @@ def each_server(request: pytest.FixtureRequest, _pool: _Pool) -> Server:
 _databases = Databases()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
-    """What a fixture makes is used for as long as the fixture is."""
-    _databases.scopes.append(fixturedef.scope)
-    try:
-        return (yield)
-    finally:
-        _databases.scopes.pop()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Databases of a test, and those of its file behind the file's last test, are for others."""
-    yield
-    last = nextitem is None or nextitem.path != item.path
-    _databases.take_back("function", *(("class", "module") if last else ()))
+def pytest_configure(config: pytest.Config) -> None:
+    # Hooks of a conftest are not asked about fixtures of the session.
+    config.pluginmanager.register(_databases)
 
 
 @pytest.fixture(scope="session")

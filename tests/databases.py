@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
+import pytest
 from psycopg import conninfo, sql
 
 from privbench.postgres.embedded import Server
@@ -86,7 +89,7 @@ def admin(server: Server, statement: str, name: str) -> None:
         connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
 
 
-@dataclass
+@dataclass(eq=False)
 class Databases:
     """Databases of this process.
 
@@ -115,8 +118,23 @@ class Databases:
         self._made.append((server, name))
         return conninfo.make_conninfo(server.dsn, dbname=name)
 
-    def take_back(self, *scopes: str) -> None:
-        """What was made within these scopes may be emptied for others."""
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
+        """What a fixture makes is used for as long as the fixture is."""
+        self.scopes.append(fixturedef.scope)
+        try:
+            return (yield)
+        finally:
+            self.scopes.pop()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Iterator[None]:
+        """Databases of a test, and those of a file behind its last test, are for others."""
+        yield
+        last = nextitem is None or nextitem.path != item.path
+        scopes = {"function", *(("class", "module") if last else ())}
         self._free += [(server, dsn) for scope, server, dsn in self._lent if scope in scopes]
         self._lent = [lent for lent in self._lent if lent[0] not in scopes]
 
