@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,12 @@ from privbench.schema import Column, ColumnType
 #: Codes of one attribute, as a synthesizer returns them: shape (rows,), any integer dtype.
 AnyCodes = NDArray[np.integer[Any]]
 Codes = Mapping[str, AnyCodes]
+Floats = NDArray[np.float64]
+#: Half-open runs of grid points, or of places in a list, ascending and disjoint.
+Spans = Sequence[tuple[int, int]]
+#: Ends of a span that is not bounded.
+FIRST: Final = -(2**63)
+END: Final = 2**63
 Parsers = Mapping[str, Callable[[Any], Any]]
 Rng = np.random.Generator
 
@@ -246,6 +252,31 @@ class Codec(ABC):
             An Arrow array of `rows` values whose CSV form is valid input for the type.
         """
 
+    @property
+    def listed(self) -> tuple[str, ...] | None:
+        """The values that the first codes stand for: a declared list, or released labels."""
+        return None
+
+    def shares(self, spans: Spans, null: bool) -> Floats | None:
+        """The share of every code's cell that lies in the spans, as values are drawn in it.
+
+        Args:
+            spans: On the type's grid; of labels, and of lists without a grid, places among them.
+            null: Whether NULL satisfies the condition.
+
+        Returns:
+            Shape (domain size,), 0 to 1; None for a codec without a grid, a list or labels.
+        """
+        result = self._shares(spans)
+        code = None if result is None else self.domains[self.column].null_code
+        if result is not None and code is not None:
+            result[code] = float(null)
+        return result
+
+    def _shares(self, spans: Spans) -> Floats | None:
+        """The shares of all codes but that of NULL."""
+        return None
+
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back; fields at their defaults are left out."""
         own = {
@@ -328,6 +359,14 @@ def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.asarray(codes == domain.null_code, dtype=np.bool_)
+
+
+def within(places: NDArray[np.int64], spans: Spans) -> Floats:
+    """1 for places that lie in a span, 0 for others."""
+    result = np.zeros(len(places))
+    for first, end in spans:
+        result[(places >= first) & (places <= end - 1)] = 1.0
+    return result
 
 
 def _concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> NDArray[Any]:

@@ -17,10 +17,13 @@ from privbench.encoding.base import (
     Codec,
     Codes,
     ColumnReader,
+    Floats,
     Need,
     Released,
     Rng,
+    Spans,
     null_mask,
+    within,
 )
 from privbench.encoding.scale import Scale, scale_of
 from privbench.privacy.data import LabelsRecoding, Recoding
@@ -165,6 +168,20 @@ class ListCodec(Codec):
     def domains(self) -> dict[str, Domain]:
         other = ("other",) if self.other else ()
         return {self.column: Domain(len(self.values), self.ordered, other, self.nullable)}
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        return self.values
+
+    def _shares(self, spans: Spans) -> Floats:
+        """Of ``other``, which is drawn from the list, the share of the list."""
+        scale, places = scale_of(self.type), np.arange(len(self.values))
+        if scale is not None:
+            places[:] = [scale.parse(text) for text in self.values]
+        inside = within(places, spans)
+        result = np.full(self.domains[self.column].size, inside.mean() if len(inside) else 0.0)
+        result[: len(inside)] = inside
+        return result
 
     @property
     def recodings(self) -> dict[str, Recoding]:

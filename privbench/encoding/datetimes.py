@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.encoding.scale import (
@@ -19,6 +20,7 @@ from privbench.encoding.scale import (
     Points,
     Scale,
     Spacing,
+    counted,
     int64_points,
     integer_array,
     log_grid,
@@ -216,6 +218,10 @@ class Clock(Scale):
             whole = rng.integers(first, np.maximum(last, first + 1), dtype=np.int64) * step
             drawn = np.where(last > first, whole, drawn)
         return drawn
+
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
+        second = -(-highs // 1_000_000) > -(-lows // 1_000_000)
+        return counted(np.where(second, 1_000_000, self.step), low, high, lows, highs)
 
 
 def _epoch(identifier: sql.Composable) -> sql.Composable:

@@ -253,7 +253,6 @@ class FloatScale(Scale):
         return points
 
     def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
-        """How much of what is drawn in each cell ``[lows, highs)`` falls in ``[low, high)``."""
         widths: NDArray[np.float64] = value(high) - value(low)
         if self.decimal_grid is None:
             return widths

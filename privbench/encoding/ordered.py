@@ -14,6 +14,8 @@ from psycopg import sql
 
 from privbench.domain import Domain
 from privbench.encoding.base import (
+    END,
+    FIRST,
     USUAL,
     CategoriesNeed,
     Codec,
@@ -21,10 +23,12 @@ from privbench.encoding.base import (
     ColumnReader,
     Decimals,
     DecimalsNeed,
+    Floats,
     Need,
     Parsers,
     Released,
     Rng,
+    Spans,
     attribute,
     integers,
     null_mask,
@@ -33,7 +37,7 @@ from privbench.encoding.base import (
     texts,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
-from privbench.encoding.scale import LINEAR, Points, Scale, Spacing, scale_of
+from privbench.encoding.scale import GREATEST, LEAST, LINEAR, Points, Scale, Spacing, scale_of
 from privbench.privacy.data import EdgesRecoding, Recoding
 
 
@@ -103,6 +107,23 @@ class OrderedCodec(Codec):
             width = int(edges[-1]) - int(edges[-2])
             lows[cell], highs[cell] = edges[-1], min(hi + 1, int(edges[-1]) + width)
         return lows, highs
+
+    def _shares(self, spans: Spans) -> Floats:
+        scale, domain = self.scale, self.recoding.domain
+        lows, highs = self.cells()
+        inside = np.zeros(len(lows))
+        for first, end in spans:
+            low = np.clip(lows, max(first, LEAST), None)
+            high = np.clip(highs, None, min(end, GREATEST))
+            inside += scale.mass(low, np.maximum(low, high), lows, highs)
+        whole = scale.mass(lows, highs, lows, highs)
+        result = np.divide(inside, whole, out=np.zeros(len(lows)), where=whole > 0)
+        # PostgreSQL sorts NaN after all numbers.
+        ends = {"-inf": FIRST, "inf": END, "nan": END}
+        for name in domain.specials:
+            if name in scale.specials:
+                result[domain.special_code(name)] = any(ends[name] in span for span in spans)
+        return np.clip(result, 0.0, 1.0)
 
     def to_json(self) -> dict[str, Any]:
         edges, core = self.recoding.edges, self.recoding.core

@@ -152,6 +152,10 @@ class Scale(ABC):
         """One grid point in every cell ``[low, high)``, uniform over its steps."""
         return rng.integers(lows, highs, dtype=np.int64)
 
+    def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
+        """How much of what is drawn in each cell ``[lows, highs)`` falls in ``[low, high)``."""
+        return counted(np.full(len(lows), self.step), low, high, lows, highs)
+
     def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
         """Cell edges over ``[lo, hi)``, both ends included."""
         bins, inner = spacing.bins, spacing.inner
@@ -275,6 +279,14 @@ def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = Fal
     except (InvalidOperation, OverflowError) as error:
         raise ValueError("not a number") from error
     return min(max(nearest, limits[0]), limits[1])
+
+
+def counted(
+    steps: Points, low: Points, high: Points, lows: Points, highs: Points
+) -> NDArray[np.float64]:
+    """Multiples of steps in ``[low, high)``; of 1, where the cell ``[lows, highs)`` holds none."""
+    steps = np.where(-(-highs // steps) > -(-lows // steps), steps, 1)
+    return np.asarray(-(-high // steps) - -(-low // steps), dtype=np.float64)
 
 
 def marked(marks: Mapping[str, Mask], name: str, count: int) -> Mask:

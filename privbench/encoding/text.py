@@ -19,13 +19,16 @@ from privbench.encoding.base import (
     Codec,
     Codes,
     ColumnReader,
+    Floats,
     Need,
     Parsers,
     Released,
     Rng,
+    Spans,
     attribute,
     null_mask,
     optional,
+    within,
 )
 from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
 from privbench.encoding.checks import column_limits, length_limits
@@ -111,6 +114,18 @@ class TextCodec(Codec):
             lengths = length_domain(self.lengths, self.nullable, self.labels is not None)
             result[attribute(self.column, "length")] = lengths
             result[attribute(self.column, "shape")] = shape_domain(self.nullable)
+        return result
+
+    @property
+    def listed(self) -> tuple[str, ...] | None:
+        return self.labels
+
+    def _shares(self, spans: Spans) -> Floats | None:
+        if self.labels is None:
+            return None
+        inside = within(np.arange(len(self.labels) + 1), spans)
+        result = np.full(self._labels.domain.size, inside[-1])
+        result[: len(self.labels)] = inside[:-1]
         return result
 
     @property

@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.domain import Domain
-from privbench.encoding.base import (
-    Codec,
-    Codes,
-    ColumnReader,
-    Released,
-    Rng,
-    null_mask,
-)
+from privbench.encoding.base import Codec, Codes, ColumnReader, Released, Rng, null_mask
 from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (

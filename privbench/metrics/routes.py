@@ -13,7 +13,6 @@ from psycopg import sql
 from privbench.encoding import Codec
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
-from privbench.encoding.selectivity import listed
 from privbench.postgres.csvtext import csv_blocks
 from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF, OTHER
 
@@ -32,7 +31,7 @@ class Route:
 
 def drawable(codec: Codec) -> bool:
     """Whether sets of a column's codes can be told as conditions: grids, lists and labels."""
-    return isinstance(codec, OrderedCodec) or listed(codec) is not None
+    return isinstance(codec, OrderedCodec) or codec.listed is not None
 
 
 def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
@@ -57,7 +56,7 @@ def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
 
 
 def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:
-    domain, values = codec.domains[codec.column], listed(codec) or ()
+    domain, values = codec.domains[codec.column], codec.listed or ()
     chosen = [value for value, kept in zip(values, mask, strict=False) if kept]
     others = [value for value, kept in zip(values, mask, strict=False) if not kept]
     outside = OTHER in domain.specials and bool(mask[domain.special_code(OTHER)])

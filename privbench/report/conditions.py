@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from privbench.encoding.base import Codec
+from privbench.encoding.base import END, FIRST, Codec
 from privbench.encoding.scale import Scale, scale_of
-from privbench.encoding.selectivity import END, FIRST, listed, shares
 from privbench.workload.query import parse
 
 Runs = tuple[tuple[int, int], ...]
@@ -78,7 +77,7 @@ def weights(conditions: Iterable[str], codec: Codec) -> NDArray[np.float64] | No
             whole = whole.both(_truth(tree.args["where"].this, codec) if tree else _unread())
         except (_UnreadError, ValueError):
             return None
-    return shares(codec, whole.runs, whole.null == _TRUE)
+    return codec.shares(whole.runs, whole.null == _TRUE)
 
 
 def _unread() -> Truth:
@@ -167,7 +166,7 @@ def _compared(kind: type[exp.Expr], text: str, codec: Codec) -> Truth:
     scale = scale_of(codec.type)
     if scale is not None:
         return Truth(_joined(_on_grid(kind, text, scale)))
-    values = listed(codec)
+    values = codec.listed
     if kind is exp.EQ and values is not None:
         padded = codec.type.base == "bpchar"
         known = [value.rstrip() if padded else value for value in values]

@@ -17,7 +17,6 @@ from privbench.encoding.bounds import Bounds
 from privbench.encoding.floats import value
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.registry import codec_from_json, reader
-from privbench.encoding.selectivity import shares
 from privbench.errors import ModelError
 from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
@@ -205,7 +204,7 @@ def test_selectivity_is_the_share_of_what_is_drawn(count, literal, low, high):
     found = plan(PRICE)
     bounds, need = found.needs
     codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(count)})
-    result = shares(codec, [(literal, literal + 1)], null=False)
+    result = codec.shares([(literal, literal + 1)], null=False)
     lows, highs = codec.cells()
     unit = codec.scale.step
     for code in range(codec.recoding.domain.values):

@@ -16,7 +16,6 @@ from privbench.config import ColumnConfig
 from privbench.domain import Domain
 from privbench.encoding import Codec, reader
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.selectivity import shares
 from privbench.metrics.modeltree import ModelledTable, ModelNode, draw, heats
 from privbench.metrics.routes import drawable, route_of
 from privbench.report.conditions import weights
@@ -299,6 +298,6 @@ def test_a_cell_counts_as_much_as_its_draws_satisfy(name: str) -> None:
     points = reader(
         Column(name, 1, kind), Table(TableName("public", "t"), ()), ColumnConfig(**config), 0.0
     ).scale.points_of(drawn)  # type: ignore[attr-defined]
-    found = shares(codec, [(low, middle)], null=False)
+    found = codec.shares([(low, middle)], null=False)
     assert found is not None
     assert found[widest] == pytest.approx((points < middle).mean(), abs=0.015)
