@@ -1,4 +1,4 @@
-"""The law of the noise, and what stands above it."""
+"""The law of the noise, counts that stand above it, and a fit to counts that never rise."""
 
 from __future__ import annotations
 

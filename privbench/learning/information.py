@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 
 def mutual_information(joint: NDArray[Any]) -> float:
@@ -25,6 +26,6 @@ def uncertainty_coefficient(first: NDArray[np.int64], second: NDArray[np.int64])
     """
     shape = int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1
     joint = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)
-    # A column says of itself all that there is: its entropy.
-    entropy = mutual_information(np.diag(joint.sum(axis=0)))
+    shares = joint.sum(axis=0) / max(len(first), 1)
+    entropy = -float(xlogy(shares, shares).sum())
     return max(mutual_information(joint), 0.0) / entropy if entropy > 0 else 0.0

@@ -28,7 +28,6 @@ from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Read
 from privbench.privacy.queries.counting import Local, Marginals, View
-from privbench.privacy.queries.regions import weights_of
 from privbench.privacy.query import Integers
 from privbench.privacy.shield import shielded
 
@@ -213,8 +212,7 @@ class WorkersCounter:
 
     def _count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
         reads = [axis.read(data, asked.table) for axis in asked.axes]
-        # Rows that are not in a region of parents weigh nothing there.
-        weights = weights_of(data, asked.table, asked.tau)
+        weights = data._units.weights(asked.table)
         public = [lookup for _, lookup in reads], [axis.size for axis in asked.axes], asked.sets
         workers = self._workers.addresses()
         if not workers:

@@ -172,8 +172,6 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield from (Total(name), Total(name, clip=2))
     yield Histogram.of(spec, name, ())
     yield Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
-    for tau in (1, 3, 32):
-        yield Histogram(name, Histogram.of(spec, name, ("c1",)).axes, tau=tau)
     yield Histogram.of(spec, name, ("g", "l"))
     yield from _of_parent(spec, name, rng)
     yield GridHistogram(name, "g", PublicArray([-5, 0, 1, 7, 30]))

@@ -15,7 +15,6 @@ import pytest
 from harness import Mutants, caught
 from small_databases import ADD, ROW, two_tables
 
-from privbench.errors import SchemaError
 from privbench.privacy import neighbour, units
 from privbench.privacy.data import (
     BOTTOM,
@@ -160,27 +159,6 @@ class RootOfTau(Histogram):
 
 
 # rows up to another τ, without dividing by it -----------------------------------------------------
-
-
-@mutants.of(
-    lambda: two_tables([0] * 9 + [1, 1], [[1] * 11], [2]), posts("a0", tau=4), "l1", "l2", "linf"
-)
-class RowsUpToTau(Histogram):
-    """Weights of another τ as numbers of rows: the claim would have to be τ times as large."""
-
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        return super().evaluate(data) * (self.tau or 1)
-
-
-def test_another_tau_is_for_whole_tables() -> None:
-    axes = Histogram.of(two_tables([0], [[1]], [2]).spec, "posts", ("a0",)).axes
-    part = Region("posts").child(Split.by_code("a0", [0, 1]), 1)
-    with pytest.raises(SchemaError, match="whole table"):
-        Histogram("posts", axes, part, tau=4)
-    with pytest.raises(SchemaError, match="at least 1"):
-        Histogram("posts", axes, tau=0)
-    with pytest.raises(SchemaError, match="own τ"):
-        JointHistogram(((Histogram("posts", axes, tau=4), 1.0),))
 
 
 # weights after a filter --------------------------------------------------------------------------

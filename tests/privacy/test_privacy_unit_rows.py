@@ -1,24 +1,18 @@
-"""The number of rows in a row's unit, and another τ: definition, claims and mutants."""
+"""The number of rows in a row's unit: definition, claims and mutants."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from harness import caught
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_databases import fill, specs, two_tables
 
 from privbench.domain import Domain
-from privbench.errors import SchemaError
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
-from privbench.privacy.queries import Histogram, Region, UnitRows
-from privbench.privacy.queries.counting import View
-from privbench.privacy.queries.regions import rows_of
-from privbench.privacy.query import GRID, Integers, Sensitivity
+from privbench.privacy.queries import Histogram, UnitRows
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 
 QUICK = settings(max_examples=30, deadline=None)
@@ -46,27 +40,6 @@ def links(bound: Any = "weights", tau: int = 1) -> PrivateDatabase:
         ),
     }
     return PrivateDatabase(spec, tables)
-
-
-def test_another_tau_costs_the_same_where_rows_are_truncated() -> None:
-    database = links("truncation", 2)
-    counts = Histogram.of(database.spec, "posts", ("c",))
-    assert counts.sensitivity(database.spec).l1 == 2 * GRID
-    one = replace(counts, tau=1)
-    assert one.sensitivity(database.spec) == Sensitivity(GRID, GRID, GRID)
-    assert caught(one, database) == set()
-    with pytest.raises(SchemaError, match="another table"):
-        Histogram.of(database.spec, "users", (), Region("posts")).sensitivity(database.spec)
-    assert {"l1", "l2"} <= caught(EveryRowWhole("posts", counts.axes, tau=1), database)
-
-
-class EveryRowWhole(Histogram):
-    """Every row counts 1, however many the unit has."""
-
-    def evaluate(self, data: PrivateDatabase) -> Integers:
-        reads = [axis.read(data, "posts") for axis in self.axes]
-        whole = np.full(data._rows("posts"), GRID)
-        return View(reads, self.shape, whole, rows_of(data, self.region)).count([(0,)])[0]
 
 
 def test_unit_rows_count_the_own_unit() -> None:

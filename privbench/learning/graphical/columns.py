@@ -185,8 +185,11 @@ class Variable:
         return int(self.levels[level][self.ordered - 1]) + 1 if self.ordered else 0
 
     def scores(self, level: int) -> Floats:
-        """Normal score of every group of a level; 0 of those without an order."""
-        return normal_scores(self.mass(level), self.ordered_groups(level))
+        """Normal score of the middle of every group of a level; 0 of those without an order."""
+        mass, ordered = self.mass(level), self.ordered_groups(level)
+        middle = np.cumsum(mass[:ordered]) - mass[:ordered] / 2
+        share = np.clip(middle / max(float(mass[:ordered].sum()), 1e-12), 1e-6, 1 - 1e-6)
+        return np.append(ndtri(share), np.zeros(len(mass) - ordered))
 
     def grouped(self, level: int) -> Axis:
         """The axis of the groups of a level."""
@@ -207,15 +210,6 @@ class Variable:
         """Share of every group of a level."""
         found = np.bincount(self.levels[level], self.shares, minlength=self.groups(level))
         return np.asarray(found, np.float64)
-
-
-def normal_scores(mass: Floats, ordered: int) -> Floats:
-    """Normal score of the middle of every ordered cell; 0 of those after them."""
-    found = np.zeros(len(mass))
-    held = max(float(mass[:ordered].sum()), 1e-12)
-    middle = (np.cumsum(mass[:ordered]) - mass[:ordered] / 2) / held
-    found[:ordered] = ndtri(np.clip(middle, 1e-6, 1 - 1e-6))
-    return found
 
 
 def group(

@@ -60,10 +60,6 @@ class Buckets:
         """Largest count of every bucket."""
         return np.append(np.array(self.lower[1:]) - 1, self.top).astype(np.int64)
 
-    def codes(self, counts: Ints) -> Ints:
-        """Bucket of every count."""
-        return np.searchsorted(np.array(self.lower), counts, side="right") - 1
-
     def law(self, shares: Floats) -> Floats:
         """Law of the count within each bucket, shape (top + 1,); sums to 1 over every bucket.
 

@@ -30,13 +30,9 @@ def weighted(
     m1: float = 1,
     m2: float = 1.0,
     most: float = 1,
-    total: int | None = None,
 ) -> Sensitivity:
-    """The claim for rows of ``table`` with multipliers as in the module's docstring.
-
-    C is ``total`` where a query's weights are not the table's own and are proved to sum to that.
-    """
-    total = contribution(spec, table) if total is None else total
+    """The claim for rows of ``table`` with multipliers as in the module's docstring."""
+    total = contribution(spec, table)
     l1, l2, linf = math.ceil(total * m1), up(total * m2), math.ceil(total * most)
     if spec.relation.neighbours == "replace":
         return Sensitivity(2 * l1, up(l2 * math.sqrt(2)) if single(spec, table) else 2 * l2, linf)

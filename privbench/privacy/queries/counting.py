@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, Read
-from privbench.privacy.queries.regions import Region, rows_of, weights_of
+from privbench.privacy.queries.regions import Region, rows_of
 from privbench.privacy.query import Integers
 
 #: Most cells of one histogram.
@@ -55,14 +55,12 @@ class Marginals:
         axes: The axes.
         sets: Positions in ``axes`` of every histogram, the last one fastest.
         region: The region, or None for all rows.
-        tau: Weights by another τ than the table's own.
     """
 
     table: str
     axes: tuple[Axis, ...]
     sets: tuple[tuple[int, ...], ...]
     region: Region | None = None
-    tau: int | None = None
 
     def __post_init__(self) -> None:
         if self.region is not None and self.region.table != self.table:
@@ -102,7 +100,7 @@ class Local:
 
     def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
         """See `Counter`."""
-        view = View.of(data, asked.table, asked.axes, asked.region, tau=asked.tau)
+        view = View.of(data, asked.table, asked.axes, asked.region)
         return view.count(asked.sets)
 
 
@@ -134,12 +132,10 @@ class View:
         table: str,
         axes: Sequence[Axis],
         region: Region | None = None,
-        *,
-        tau: int | None = None,
     ) -> Self:
-        """The rows of a region, or all rows of a table; weights by another τ where one is given."""
+        """The rows of a region, or all rows of a table."""
         reads = [axis.read(data, table) for axis in axes]
-        weights = weights_of(data, table, tau)
+        weights = data._units.weights(table)
         return cls(reads, [axis.size for axis in axes], weights, rows_of(data, region))
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:
@@ -171,16 +167,11 @@ class View:
 
 
 def histogram(
-    data: PrivateDatabase,
-    table: str,
-    axes: Sequence[Axis],
-    region: Region | None = None,
-    *,
-    tau: int | None = None,
+    data: PrivateDatabase, table: str, axes: Sequence[Axis], region: Region | None = None
 ) -> Integers:
     """The weighted joint histogram over all axes, int64, of their sizes."""
     whole = tuple(range(len(axes)))
-    (found,) = marginals(data, Marginals(table, tuple(axes), (whole,), region, tau))
+    (found,) = marginals(data, Marginals(table, tuple(axes), (whole,), region))
     return found
 
 

@@ -37,29 +37,19 @@ class Histogram(TableQuery):
     split: so when one unit goes, only its own rows' weights leave. Add/remove: GRID in L1,
     L2 and L∞, τ·GRID under truncation.
 
-    With ``tau`` given, a row weighs ⌊GRID·min(n, τ)/(τ·n)⌋ with that τ, n the number of its unit's
-    rows in the table, or among the parents that the region starts from. Weights follow from the
-    unit's own rows alone, and those of a unit sum to at most GRID·min(n, τ)/τ ≤ GRID, whatever τ,
-    also where the table is truncated: these weights are not truncated. So C = GRID.
-
     Attributes:
         source: The table.
         axes: The axes; `Histogram.of` makes them from names.
         region: The region, or None.
-        tau: Another τ than the table's, at least 1; not for parts of a table by splits.
     """
 
     axes: tuple[Axis, ...]
     region: Region | None = None
-    tau: int | None = None
     kind = "histogram"
     unit = GRID
 
     def __post_init__(self) -> None:
         cells(self.shape)
-        parted = self.region is not None and bool(self.region.path)
-        if self.tau is not None and (self.tau < 1 or parted):
-            raise SchemaError("another τ is at least 1, for a whole table.", table=self.source)
         if self.region is not None and self.region.table != self.source:
             raise SchemaError("the region belongs to another table.", table=self.source)
 
@@ -88,10 +78,10 @@ class Histogram(TableQuery):
         return tuple(axis.size for axis in self.axes)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return weighted(spec, self.source, total=None if self.tau is None else GRID)
+        return weighted(spec, self.source)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        return histogram(data, self.source, self.axes, self.region, tau=self.tau)
+        return histogram(data, self.source, self.axes, self.region)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +112,6 @@ class JointHistogram(Query):
     def __post_init__(self) -> None:
         if len({part.source for part, _ in self.parts}) != 1:
             raise SchemaError("a joint histogram has parts, all of one table.")
-        if any(part.tau is not None for part, _ in self.parts):
-            raise SchemaError("parts have the table's own τ.", table=self.table)
         if any(not 0 < cost < math.inf for _, cost in self.parts):
             raise SchemaError("costs are positive.", table=self.table)
         cells((sum(math.prod(part.shape) for part, _ in self.parts),))

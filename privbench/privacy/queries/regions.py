@@ -7,7 +7,7 @@ itself, so a region costs nothing; it reveals nothing until a measurement over i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from privbench.domain import Codes
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.public import PublicArray, as_public
-from privbench.privacy.units import Index, index_type, row_weights
+from privbench.privacy.units import Index, index_type
 
 _BLOCK = 2**17
 
@@ -103,9 +103,6 @@ class Region:
         return tuple(self.child(split, part) for part in range(split.parts))
 
 
-_Path = tuple[tuple[Split, int], ...]
-
-
 def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
     """Largest sum of amounts over the regions that one row can lie in, from their paths alone.
 
@@ -121,19 +118,16 @@ def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
     >>> overlap([(None, 1), (low, 1), (high, 3)])
     4.0
     """
-    return _overlap([(() if region is None else region.path, amount) for region, amount in regions])
-
-
-def _overlap(paths: Iterable[tuple[_Path, float]]) -> float:
     here = 0.0
-    below: dict[Split, dict[int, list[tuple[_Path, float]]]] = {}
-    for path, amount in paths:
-        if not path:
+    below: dict[Split, dict[int, list[tuple[Region, float]]]] = {}
+    for region, amount in regions:
+        if region is None or not region.path:
             here += amount
         else:
-            split, part = path[0]
-            below.setdefault(split, {}).setdefault(part, []).append((path[1:], amount))
-    return here + sum(max(_overlap(rest) for rest in parts.values()) for parts in below.values())
+            (split, part), *rest = region.path
+            continued = replace(region, path=tuple(rest))
+            below.setdefault(split, {}).setdefault(part, []).append((continued, amount))
+    return here + sum(max(overlap(rest) for rest in parts.values()) for parts in below.values())
 
 
 def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
@@ -142,13 +136,6 @@ def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
         return None
     split, part = region.path[-1]
     return divide(data, Region(region.table, region.path[:-1]), split)[part]
-
-
-def weights_of(data: PrivateDatabase, table: str, tau: int | None = None) -> NDArray[np.int64]:
-    """Weight of every row in grid units, shape (rows,), with the table's τ or another one."""
-    if tau is None:
-        return data._units.weights(table)
-    return row_weights(data._units.sizes(table), tau)
 
 
 def divide(data: PrivateDatabase, region: Region, split: Split) -> tuple[Index, ...]:
