@@ -137,10 +137,10 @@ def associate(
     """The prediction times exp(λ·row score·column score), raked to its margins.
 
     Linear-by-linear association (Goodman 1979): with normal scores it is a Gaussian copula. So the
-    corner of two heavy tails, which noise hides, follows from the rest. λ is its posterior mean;
-    the mean of the tables would mix rows with and without association: owners of very many rows
-    would have very different others. With a second λ for large values of both, noise in their few
-    cells passed for association: KLD of coded Adult .065 for .039.
+    corner of two heavy tails, which noise hides, follows from the rest. λ is its posterior mean; a
+    posterior mean of the tables would be a mixture of tables with and without association. With a
+    second λ for large values of both columns, noise in their few cells is taken for association:
+    KLD of coded Adult .065 instead of .040.
 
     Args:
         noisy: Noisy counts, shape (rows, columns).
