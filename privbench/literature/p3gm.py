@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes, Domain
 from privbench.errors import ConfigError
-from privbench.learning.graphical.attributes import State
 from privbench.learning.graphical.columns import varies
+from privbench.learning.graphical.table_model import State
 from privbench.literature.p3gm_decoder import Decoder
 from privbench.literature.p3gm_fit import Learner, P3gmOptions, planned
 from privbench.literature.proofs import PROOFS, Proof

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from privbench.circuit import Circuit
 from privbench.learning.answers import Answer, counted_units, measured
 from privbench.learning.denoise import Noise, noise_law
-from privbench.learning.graphical.attributes import AttributeLearner, AttributeModel
 from privbench.learning.graphical.budget import Budget, Learns
 from privbench.learning.graphical.database import DatabaseFit
 from privbench.learning.graphical.plan import planned
+from privbench.learning.graphical.table_model import AttributeLearner, AttributeModel
 from privbench.privacy import DatabaseSpec, Measurement, Query, Session
 from privbench.synthesizers.base import (
     FittedModel,

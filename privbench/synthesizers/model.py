@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
 from privbench.errors import ModelError
-from privbench.learning.graphical.attributes import AttributeModel
 from privbench.learning.graphical.columns import HIDDEN, degree_name, scope_name
 from privbench.learning.graphical.estimate import COUNTED
 from privbench.learning.graphical.model import TableLaw, populate, sample
 from privbench.learning.graphical.outline import Outline, outline
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY, ONE
-from privbench.learning.graphical.table_model import TableModel
+from privbench.learning.graphical.table_model import AttributeModel, TableModel
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import KeySpec
 from privbench.rng import generator

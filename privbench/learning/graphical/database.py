@@ -11,7 +11,6 @@ import numpy as np
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, joined, measured, released
 from privbench.learning.denoise import PRESENT, noise_law
-from privbench.learning.graphical.attributes import AttributeLearner
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -56,7 +55,7 @@ from privbench.learning.graphical.sizes import (
     rows_per_unit,
     tilt,
 )
-from privbench.learning.graphical.table_model import Factor, Rows, TableModel
+from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.fanin import KEPT

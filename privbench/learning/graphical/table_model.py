@@ -8,18 +8,17 @@ counted on synthetic rows and nothing is inferred. Within a group cells follow t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.circuit.draw import choose, draw
-from privbench.domain import Codes
+from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
-from privbench.learning.graphical.attributes import AttributeModel, State
 from privbench.learning.graphical.columns import Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditional, rake
 
@@ -29,6 +28,30 @@ WIDTH = 5
 CELLS = 100_000
 #: Groups of a column that a model file may have; a fit makes a tenth. For memory alone.
 MOST_GROUPS = 256
+
+#: A JSON value and arrays, for the model file.
+State = tuple[Any, dict[str, NDArray[Any]]]
+
+
+class AttributeModel(Protocol):
+    """The law of a table's attributes by a learner of their own, which knows nothing of keys.
+
+    Degrees and scopes then follow their own one-way marginals.
+    """
+
+    @property
+    def domains(self) -> Mapping[str, Domain]:
+        """The attributes, in order."""
+
+    def sample(self, rows: int, generator: np.random.Generator) -> Mapping[str, Codes]:
+        """Codes of rows by attribute."""
+
+    def to_state(self) -> State:
+        """What its synthesizer's `read_attributes` reads back."""
+
+
+#: Learns the attributes of a table: (table, amount, weight of its rows).
+AttributeLearner = Callable[[str, float, float], AttributeModel]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
