@@ -30,7 +30,8 @@ def joined(*answers: Answer) -> Answer:
     >>> joined((np.zeros(1), 1.0), (np.full(1, 10.0), 3.0))
     (array([1.]), 0.94...)
     """
-    weights = np.array([sd**-2 for _, sd in answers])
+    # Tests replay fits without any noise.
+    weights = np.array([max(sd, 1e-9) ** -2 for _, sd in answers])
     mean = np.average([noisy for noisy, _ in answers], axis=0, weights=weights)
     return mean, float(weights.sum() ** -0.5)
 

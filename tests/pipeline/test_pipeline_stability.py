@@ -107,7 +107,7 @@ def test_claims_of_context_hold_on_real_rows(traced: Trace) -> None:
     for table, attribute, recoding in traced.recodings:
         settled.recode(table, attribute, recoding)
     asked = tuple(context(settled.spec))
-    assert {"target histogram", "joint histogram", "fan-in"} <= {query.kind for query in asked}
+    assert {"target histogram", "histogram", "fan-in"} <= {query.kind for query in asked}
     report = check_trace(replace(traced, queries=asked), ordinary=4, gone=1)
     assert report.ok, report.violations
     assert report.worst_ratio > 0.9
