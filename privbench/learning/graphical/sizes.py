@@ -14,7 +14,7 @@ from functools import cache
 from math import exp, hypot, log
 
 import numpy as np
-from scipy.special import logsumexp, ndtr, pdtr
+from scipy.special import ndtr, pdtr
 
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import (
@@ -190,19 +190,21 @@ def rows_per_unit(
         guess = amounts * np.cumsum(shapes * np.minimum(middle, most), axis=1)[:, None, :]
         fit += cell_fits(total, guess, noise) - cell_fits(total, np.zeros(1), noise)
     held, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
-    logs = np.log(np.maximum(rows, TINY))[:, None, :] + np.log(amounts)
-    beforehand = np.where((held > REACHED)[:, None, :], prior[:, None, None], -np.inf)
-    beforehand = np.broadcast_to(beforehand, fit.shape)
-    fit = fit + beforehand
-    odds = float(logsumexp(fit) - logsumexp(beforehand))
-    weight = posterior(fit)
-    going_on = (weight * amounts).sum(axis=1)[:, ::-1].cumsum(axis=1)[:, ::-1]
+    beforehand = np.where(held > REACHED, prior[:, None], -np.inf)
+    fit += beforehand[:, None, :]
+    weight, best = posterior(fit), int(fit.argmax())
+    # A posterior is the likelihood times the prior over their sum, at its maximum as elsewhere.
+    evidence = float(fit.flat[best]) - log(float(weight.flat[best]))
+    odds = evidence - log(amounts.size * float(np.exp(beforehand).sum()))
+    by_amount = np.einsum("sae,a->se", weight, amounts.ravel())
+    going_on = by_amount[:, ::-1].cumsum(axis=1)[:, ::-1]
     prediction = (going_on * shapes).sum(axis=0)
     found = shrink(noisy[1:], sd, prediction, law)
     # A bucket that stands clear of the noise counts though no shape of the family has it.
     clear = noisy[1:] > CLEAR[law] * sd
     found = np.where((prediction < 0.02 * sd) & ~clear, prediction, found)
-    mean = float((weight * logs).sum())
+    mean = float((weight.sum(axis=1) * np.log(np.maximum(rows, TINY))).sum())
+    mean += float(weight.sum(axis=(0, 2)) @ np.log(amounts.ravel()))
     found *= min(1.0, units / max(found.sum(), 1e-9))
     apart = clear & (prediction < 0.02 * sd)
     all_rows = exp(mean) + float((found - prediction)[apart] @ middle[apart])
