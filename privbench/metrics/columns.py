@@ -16,7 +16,7 @@ from psycopg import sql
 
 from privbench.config import ColumnConfig, Config
 from privbench.metrics import canon
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import Column, Table, TableName
 
@@ -162,8 +162,8 @@ def _distinct(connection: Connection, table: Table, column: Column) -> int:
 def _distinct_of(
     connection: Connection, table: Table, column: Column, limit: sql.Composable
 ) -> int:
-    query = sql.SQL(
-        "SELECT pg_catalog.count(*) FROM"
+    query = SELECT + sql.SQL(
+        "pg_catalog.count(*) FROM"
         " (SELECT DISTINCT {value} FROM (SELECT {name} FROM {table}"
         " WHERE {name} IS NOT NULL {limit}) AS r LIMIT {few}) AS d"
     ).format(
@@ -186,8 +186,8 @@ def _quantiles(
             sql.Literal(100 * SAMPLE / rows)
         )
     shares = "{" + ",".join(str(i / BINS) for i in range(BINS)) + "}"
-    query = sql.SQL(
-        "SELECT pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT DISTINCT pg_catalog.unnest("
+    query = SELECT + sql.SQL(
+        "pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT DISTINCT pg_catalog.unnest("
         "pg_catalog.percentile_disc({shares}::double precision[])"
         " WITHIN GROUP (ORDER BY {value})) AS v"
         " FROM {table} {sample} WHERE {name} IS NOT NULL) AS q"

@@ -9,7 +9,7 @@ from psycopg import sql
 
 from privbench.metrics.columns import from_table
 from privbench.metrics.summary import Floats
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import ForeignKey, Table
 
@@ -59,11 +59,9 @@ def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table)
         Buckets 0, 1, 2, 3–4, 5–8, … up to the last one that holds a parent.
     """
     with database_errors("counting children", child.key):
-        total = connection.execute(
-            sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE {}").format(
-                from_table(parent), _filled(key.ref_columns)
-            )
-        ).fetchone()
+        filled = from_table(parent), _filled(key.ref_columns)
+        asked = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE {}").format(*filled)
+        total = connection.execute(asked).fetchone()
         found = connection.execute(_groups(key, child)).fetchall()
     parents = int(total[0]) if total else 0
     by_bucket = {int(bucket): int(count) for bucket, count, _, _ in found}
@@ -79,8 +77,8 @@ def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table)
 
 def _groups(key: ForeignKey, child: Table) -> sql.Composed:
     """Bucket, parents, children and the largest number of children."""
-    return sql.SQL(
-        "SELECT CASE WHEN n = 1 THEN 1"
+    return SELECT + sql.SQL(
+        "CASE WHEN n = 1 THEN 1"
         " ELSE 1 + pg_catalog.ceil(pg_catalog.log(2, n::numeric))::integer END AS bucket,"
         " pg_catalog.count(*), pg_catalog.sum(n), pg_catalog.max(n) FROM"
         " (SELECT pg_catalog.count(*) AS n FROM {} WHERE {} GROUP BY {}) AS g GROUP BY 1"

@@ -15,7 +15,7 @@ from psycopg import sql
 from privbench.metrics.columns import from_table
 from privbench.metrics.heattree import Node
 from privbench.metrics.summary import Floats
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import Table
 
@@ -104,7 +104,7 @@ def _query(
     ]
     sample = sql.SQL(" TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)").format(sql.Literal(100 * share))
     # OFFSET 0 keeps the planner from evaluating a condition anew for every count.
-    return sql.SQL("SELECT {} FROM (SELECT {} FROM {}{} OFFSET 0) AS routed").format(
+    return SELECT + sql.SQL("{} FROM (SELECT {} FROM {}{} OFFSET 0) AS routed").format(
         sql.SQL(", ").join(counts),
         sql.SQL(", ").join(names.selected.values() or [sql.SQL("1")]),
         from_table(table),

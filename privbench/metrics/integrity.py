@@ -9,7 +9,7 @@ from typing import Literal
 from psycopg import sql
 
 from privbench.metrics.columns import from_table
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import ForeignKey, Schema, Table, TableName, Unique
 
@@ -70,7 +70,7 @@ def check(
 def row_count(connection: Connection, table: Table) -> int:
     """Exact number of rows."""
     with database_errors("counting rows", table.key):
-        query = sql.SQL("SELECT pg_catalog.count(*) FROM {}").format(from_table(table))
+        query = SELECT + sql.SQL("pg_catalog.count(*) FROM {}").format(from_table(table))
         row = connection.execute(query).fetchone()
     return int(row[0]) if row else 0
 
@@ -101,7 +101,7 @@ def _table(
         for constraint in table.checks:
             known = (table.key, constraint.name) not in skipped
             if known and there.issuperset(constraint.columns):
-                broken = sql.SQL("SELECT pg_catalog.count(*) FROM {} WHERE NOT ({})").format(
+                broken = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE NOT ({})").format(
                     from_table(table), sql.SQL(constraint.expression)
                 )
                 found = _count(connection, broken)
@@ -128,7 +128,7 @@ def _not_null(connection: Connection, table: Table, there: set[str]) -> Iterator
         sql.SQL("pg_catalog.count(*) FILTER (WHERE {} IS NULL)").format(sql.Identifier(name))
         for name in names
     )
-    query = sql.SQL("SELECT {} FROM {}").format(counts, from_table(table))
+    query = SELECT + sql.SQL("{} FROM {}").format(counts, from_table(table))
     row = connection.execute(query).fetchone() or ()
     for name, found in zip(names, row, strict=True):
         yield Check(table.key, "not null", name, int(found))
@@ -137,8 +137,8 @@ def _not_null(connection: Connection, table: Table, there: set[str]) -> Iterator
 def _duplicates(table: Table, unique: Unique) -> sql.Composed:
     columns = [sql.Identifier(name) for name in unique.columns]
     whole = sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in columns)
-    return sql.SQL(
-        "SELECT pg_catalog.count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
+    return SELECT + sql.SQL(
+        "pg_catalog.count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
         " GROUP BY {columns} HAVING pg_catalog.count(*) > 1) AS d"
     ).format(
         table=from_table(table),
@@ -157,7 +157,7 @@ def _dangling(table: Table, key: ForeignKey, target: Table) -> sql.Composed:
         sql.SQL("{} = {}").format(one, other) for one, other in zip(parent, child, strict=True)
     )
     asked = sql.SQL("NOT ({})").format(empty) if key.match == "f" else filled
-    return sql.SQL(
-        "SELECT pg_catalog.count(*) FROM {table} AS c WHERE {asked}"
+    return SELECT + sql.SQL(
+        "pg_catalog.count(*) FROM {table} AS c WHERE {asked}"
         " AND NOT EXISTS (SELECT FROM {target} AS p WHERE {equal})"
     ).format(table=from_table(table), asked=asked, target=from_table(target), equal=equal)

@@ -27,9 +27,9 @@ sqlalchemy = lazy_loader.load("sqlalchemy")
 Connection = psycopg.Connection[TupleRow]
 
 APPLICATION = "privbench"
-#: Follows SELECT where the rows of a source are read. Captured workloads leave such statements out
-#: by it, since pg_stat_statements names no application and a log may not.
-COMMENT = f"/* {APPLICATION} */"
+#: Begins every statement that reads rows of a source. Captured workloads leave such statements out
+#: by the comment, since pg_stat_statements names no application and a log may not.
+SELECT = sql.SQL("SELECT /* privbench */ ")
 _SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second

@@ -19,7 +19,7 @@ import pyarrow as pa
 from psycopg import errors, pq, sql
 
 from privbench.postgres.arrow import BETWEEN, NULL, batch_of, batch_of_columns, column_types
-from privbench.postgres.connect import COMMENT, Connection
+from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import Table
 from privbench.threads import ahead
@@ -166,8 +166,7 @@ def _select(table: Table, expressions: Sequence[sql.Composable], pages: Pages) -
         sql.SQL("{} AS {}").format(expression, sql.Identifier(f"c{position}"))
         for position, expression in enumerate(expressions)
     ]
-    selected = [sql.SQL(COMMENT), sql.SQL(", ").join(columns), source(table)]
-    rows = sql.SQL("SELECT {} {} FROM {}").format(*selected)
+    rows = SELECT + sql.SQL("{} FROM {}").format(sql.SQL(", ").join(columns), source(table))
     ends = (("ctid >= '({},0)'", pages[0] or None), ("ctid < '({},0)'", pages[1]))
     held = [sql.SQL(text).format(sql.Literal(page)) for text, page in ends if page is not None]
     return sql.SQL(" WHERE ").join([rows, sql.SQL(" AND ").join(held)]) if held else rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,6 +157,24 @@ def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_pa
     with psycopg.connect(bank_clone) as connection:
         (query,) = (q.sql for q in bound if q.id == lookup)
         assert len(connection.execute(query.encode()).fetchall()) == 1
+
+
+def test_what_commands_read_of_a_source_is_no_part_of_its_workload(
+    bank: str, bank_clone: str, tmp_path: Path
+) -> None:
+    def captured() -> set[str]:
+        return {query.sql for query in pipeline.capture(bank).workload}
+
+    before, workload = captured(), str(tmp_path / "asked.json")
+    generate = ["workload", "generate", bank, "-o", workload, "--queries", "3", "--joins", "0-1"]
+    _ok(CliRunner().invoke(main, generate))
+    queries = {query.sql for query in read(Path(workload))}
+    arguments = ["compare", bank, bank_clone, "-w", workload, "-o", str(tmp_path), "--rebind"]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    # The replayed queries themselves are a workload, with $n in place of their literals.
+    words = {re.split(r"'|\b\d", query)[0] for query in queries}
+    assert words
+    assert {text for text in captured() - before if not text.startswith(tuple(words))} == set()
 
 
 @pytest.mark.parametrize("form", ["served", "served.csv", "served.json"])

@@ -14,7 +14,7 @@ from psycopg import sql
 from sqlglot import exp
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import COMMENT
+from privbench.postgres.connect import SELECT
 from privbench.rng import generator
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.safety import fault
@@ -101,7 +101,7 @@ _MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 _CATALOG = "it reads the system catalogs"
 OURS = "privbench ran it"
-_READ_BY_US = f"SELECT {COMMENT} "
+_READ_BY_US = SELECT.as_string(None)
 
 #: Values of ``$1``, ``$2``, … as PostgreSQL prints them, None for NULL.
 Parameters = tuple[str | None, ...]

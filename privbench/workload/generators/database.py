@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from privbench.postgres.connect import SELECT
 from privbench.postgres.reading import assignment
 from privbench.schema import Column, Table
 from privbench.workload.generators.draft import DATES, Draft, Row
@@ -45,8 +46,8 @@ class DatabaseRows(RowSource):
     def _rows(self, table: Table, condition: sql.Composable, seed: int, most: int) -> list[Row]:
         if not table.columns:
             return []
-        query = sql.SQL(
-            "SELECT {columns} FROM {table} AS t WHERE {condition}"
+        query = SELECT + sql.SQL(
+            "{columns} FROM {table} AS t WHERE {condition}"
             " ORDER BY pg_catalog.hashtextextended("
             "pg_catalog.array_to_string(ARRAY[{columns}], ','), {seed}::bigint) LIMIT {most}"
         ).format(

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from psycopg import sql
 
+from privbench.postgres.connect import SELECT
 from privbench.schema import Column, ForeignKey, Schema, Table
 
 #: One row of a table by column: as PostgreSQL prints the values, None for NULL.
@@ -248,24 +249,21 @@ class Draft:
     @property
     def text(self) -> str:
         """The query's SQL, without a semicolon."""
-        return self._text("SELECT {} {}{}", self.head or sql.SQL("COUNT(*)"), self._tail, self.foot)
+        head = self.head or sql.SQL("COUNT(*)")
+        # Without a connection: the text is the same wherever it is made.
+        return sql.SQL("SELECT {} {}{}").format(head, self._tail, self.foot).as_string(None)
 
     @property
     def counting(self) -> str:
         """The SQL that counts the rows that the conditions leave."""
-        return self._text("SELECT pg_catalog.count(*) {}", self._tail)
+        return (SELECT + sql.SQL("pg_catalog.count(*) {}").format(self._tail)).as_string(None)
 
     @property
     def probe(self) -> str:
         """The SQL that says whether the conditions leave a row."""
-        return self._text("SELECT EXISTS (SELECT 1 {})", self._tail)
+        return (SELECT + sql.SQL("EXISTS (SELECT 1 {})").format(self._tail)).as_string(None)
 
     @property
     def _tail(self) -> sql.Composable:
         aliases = self.tree.aliases
         return self.tree.tail([item.condition(aliases[item.table]) for item in self.predicates])
-
-    @staticmethod
-    def _text(form: str, *parts: sql.Composable) -> str:
-        # Without a connection: the text is the same wherever it is made.
-        return sql.SQL(form).format(*parts).as_string(None)

@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import SELECT, Connection
 from privbench.schema import Schema
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind.columns import Operand, Resolver, Tables
@@ -59,8 +59,8 @@ class Partners:
     def _values(self, side: Connection, operand: Operand) -> list[str]:
         """Distinct texts, the most frequent first; none where they cannot be had."""
         column = sql.Identifier(operand.column.name)
-        query = sql.SQL(
-            "SELECT {text} FROM {table} WHERE {column} IS NOT NULL GROUP BY {text}"
+        query = SELECT + sql.SQL(
+            "{text} FROM {table} WHERE {column} IS NOT NULL GROUP BY {text}"
             ' ORDER BY pg_catalog.count(*) DESC, {text} COLLATE pg_catalog."C" LIMIT {most}'
         ).format(
             text=sql.SQL(operand.column.type.text_form).format(column),
