@@ -210,6 +210,18 @@ def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
     assert (counts[edges[edges >= 0]] > 20).mean() > 0.6
 
 
+def test_a_law_of_references_has_room_for_what_few_targets_hold():
+    """One target in a hundred holds a third, which numbers of references below 16 do not show."""
+    noisy = np.append(9000.0, np.random.default_rng(1).normal(0, 40, 10))
+    most = []
+    for parts in ([], [(0.01, 0.33, 0.04)]):
+        shares = references_per_target(noisy, 40.0, 0.1, 9000.0, 1.0, 16, False, parts)
+        held = np.cumsum((shares * MANY.means(shares))[::-1])
+        most.append(np.interp(0.01, np.cumsum(shares[::-1]), held / held[-1]))
+    assert most[1] > 0.27
+    assert most[1] > most[0] + 0.05
+
+
 def test_a_tail_below_the_noise_of_its_cells_is_kept():
     """No cell of it does, but the last cells of the range say how it goes on."""
     domain = Domain(60, ordered=True, core=(0, 30))

@@ -40,6 +40,7 @@ from privbench.learning.graphical.references import (
     cap_of,
     fit_reference,
     marginals,
+    shares_of_the_upper,
     target_questions,
 )
 from privbench.learning.graphical.select import PairLearner
@@ -396,8 +397,8 @@ class DatabaseFit:
         question = fan_in_question(self.budget, key, len(variables), inside)
         codes, units = self.people.codes[key.parent], self.people.units[key.parent]
         asked = marginals(variables, codes) if len(units) else []
-        targets = target_questions(key, asked, self.budget, len(variables), inside)
-        (noisy, sd), *answers = self._ask([question, *targets])
+        ((noisy, sd),) = self._ask([question])
+        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
         fan_in = references_per_target(
             noisy.ravel(),
             sd,
@@ -406,6 +407,7 @@ class DatabaseFit:
             self._kept(key.table),
             question.query.scale(self.spec),  # type: ignore[attr-defined]
             self.spec.tables[key.parent].own is not None,
+            shares_of_the_upper(asked, answers, codes),
         )
         weight, cap = weight * self.people.scale, cap_of(self.spec, key)
         numbers = self.people.stream("reference", key.table, key.name)

@@ -294,6 +294,22 @@ def target_questions(
     ]
 
 
+def shares_of_the_upper(
+    asked: Sequence[Marginal], answers: Sequence[Answer], codes: Mapping[str, Codes]
+) -> list[tuple[float, float, float]]:
+    """Targets from every ordered bin on: their part, that of references to them, and its sd."""
+    found = []
+    for item, (noisy, sd) in zip(asked, answers, strict=True):
+        counts = np.bincount(item.bins.of(codes), minlength=item.bins.size)
+        total = max(float(noisy.sum()), sd)
+        for first in range(1, item.ordered):
+            upper = slice(first, item.ordered)
+            error = sd * float(np.sqrt(item.ordered - first)) / total
+            part = float(counts[upper].sum()) / max(int(counts.sum()), 1)
+            found.append((part, float(noisy.ravel()[upper].sum()) / total, error))
+    return found
+
+
 def fit_reference(
     fan_in: Floats,
     asked: Sequence[Marginal],

@@ -260,11 +260,14 @@ def references_per_target(
     kept: float,
     scale: int,
     owned: bool,
+    told: Sequence[tuple[float, float, float]] = (),
 ) -> Floats:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
     Those of targets at random, unless the family explains them as well: if it had to be likelier by
-    4 in logarithms, links of stats5 would seem random (2.41 for 2.28).
+    4 in logarithms, links of stats5 would seem random (2.41 for 2.28). No part of the targets has
+    more references than as many of those that have most: so a marginal of targets tells of a tail
+    that stands below the noise of the numbers themselves.
 
     Args:
         noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.
@@ -274,6 +277,8 @@ def references_per_target(
         kept: Share of the references that count.
         scale: s of `FanIn`.
         owned: Whether targets have owners, so that their weights differ.
+        told: Parts of the targets, the part of the references that each has by a noisy marginal,
+            and the standard deviation of that.
     """
     prior, shapes, means = family()
     counts = np.linspace(np.array(MANY.lower), MANY.ends, 7)
@@ -290,7 +295,7 @@ def references_per_target(
     # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
     seen = slice(1 if owned else 0, None)
     likely = cell_fits(noisy[seen], (weight * laws @ spread)[:, seen], sd).sum(axis=1)
-    likely += prior - 0.5 * np.log(means)
+    likely += _room(laws, told) + prior - 0.5 * np.log(means)
     likely[(mean > means) & (means < means.max())] = -np.inf
     # Beyond the largest count all targets are in the last bucket.
     random: Floats = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
@@ -298,6 +303,22 @@ def references_per_target(
     visible = np.array((1.0, 0.5, 0.25, 0.1, 0.03) if owned else (1.0,))
     chance = weight * (random @ spread) * visible[:, None]
     by_chance = cell_fits(noisy[seen], chance[:, seen], sd).sum(axis=1).max()
+    by_chance += _room(random[None], told)[0]
     if likely.max() < float(by_chance):
         return np.asarray(random / random.sum())
     return np.asarray(posterior(likely) @ laws)
+
+
+def _room(laws: Floats, told: Sequence[tuple[float, float, float]]) -> Floats:
+    """Log likelihood of parts of the references, given what as many targets can have at most.
+
+    That is the Lorenz curve of a law, read from its upper end; the part that is furthest beyond it
+    counts.
+    """
+    middle = (np.array(MANY.lower) + MANY.ends) / 2
+    above = laws[:, ::-1].cumsum(axis=1)[:, ::-1] - laws
+    worst, mean = np.zeros(len(laws)), np.maximum(laws @ middle, TINY)
+    for part, share, noise in told:
+        most = np.clip(part - above, 0.0, laws) @ middle / mean
+        worst = np.maximum(worst, (share - most) / noise)
+    return -0.5 * worst**2
