@@ -126,7 +126,7 @@ class ReferenceLaw:
             logs += held[bins.of(codes)]
         counts = numbers_of(self.fan_in, len(numbers))
         found = np.zeros(len(numbers), np.int64)
-        found[np.argsort(np.log(numbers) - logs, kind="stable")[: len(counts)]] = counts
+        found[_least(np.log(numbers) - logs, len(counts))] = counts
         return found
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -374,10 +374,18 @@ def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: flo
     """
     found = np.zeros(len(logs))
     for draw in draws:
-        first = np.argsort(draw - logs, kind="stable")[: len(counts)]
+        first = _least(draw - logs, len(counts))
         held = np.bincount(units[first], counts)
         found[first] += counts * (cap / np.maximum(held, cap))[units[first]]
     return found / len(draws)
+
+
+def _least(keys: Floats, count: int) -> Ints:
+    """Places of so many least keys, ascending by key; others need not be sorted."""
+    if count < len(keys):
+        found = np.argpartition(keys, count)[:count]
+        return np.asarray(found[np.argsort(keys[found], kind="stable")])
+    return np.argsort(keys, kind="stable")
 
 
 def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
