@@ -54,6 +54,7 @@ class Measured:
         noisy: Noisy weights, shape (groups, groups).
         sd: Standard deviation of the noise.
         prediction: What the model said before, same shape.
+        counts: Their posterior mean.
         gap: Half of the L1 distance of the estimate from the prediction, in weight.
     """
 
@@ -61,6 +62,7 @@ class Measured:
     noisy: Floats
     sd: float
     prediction: Floats
+    counts: Floats
     gap: float
 
 
@@ -222,10 +224,9 @@ class PairLearner:
     def _pair(self, item: Measured) -> Pair:
         i, j = item.candidate.ends
         level = item.candidate.level
-        counts = shrink(item.noisy, item.sd, item.prediction, self.law)
         rows, columns = (self.variables[at].mass(level) for at in (i, j))
         gap = self.weight if item.candidate.ends in self.star else item.gap
-        return Pair(i, j, level, rake(counts, rows, columns), gap)
+        return Pair(i, j, level, rake(item.counts, rows, columns), gap)
 
     def _groups(self, place: int, level: int) -> NDArray[np.integer[Any]]:
         """Groups of a column on evenly spaced rows, kept for a round."""
@@ -306,11 +307,13 @@ class PairLearner:
         hits = 0
         for candidate, (noisy, sd) in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
-            gap = self._gap(noisy, sd, prediction)
+            shrunk = shrink(noisy, sd, prediction, self.law)
+            gap = float(np.abs(shrunk - prediction).sum()) / 2
             if self._significant(noisy, sd, prediction) or candidate.ends in self.star:
                 hits += 1
                 guess = self._associated(candidate, noisy, sd, prediction)
-                self.found.append(Measured(candidate, noisy, sd, guess, gap))
+                counts = shrink(noisy, sd, guess, self.law)
+                self.found.append(Measured(candidate, noisy, sd, guess, counts, gap))
         return hits
 
     def _associated(
@@ -318,9 +321,6 @@ class PairLearner:
     ) -> Floats:
         scores = (self.variables[at].scores(candidate.level) for at in candidate.ends)
         return associate(noisy, sd, prediction, *scores)
-
-    def _gap(self, noisy: Floats, sd: float, prediction: Floats) -> float:
-        return float(np.abs(shrink(noisy, sd, prediction, self.law) - prediction).sum()) / 2
 
     def _significant(self, noisy: Floats, sd: float, prediction: Floats) -> bool:
         """Whether chi-squared rejects the prediction with the noisy table's own margins."""
@@ -364,7 +364,9 @@ class PairLearner:
         """Two measurements of a pair as one."""
         if new.level == old.candidate.level:
             noisy, sd = joined((old.noisy, old.sd), (noisy, sd))
-            return replace(old, noisy=noisy, sd=sd)
+            counts = shrink(noisy, sd, old.prediction, self.law)
+            return replace(old, noisy=noisy, sd=sd, counts=counts)
         prediction = self._associated(new, noisy, sd, self._predict(new))
-        gap = self._gap(noisy, sd, prediction)
-        return Measured(new, noisy, sd, prediction, max(gap, old.gap))
+        counts = shrink(noisy, sd, prediction, self.law)
+        gap = float(np.abs(counts - prediction).sum()) / 2
+        return Measured(new, noisy, sd, prediction, counts, max(gap, old.gap))
