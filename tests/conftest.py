@@ -141,8 +141,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
     """``make_database_on(server, name=None, keep=False)``: DSN of an empty database.
 
-    Behind the test or the file that made it the database is another test's, unless it has a name
-    or is to be kept.
+    After the test or the file that made it has ended, the database is given to another test, unless
+    it has a name or is to be kept.
     """
     yield _databases.make
     _databases.drop()

@@ -131,7 +131,7 @@ class Databases:
     def pytest_runtest_teardown(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Iterator[None]:
-        """Databases of a test, and those of a file behind its last test, are for others."""
+        """Databases of a test, and those of a file after its last test, are for others."""
         yield
         last = nextitem is None or nextitem.path != item.path
         scopes = {"function", *(("class", "module") if last else ())}

@@ -21,7 +21,7 @@ from privbench.bench.fitting import options_for
 from privbench.config import Config, LedgerConfig, SynthesizerConfig
 from privbench.metrics.correlation import association
 from privbench.metrics.kld import Coded
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.embedded import any_server
 from privbench.postgres.reading import reading
 from privbench.report import compare
@@ -143,7 +143,7 @@ def _joined(connection: Connection, key: ForeignKey, child: Table, parent: Table
         sql.SQL("c.{} OPERATOR(pg_catalog.=) p.{}").format(sql.Identifier(a), sql.Identifier(b))
         for a, b in zip(key.columns, key.ref_columns, strict=True)
     ]
-    query = sql.SQL("SELECT {} FROM {} c JOIN {} p ON {} LIMIT {}").format(
+    query = SELECT + sql.SQL("{} FROM {} c JOIN {} p ON {} LIMIT {}").format(
         sql.SQL(", ").join(named),
         sql.Identifier(child.name.schema, child.name.name),
         sql.Identifier(parent.name.schema, parent.name.name),

@@ -68,7 +68,11 @@ def plain_name(column: str, table: Table) -> str:
 
 
 def of_table(column: str, table: str) -> Semantic | None:
-    """The semantic type of a column that says little without its table: the name of a person."""
+    """The semantic type of a column that says little without its table: the name of a person.
+
+    >>> of_table("name", "Customers").provider, of_table("name", "genres"), of_table("id", "users")
+    ('name', None, None)
+    """
     people = listed("tables", "subject") | listed("tables", "work")
     person = snake(column) == "name" and not people.isdisjoint(noun(table)[-1:])
     return Semantic("name", False) if person else None
@@ -81,7 +85,11 @@ def is_kind(column: str) -> bool:
 
 
 def is_own(column: str) -> bool:
-    """Whether a column's name suggests that few rows share a value."""
+    """Whether a column's name suggests that few rows share a value.
+
+    >>> is_own("c_comment"), is_own("OrderNumber"), is_own("title_of_courtesy"), is_own("clerk")
+    (True, True, False, False)
+    """
     words = "|".join(packaged("names")["own"])
     return re.match(rf"(\w*_)?({words})s?\Z", snake(column)) is not None
 

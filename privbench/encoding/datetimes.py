@@ -265,7 +265,11 @@ _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
 
 
 def clock_seconds(text: str) -> float:
-    """Seconds of ``HH:MM[:SS]``."""
+    """Seconds of ``HH:MM[:SS]``.
+
+    >>> clock_seconds("-01:30:00")
+    -5400.0
+    """
     result = _CLOCK.search(text)
     if result is None:
         raise ValueError("not a time")

@@ -40,7 +40,7 @@ MAX_TABLES, MAX_COLUMNS, MAX_PARTS = 10_000, 1600, 10_000
 MAX_TEXT, MAX_LABELS = 2**20, 2**20
 
 #: Name and version of the format of a model file.
-VERSION = "privbench-model", 3
+VERSION = "privbench-model", 4
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SYSTEM = re.compile(r"pg_|information_schema\Z")
 _ESCAPED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
@@ -308,7 +308,7 @@ class Header(_Strict):
     """The fields of ``header.json``, but for the hashes' own agreement with the members."""
 
     format: Literal["privbench-model"]
-    version: Literal[3]
+    version: Literal[4]
     promise: _Promise
     schema_: _Schema = Field(alias="schema")
     config: dict[str, JsonValue]

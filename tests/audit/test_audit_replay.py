@@ -65,7 +65,7 @@ def test_broken_noise_is_named(people, tmp_path, noise, words) -> None:
 def test_a_missing_clip_is_named(people, tmp_path, monkeypatch) -> None:
     clipped = Total.evaluate
     monkeypatch.setattr(
-        Total, "evaluate", lambda self, data: clipped(Total(self.table, 10**9, self.region), data)
+        Total, "evaluate", lambda self, data: clipped(Total(self.table, 10**9), data)
     )
     found = replayed(people, tmp_path)
     assert any(line.startswith("total public.visit: a unit of") for line in found.findings)

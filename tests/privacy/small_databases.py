@@ -247,7 +247,7 @@ def _of_features(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Ite
 
 
 def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
-    """Context that units give: sizes, fan-outs together, and rows that have children."""
+    """Context that units give: sizes, fan-outs together, and a region of rows."""
     other = list(spec.tables)[rng.integers(len(spec.tables))]
     yield Histogram.of(spec, name, ("c1", UnitRows(name, (0, 1, 2)), UnitRows(other, (0, 1, 3))))
     own = children(spec, name)
@@ -259,7 +259,6 @@ def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Itera
     if len(own) > 1:
         yield Histogram.of(spec, name, tuple(Children(key, (0, 1, 2, 5)) for key in own))
     inner = Region(name).child(Split.by_code("c0", rng.integers(0, 2, 3)), 0)
-    yield Total(name, 2, inner)
     for key in own:
         yield Histogram.of(spec, name, ("c2", Children(key, (0, 1, 2))), inner)
 

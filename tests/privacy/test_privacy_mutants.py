@@ -158,9 +158,6 @@ class RootOfTau(Histogram):
         return replace(claim, l2=GRID * math.sqrt(tau))
 
 
-# rows up to another τ, without dividing by it -----------------------------------------------------
-
-
 # weights after a filter --------------------------------------------------------------------------
 
 

@@ -36,9 +36,10 @@ from privbench.privacy.queries import (
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import StabilityReport, change, check, same_events
 
-#: A claim of half its size shows in two examples of three under add/remove, where a column or key
-#: is there; under replace, where both units of a pair must be heavy, in one of four (measured for
-#: every kind of query). A claim that is less wrong shows less often: the slow tests draw more.
+#: A claim of half its size shows in two examples of three under add/remove; under replace, where
+#: both units of a pair must be heavy, in one of four (measured for every kind of query, on
+#: databases that have a column or key for it). A claim that is less wrong shows less often: the
+#: slow tests draw more.
 EXAMPLES = [(ADD, 12), (REPLACE, 30), (ROW, 12), (ROW_REPLACE, 30)]
 SLOW = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 

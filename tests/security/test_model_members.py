@@ -376,5 +376,5 @@ def test_a_model_is_its_owners_and_always_the_same(model, tmp_path):
     Model.load(model).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == model.read_bytes()
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o600
-    assert json.loads(model_files.members(model)["header.json"])["version"] == 3
+    assert json.loads(model_files.members(model)["header.json"])["version"] == 4
     assert zlib.crc32(io.BytesIO(model.read_bytes()).read()) != 0

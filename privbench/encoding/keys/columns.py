@@ -278,7 +278,13 @@ def role_of(table: Table, column: Column) -> Role:
 
 
 def is_natural(column: Column) -> bool:
-    """Whether a key's values mean something: times do; numbers by name, without a sequence."""
+    """Whether a key's values mean something: times do; numbers by name, without a sequence.
+
+    >>> from privbench.schema import ColumnType
+    >>> whole = ColumnType("integer", "int4")
+    >>> is_natural(Column("season_year", 1, whole)), is_natural(Column("id", 1, whole))
+    (True, False)
+    """
     if column.type.base in _MEASURED:
         return True
     made = column.identity or column.sequence is not None or column.default is not None

@@ -59,7 +59,12 @@ def _of_group(
 def without_repeats(
     index: Indices, child_groups: Indices, parent_groups: Indices, rng: np.random.Generator
 ) -> Indices:
-    """Parents without replacement: later repeats take unused parents of their own group."""
+    """Parents without replacement: later repeats take unused parents of their own group.
+
+    >>> groups = np.array([0, 1, 1]), np.array([0, 0, 1, 1])
+    >>> without_repeats(np.array([0, 2, 2]), *groups, np.random.default_rng(0)).tolist()
+    [0, 2, 3]
+    """
     again = np.flatnonzero(later_duplicates(index, index >= 0))
     wanted = child_groups[again]
     free = rng.permutation(np.setdiff1d(np.arange(len(parent_groups)), index))

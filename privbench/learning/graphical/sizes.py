@@ -193,7 +193,7 @@ def rows_per_unit(
     beforehand = np.where(held > REACHED, prior[:, None], -np.inf)
     fit += beforehand[:, None, :]
     weight, best = posterior(fit), int(fit.argmax())
-    # A posterior is the likelihood times the prior over their sum, at its maximum as elsewhere.
+    # Bayes' rule at the maximum gives the evidence.
     evidence = float(fit.flat[best]) - log(float(weight.flat[best]))
     odds = evidence - log(amounts.size * float(np.exp(beforehand).sum()))
     by_amount = np.einsum("sae,a->se", weight, amounts.ravel())
