@@ -27,11 +27,10 @@ from pydantic import Field
 
 from privbench.circuit import Circuit
 from privbench.errors import ConfigError
-from privbench.learning.answers import measured
+from privbench.learning.answers import Answer, joined, measured
 from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
-from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
@@ -61,11 +60,6 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
     name: ClassVar[str] = "bayesnet"
     options_type: ClassVar[type[Options]] = BayesnetOptions
 
-    @property
-    def proof(self) -> Proof:
-        """Whether the privacy proof holds."""
-        return PROOFS["bayesnet"]
-
     def check(self, session: Session) -> None:
         """See `TableSynthesizer.check`.
 
@@ -84,17 +78,12 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
     ) -> list[PlannedEvent]:
         """See `TableSynthesizer.plan_table`; final tables are planned with equal shares."""
         graph = self._graph(spec, table)
-        return [
-            PlannedEvent.of(
-                f"{what} of {table}.{node}",
-                Histogram.of(spec, table, (*parents, node)),
-                spec,
-                amount * part / len(graph.parents),
-                plan,
-            )
-            for what, part in self._stages(spec, table, amount, plan)
-            for node, parents in graph.parents.items()
-        ]
+        events = []
+        for what, part in self._stages(spec, table, amount, plan):
+            amounts = dict.fromkeys(graph.parents, amount * part / len(graph.parents))
+            for item in _questions(spec, table, graph, what, amounts):
+                events.append(PlannedEvent.of(item.label, item.query, spec, item.amount, plan))
+        return events
 
     @cached_property
     def _parents(self) -> Mapping[str, tuple[str, ...]]:
@@ -144,16 +133,16 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         return ((_FIRST, first), (_FINAL, 1.0 - first))
 
     def _network(self, fit: TableFit, graph: Graph) -> Network:
-        spec, table, total = fit.spec, fit.table, fit.amount
-        domains = spec.tables[table].attributes
-        even = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
-        found: dict[str, list[tuple[Floats, float]]] = {name: [] for name in graph.parents}
-        shares = even
-        for what, part in self._stages(spec, table, total, fit.start):
-            for name, answer in _measure(fit, graph, total * part, shares, what).items():
+        domains = fit.spec.tables[fit.table].attributes
+        sizes = {name: domain.size for name, domain in domains.items()}
+        shares = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
+        found: dict[str, list[Answer]] = {name: [] for name in graph.parents}
+        for what, part in self._stages(fit.spec, fit.table, fit.amount, fit.start):
+            amounts = {name: fit.amount * part * share for name, share in shares.items()}
+            asked = _questions(fit.spec, fit.table, graph, what, amounts)
+            for name, answer in zip(found, measured(fit.session, asked), strict=True):
                 found[name].append(answer)
             counts = {name: _counts(answers, fit) for name, answers in found.items()}
-            sizes = {name: domain.size for name, domain in domains.items()}
             shares = shares_of_nodes(graph, sizes, counts, fit.session.accounting)
         return Network.of_counts(domains, graph, counts)
 
@@ -212,29 +201,19 @@ def shares_of_nodes(
     return {name: value / sum(raw.values()) for name, value in raw.items()}
 
 
-def _measure(
-    fit: TableFit,
-    graph: Graph,
-    amount: float,
-    shares: Mapping[str, float],
-    what: str,
-) -> dict[str, tuple[Floats, float]]:
-    """Noisy tables of all nodes, each with the standard deviation of its noise."""
-    questions = [
-        Measurement(
-            Histogram.of(fit.spec, fit.table, (*parents, name)),
-            amount * shares[name],
-            f"{what} of {fit.table}.{name}",
-        )
-        for name, parents in graph.parents.items()
+def _questions(
+    spec: DatabaseSpec, table: str, graph: Graph, what: str, amounts: Mapping[str, float]
+) -> list[Measurement]:
+    """The tables of all nodes."""
+    queries = {name: Histogram.of(spec, table, (*p, name)) for name, p in graph.parents.items()}
+    return [
+        Measurement(query, amounts[name], f"{what} of {table}.{name}")
+        for name, query in queries.items()
     ]
-    return dict(zip(graph.parents, measured(fit.session, questions), strict=True))
 
 
-def _counts(answers: list[tuple[Floats, float]], fit: TableFit) -> Floats:
+def _counts(answers: list[Answer], fit: TableFit) -> Floats:
     """Posterior mean of a node's counts from its noisy tables, above 0."""
-    precision = [1.0 / max(sd * sd, 1e-18) for _, sd in answers]
-    noisy = sum(values * weight for (values, _), weight in zip(answers, precision, strict=True))
-    mean = np.asarray(noisy) / sum(precision)
+    mean, sd = joined(*answers)
     even = np.full(mean.shape, fit.weight / mean.size)
-    return shrink(mean, sum(precision) ** -0.5, even, fit.noise, fit.weight) + _TRACE
+    return shrink(mean, sd, even, fit.noise, fit.weight) + _TRACE
