@@ -152,8 +152,7 @@ def _classify(
             model.set_params(early_stopping=False)
         model.fit(train, given)
         chances[:, model.classes_] = model.predict_proba(test)
-    two = table.positive is not None and len(classes) == 2
-    return class_figures(wanted, chances, classes.index(str(table.positive)) if two else None)
+    return class_figures(wanted, chances, 1 if len(classes) == 2 else None)
 
 
 def class_figures(

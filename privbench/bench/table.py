@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ _SPLIT = 20240229
 _TEXT = ColumnType("text", "text", category="S")
 _INTEGER = ColumnType("bigint", "int8", category="N")
 _FLOAT = ColumnType("double precision", "float8", category="N")
+#: A whole number without its decimals: ``1.0`` is ``1``.
+_PLAIN = methodcaller("removesuffix", ".0")
 
 
 @dataclass(frozen=True)
@@ -45,19 +48,20 @@ class Column:
     """One column's public plan: how values become codes, and codes values.
 
     Attributes:
-        name: Its name.
-        values: Its publicly listed values, as text; None for a number.
         codec: From codes to values; of a number it also holds the edges of the cells.
     """
 
-    name: str
-    values: tuple[str, ...] | None
     codec: ListCodec | OrderedCodec
+
+    @property
+    def values(self) -> tuple[str, ...] | None:
+        """Its publicly listed values, as text; None for a number."""
+        return self.codec.values if isinstance(self.codec, ListCodec) else None
 
     @property
     def domain(self) -> Domain:
         """The codes."""
-        return self.codec.domains[self.name]
+        return self.codec.domains[self.codec.column]
 
     def encode(self, values: pd.Series[Any]) -> NDArray[np.integer[Any]]:
         """Codes of values, shape (rows,); numbers out of range become the nearest in range."""
@@ -74,10 +78,11 @@ class Column:
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pd.Series[Any]:
         """Values of codes: texts, or floats; within a cell drawn at random."""
-        array = self.codec.decode({self.name: np.asarray(codes, np.int64)}, rng, len(codes))
+        given = {self.codec.column: np.asarray(codes, np.int64)}
+        array = self.codec.decode(given, rng, len(codes))
         if self.values is None:
             array = array.cast(pa.float64())
-        return pd.Series(array.to_numpy(zero_copy_only=False), name=self.name)
+        return pd.Series(array.to_numpy(zero_copy_only=False))
 
     def coarse(self, cells: int) -> Column:
         """The column with at most so many cells of numbers, narrow ones near zero."""
@@ -91,7 +96,7 @@ class Column:
             places = np.linspace(0, len(edges) - 1, cells + 1).round().astype(int)
             edges = [edges[place] for place in places]
         recoding = EdgesRecoding(tuple(edges), fine.specials, fine.nullable)
-        return replace(self, codec=replace(codec, recoding=recoding))
+        return Column(replace(codec, recoding=recoding))
 
 
 @dataclass(frozen=True)
@@ -101,10 +106,9 @@ class Table:
     Attributes:
         name: The data set's name.
         train: Real rows that synthesizers see: texts (None is NULL) and floats (NaN).
-        test: Real rows that nobody sees but the metrics; None where nothing is learned.
+        test: Real rows that nobody sees but the metrics; none where nothing is learned.
         columns: By name, in order.
         target: What classifiers learn, if anything.
-        positive: The positive value of a target of two values.
         config: What the grid says of it.
         notes: What a reader has to know, as where a domain was read off rows.
     """
@@ -114,9 +118,8 @@ class Table:
     test: pd.DataFrame
     columns: dict[str, Column]
     target: str | None
-    positive: str | None
     config: DataConfig
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -125,7 +128,7 @@ class Table:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Values of the target; none where a number is learned."""
+        """Values of the target, the positive one of two last; none where a number is learned."""
         values = self.columns[self.target].values if self.target else None
         return values or ()
 
@@ -177,44 +180,31 @@ def table_of(
     declared: Mapping[str, ColumnConfig],
 ) -> Table:
     """A table of texts that are read already, see `read_table`."""
-    _require(name, config, list(train.columns))
     target = config.target
-    sides = {"train": train, "test": test}
-    positive: str | None = None
+    for column in [*config.columns, *([target] if target else [])]:
+        if column not in train.columns:
+            what = "the target" if column == target else "a declared column"
+            raise ConfigError(f"{what} is missing.", table=name, column=column)
+    cut, rows = len(train), pd.concat([train, test], ignore_index=True)
     if config.positive is not None and target is not None:
-        wanted = [literal(value) for value in config.positive]
-        sides = {side: _as_two(rows, target, wanted) for side, rows in sides.items()}
-        if not any((rows[target] == "1").any() for rows in sides.values()):
+        held = rows[target].map(_PLAIN, na_action="ignore")
+        held = held.isin([literal(value) for value in config.positive])
+        if not held.any():
             raise ConfigError("no row has a positive value.", table=name, column=target)
-        positive = "1"
+        two = pd.Series(np.where(held, "1", "0"), rows.index, dtype=object)
+        rows[target] = two.where(rows[target].notna(), None)
         declared = {**declared, target: ColumnConfig(values=["0", "1"])}
-    sides = _kept(name, config, sides)
-    listed = target if config.task == "classification" else None
-    columns: dict[str, Column] = {}
-    made: dict[str, dict[str, pd.Series[Any]]] = {"train": {}, "test": {}}
-    for number, column in enumerate(train.columns):
+    rows = _kept(name, config, rows, cut)
+    columns, made, read_off = {}, {}, []
+    for column in rows.columns:
         known = declared.get(column, ColumnConfig())
-        columns[column], parts = _settle(
-            name, column, number, known, sides, column == listed, config.null
-        )
-        for side, values in parts.items():
-            made[side][column] = values
-    frames = {side: pd.DataFrame(parts) for side, parts in made.items()}
-    classes = columns[target].values if target is not None else None
-    if classes is not None and positive is None and len(classes) == 2:
-        positive = classes[1]
-    notes = [column for column in columns if declared.get(column, ColumnConfig()) == ColumnConfig()]
-    note = f"domains of {len(notes)} columns were read off the rows, and are taken as public"
-    return Table(
-        name,
-        frames["train"],
-        frames["test"],
-        columns,
-        target,
-        positive,
-        config,
-        (note,) if notes else (),
-    )
+        columns[column], made[column] = _settle(name, config, column, known, rows[column])
+        read_off += [column] if known == ColumnConfig() else []
+    frame = pd.DataFrame(made)
+    train = frame[frame.index < cut].reset_index(drop=True)
+    test = frame[frame.index >= cut].reset_index(drop=True)
+    note = f"domains of {len(read_off)} columns were read off the rows, and are taken as public"
+    return Table(name, train, test, columns, target, config, (note,) if read_off else ())
 
 
 def coarse(table: Table, cells: int) -> Table:
@@ -228,7 +218,7 @@ def _rows(name: str, path: Path, config: DataConfig) -> pd.DataFrame:
     try:
         if path.suffix in (".parquet", ".pq"):
             found = pq.read_table(path).to_pandas()
-            rows = found.astype(object).where(found.notna(), None).map(_text)
+            rows = found.astype(object).where(found.notna(), None).map(literal, na_action="ignore")
         else:
             header = 0 if config.header else None
             rows = pd.read_csv(path, dtype=str, header=header, keep_default_na=False)
@@ -242,142 +232,79 @@ def _rows(name: str, path: Path, config: DataConfig) -> pd.DataFrame:
     return kept.where(~kept.isin(config.null), None)
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else literal(value)
-
-
 def _declared(name: str, config: DataConfig, folder: Path) -> dict[str, ColumnConfig]:
     """What the grid and its file of domains declare, by column."""
     found: dict[str, ColumnConfig] = {}
     if config.domain is not None:
         path = folder / config.domain
         try:
-            columns = json.loads(path.read_text(encoding="utf-8"))["columns"]
-            found = {column: _of_json(known) for column, known in columns.items()}
+            for column, known in json.loads(path.read_text(encoding="utf-8"))["columns"].items():
+                if known["type"] == "categorical":
+                    found[column] = ColumnConfig(values=[literal(v) for v in known["values"]])
+                else:
+                    found[column] = ColumnConfig(kind="range", min=known["min"], max=known["max"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(f"{path} is no file of domains.", table=name) from error
     return {**found, **config.columns}
 
 
-def _of_json(known: Mapping[str, Any]) -> ColumnConfig:
-    if known["type"] == "categorical":
-        return ColumnConfig(values=[literal(value) for value in known["values"]])
-    return ColumnConfig(kind="range", min=known["min"], max=known["max"])
-
-
-def _require(name: str, config: DataConfig, columns: list[str]) -> None:
-    """Refuse columns that the grid names and the rows lack."""
-    wanted = [*config.columns, *([config.target] if config.target else [])]
-    for column in wanted:
-        if column not in columns:
-            what = "the target" if column == config.target else "a declared column"
-            raise ConfigError(f"{what} is missing.", table=name, column=column)
-
-
-def _kept(
-    name: str, config: DataConfig, sides: Mapping[str, pd.DataFrame]
-) -> dict[str, pd.DataFrame]:
-    """Rows that the grid wants, on both sides; rows without a target are of no use.
+def _kept(name: str, config: DataConfig, rows: pd.DataFrame, cut: int) -> pd.DataFrame:
+    """Rows that the grid wants, training rows before ``cut``; without a target they are of no use.
 
     Raises:
         ConfigError: None are left.
     """
     target = [config.target] if config.target is not None else []
-    found = {
-        side: rows.dropna() if config.complete else rows.dropna(subset=target)
-        for side, rows in sides.items()
-    }
-    if config.rows is not None and len(found["train"]) > config.rows:
-        chosen = generator(_SPLIT, "rows").permutation(len(found["train"]))[: config.rows]
-        found["train"] = found["train"].iloc[np.sort(chosen)]
-    needed = [found["train"], *([found["test"]] if config.target is not None else [])]
-    if any(rows.empty for rows in needed):
+    rows = rows.dropna() if config.complete else rows.dropna(subset=target)
+    train, test = rows[rows.index < cut], rows[rows.index >= cut]
+    if config.rows is not None and len(train) > config.rows:
+        chosen = generator(_SPLIT, "rows").permutation(len(train))[: config.rows]
+        train = train.iloc[np.sort(chosen)]
+    if train.empty or (target and test.empty):
         raise ConfigError("no rows are left.", table=name)
-    return found
-
-
-def _as_two(rows: pd.DataFrame, target: str, positive: list[str]) -> pd.DataFrame:
-    """The rows with a target of 1 for positive values and 0 for others."""
-    held = rows[target].map(_plain).isin(positive)
-    two = pd.Series(np.where(held, "1", "0"), rows.index, dtype=object)
-    return rows.assign(**{target: two.where(rows[target].notna(), None)})
-
-
-def _plain(value: str | None) -> str | None:
-    """A whole number without its decimals: ``1.0`` is ``1``."""
-    if value is not None and value.endswith(".0"):
-        return value[:-2]
-    return value
+    return pd.concat([train, test])
 
 
 def _settle(
-    name: str,
-    column: str,
-    number: int,
-    known: ColumnConfig,
-    sides: Mapping[str, pd.DataFrame],
-    listed: bool,
-    nulls: list[str],
-) -> tuple[Column, dict[str, pd.Series[Any]]]:
-    """The plan of one column, and its values on both sides.
+    name: str, config: DataConfig, column: str, known: ColumnConfig, texts: pd.Series[Any]
+) -> tuple[Column, pd.Series[Any]]:
+    """The plan of one column, and its values.
 
     Raises:
         ConfigError: Values that are no numbers, or that a declared list does not hold.
     """
-    texts = {side: rows[column].reset_index(drop=True) for side, rows in sides.items()}
-    every = pd.concat(list(texts.values()), ignore_index=True)
-    numbers = pd.to_numeric(every.dropna(), errors="coerce")
-    numeric = known.values is None and known.kind != "categories" and not listed
-    if known.kind == "range" and (column_bad := numbers.isna()).any():
-        bad = every.dropna()[column_bad].iloc[0]
+    given = texts.dropna()
+    nullable = len(given) < len(texts)
+    numbers = pd.to_numeric(given, errors="coerce")
+    if known.kind == "range" and numbers.isna().any():
+        bad = given[numbers.isna()].iloc[0]
         raise ConfigError(f"{bad!r} is no number.", table=name, column=column)
-    nullable = bool(every.isna().any())
+    listed = column == config.target and config.task == "classification"
+    numeric = known.values is None and known.kind != "categories" and not listed
     if numeric and len(numbers) and not numbers.isna().any():
-        return _number(column, number, known, texts, numbers, nullable)
-    plain = {side: part.map(_plain) for side, part in texts.items()}
-    held = list(dict.fromkeys(value for part in plain.values() for value in part.dropna()))
-    values = _ordered(held)
+        return _number(column, known, numbers, nullable), pd.to_numeric(texts).astype(np.float64)
+    plain = texts.map(_PLAIN, na_action="ignore")
+    held = plain.dropna().unique()
+    # Numbers by size, then texts by their letters.
+    sizes = pd.to_numeric(pd.Series(held, dtype=object), errors="coerce").fillna(np.inf)
+    values = tuple(text for _, text in sorted(zip(sizes, held, strict=True)))
     if known.values:
-        values = tuple(v for v in map(literal, known.values) if v not in nulls)
+        values = tuple(v for v in map(literal, known.values) if v not in config.null)
     if strangers := sorted(set(held) - set(values)):
         what = f"{strangers[0]!r} is not in the declared list."
         raise ConfigError(what, table=name, column=column)
-    if not values:
-        values = ("",)
-    codec = ListCodec(column, _TEXT, nullable, values, False, False, True)
-    return Column(column, values, codec), plain
+    return Column(ListCodec(column, _TEXT, nullable, values or ("",), False, False, True)), plain
 
 
-def _number(
-    column: str,
-    number: int,
-    known: ColumnConfig,
-    texts: Mapping[str, pd.Series[Any]],
-    numbers: pd.Series[Any],
-    nullable: bool,
-) -> tuple[Column, dict[str, pd.Series[Any]]]:
+def _number(column: str, known: ColumnConfig, numbers: pd.Series[Any], nullable: bool) -> Column:
     low = known.min if known.min is not None else float(numbers.min())
     high = known.max if known.max is not None else float(numbers.max())
     whole = bool((numbers == numbers.round()).all() and numbers.abs().max() < _WHOLE)
     ends = [int(float(end)) if whole else float(end) for end in (low, high)]
-    place = SchemaColumn(column, number + 1, _INTEGER if whole else _FLOAT, not nullable)
+    place = SchemaColumn(column, 1, _INTEGER if whole else _FLOAT, not nullable)
     table = SchemaTable(TableName.parse(TABLE), (place,))
     config = ColumnConfig(kind="range", min=ends[0], max=ends[1], bins=known.bins)
     codec = reader(place, table, config, 0.0).finish({})
     assert isinstance(codec, OrderedCodec)
     # NaN is NULL in a frame, so that it needs no cell of its own.
-    codec = replace(codec, recoding=replace(codec.recoding, specials=()))
-    values = {side: pd.to_numeric(part).astype(np.float64) for side, part in texts.items()}
-    return Column(column, None, codec), values
-
-
-def _ordered(values: list[str]) -> tuple[str, ...]:
-    """Numbers by size, then texts by their letters."""
-    return tuple(sorted(values, key=lambda text: (_size(text), text)))
-
-
-def _size(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("inf")
+    return Column(replace(codec, recoding=replace(codec.recoding, specials=())))
