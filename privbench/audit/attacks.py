@@ -32,6 +32,8 @@ _HELD_OUT = 500
 #: Fewer give intervals that say nothing.
 _FEWEST = 50
 _LIMIT = 900
+#: Versions of Python on which anonymeter's pins resolve, and the pins.
+_PACKAGE = ("3.11", "3.13"), ("anonymeter==1.1.0",)
 _SCRIPT = """
 import json, sys
 import pandas as pd
@@ -120,12 +122,6 @@ def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.asarray(scaled[:, :-1].sum(axis=1) + _PROOF * whole[:, -1])
 
 
-class _Package:
-    """anonymeter, with the versions of Python on which its pins resolve."""
-
-    python, pins = ("3.11", "3.13"), ("anonymeter==1.1.0",)
-
-
 class Attack(NamedTuple):
     """Success rates on records that were in and on others, and the risk that these do not explain.
 
@@ -174,7 +170,7 @@ def attack(scratch: str, config: Config, planter: Planter) -> Risks:
     if not columns:
         return Risks(f"no column of {key} is modelled and stands in no key.")
     try:
-        python = environment(_Package())
+        python = environment(*_PACKAGE)
         inside, control = planter.hold_out(_HELD_OUT)
         if len(control) < _FEWEST:
             return Risks(

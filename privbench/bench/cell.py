@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 from privbench import __version__
 from privbench.bench import similarity
 from privbench.bench.classifiers import score
-from privbench.bench.config import REAL, BenchConfig
+from privbench.bench.config import BenchConfig
 from privbench.bench.counting import read_queries
 from privbench.bench.fitting import Made, release
 from privbench.bench.peers import peers, run
@@ -119,7 +119,7 @@ def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
             if name is not None
         ],
     }
-    peer = peers().get((asked.use if asked else None) or job.synthesizer)
+    peer = peers().get(grid.use_of(job.synthesizer))
     if peer is not None:
         parts["peer"] = [peer.pins, peer.call, peer.script]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -160,27 +160,19 @@ def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outc
     if table is None:
         from privbench.bench.databases import database_figures
 
-        at = job.epsilon
-        assert at is not None
-        figures = database_figures(grid, job.data, job.synthesizer, at, job.seed, folder)
-        private = not grid.synthesizers[job.synthesizer].seeded
-        return Outcome(job, "ok", figures, private=private)
-    if job.synthesizer == REAL:
+        figures = database_figures(grid, job, folder)
+        return Outcome(job, "ok", figures, private=not grid.synthesizers[job.synthesizer].seeded)
+    if job.epsilon is None:
         return Outcome(job, "ok", score(table, table.train, grid.classifiers, job.seed))
-    made = _made(grid, job, table)
+    peer = peers().get(grid.use_of(job.synthesizer))
+    if peer is None:
+        made = release(table, grid, job.synthesizer, job.epsilon, job.seed)
+    else:
+        cells = grid.synthesizers[job.synthesizer].cells or grid.cells
+        at = job.epsilon, grid.delta, job.seed
+        made = run(peer, table, *at, cells=cells, limit=grid.limit)
     figures = figures_of(grid, table, made, job.seed, folder)
     return Outcome(job, "ok", figures, private=made.private)
-
-
-def _made(grid: BenchConfig, job: Job, table: Table) -> Made:
-    assert job.epsilon is not None
-    asked = grid.synthesizers[job.synthesizer]
-    peer = peers().get(asked.use or job.synthesizer)
-    if peer is None:
-        return release(table, grid, job.synthesizer, job.epsilon, job.seed)
-    cells = asked.cells or grid.cells
-    delta, limit = grid.delta, grid.limit
-    return run(peer, table, job.epsilon, delta, job.seed, cells=cells, limit=limit)
 
 
 def figures_of(

@@ -240,6 +240,11 @@ class BenchConfig(_Section):
             text = fault["msg"].removeprefix("Value error, ")
             raise ConfigError(f"{name}: {where + ': ' if where else ''}{text}.") from error
 
+    def use_of(self, name: str) -> str:
+        """The installed synthesizer or the peer that a name of the grid stands for."""
+        asked = self.synthesizers.get(name)
+        return (asked.use if asked else None) or name
+
     def accounting_of(self, name: str) -> Literal["pure", "zcdp"]:
         """The accounting of a synthesizer's releases: the same rule for every one."""
         wanted = self.synthesizers[name].accounting or self.accounting

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,8 @@ import pandas as pd
 from psycopg import sql
 
 from privbench import pipeline
+from privbench.bench.cell import Job
+from privbench.bench.classifiers import Floats
 from privbench.bench.config import BenchConfig
 from privbench.bench.fitting import options_for
 from privbench.config import Config, LedgerConfig, SynthesizerConfig
@@ -40,43 +41,37 @@ _ORDERED = _TIMES | {"int2", "int4", "int8", "numeric", "float4", "float8"}
 _LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
 
 
-def database_figures(
-    grid: BenchConfig, data: str, name: str, epsilon: float, seed: int, folder: Path
-) -> dict[str, float]:
+def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, float]:
     """Figures of one release of a database, which is only read; the ledger is a scratch one.
 
     Args:
         grid: The grid.
-        data: Which data set.
-        name: Which synthesizer.
-        epsilon: ε of the release.
-        seed: Of the sampling; of the noise too where the grid says so.
+        job: Which release. Its seed is that of the sampling; of the noise where the grid says so.
         folder: What paths are relative to.
 
     Raises:
         PrivbenchError: What fit, load and compare refuse.
     """
-    asked, config = grid.synthesizers[name], grid.data[data]
+    asked, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
     dsn, workload = config.dsn, config.workload
     assert dsn is not None
     assert workload is not None
     base = Config.load(folder / config.config) if config.config else Config()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, any_server() as target:
-        chosen = SynthesizerConfig(
-            name=asked.use or name, options=options_for(asked.options, config)
-        )
+        options = options_for(asked.options, config)
+        chosen = SynthesizerConfig(name=grid.use_of(job.synthesizer), options=options)
         wanted = base.with_privacy(
-            epsilon=epsilon,
+            epsilon=job.epsilon,
             delta=grid.delta,
             accounting=asked.accounting or grid.accounting,
             neighbours=grid.neighbours,
-            seed=seed if asked.seeded else None,
+            seed=job.seed if asked.seeded else None,
         ).model_copy(update={"synthesizer": chosen, "ledger": LedgerConfig(path=scratch)})
         started = time.perf_counter()
         model = Path(scratch) / "model.privbench"
         pipeline.fit(dsn, wanted, model)
         fitted = time.perf_counter()
-        pipeline.load(model, target.dsn, seed=seed)
+        pipeline.load(model, target.dsn, seed=job.seed)
         loaded = time.perf_counter()
         document = compare(
             dsn,
@@ -94,10 +89,9 @@ def database_figures(
             for figure, value in document.figures.items()
             if value is not None and figure.startswith(_KEPT) and "[" not in figure
         }
-        schema = schema_of(dsn, wanted)
         return {
             **kept,
-            **retention(dsn, target.dsn, schema),
+            **retention(dsn, target.dsn, schema_of(dsn, wanted)),
             "seconds.fit": fitted - started,
             "seconds.sample": loaded - fitted,
         }
@@ -116,9 +110,10 @@ def retention(source: str, clone: str, schema: Schema) -> dict[str, float]:
             for key in table.foreign_keys:
                 parent = schema.table(key.ref_table)
                 sides = [_joined(side, key, table, parent) for side in (real_side, made_side)]
-                for real, made in _pairs(*sides):
-                    gaps += abs(real - made)
-                    whole += abs(real)
+                if not any(side.empty for side in sides):
+                    real, made = _strong(*sides)
+                    gaps += float(np.abs(real - made).sum())
+                    whole += float(np.abs(real).sum())
     return {"retention.keys": max(1 - gaps / whole, 0.0)} if whole else {}
 
 
@@ -127,21 +122,19 @@ def _joined(connection: Connection, key: ForeignKey, child: Table, parent: Table
 
     Dates and times come as seconds since 1970: Python has neither infinity nor the year 10000.
     """
-    columns = [("c", name) for name in _columns(child)] + [("p", name) for name in _columns(parent)]
+    columns, named = [], []
+    for side, table in (("c", child), ("p", parent)):
+        for name in _columns(table):
+            timed = table.column(name).type.base in _TIMES
+            form = sql.SQL("pg_catalog.date_part('epoch', {})" if timed else "{}")
+            named.append(form.format(sql.Identifier(side, name)))
+            columns.append(f"{side}.{name}")
     if not columns:
         return pd.DataFrame()
-    tables = {"c": child, "p": parent}
-    named = [
-        sql.SQL(
-            "pg_catalog.date_part('epoch', {}.{})"
-            if tables[side].column(name).type.base in _TIMES
-            else "{}.{}"
-        ).format(sql.Identifier(side), sql.Identifier(name))
-        for side, name in columns
-    ]
+    same = sql.SQL("{} OPERATOR(pg_catalog.=) {}")
     on = [
-        sql.SQL("c.{} OPERATOR(pg_catalog.=) p.{}").format(sql.Identifier(a), sql.Identifier(b))
-        for a, b in zip(key.columns, key.ref_columns, strict=True)
+        same.format(sql.Identifier("c", one), sql.Identifier("p", other))
+        for one, other in zip(key.columns, key.ref_columns, strict=True)
     ]
     query = SELECT + sql.SQL("{} FROM {} c JOIN {} p ON {} LIMIT {}").format(
         sql.SQL(", ").join(named),
@@ -151,7 +144,7 @@ def _joined(connection: Connection, key: ForeignKey, child: Table, parent: Table
         sql.Literal(_ROWS),
     )
     rows = connection.execute(query).fetchall()
-    return pd.DataFrame(rows, columns=[f"{side}.{name}" for side, name in columns], dtype=object)
+    return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
 def _columns(table: Table) -> list[str]:
@@ -163,25 +156,16 @@ def _columns(table: Table) -> list[str]:
     return found[:_COLUMNS]
 
 
-def _pairs(real: pd.DataFrame, made: pd.DataFrame) -> Iterator[tuple[float, float]]:
+def _strong(real: pd.DataFrame, made: pd.DataFrame) -> tuple[Floats, Floats]:
     """Associations between a child's and a parent's column: the source's, and the clone's.
 
     Only those of at least `_STRONG` in the source.
     """
-    if real.empty or made.empty:
-        return
-    columns, ordered = [], []
-    for name in real.columns:
-        coded, order = _coded(real[name], made[name])
-        columns.append(coded)
-        ordered.append(order)
-    found = association(columns, ordered)
-    sides = [name[0] for name in real.columns]
-    for i, left in enumerate(sides):
-        for j in range(i):
-            values = found.real[i, j], found.clone[i, j]
-            if left != sides[j] and not np.isnan(values[0]) and abs(values[0]) >= _STRONG:
-                yield float(values[0]), float(np.nan_to_num(values[1]))
+    coded = [_coded(real[name], made[name]) for name in real.columns]
+    found = association([column for column, _ in coded], [ordered for _, ordered in coded])
+    child = np.array([name.startswith("c.") for name in real.columns])
+    strong = np.outer(~child, child) & (np.abs(found.real) >= _STRONG)
+    return found.real[strong], np.nan_to_num(found.clone[strong])
 
 
 def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:

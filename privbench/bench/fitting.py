@@ -80,7 +80,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     seen = table if asked.cells is None else coarse(table, asked.cells)
     accounting = grid.accounting_of(name)
     delta = grid.delta if accounting == "zcdp" else 0.0
-    synthesizer = get(asked.use or name)(options_for(asked.options, table.config))
+    synthesizer = get(grid.use_of(name))(options_for(asked.options, table.config))
     database = database_of(seen, grid.neighbours)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as ledger:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +38,7 @@ VARIABLE = "PRIVBENCH_PEERS"
 _INSTALL = 3600
 _READY = "ready"
 #: Beginnings of the environment variables that installers and peers get.
-_SETTINGS = ("PATH", "HOME", "LANG", "LC_", "TMP", "TEMP", "SYSTEMROOT", "SSL_", "HTTP", "NO_PROXY",
+_SETTINGS = ("PATH", "HOME", "LANG", "LC_", "TMP", "TEMP", "SSL_", "HTTP", "NO_PROXY",
              "ALL_PROXY", "PIP_", "UV_", "XDG_CACHE", "PYENV_")  # fmt: skip
 #: What runs around a peer's script.
 _FRAME = """
@@ -61,18 +61,6 @@ open(job["said"], "w").write(json.dumps({"seconds": seconds}))
 
 class PeerFailed(PrivbenchError):
     """A peer could not be installed, or did not give rows."""
-
-
-class Pinned(Protocol):
-    """Packages that get an environment of their own."""
-
-    @property
-    def python(self) -> tuple[str, str]:
-        """Least and greatest version of Python."""
-
-    @property
-    def pins(self) -> tuple[str, ...]:
-        """What pip installs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,54 +94,51 @@ def peers() -> dict[str, Peer]:
     for name, row in raw["peers"].items():
         package = raw["packages"][row["package"]]
         proof = Proof(row["proof"], row["reason"], f"the package {row['package']}")
-        low, high = package["python"]
-        pins = tuple(package["pins"])
-        script, seeded = package["script"], package.get("seeded", False)
-        found[name] = Peer(name, row["call"], (low, high), pins, proof, script, seeded)
+        python, pins = tuple(package["python"]), tuple(package["pins"])
+        seeded = package.get("seeded", False)
+        found[name] = Peer(name, row["call"], python, pins, proof, package["script"], seeded)
     return found
 
 
-def environment(peer: Pinned) -> Path:
-    """Path of the Python that runs a peer, in a virtual environment with its pinned packages.
+def environment(python: tuple[str, str], pins: tuple[str, ...]) -> Path:
+    """Path of a Python in a virtual environment of its own with pinned packages.
 
-    The environment is made on first use; peers of the same pins share it.
+    It is made on first use, and shared by all that ask for the same.
+
+    Args:
+        python: Least and greatest version of Python.
+        pins: What pip installs.
 
     Raises:
         PeerFailed: There is no fitting Python here, or pip refuses; one line says why.
     """
     base = Path(os.environ.get(VARIABLE) or user_cache_path("privbench") / "peers")
-    digest = hashlib.sha256("\n".join((*peer.pins, *peer.python)).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("\n".join((*pins, *python)).encode()).hexdigest()[:16]
     place = base / digest
     base.mkdir(parents=True, exist_ok=True)
     with FileLock(base / f"{digest}.lock"):
         if not (place / _READY).exists():
             shutil.rmtree(place, ignore_errors=True)
-            _make(peer, place)
-            (place / _READY).write_text("\n".join(peer.pins))
-    return _python(place)
+            _make(place, python, pins)
+            (place / _READY).write_text("\n".join(pins))
+    return place / "bin/python"
 
 
-def _python(place: Path) -> Path:
-    return place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
-def _make(peer: Pinned, place: Path) -> None:
-    uv = shutil.which("uv")
-    base = _fitting(peer)
-    if base is None and uv is None:
-        low, high = peer.python
-        raise PeerFailed(f"needs Python {low} to {high}, and there is none here.")
+def _make(place: Path, versions: tuple[str, str], pins: tuple[str, ...]) -> None:
+    uv, base, python = shutil.which("uv"), _fitting(versions), str(place / "bin/python")
     if uv is not None:
-        _run([uv, "venv", "--python", base or peer.python[1], str(place)])
-        _run([uv, "pip", "install", "--python", str(_python(place)), *peer.pins])
+        _run([uv, "venv", "--python", base or versions[1], str(place)])
+        _run([uv, "pip", "install", "--python", python, *pins])
+    elif base is not None:
+        _run([base, "-m", "venv", str(place)])
+        _run([python, "-m", "pip", "install", "--quiet", *pins])
     else:
-        _run([str(base), "-m", "venv", str(place)])
-        _run([str(_python(place)), "-m", "pip", "install", "--quiet", *peer.pins])
+        raise PeerFailed(f"needs Python {' to '.join(versions)}, and there is none here.")
 
 
-def _fitting(peer: Pinned) -> str | None:
-    """A Python of this machine whose version the pins resolve on, our own first."""
-    low, high = (tuple(map(int, end.split("."))) for end in peer.python)
+def _fitting(versions: tuple[str, str]) -> str | None:
+    """A Python of this machine between two versions, our own first."""
+    low, high = (tuple(map(int, end.split("."))) for end in versions)
     if low <= sys.version_info[:2] <= high:
         return sys.executable
     for minor in range(high[1], low[1] - 1, -1):
@@ -232,7 +217,7 @@ def run(
     Raises:
         PeerFailed: It does not install, crashed, ran out of time or gave no such rows.
     """
-    python = environment(peer)
+    python = environment(peer.python, peer.pins)
     seen = coarse(table, cells)
     with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:
         paths = {name: Path(folder, f"{name}.csv") for name in ("rows", "made", "said")}

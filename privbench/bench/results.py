@@ -234,7 +234,7 @@ def _line(data: str, name: str, epsilon: float | None, outcomes: list[Outcome]) 
 def _proofs(grid: BenchConfig) -> dict[str, Proof]:
     found = {}
     for name, asked in grid.synthesizers.items():
-        use = asked.use or name
+        use = grid.use_of(name)
         peer = peers().get(use)
         options = options_for(asked.options, ANY_DATA)
         found[name] = peer.proof if peer else proof_of(use, options)

@@ -9,7 +9,7 @@ import signal
 import tempfile
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
@@ -21,6 +21,7 @@ from privbench.bench.classifiers import require_learners
 from privbench.bench.config import REAL, BenchConfig
 from privbench.bench.counting import read_queries
 from privbench.bench.fitting import ANY_DATA, options_for
+from privbench.bench.networks import read_network
 from privbench.bench.peers import environment, peers
 from privbench.bench.table import Table, read_table
 from privbench.errors import PrivbenchError
@@ -28,8 +29,6 @@ from privbench.files import make_folder
 from privbench.pipeline.progress import Reporter
 from privbench.synthesizers import get, names
 
-#: What a cell's process is called with.
-Arguments = Callable[[Job], tuple[Any, ...]]
 #: Modules that a process of a cell begins with.
 _BEFORE = ["privbench.bench.cell", "privbench.synthesizers.graphical", "sklearn.ensemble"]
 _NO_DATABASES = "peers take single tables, not databases."
@@ -64,12 +63,12 @@ def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:
         folder: What paths are relative to.
         reporter: Told of stages and mistakes.
     """
-    found = Prepared()
+    found, jobs = Prepared(), jobs_of(grid)
     bad_data = _data(grid, folder, found)
-    bad_names = _synthesizers(grid, reporter)
+    bad_names = _synthesizers(grid, jobs, reporter)
     for what, reasons in (("data", bad_data), ("synthesizer", bad_names)):
         found.lines += [f"{what} {name!r}: {reason}" for name, reason in reasons.items()]
-    for job in jobs_of(grid):
+    for job in jobs:
         reason = bad_data.get(job.data) or bad_names.get(job.synthesizer)
         if reason is None and not _fits(grid, job):
             reason = _NO_DATABASES
@@ -99,10 +98,10 @@ def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
     """Read every data set of files; why it cannot be used, by name."""
     bad = {}
     for name, config in grid.data.items():
+        if config.dsn is not None:
+            continue
         try:
-            if config.dsn is not None:
-                continue
-            table = _read(name, grid, folder)
+            table = (read_table if config.bif is None else read_network)(name, config, folder)
             if config.workload is not None:
                 read_queries(folder / config.workload, table.train)
             if config.target is not None and "tstr" in grid.metrics:
@@ -113,30 +112,21 @@ def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
     return bad
 
 
-def _read(name: str, grid: BenchConfig, folder: Path) -> Table:
-    config = grid.data[name]
-    if config.bif is None:
-        return read_table(name, config, folder)
-    from privbench.bench.networks import read_network
-
-    return read_network(name, config, folder)
-
-
-def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
+def _synthesizers(grid: BenchConfig, jobs: Sequence[Job], reporter: Reporter) -> dict[str, str]:
     """Why a synthesizer cannot be used, by its name in the grid."""
     bad = {}
     for name, asked in grid.synthesizers.items():
-        use = asked.use or name
+        use = grid.use_of(name)
         try:
             if use in names():
                 get(use)(options_for(asked.options, ANY_DATA))
             elif use in peers():
-                if not any(_fits(grid, job) for job in jobs_of(grid) if job.synthesizer == name):
+                if not any(_fits(grid, job) for job in jobs if job.synthesizer == name):
                     raise PrivbenchError(_NO_DATABASES)
                 if grid.neighbours == "replace":
                     raise PrivbenchError("the noise of peers is that of add/remove neighbours.")
                 with reporter.stage(f"environment of {use}"):
-                    environment(peers()[use])
+                    environment(peers()[use].python, peers()[use].pins)
             else:
                 known = ", ".join([*names(), *peers()])
                 raise PrivbenchError(f"no synthesizer or peer {use!r}.", remedy=f"Known: {known}.")
@@ -147,9 +137,7 @@ def _synthesizers(grid: BenchConfig, reporter: Reporter) -> dict[str, str]:
 
 def _fits(grid: BenchConfig, job: Job) -> bool:
     """Whether a synthesizer can take a data set: peers take no databases."""
-    if job.synthesizer == REAL or grid.data[job.data].dsn is None:
-        return True
-    return (grid.synthesizers[job.synthesizer].use or job.synthesizer) not in peers()
+    return grid.data[job.data].dsn is None or grid.use_of(job.synthesizer) not in peers()
 
 
 def run(
@@ -191,19 +179,18 @@ def run(
     waiting = deque(job for job in prepared.jobs if job not in done)
     if done:
         reporter.say(f"{len(done)} of {len(prepared.jobs)} cells are done already")
-    pool = _Pool(
-        lambda job: (grid, job, prepared.tables.get(job.data), folder, cells), cells, at_once
-    )
-    limit = grid.limit + _GRACE
+    pool = _Pool(cells, grid.limit + _GRACE, at_once)
     try:
         while waiting or pool.running:
             while waiting and len(pool.running) < at_once:
-                pool.start(waiting.popleft())
-            for outcome in pool.finished(limit):
+                job = waiting.popleft()
+                pool.start(job, (grid, job, prepared.tables.get(job.data), folder, cells))
+            for outcome in pool.finished():
                 done[outcome.job] = outcome
                 if outcome.status == "failed":
                     reporter.warn(f"{outcome.job}: {outcome.message}")
-                left = time_left(done.values(), [*waiting, *pool.jobs], at_once)
+                jobs = [*waiting, *(cell.job for cell in pool.running.values())]
+                left = time_left(done.values(), jobs, at_once)
                 reporter.advance(f"{outcome.job}; {left}", len(done), len(prepared.jobs))
     finally:
         pool.stop()
@@ -246,35 +233,26 @@ class _Running:
 class _Pool:
     """Processes of cells that run now."""
 
-    def __init__(self, arguments: Arguments, cells: Path, at_once: int) -> None:
-        methods = multiprocessing.get_all_start_methods()
-        self._context: Any = multiprocessing.get_context(
-            "forkserver" if "forkserver" in methods else "spawn"
-        )
-        if "forkserver" in methods:
-            self._context.set_forkserver_preload(_BEFORE)
+    def __init__(self, cells: Path, limit: float, at_once: int) -> None:
+        self._context: Any = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(_BEFORE)
         # Cells share the cores: more threads than cores in each would wait for one another.
         os.environ.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // at_once, 1)))
-        self._arguments, self._cells = arguments, cells
+        self._cells, self._limit = cells, limit
         self.running: dict[int, _Running] = {}
 
-    @property
-    def jobs(self) -> list[Job]:
-        """What runs."""
-        return [cell.job for cell in self.running.values()]
-
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, arguments: tuple[Any, ...]) -> None:
         """Start a cell; its old file goes first, so that one that dies leaves none."""
         job.file(self._cells).unlink(missing_ok=True)
         scratch = tempfile.mkdtemp(prefix="pb-cell-")
         # A server in it may run under another account, which has to pass through.
         os.chmod(scratch, 0o711)  # noqa: S103
         # Not a daemon: those may have no children, and peers are children.
-        process = self._context.Process(target=child, args=(*self._arguments(job), scratch))
+        process = self._context.Process(target=child, args=(*arguments, scratch))
         process.start()
         self.running[process.sentinel] = _Running(process, job, scratch)
 
-    def finished(self, limit: float) -> list[Outcome]:
+    def finished(self) -> list[Outcome]:
         """Outcomes of cells that ended since, after at most a second; those too late are killed."""
         found = []
         for sentinel in wait(list(self.running), timeout=1.0):
@@ -282,9 +260,9 @@ class _Pool:
             cell.end()
             found.append(self._outcome(cell.job, cell.process.exitcode))
         for sentinel, cell in list(self.running.items()):
-            if time.monotonic() - cell.started > limit:
+            if time.monotonic() - cell.started > self._limit:
                 self.running.pop(sentinel).end()
-                found.append(Outcome.failed(cell.job, f"stopped after {limit:.0f} s."))
+                found.append(Outcome.failed(cell.job, f"stopped after {self._limit:.0f} s."))
         return found
 
     def _outcome(self, job: Job, code: int) -> Outcome:

@@ -176,7 +176,7 @@ def _peer(script: str) -> Peer:
 def test_a_peer_that_fails_is_one_line(
     table: Table, monkeypatch: pytest.MonkeyPatch, script: str, said: str
 ) -> None:
-    monkeypatch.setattr(peers, "environment", lambda peer: Path(sys.executable))
+    monkeypatch.setattr(peers, "environment", lambda *_: Path(sys.executable))
     limit = 1.0 if "sleep" in script else 60.0
     with pytest.raises(PeerFailed) as error:
         peers.run(_peer(script), table, 1.0, 0.0, 0, cells=5, limit=limit)
@@ -185,7 +185,7 @@ def test_a_peer_that_fails_is_one_line(
 
 
 def test_a_peer_gets_codes_and_gives_rows(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "environment", lambda peer: Path(sys.executable))
+    monkeypatch.setattr(peers, "environment", lambda *_: Path(sys.executable))
     monkeypatch.setenv("PGPASSWORD", "hush")
     script = "import os; assert 'hush' not in os.environ.values()\n"
     script += "assert epsilon == 1.5 and target == 'y' and (rows.max() < pd.Series(sizes)).all()\n"
