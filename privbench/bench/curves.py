@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import cycle, groupby, product
 
 import plotly.graph_objects as go
 from markupsafe import Markup
+
+from privbench.bench.config import REAL
+from privbench.bench.results import Line, Results
 
 #: Okabe and Ito's colours without yellow, told apart by colour-blind readers; then other dashes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#6b7280")
@@ -16,43 +19,39 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _WIDE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One curve.
+def draw(results: Results, lines: Sequence[Line], metric: str) -> Markup | None:
+    """A figure's means with bars of a standard deviation over ε; None with fewer than two ε.
 
-    Attributes:
-        name: For the legend.
-        points: ε, mean and standard deviation, ascending ε.
-        printed: ε and figures that a paper has printed of the same method.
+    Real rows are a dashed line, printed figures of the same method rings. The page has to hold
+    plotly.js.
     """
-
-    name: str
-    points: Sequence[tuple[float, float, float | None]]
-    printed: Sequence[tuple[float, float]] = ()
-
-
-def draw(curves: Sequence[Curve], real: float | None) -> Markup:
-    """Means with bars of a standard deviation over ε; the real rows' figure as a dashed line.
-
-    Printed figures are rings. The page has to hold plotly.js.
-    """
-    figure = go.Figure()
-    values = [mean for curve in curves for _, mean, _ in curve.points]
-    for number, curve in enumerate(curves):
-        colour = _COLOURS[number % len(_COLOURS)]
-        dash = _DASHES[number // len(_COLOURS) % len(_DASHES)]
-        x, y, sd = zip(*curve.points, strict=True)
-        bars = {"array": [value or 0.0 for value in sd], "thickness": 1}
-        line = {"color": colour, "dash": dash}
-        figure.add_scatter(x=x, y=y, error_y=bars, line=line, name=curve.name)
-        if curve.printed:
-            x, y = zip(*curve.printed, strict=True)
+    lines = [line for line in lines if metric in line.figures]
+    steps = sorted({line.epsilon for line in lines if line.epsilon is not None})
+    if len(steps) < 2:
+        return None
+    figure, values, looks = go.Figure(), [], cycle(product(_DASHES, _COLOURS))
+    for name, group in groupby(lines, key=lambda line: line.synthesizer):
+        own = list(group)
+        found = [line.figures[metric] for line in own]
+        if name == REAL:
+            look = {"dash": "dash", "width": 1, "color": "#8A94A3"}
+            figure.add_hline(y=found[0].mean, line=look)
+            continue
+        values += [part.mean for part in found]
+        dash, colour = next(looks)
+        figure.add_scatter(
+            x=[line.epsilon for line in own],
+            y=[part.mean for part in found],
+            error_y={"array": [part.sd or 0.0 for part in found], "thickness": 1},
+            line={"color": colour, "dash": dash},
+            name=name,
+        )
+        printed = [(line.epsilon, results.printed_for(line).get(metric)) for line in own]
+        if rings := [(at, part.value) for at, part in printed if part is not None]:
+            x, y = zip(*rings, strict=True)
             ring = {"symbol": "circle-open", "size": 12, "color": colour}
-            name = f"{curve.name}, printed"
-            figure.add_scatter(x=x, y=y, mode="markers", marker=ring, name=name, showlegend=False)
-    if real is not None:
-        figure.add_hline(y=real, line={"dash": "dash", "width": 1, "color": "#8A94A3"})
-    steps = sorted({at for curve in curves for at, _, _ in curve.points})
+            label = f"{name}, printed"
+            figure.add_scatter(x=x, y=y, mode="markers", marker=ring, name=label, showlegend=False)
     figure.update_xaxes(title="ε", type="log", tickvals=steps, ticktext=[f"{at:g}" for at in steps])
     if min(values) > 0 and max(values) > _WIDE * min(values):
         figure.update_yaxes(type="log")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from privbench.bench.config import DataConfig
@@ -38,16 +39,11 @@ def read_network(name: str, config: DataConfig, folder: Path) -> Table:
     path = folder / config.bif
     found = read_bif(path)
     rows = config.rows or _ROWS
-    numbers = generator(_SEED, "network", name)
-    codes = found.network.sample(rows + rows // 4, numbers)
-    texts = {
-        column: pd.Series(list(values), dtype=object).iloc[codes[column]].to_numpy()
-        for column, values in found.values.items()
-    }
-    frame = pd.DataFrame(texts)
-    declared = {
-        column: ColumnConfig(values=list(values)) for column, values in found.values.items()
-    }
+    codes = found.network.sample(rows + rows // 4, generator(_SEED, "network", name))
+    listed = found.values.items()
+    texts = {column: np.array(values, object)[codes[column]] for column, values in listed}
+    frame = pd.DataFrame(texts, dtype=object)
+    declared = {column: ColumnConfig(values=list(values)) for column, values in listed}
     config = config.model_copy(update={"bif": str(path.absolute())})
     return table_of(name, config, frame.iloc[:rows], frame.iloc[rows:], declared)
 

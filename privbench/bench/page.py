@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from privbench.bench.config import REAL
-from privbench.bench.curves import Curve, draw, short
+from privbench.bench.curves import draw, short
+from privbench.bench.published import Printed
 from privbench.bench.results import Figure, Line, Results
 from privbench.report.templates import template
 
@@ -80,20 +82,22 @@ def shown(figure: Figure | None) -> str:
 def printed(results: Results, line: Line) -> str:
     """What papers have printed of the same method, data and ε."""
     return "; ".join(
-        f"{_TITLES.get(metric, metric)} {short(part.value)}"
-        + (" (doubtful)" if "DOUBTFUL" in part.note else "")
-        for metric, part in results.printed_for(line).items()
+        _named(part) + (" (doubtful)" if "DOUBTFUL" in part.note else "")
+        for part in results.printed_for(line).values()
     )
+
+
+def _named(part: Printed) -> str:
+    return f"{_TITLES.get(part.metric, part.metric)} {short(part.value)}"
 
 
 def _other_methods(results: Results, data: str) -> list[tuple[str, str, str]]:
     """Printed figures of methods that the grid does not run: method, ε, figures."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for part in results.printed:
         if part.data == data and part.synthesizer is None:
             at = "" if part.epsilon is None else f"{part.epsilon:g}"
-            text = f"{_TITLES.get(part.metric, part.metric)} {short(part.value)}"
-            found.setdefault((f"{part.method} (paper {part.paper})", at), []).append(text)
+            found[f"{part.method} (paper {part.paper})", at].append(_named(part))
     return [(method, at, "; ".join(texts)) for (method, at), texts in found.items()]
 
 
@@ -103,32 +107,7 @@ def _part(results: Results, name: str) -> Part:
     curves = [
         (_TITLES[metric], drawn)
         for metric in _CURVES
-        if metric in has and (drawn := _curves(results, lines, metric)) is not None
+        if (drawn := draw(results, lines, metric)) is not None
     ]
     first = [metric for metric in _TITLES if metric in has]
     return Part(name, lines, first, sorted(has - set(first)), curves)
-
-
-def _curves(results: Results, lines: list[Line], metric: str) -> Markup | None:
-    """Curves of one figure; None with fewer than two ε."""
-    curves, real = [], None
-    for name in results.grid.synthesizers:
-        own = [line for line in lines if line.synthesizer == name and metric in line.figures]
-        points = [
-            (line.epsilon, line.figures[metric].mean, line.figures[metric].sd)
-            for line in own
-            if line.epsilon is not None
-        ]
-        marks = [
-            (line.epsilon, results.printed_for(line)[metric].value)
-            for line in own
-            if line.epsilon is not None and metric in results.printed_for(line)
-        ]
-        if points:
-            curves.append(Curve(name, points, marks))
-    for line in lines:
-        if line.synthesizer == REAL and metric in line.figures:
-            real = line.figures[metric].mean
-    if len({point[0] for curve in curves for point in curve.points}) < 2:
-        return None
-    return draw(curves, real)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -166,45 +166,36 @@ def collect(
     mistakes: list[str],
 ) -> Results:
     """Results of outcomes, in the order of the grid."""
-    groups: dict[tuple[str, str, float | None], list[Outcome]] = defaultdict(list)
+    groups: dict[tuple[int, int, float], list[Outcome]] = defaultdict(list)
+    data, names = list(grid.data), [REAL, *grid.synthesizers]
     for outcome in outcomes:
         job = outcome.job
-        groups[job.data, job.synthesizer, job.epsilon].append(outcome)
-    real = {
-        data: {metric: float(np.mean(values)) for metric, values in _by_metric(part).items()}
-        for (data, name, _), part in groups.items()
-        if name == REAL
-    }
-    lines = [
-        _line(data, name, epsilon, _derived(part, real.get(data, {})))
-        for (data, name, epsilon), part in groups.items()
-    ]
-    order = {name: place for place, name in enumerate([REAL, *grid.synthesizers])}
-    datas = {name: place for place, name in enumerate(grid.data)}
-    lines.sort(key=lambda x: (datas[x.data], order[x.synthesizer], x.epsilon or 0.0))
+        place = data.index(job.data), names.index(job.synthesizer), job.epsilon or 0.0
+        groups[place].append(outcome)
+    lines: list[Line] = []
+    real: dict[int, dict[str, float]] = {}
+    for place in sorted(groups):
+        line = _line(groups[place], real.get(place[0], {}))
+        lines.append(line)
+        if line.synthesizer == REAL:
+            real[place[0]] = {name: figure.mean for name, figure in line.figures.items()}
     return Results(grid, lines, _proofs(grid), printed, dict(notes), mistakes, outcomes)
 
 
-def _by_metric(outcomes: list[Outcome]) -> dict[str, list[float]]:
-    """Values over the seeds that gave them."""
+def _line(outcomes: list[Outcome], real: Mapping[str, float]) -> Line:
+    """The row of releases of one kind; ``real`` are the means of training on real rows."""
     values: dict[str, list[float]] = defaultdict(list)
     for outcome in outcomes:
-        for name, value in outcome.figures.items():
+        for name, value in {**outcome.figures, **_against(outcome.figures, real)}.items():
             values[name].append(value)
-    return values
-
-
-def _derived(outcomes: list[Outcome], real: Mapping[str, float]) -> list[Outcome]:
-    """Outcomes with what follows from training on real rows: how far they are, and the SRA."""
-    return [
-        replace(outcome, figures={**outcome.figures, **_against(outcome.figures, real)})
-        if outcome.job.synthesizer != REAL
-        else outcome
-        for outcome in outcomes
-    ]
+    figures = {name: Figure.of(part) for name, part in values.items()}
+    failures = Counter(outcome.message for outcome in outcomes if outcome.status == "failed")
+    private, job = all(outcome.private for outcome in outcomes), outcomes[0].job
+    return Line(job.data, job.synthesizer, job.epsilon, figures, dict(failures), private)
 
 
 def _against(figures: Mapping[str, float], real: Mapping[str, float]) -> dict[str, float]:
+    """What follows from training on real rows: how far figures are behind it, and the SRA."""
     found = {
         f"gap.{name}": real[name] - value
         for name, value in figures.items()
@@ -222,13 +213,6 @@ def _models(kind: str, figures: Mapping[str, float]) -> dict[str, float]:
     """Figures of single models: not of their means."""
     means = (f"{kind}.mean", f"{kind}.no_mlp")
     return {k: v for k, v in figures.items() if k.startswith(f"{kind}.") and k not in means}
-
-
-def _line(data: str, name: str, epsilon: float | None, outcomes: list[Outcome]) -> Line:
-    failures = Counter(outcome.message for outcome in outcomes if outcome.status == "failed")
-    figures = {metric: Figure.of(part) for metric, part in _by_metric(outcomes).items()}
-    private = all(outcome.private for outcome in outcomes)
-    return Line(data, name, epsilon, figures, dict(failures), private)
 
 
 def _proofs(grid: BenchConfig) -> dict[str, Proof]:
