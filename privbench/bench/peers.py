@@ -149,13 +149,18 @@ def _fitting(versions: tuple[str, str]) -> str | None:
 
 def _run(command: list[str]) -> None:
     try:
-        ran = subprocess.run(  # noqa: S603
-            command, capture_output=True, text=True, timeout=_INSTALL, check=False, env=_clean()
-        )
+        ran = _process(command, _INSTALL)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise PeerFailed(f"does not install: {type(error).__name__}.") from error
     if ran.returncode:
         raise PeerFailed(f"does not install: {_last(ran.stderr)}")
+
+
+def _process(command: list[str], limit: float, **more: Any) -> subprocess.CompletedProcess[str]:
+    ran: subprocess.CompletedProcess[str] = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=limit, check=False, env=_clean(), **more
+    )
+    return ran
 
 
 def _clean() -> dict[str, str]:
@@ -184,16 +189,8 @@ def call(python: Path, code: str, job: Mapping[str, Any], folder: str, limit: fl
         PeerFailed: It crashed, ran out of time, or wrote nothing.
     """
     try:
-        ran = subprocess.run(  # noqa: S603
-            [str(python), "-c", code],
-            input=json.dumps(job),
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            cwd=folder,
-            env=_clean(),
-            check=False,
-        )
+        command, told = [str(python), "-c", code], json.dumps(job)
+        ran = _process(command, limit, input=told, cwd=folder)
     except subprocess.TimeoutExpired as error:
         raise PeerFailed(f"stopped after {limit:g} s.") from error
     if ran.returncode or not Path(job["said"]).exists():
@@ -217,8 +214,7 @@ def run(
     Raises:
         PeerFailed: It does not install, crashed, ran out of time or gave no such rows.
     """
-    python = environment(peer.python, peer.pins)
-    seen = coarse(table, cells)
+    python, seen = environment(peer.python, peer.pins), coarse(table, cells)
     with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:
         paths = {name: Path(folder, f"{name}.csv") for name in ("rows", "made", "said")}
         pd.DataFrame(seen.codes(seen.train)).to_csv(paths["rows"], index=False)

@@ -27,11 +27,10 @@ from pydantic import Field
 
 from privbench.circuit import Circuit
 from privbench.errors import ConfigError
-from privbench.learning.answers import measured
+from privbench.learning.answers import Answer, joined, measured
 from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
-from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
@@ -60,11 +59,6 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
 
     name: ClassVar[str] = "bayesnet"
     options_type: ClassVar[type[Options]] = BayesnetOptions
-
-    @property
-    def proof(self) -> Proof:
-        """Whether the privacy proof holds."""
-        return PROOFS["bayesnet"]
 
     def check(self, session: Session) -> None:
         """See `TableSynthesizer.check`.
@@ -144,16 +138,14 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         return ((_FIRST, first), (_FINAL, 1.0 - first))
 
     def _network(self, fit: TableFit, graph: Graph) -> Network:
-        spec, table, total = fit.spec, fit.table, fit.amount
-        domains = spec.tables[table].attributes
-        even = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
-        found: dict[str, list[tuple[Floats, float]]] = {name: [] for name in graph.parents}
-        shares = even
-        for what, part in self._stages(spec, table, total, fit.start):
-            for name, answer in _measure(fit, graph, total * part, shares, what).items():
+        domains = fit.spec.tables[fit.table].attributes
+        sizes = {name: domain.size for name, domain in domains.items()}
+        shares = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
+        found: dict[str, list[Answer]] = {name: [] for name in graph.parents}
+        for what, part in self._stages(fit.spec, fit.table, fit.amount, fit.start):
+            for name, answer in _measure(fit, graph, fit.amount * part, shares, what).items():
                 found[name].append(answer)
             counts = {name: _counts(answers, fit) for name, answers in found.items()}
-            sizes = {name: domain.size for name, domain in domains.items()}
             shares = shares_of_nodes(graph, sizes, counts, fit.session.accounting)
         return Network.of_counts(domains, graph, counts)
 
@@ -213,12 +205,8 @@ def shares_of_nodes(
 
 
 def _measure(
-    fit: TableFit,
-    graph: Graph,
-    amount: float,
-    shares: Mapping[str, float],
-    what: str,
-) -> dict[str, tuple[Floats, float]]:
+    fit: TableFit, graph: Graph, amount: float, shares: Mapping[str, float], what: str
+) -> dict[str, Answer]:
     """Noisy tables of all nodes, each with the standard deviation of its noise."""
     questions = [
         Measurement(
@@ -231,10 +219,8 @@ def _measure(
     return dict(zip(graph.parents, measured(fit.session, questions), strict=True))
 
 
-def _counts(answers: list[tuple[Floats, float]], fit: TableFit) -> Floats:
+def _counts(answers: list[Answer], fit: TableFit) -> Floats:
     """Posterior mean of a node's counts from its noisy tables, above 0."""
-    precision = [1.0 / max(sd * sd, 1e-18) for _, sd in answers]
-    noisy = sum(values * weight for (values, _), weight in zip(answers, precision, strict=True))
-    mean = np.asarray(noisy) / sum(precision)
+    mean, sd = joined(*answers)
     even = np.full(mean.shape, fit.weight / mean.size)
-    return shrink(mean, sum(precision) ** -0.5, even, fit.noise, fit.weight) + _TRACE
+    return shrink(mean, sd, even, fit.noise, fit.weight) + _TRACE

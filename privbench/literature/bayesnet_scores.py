@@ -7,9 +7,8 @@ rows, or the network that made them. CONFIDENTIAL in the first case.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +36,9 @@ def maximum_likelihood(
 
 def network_of(circuit: Circuit, graph: Graph) -> Network:
     """The parameters of a circuit's attributes given their parents in a graph."""
-    tables = {}
-    for name, parents in graph.parents.items():
-        names = (*parents, name)
-        tables[name] = _joint(circuit, names, {})
+    tables = {
+        name: _joint(circuit, (*parents, name), {}) for name, parents in graph.parents.items()
+    }
     return Network.of_counts(circuit.domains, graph, tables)
 
 
@@ -91,16 +89,13 @@ def map_accuracy(
     return same / queries
 
 
-def _joint(circuit: Circuit, names: tuple[str, ...] | list[str], given: dict[str, int]) -> Floats:
+def _joint(circuit: Circuit, names: Sequence[str], given: Mapping[str, int]) -> Floats:
     """Chances of all states of some attributes together with evidence, in the order of axes."""
     shape = tuple(circuit.domains[name].size for name in names)
-    states = np.array(list(product(*map(range, shape))), np.int64).reshape(math.prod(shape), -1)
-    weights = {
-        name: np.eye(circuit.domains[name].size)[states[:, at]] for at, name in enumerate(names)
-    }
-    for name, code in given.items():
-        line = np.eye(circuit.domains[name].size)[code]
-        weights[name] = np.broadcast_to(line, (len(states), len(line)))
-    if not weights:
+    if not names:
         return np.ones(shape)
+    states = np.indices(shape).reshape(len(shape), -1)
+    weights = {name: np.eye(size)[at] for name, size, at in zip(names, shape, states, strict=True)}
+    for name, code in given.items():
+        weights[name] = np.eye(circuit.domains[name].size)[np.full(states.shape[1], code)]
     return probabilities(circuit, weights).reshape(shape)

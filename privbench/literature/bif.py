@@ -74,9 +74,8 @@ class _Reader:
         rows: dict[str, list[tuple[tuple[str, ...], list[float]]]] = {}
         for word in self.tokens:
             if word == "network":
-                while self._next() != "{":
-                    pass
-                self._skip()
+                self._list("{")
+                self._list("}")
             elif word == "variable":
                 name = self._next()
                 values[name] = self._variable(name)
@@ -104,12 +103,8 @@ class _Reader:
             if found != word:
                 raise ConfigError(f"a network file has {found[:40]!r} where {word!r} should be.")
 
-    def _skip(self) -> None:
-        """The rest of a block without blocks within."""
-        while self._next() != "}":
-            pass
-
     def _list(self, end: str) -> list[str]:
+        """Words up to one, without commas."""
         found = []
         while (word := self._next()) != end:
             if word != ",":
@@ -123,7 +118,7 @@ class _Reader:
         found = tuple(self._list("}"))
         if size != str(len(found)) or not found or len(set(found)) != len(found):
             raise ConfigError("a variable's values are not as many as it says.", column=name)
-        self._skip()
+        self._list("}")
         return found
 
     def _head(self) -> tuple[str, tuple[str, ...]]:

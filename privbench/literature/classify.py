@@ -1,6 +1,6 @@
-"""What a circuit says of single rows: the law of a class given the other columns.
+"""Laws of single rows: that of a class given the other columns, and a code drawn from each.
 
-All of it is exact inference on a released model, so it is free.
+All of it works on a released model, so it is free; a circuit's class law is exact.
 """
 
 from __future__ import annotations
@@ -37,3 +37,9 @@ def class_law(circuit: Circuit, label: str, rows: Mapping[str, NDArray[np.intege
     known = np.isfinite(top)
     mass = np.where(known, np.exp(logs - np.where(known, top, 0.0)), marginal(circuit, label))
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+def draw(law: Floats, generator: np.random.Generator) -> NDArray[np.int64]:
+    """A code for every row from the row's own law, shape (rows, codes)."""
+    below = generator.random(len(law))[:, None] > np.cumsum(law, axis=1)
+    return np.asarray(np.minimum(below.sum(axis=1), law.shape[1] - 1))

@@ -26,16 +26,11 @@ from typing import ClassVar
 import numpy as np
 
 from privbench.circuit import Builder, Circuit
+from privbench.domain import Domain
 from privbench.learning.spn.node import Bins, Node, bins_of, scaled
 from privbench.literature.dpspn_grow import Learner
-from privbench.literature.dpspn_options import DpspnOptions
-from privbench.literature.dpspn_plan import Budget, class_event, divide, planned_table
-from privbench.literature.dpspn_published import (
-    ExactSizes,
-    claims,
-    exactly,
-    refuse_private,
-)
+from privbench.literature.dpspn_plan import CLASSES, Budget, DpspnOptions, divide, planned_table
+from privbench.literature.dpspn_published import claims, exact_sizes, exactly, refuse_private
 from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import DatabaseSpec, Session
 from privbench.privacy.queries import Histogram, Region, Split
@@ -83,20 +78,18 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         label = options.label if budget.label and len(domains) > 1 else ""
         roots = self._roots(fit, bins, budget, label)
         learner = Learner(
-            spec,
-            table,
+            fit,
             bins,
             claims(fit.measure, len(domains) - bool(label)) if published else fit.measure,
-            fit.noise,
             budget,
             0.0 if options.columns == "none" else 1.0 - options.alpha,
             # A fit that is resumed has to ask the same: the release's name is its public seed.
             generator(zlib.crc32(fit.session.release_id.encode()), "dpspn", table),
-            ExactSizes(spec, table, fit.measure, budget.one_ways) if published else None,
+            exact_sizes(fit, budget.one_ways) if published else None,
         )
         if budget.leaves:
             learner.grow(roots)
-        return _circuit(roots, bins, spec, table, label, options.smoothing)
+        return _circuit(roots, bins, domains, label, options.smoothing)
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
@@ -105,11 +98,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         return planned_table(spec, table, amount, plan, self.options)
 
     def _roots(
-        self,
-        fit: TableFit,
-        bins: Mapping[str, Bins],
-        budget: Budget,
-        label: str,
+        self, fit: TableFit, bins: Mapping[str, Bins], budget: Budget, label: str
     ) -> list[Node]:
         """One root over all columns, or one per class over all others."""
         spec, table, rows = fit.spec, fit.table, fit.weight
@@ -117,11 +106,10 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         whole = Region(table)
         if not label:
             counts = {name: scaled(bins[name].counts, rows) for name in names}
-            exact = self.options.as_published
-            trust = _EXACT if exact else _precision(bins, budget, fit)
+            trust = _EXACT if self.options.as_published else _precision(bins, budget, fit)
             return [Node(whole, names, counts, precision=trust)]
         query = Histogram.of(spec, table, [label])
-        noisy, _ = fit.measure(query, budget.label, class_event(table))
+        noisy, _ = fit.measure(query, budget.label, CLASSES.format(table=table))
         sizes = np.maximum(scaled(noisy, max(rows, 1.0)), 1.0)
         split = Split.by_code(label, np.arange(len(sizes)))
         regions = whole.children(split) if len(sizes) > 1 else (whole,)
@@ -142,13 +130,11 @@ def _precision(bins: Mapping[str, Bins], budget: Budget, fit: TableFit) -> float
 def _circuit(
     roots: list[Node],
     bins: Mapping[str, Bins],
-    spec: DatabaseSpec,
-    table: str,
+    domains: Mapping[str, Domain],
     label: str,
     smoothing: float,
 ) -> Circuit:
     """The networks as one circuit; a class is its own leaf beside its network."""
-    domains = spec.tables[table].attributes
     builder = Builder(domains)
     for root in roots:
         for leaf in root.leaves():

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privbench.learning.answers import Measure
-from privbench.learning.denoise import Floats, Noise
+from privbench.learning.denoise import Floats
 from privbench.learning.spn.grow import estimate, shrink_all
 from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
-from privbench.literature.dpspn_plan import Budget, leaf_event, move_event
-from privbench.privacy import DatabaseSpec
+from privbench.literature.dpspn_plan import LEAVES, MOVE, Budget
 from privbench.privacy.queries import (
     Column,
     JointMoments,
@@ -21,6 +20,7 @@ from privbench.privacy.queries import (
     RegionMoments,
     Split,
 )
+from privbench.synthesizers.database import TableFit
 
 #: Integer steps of a squared distance.
 _STEP = 2**30
@@ -49,11 +49,9 @@ class Learner:
     ranks instead of the rows' own). A split sends a row to the nearer of two released centres.
 
     Attributes:
-        spec: What is public.
-        table: The table.
+        fit: The fit of the table.
         bins: Bins of every attribute, from released histograms.
         measure: Asks the session.
-        noise: Law of the noise.
         budget: Amounts.
         column_chance: Chance that columns are split after a split of rows: 0, or 1 − α.
         public: Generator of what is drawn regardless of rows: first centres, splits of columns.
@@ -61,11 +59,9 @@ class Learner:
             the released ones.
     """
 
-    spec: DatabaseSpec
-    table: str
+    fit: TableFit
     bins: Mapping[str, Bins]
     measure: Measure
-    noise: Noise
     budget: Budget
     column_chance: float
     public: np.random.Generator
@@ -74,19 +70,14 @@ class Learner:
     def grow(self, roots: Sequence[Node]) -> None:
         """Grow a network below each of some disjoint regions, and measure all leaves."""
         lines = self._coordinates()
-        means = {
-            id(root): np.array(
-                [self._mean(lines[name], root.counts[name], name) for name in root.scope]
-            )
-            for root in roots
-        }
+        means = {}
+        for root in roots:
+            masses = {name: self._mass(name, root.counts[name]) for name in root.scope}
+            means[id(root)] = np.array([lines[n] @ m / m.sum() for n, m in masses.items()])
         frontier, unused = list(roots), 0.0
         for level in range(self.budget.levels):
-            chosen = [
-                node
-                for node in frontier
-                if len(node.scope) > 1 and node.rows >= 2 * self.budget.least
-            ]
+            enough = 2 * self.budget.least
+            chosen = [node for node in frontier if len(node.scope) > 1 and node.rows >= enough]
             if chosen:
                 frontier = self._split_rows(chosen, level, lines, means)
             else:
@@ -98,14 +89,14 @@ class Learner:
         """Coordinate of every code of every attribute, within ±½."""
         lines = {}
         for name, bins in self.bins.items():
-            mass = np.maximum(bins.spread(bins.counts), 0.0) + 1e-9
+            mass = self._mass(name, bins.counts)
             line = (np.cumsum(mass) - mass / 2) / mass.sum() - 0.5
             lines[name] = np.linspace(-0.5, 0.5, 2) if len(line) == 2 else line
         return lines
 
-    def _mean(self, line: Floats, counts: Floats, name: str) -> float:
-        mass = np.maximum(self.bins[name].spread(counts), 0.0) + 1e-9
-        return float(line @ mass / mass.sum())
+    def _mass(self, name: str, counts: Floats) -> Floats:
+        """Counts of an attribute's codes, above 0, by those of its bins."""
+        return np.maximum(self.bins[name].spread(counts), 0.0) + 1e-9
 
     # splits of rows -------------------------------------------------------------------------------
 
@@ -117,24 +108,21 @@ class Learner:
         means: dict[int, Floats],
     ) -> list[Node]:
         """k-means with two released centres in every node; returns what may be split next."""
-        clusters = [_Cluster(node, self._first(means[id(node)])) for node in nodes]
+        clusters = []
+        for node in nodes:
+            # The first centres are a random direction's step to either side of the mean.
+            mean, steps = means[id(node)], self.public.choice([-0.25, 0.25], len(node.scope))
+            clusters.append(_Cluster(node, np.stack([mean - steps, mean + steps])))
         for step in range(self.budget.rounds):
             for cluster in clusters:
                 cluster.node.split = self._split(cluster, lines)
             self._move(clusters, level, step, lines)
-        below: list[Node] = []
-        for cluster in clusters:
-            below += self._divide(cluster, lines, means)
+        below = [node for cluster in clusters for node in self._divide(cluster, lines, means)]
         if self.sizes is not None:
             regions = [node.region for node in below]
             for node, rows in zip(below, self.sizes(regions), strict=True):
                 node.counts = {name: scaled(node.counts[name], rows) for name in node.scope}
         return below
-
-    def _first(self, mean: Floats) -> Floats:
-        """Two first centres, a random direction's step to either side of the mean."""
-        step = self.public.choice([-0.25, 0.25], len(mean))
-        return np.stack([mean - step, mean + step])
 
     def _split(self, cluster: _Cluster, lines: Mapping[str, Floats]) -> Split:
         return Split.of(
@@ -156,8 +144,8 @@ class Learner:
         query = JointMoments(
             tuple(
                 RegionMoments.of(
-                    self.spec,
-                    self.table,
+                    self.fit.spec,
+                    self.fit.table,
                     scope,
                     [cluster.node.region for cluster in group],
                     [cluster.node.split for cluster in group if cluster.node.split is not None],
@@ -166,7 +154,8 @@ class Learner:
                 for scope, group in scopes.items()
             )
         )
-        noisy, _ = self.measure(query, self.budget.move, move_event(self.table, level, step))
+        label = MOVE.format(step=step + 1, level=level + 1, table=self.fit.table)
+        noisy, _ = self.measure(query, self.budget.move, label)
         pieces = query.split(noisy)
         for part, piece, group in zip(query.parts, pieces, scopes.values(), strict=True):
             counts, means = part.means(piece)
@@ -212,12 +201,13 @@ class Learner:
     def _measure_leaves(self, roots: Sequence[Node], amount: float) -> None:
         """One joint histogram of all leaves: those of one region share its budget over columns."""
         leaves = [leaf for root in roots for leaf in root.leaves()]
+        spec, table = self.fit.spec, self.fit.table
         axes = {
-            name: Column.of(self.spec, self.table, name, PublicArray(bins.of))
+            name: Column.of(spec, table, name, PublicArray(bins.of))
             for name, bins in self.bins.items()
         }
-        query = region_histograms(self.table, axes, [(leaf.region, leaf.scope) for leaf in leaves])
-        noisy, sd = self.measure(query, amount, leaf_event(self.table))
+        query = region_histograms(table, axes, [(leaf.region, leaf.scope) for leaf in leaves])
+        noisy, sd = self.measure(query, amount, LEAVES.format(table=table))
         pieces = iter(query.split(noisy))
         found = {id(leaf): {name: next(pieces) for name in leaf.scope} for leaf in leaves}
         self._estimate_roots(roots, found, sd)
@@ -225,7 +215,7 @@ class Learner:
             for leaf in root.leaves():
                 leaf.prior = {name: scaled(root.counts[name], leaf.rows) for name in leaf.scope}
                 leaf.observe(found[id(leaf)], sd)
-        estimate(leaves, self.noise)
+        estimate(leaves, self.fit.noise)
         if self.sizes is not None:
             exact = self.sizes([leaf.region for leaf in leaves])
             for leaf, rows in zip(leaves, exact, strict=True):
@@ -258,14 +248,14 @@ class Learner:
             means.append(mean / (own + below))
             deviations.append(float((own + below) ** -0.5))
         even = [np.full(len(mean), rows / len(mean)) for mean in means]
-        table = shrink_all(means, deviations, even, self.noise)
+        table = shrink_all(means, deviations, even, self.fit.noise)
         for root, part in zip(roots, sums, strict=True):
             laws = table
             if len(roots) > 1:
                 guess = [scaled(law, root.rows) for law in table]
                 own_sums = [np.sum(part[name], axis=0) for name in names]
                 noise = [sd * len(part[name]) ** 0.5 for name in names]
-                laws = shrink_all(own_sums, noise, guess, self.noise)
+                laws = shrink_all(own_sums, noise, guess, self.fit.noise)
             root.counts = {
                 name: scaled(law, root.rows) for name, law in zip(names, laws, strict=True)
             }

@@ -1,4 +1,4 @@
-"""How the budget of a differentially private sum-product network is divided, from public numbers.
+"""Parameters of a private sum-product network, and how its budget is divided: all of it public.
 
 In the paper every call gets ε/t, whether it is made or not. Here the number of levels is fixed
 before the first split, from the noisy size of the table, so that nothing is left unused.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor, log2
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from privbench.learning.spn import outline
-from privbench.literature.dpspn_options import DpspnOptions
 from privbench.privacy import DatabaseSpec, Query, noise_sd
 from privbench.privacy.queries import Histogram, JointHistogram, JointMoments, RegionMoments
-from privbench.synthesizers.base import PlanInput, PlannedEvent
+from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
 from privbench.synthesizers.paper import one_way_events
 
 #: Fewest rows of a region that is split, in standard deviations of the noise that the whole amount
@@ -27,6 +29,39 @@ HOPELESS = 100.0
 #: Shares of histograms of whole columns, of the label, and of k-means; leaves get the rest. The
 #: first are for bins and priors; halving or doubling any of them moves nltcs by less than .02.
 ONE_WAYS, LABEL, STRUCTURE = 0.1, 0.02, 0.3
+#: Labels of events: of the classes' counts, of one iteration of k-means, of all leaves.
+CLASSES, LEAVES = "classes of {table}", "leaves of {table}"
+MOVE = "k-means {step} on level {level} of {table}"
+
+
+class DpspnOptions(Options):
+    """Parameters, in the paper's letters where it has them.
+
+    Attributes:
+        label: The class: the root is a sum node over its values, with one network below each
+            (the paper's Algorithm 2). Empty, and in tables without such a column: Algorithm 1.
+        columns: ``none``: rows are split alone; ``random``: after each split of rows the columns
+            are split at random.
+        eta: η as a part of the table's rows: a region with fewer rows is not split. 0 lets the
+            noise decide (0.5 with ``as_published``).
+        alpha: α: chance that a random split of columns fails.
+        calls: t: most calls that spend budget on one row; at most t − 1 levels.
+        iterations: Iterations of k-means in a split of rows.
+        bins: Most bins of an attribute inside regions.
+        smoothing: Rows that are added to every leaf's histogram, spread over its bins.
+        as_published: The paper's own accounting, which is broken: for comparison alone, in a fit
+            that is stamped NOT PRIVATE.
+    """
+
+    label: str = ""
+    columns: Literal["none", "random"] = "none"
+    eta: Annotated[float, Field(ge=0, le=1)] = 0.0
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
+    calls: Annotated[int, Field(ge=1, le=20)] = 10
+    iterations: Annotated[int, Field(ge=1, le=20)] = 2
+    bins: Annotated[int, Field(ge=2, le=64)] = 16
+    smoothing: Annotated[float, Field(ge=0)] = 1.0
+    as_published: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,31 +134,17 @@ def planned_table(
     budget = divide(spec, table, amount, plan, options)
     asked: list[tuple[str, Query, float]] = one_way_events(spec, table, budget.one_ways)
     if budget.label:
-        asked.append((class_event(table), Histogram.of(spec, table, [options.label]), budget.label))
+        query = Histogram.of(spec, table, [options.label])
+        asked.append((CLASSES.format(table=table), query, budget.label))
     names = [name for name in domains if not (budget.label and name == options.label)]
     for level in range(budget.levels):
         regions = outline.regions(spec, table, level)
         splits = [region.path[-1][0] for region in outline.regions(spec, table, level + 1)][::2]
         moments = JointMoments((RegionMoments.of(spec, table, names, regions, splits),))
-        asked += [
-            (move_event(table, level, step), moments, budget.move) for step in range(budget.rounds)
-        ]
+        for step in range(budget.rounds):
+            label = MOVE.format(step=step + 1, level=level + 1, table=table)
+            asked.append((label, moments, budget.move))
     if budget.leaves:
         leaves = outline.histograms(spec, table, budget.levels, options.bins)
-        asked.append((leaf_event(table), leaves, budget.leaves))
+        asked.append((LEAVES.format(table=table), leaves, budget.leaves))
     return [PlannedEvent.of(label, query, spec, amount, plan) for label, query, amount in asked]
-
-
-def class_event(table: str) -> str:
-    """Label of the event that counts classes."""
-    return f"classes of {table}"
-
-
-def move_event(table: str, level: int, step: int) -> str:
-    """Label of the event of one iteration of k-means."""
-    return f"k-means {step + 1} on level {level + 1} of {table}"
-
-
-def leaf_event(table: str) -> str:
-    """Label of the event of all leaves."""
-    return f"leaves of {table}"

@@ -97,20 +97,14 @@ def query_of(spec: DatabaseSpec, table: str, target: str) -> JointHistogram:
 
 def bins_of(domain: Domain) -> NDArray[np.int64]:
     """Bin of every code: runs of equal length of ordered ones; other cells stand alone."""
-    width = math.ceil(domain.values / _BINS) if domain.ordered else 1
-    of = np.arange(domain.size) // max(width, 1)
-    first = -(-domain.values // max(width, 1))
-    of[domain.values :] = first + np.arange(domain.size - domain.values)
-    return np.asarray(of, np.int64)
+    width = max(math.ceil(domain.values / _BINS), 1) if domain.ordered else 1
+    of = np.arange(domain.values) // width
+    alone = np.arange(domain.size - domain.values) + of.max(initial=-1) + 1
+    return np.concatenate([of, alone])
 
 
 def learn(
-    spec: DatabaseSpec,
-    table: str,
-    target: str,
-    rows: float,
-    noise: Noise,
-    answer: Answer,
+    spec: DatabaseSpec, table: str, target: str, rows: float, noise: Noise, answer: Answer
 ) -> NaiveBayes:
     """Learn a classifier.
 

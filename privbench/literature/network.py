@@ -13,6 +13,7 @@ from privbench.circuit import Builder, Circuit
 from privbench.domain import Domain
 from privbench.errors import ConfigError
 from privbench.learning.denoise import Floats
+from privbench.literature.classify import draw
 
 #: Most nodes of a network's circuit; alarm has 30,000. Twice as many take twice the memory.
 MOST_NODES = 2**21
@@ -92,11 +93,9 @@ class Network:
         """Independent rows by ancestral sampling: codes of every attribute, shape (rows,)."""
         found: dict[str, NDArray[np.int64]] = {}
         for name in self.graph.order:
-            law = np.cumsum(self.tables[name], axis=-1)
             at = tuple(found[parent] for parent in self.graph.parents[name])
-            limits = law[at] if at else np.broadcast_to(law, (rows, law.shape[-1]))
-            drawn = (generator.random(rows)[:, None] > limits).sum(axis=1)
-            found[name] = np.minimum(drawn, law.shape[-1] - 1)
+            law = np.broadcast_to(self.tables[name][at], (rows, self.domains[name].size))
+            found[name] = draw(law, generator)
         return found
 
     def circuit(self) -> Circuit:
@@ -112,11 +111,9 @@ class Network:
         order = _narrow(self.graph, {name: domain.size for name, domain in self.domains.items()})
         builder = Builder(self.domains)
         below: NDArray[np.int64] | None = None
-        after: tuple[str, ...] = ()
-        for place in range(len(order) - 1, -1, -1):
-            before = _open(self.graph, order[:place])
+        for place in reversed(range(len(order))):
+            before, after = _open(self.graph, order[:place]), _open(self.graph, order[: place + 1])
             below = self._decide(builder, order[place], before, after, below)
-            after = before
         return builder.build()
 
     def _decide(
@@ -137,22 +134,16 @@ class Network:
         if below is None:
             children = leaves[value]
         else:
-            sizes = tuple(self.domains[other].size for other in after)
-            state = _ravel([codes[other] for other in after], sizes, len(value))
+            # Where nothing is open there is one state.
+            state = np.ravel_multi_index(
+                [np.zeros_like(value), *(codes[other] for other in after)],
+                [1, *(self.domains[other].size for other in after)],
+            )
             pairs, at = np.unique(state * size + value, return_inverse=True)
             both = np.stack([leaves[pairs % size], below[pairs // size]], axis=1)
             children = builder.products(both)[at]
         weights = self.tables[name][(*(codes[p] for p in self.graph.parents[name]), value)]
         return builder.sums(children.reshape(-1, size), weights.reshape(-1, size))
-
-
-def _ravel(
-    codes: Sequence[NDArray[np.int64]], sizes: Sequence[int], count: int
-) -> NDArray[np.int64]:
-    state = np.zeros(count, np.int64)
-    for values, size in zip(codes, sizes, strict=True):
-        state = state * size + values
-    return state
 
 
 def _open(graph: Graph, placed: Sequence[str]) -> tuple[str, ...]:
@@ -163,21 +154,17 @@ def _open(graph: Graph, placed: Sequence[str]) -> tuple[str, ...]:
 
 def _narrow(graph: Graph, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """An order with parents first in which few states are open at once, chosen greedily."""
+
+    def states(names: Sequence[str]) -> int:
+        return math.prod(sizes[name] for name in _open(graph, names))
+
     placed: list[str] = []
     nodes = 0
     while len(placed) < len(graph.parents):
-        ready = [
-            name
-            for name, parents in graph.parents.items()
-            if name not in placed and set(parents) <= set(placed)
-        ]
-        states = {
-            name: math.prod(sizes[other] for other in _open(graph, [*placed, name]))
-            for name in ready
-        }
-        best = min(ready, key=lambda name: (states[name], name))
-        before = math.prod(sizes[name] for name in _open(graph, placed))
-        nodes += before + states[best] * sizes[best]
+        left = [name for name in graph.parents if name not in placed]
+        ready = [name for name in left if set(graph.parents[name]) <= set(placed)]
+        best = min(ready, key=lambda name: (states([*placed, name]), name))
+        nodes += states(placed) + states([*placed, best]) * sizes[best]
         if nodes > MOST_NODES:
             raise ConfigError(
                 f"the graph's circuit has more than {MOST_NODES} nodes.",

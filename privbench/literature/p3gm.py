@@ -20,20 +20,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.domain import Codes, Domain
 from privbench.errors import ConfigError
 from privbench.learning.graphical.columns import varies
-from privbench.learning.graphical.table_model import State
 from privbench.literature.p3gm_decoder import Decoder
 from privbench.literature.p3gm_fit import Learner, P3gmOptions, planned
-from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import Accounting, DatabaseSpec, Session
 from privbench.privacy.queries import Features
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
@@ -46,11 +42,6 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
     name: ClassVar[str] = "p3gm"
     options_type: ClassVar[type[Options]] = P3gmOptions
 
-    @property
-    def proof(self) -> Proof:
-        """Whether the privacy proof holds."""
-        return PROOFS["p3gm"]
-
     def check(self, session: Session) -> None:
         """See `TableSynthesizer.check`.
 
@@ -60,11 +51,10 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
         """
         self._check(session.spec, session.accounting)
 
-    def fit_table(self, fit: TableFit) -> DecodedRows:
+    def fit_table(self, fit: TableFit) -> Decoder:
         """See `TableSynthesizer.fit_table`."""
         random = np.random.default_rng(zlib.crc32(f"{fit.session.release_id}{fit.table}".encode()))
-        learner = Learner(fit.spec, fit.table, self.options, fit.amount, fit.measure, random)
-        return DecodedRows(learner.decoder(), self.options.label)
+        return Learner(fit, self.options, random).decoder()
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
@@ -81,9 +71,9 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
         ]
 
     @classmethod
-    def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> DecodedRows:
+    def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> Decoder:
         """See `TableSynthesizer.read_attributes`."""
-        return DecodedRows.from_state(state, arrays)
+        return Decoder.from_state(state, arrays)
 
     def _check(self, spec: DatabaseSpec, accounting: Accounting) -> None:
         if accounting == "pure":
@@ -96,42 +86,3 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
         label = self.options.label
         if label and not any(label in table.attributes for table in spec.tables.values()):
             raise ConfigError("p3gm: the label is no modelled column.", column=label)
-
-
-@dataclass(frozen=True, slots=True)
-class DecodedRows:
-    """A released model of a table's attributes.
-
-    Attributes:
-        decoder: How rows are made.
-        label: A column whose shares are the released ones, or none.
-    """
-
-    decoder: Decoder
-    label: str
-
-    @property
-    def domains(self) -> Mapping[str, Domain]:
-        """See `AttributeModel`."""
-        return self.decoder.domains
-
-    def sample(self, rows: int, generator: np.random.Generator) -> Mapping[str, Codes]:
-        """See `AttributeModel`."""
-        return self.decoder.sample(rows, generator, self.label)
-
-    def to_state(self) -> State:
-        """See `AttributeModel`."""
-        domains = [[name, domain.to_json()] for name, domain in self.domains.items()]
-        state = {"label": self.label, "cells": self.decoder.cells, "domains": domains}
-        return state, self.decoder.to_arrays()
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The model that `to_state` wrote.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
-        domains = {str(name): Domain.from_json(dict(held)) for name, held in state["domains"]}
-        decoder = Decoder.from_arrays(domains, int(state["cells"]), arrays)
-        return cls(decoder, str(state["label"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from privbench.domain import Codes, Domain
 from privbench.errors import ModelError
 from privbench.learning.denoise import Floats
+from privbench.learning.graphical.table_model import State
+from privbench.literature.classify import draw
 from privbench.privacy.queries import PublicArray
 from privbench.privacy.queries.features import groups_of, line_of
 from privbench.privacy.queries.outer import FINE
@@ -82,6 +84,7 @@ class Decoder:
         output: Weights of outputs.
         mean: Released mean of every output's target, numbers around 0.
         noise: Standard deviation of numbers around what is decoded, 0 for chances.
+        label: A column whose shares in sampled rows are the released ones, or none.
     """
 
     domains: dict[str, Domain]
@@ -91,6 +94,7 @@ class Decoder:
     output: Floats
     mean: Floats
     noise: Floats
+    label: str
 
     def with_noise(self, variances: Floats, random: np.random.Generator) -> Decoder:
         """With the noise that brings numbers to their released variances."""
@@ -100,12 +104,12 @@ class Decoder:
         left = np.where(chances, 0.0, np.maximum(variances - decoded, 0.0))
         return replace(self, noise=np.sqrt(left))
 
-    def sample(self, rows: int, random: np.random.Generator, label: str) -> dict[str, Codes]:
-        """Codes of rows; the shares of ``label``, if it is a column, are the released ones."""
+    def sample(self, rows: int, generator: np.random.Generator) -> Mapping[str, Codes]:
+        """See `AttributeModel`."""
         parts = []
         for start in range(0, rows, _CHUNK):
-            latent = self.mixture.sample(min(_CHUNK, rows - start), random)
-            parts.append(self._decoded(self._outputs(latent), random, label))
+            latent = self.mixture.sample(min(_CHUNK, rows - start), generator)
+            parts.append(self._decoded(self._outputs(latent), generator))
         return {
             name: np.concatenate([part[name] for part in parts] or [np.zeros(0, domain.dtype)])
             for name, domain in self.domains.items()
@@ -122,7 +126,7 @@ class Decoder:
     def _parts(self, domain: Domain) -> list[int]:
         return groups_of([line_of(domain, self.cells)]) if domain.size > 1 else []
 
-    def _decoded(self, scores: Floats, random: np.random.Generator, label: str) -> dict[str, Codes]:
+    def _decoded(self, scores: Floats, random: np.random.Generator) -> dict[str, Codes]:
         found, place = {}, 0
         for name, domain in self.domains.items():
             codes = np.zeros(len(scores), np.int64)
@@ -136,11 +140,9 @@ class Decoder:
                     continue
                 law = np.exp(scores[:, at] - scores[:, at].max(axis=1, keepdims=True))
                 law /= law.sum(axis=1, keepdims=True)
-                if name == label:
+                if name == self.label:
                     law = _calibrated(law, np.maximum(self.mean[at], 1e-6))
-                limits = np.cumsum(law, axis=1)
-                drawn = (random.random(len(law))[:, None] > limits).sum(axis=1)
-                drawn = np.minimum(drawn, size - 1)
+                drawn = draw(law, random)
                 # Beside a place the first chance is that of all ordinary codes together.
                 special = domain.values - 1 + drawn
                 beside = size < domain.size
@@ -148,9 +150,10 @@ class Decoder:
             found[name] = codes.astype(domain.dtype)
         return found
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays that `from_arrays` reads back."""
-        return {
+    def to_state(self) -> State:
+        """See `AttributeModel`."""
+        domains = [[name, domain.to_json()] for name, domain in self.domains.items()]
+        arrays = {
             "weights": self.mixture.weights,
             "means": self.mixture.means,
             "variances": self.mixture.variances,
@@ -159,21 +162,22 @@ class Decoder:
             "mean": self.mean,
             "noise": self.noise,
         }
+        return {"label": self.label, "cells": self.cells, "domains": domains}, arrays
 
     @classmethod
-    def from_arrays(
-        cls, domains: dict[str, Domain], cells: int, arrays: Mapping[str, NDArray[Any]]
-    ) -> Decoder:
-        """What `to_arrays` wrote.
+    def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The model that `to_state` wrote.
 
         Raises:
-            ModelError: Arrays of other shapes, or that are no parameters.
+            ModelError: Damaged or hostile input.
         """
+        domains = {str(name): Domain.from_json(dict(held)) for name, held in state["domains"]}
         weights, means, variances, hidden, output, mean, noise = (
             np.asarray(arrays[name], np.float64)
             for name in ("weights", "means", "variances", "hidden", "output", "mean", "noise")
         )
-        made = cls(domains, cells, Mixture(weights, means, variances), hidden, output, mean, noise)
+        mixture, cells, label = Mixture(weights, means, variances), state["cells"], state["label"]
+        made = cls(domains, int(cells), mixture, hidden, output, mean, noise, str(label))
         outputs = sum(made._groups())
         fits = (
             means.shape == variances.shape == (len(weights), hidden.shape[1] - 1)

@@ -6,13 +6,14 @@ Whatever is asked is one of four statistics with proofs of their own (`privbench
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
+from privbench.learning.answers import Answer
 from privbench.learning.denoise import Floats
 from privbench.literature.p3gm_decoder import Decoder, Mixture
 from privbench.privacy import DatabaseSpec, Query
@@ -28,12 +29,13 @@ from privbench.privacy.queries import (
 from privbench.privacy.queries.features import MOST_ORIGIN, STEP
 from privbench.privacy.queries.gradients import MOST
 from privbench.synthesizers.base import Options
-
-#: Asks a query with an amount under a label: the noisy statistic and its standard deviation.
-Measure = Callable[[Query, float, str], tuple[Floats, float]]
+from privbench.synthesizers.database import TableFit
 
 #: Parts of the amount for the range of lengths and for the mixture; see `P3gmOptions`.
 LENGTHS = 0.02
+#: Labels of events; a step's number stands behind that of its kind.
+_LENGTHS, _MOMENTS = "lengths of rows of {}", "second moments of {}"
+_MIXTURE, _DECODER = "mixture of {}, step ", "decoder of {}, step "
 #: Part of the rows whose length is not cut.
 _KEPT = 0.98
 #: Root mean square of the length of latent rows, whose greatest is 1.
@@ -78,32 +80,32 @@ class Learner:
     """One table's fit.
 
     Attributes:
-        spec: What is public.
-        table: A table with a column of more than one code.
+        fit: The fit of a table with a column of more than one code.
         options: The synthesizer's options.
-        amount: ε or ρ for the table's rows.
-        measure: Asks the session.
         random: Public randomness: starting points, draws from what was released.
     """
 
-    spec: DatabaseSpec
-    table: str
+    fit: TableFit
     options: P3gmOptions
-    amount: float
-    measure: Measure
     random: np.random.Generator
 
     def decoder(self) -> Decoder:
         """Measure and learn everything."""
-        features = self._bounded(Features.of(self.spec, self.table, self.options.cells))
+        spec, table, options = self.fit.spec, self.fit.table, self.options
+        features = self._bounded(Features.of(spec, table, options.cells))
         rows, mean, covariance, sd = self._moments(features)
         latent, spreads = self._components(features, mean, covariance)
         mixture = self._mixture(features, latent, spreads)
-        hidden, output = self._trained(features, latent, rows, mean)
-        domains = dict(self.spec.tables[self.table].attributes)
+        network = self._trained(features, latent, rows, mean)
+        domains = dict(spec.tables[table].attributes)
+        none, label = np.zeros(0), options.label
+        made = Decoder(domains, options.cells, mixture, *network, mean, none, label)
         # Variances are taken low, so that noise does not drown columns that hardly vary.
-        made = Decoder(domains, self.options.cells, mixture, hidden, output, mean, np.zeros(0))
         return made.with_noise(np.diag(covariance) - sd, self.random)
+
+    def _measure(self, query: Query, part: float, event: str) -> Answer:
+        """The answer to a query that costs a part of the table's amount."""
+        return self.fit.measure(query, part * self.fit.amount, event.format(self.fit.table))
 
     def _bounded(self, features: Features) -> Features:
         """Features with a released bound on their lengths, and an origin half as long."""
@@ -111,7 +113,7 @@ class Learner:
         bound = most
         if least < most:
             query = lengths_of(features)
-            counts, _ = self.measure(query, LENGTHS * self.amount, labels(self.table)[0])
+            counts, _ = self._measure(query, LENGTHS, _LENGTHS)
             ends = [*query.edges.values.tolist(), most]
             below = np.cumsum(np.maximum(counts, 0))
             bound = ends[int(np.searchsorted(below, _KEPT * below[-1]))]
@@ -119,8 +121,8 @@ class Learner:
 
     def _moments(self, features: Features) -> tuple[float, Floats, Floats, float]:
         """Number of rows, mean and covariance of their features, and the noise of the last."""
-        query, part = SecondMoments(features), self.options.principal
-        noisy, sd = self.measure(query, part * self.amount, labels(self.table)[1])
+        query = SecondMoments(features)
+        noisy, sd = self._measure(query, self.options.principal, _MOMENTS)
         found, origin = query.matrix(noisy), features.origin / STEP
         rows = max(found[0, 0] / origin**2, 1.0)
         mean = np.clip(found[0, 1:] / (origin * rows), -1.0, 1.0)
@@ -145,10 +147,10 @@ class Learner:
         # Far apart in many dimensions, one component takes all rows and the others die out.
         means = self.random.normal(size=(count, len(spreads))) * np.sqrt(spreads / len(spreads))
         found = Mixture(np.full(count, 1 / count), means, np.tile(spreads, (count, 1)))
-        amount, sums = self.options.mixture * self.amount / steps, []
+        sums: list[Floats] = []
         for step in range(steps):
             query = MixtureMoments(features, latent, found.scores())
-            noisy, sd = self.measure(query, amount, mixture_event(self.table, step))
+            noisy, sd = self._measure(query, self.options.mixture / steps, _MIXTURE + str(step + 1))
             sums.append(noisy)
             kept = sums[len(sums) // 2 :]
             found = Mixture.of(np.mean(kept, axis=0), 2 * sd / len(kept) ** 0.5, spreads)
@@ -166,10 +168,10 @@ class Learner:
         at[1][:, 0] = biases(features, mean)
         first, second = [np.zeros_like(w) for w in at], [np.zeros_like(w) for w in at]
         total = [np.zeros_like(w) for w in at]
-        amount, late = self.options.decoder * self.amount / steps, steps // 2
+        late = steps // 2
         for step in range(steps):
             query = gradients(features, latent, at)
-            noisy, _ = self.measure(query, amount, decoder_event(self.table, step))
+            noisy, _ = self._measure(query, self.options.decoder / steps, _DECODER + str(step + 1))
             rate = _RATE * (1 - step / steps)
             for i, gradient in enumerate(query.split(noisy / rows)):
                 first[i] += (1 - _DECAYS[0]) * (gradient - first[i])
@@ -221,35 +223,18 @@ def planned(
     """Label, question and amount of every event of a table's fit, at parameters of 0."""
     features = Features.of(spec, table, options.cells)
     least, most = reach(features)
-    first = [(labels(table)[0], lengths_of(features), LENGTHS * amount)] if least < most else []
+    asked: list[tuple[str, Query, float]] = []
+    if least < most:
+        asked.append((_LENGTHS, lengths_of(features), LENGTHS))
     features = bounded(features, most)
+    asked.append((_MOMENTS, SecondMoments(features), options.principal))
     dimensions = min(options.latent, features.width - 1)
     latent = Latent(PublicArray(np.zeros((dimensions, features.width), np.int64)))
     scores = PublicArray(np.zeros((options.components, 1 + 2 * dimensions), np.int64))
+    mixture, steps = MixtureMoments(features, latent, scores), options.iterations
+    asked += [(_MIXTURE + str(k + 1), mixture, options.mixture / steps) for k in range(steps)]
     shapes = (options.hidden, 1 + dimensions), (features.width - 1, 1 + options.hidden)
     network = gradients(features, latent, [np.zeros(shape) for shape in shapes])
-    mixture, each = MixtureMoments(features, latent, scores), options.mixture / options.iterations
-    return [
-        *first,
-        (labels(table)[1], SecondMoments(features), options.principal * amount),
-        *((mixture_event(table, k), mixture, each * amount) for k in range(options.iterations)),
-        *(
-            (decoder_event(table, k), network, options.decoder * amount / options.steps)
-            for k in range(options.steps)
-        ),
-    ]
-
-
-def labels(table: str) -> tuple[str, str]:
-    """Labels of the events before EM."""
-    return f"lengths of rows of {table}", f"second moments of {table}"
-
-
-def mixture_event(table: str, step: int) -> str:
-    """Label of the event of one step of EM."""
-    return f"mixture of {table}, step {step + 1}"
-
-
-def decoder_event(table: str, step: int) -> str:
-    """Label of the event of one step of gradient descent."""
-    return f"decoder of {table}, step {step + 1}"
+    steps = options.steps
+    asked += [(_DECODER + str(k + 1), network, options.decoder / steps) for k in range(steps)]
+    return [(label.format(table), query, part * amount) for label, query, part in asked]

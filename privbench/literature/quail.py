@@ -27,8 +27,8 @@ from privbench.errors import ConfigError
 from privbench.learning.answers import measured
 from privbench.learning.denoise import noise_law
 from privbench.learning.synthetic import SyntheticDatabase
+from privbench.literature.classify import draw
 from privbench.literature.naive_bayes import NaiveBayes, event, learn, query_of
-from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import DatabaseSpec, Measurement, Session
 from privbench.rng import generator
 from privbench.synthesizers import get
@@ -80,11 +80,6 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
     name: ClassVar[str] = "quail"
     options_type: ClassVar[type[Options]] = QuailOptions
 
-    @property
-    def proof(self) -> Proof:
-        """Whether the privacy proof holds, the wrapped synthesizer's apart."""
-        return PROOFS["quail"]
-
     def fit(
         self,
         session: Session,
@@ -97,10 +92,8 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         Raises:
             ConfigError: The target is no column, or stands alone; nothing was spent.
         """
-        options = self.options
-        table, column = target_of(session.spec, options.target)
-        inner = self._inner()
-        spec = session.spec
+        options, inner, spec = self.options, self._inner(), session.spec
+        table, column = target_of(spec, options.target)
         first = amount * options.split
         question = Measurement(query_of(spec, table, column), first, event(table, column))
         (answer,) = measured(session, [question])
@@ -108,15 +101,14 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         classifier = learn(spec, table, column, rows, noise_law(session.accounting), answer)
         narrow = cast(Session, _Without(session, table, column))
         model = inner.fit(narrow, totals, amount - first, public_rows)
-        domain = spec.tables[table].attributes[column]
-        order = tuple(spec.tables[table].attributes)
-        return QuailModel(inner.name, model, table, order, domain, classifier, options.labels)
+        domains = spec.tables[table].attributes
+        place = table, tuple(domains), domains[column]
+        return QuailModel(inner.name, model, *place, classifier, options.labels)
 
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
-        options = self.options
-        table, column = target_of(spec, options.target)
-        first = plan.total * options.split
+        table, column = target_of(spec, self.options.target)
+        first = plan.total * self.options.split
         query = query_of(spec, table, column)
         events = [PlannedEvent.of(event(table, column), query, spec, first, plan)]
         rest = replace(plan, total=plan.total - first)
@@ -124,8 +116,21 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`."""
-        return QuailModel.from_state(header, arrays)
+        """See `Synthesizer.load`.
+
+        Raises:
+            ModelError: Not such a model.
+            ConfigError: The wrapped synthesizer is not installed.
+        """
+        with damaged():
+            name, target = str(header["wrapped"]), str(header["target"])
+            columns = tuple(str(column) for column in header["columns"])
+            others = [column for column in columns if column != target]
+            domain = Domain.from_json(dict(header["domain"]))
+            classifier = NaiveBayes.from_arrays(target, others, load(arrays, "classifier"))
+            model = get(name).load(header["model"], load(arrays, "model"))
+            table, labels = str(header["table"]), str(header["labels"])
+        return QuailModel(name, model, table, columns, domain, classifier, labels)
 
     def _inner(self) -> Synthesizer[Any]:
         if self.options.synthesizer == self.name:
@@ -198,18 +203,14 @@ class QuailModel:
         for first in range(0, table.rows, _CHUNK):
             part = {name: codes[first : first + _CHUNK] for name, codes in table.codes.items()}
             law = self.classifier.law(part)
-            if self.labels == "best":
-                target[first : first + _CHUNK] = law.argmax(axis=1)
-            else:
-                limits = np.cumsum(law, axis=1)
-                drawn = (random.random(len(law))[:, None] > limits).sum(axis=1)
-                target[first : first + _CHUNK] = np.minimum(drawn, law.shape[1] - 1)
+            found = law.argmax(axis=1) if self.labels == "best" else draw(law, random)
+            target[first : first + _CHUNK] = found
         whole = {**table.codes, self.classifier.target: target}
         table.codes = {name: whole[name] for name in self.columns}
         return made
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """See `FittedModel.to_state`."""
+        """What `QuailSynthesizer.load` reads back."""
         header, parts = self.model.to_state()
         arrays: dict[str, NDArray[Any]] = {}
         store(arrays, parts, "model")
@@ -225,24 +226,3 @@ class QuailModel:
             "labels": self.labels,
         }
         return state, arrays
-
-    @classmethod
-    def from_state(
-        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> QuailModel:
-        """The model that `to_state` wrote.
-
-        Raises:
-            ModelError: Not such a model.
-            ConfigError: The wrapped synthesizer is not installed.
-        """
-        with damaged():
-            name, target = str(header["wrapped"]), str(header["target"])
-            columns = tuple(str(column) for column in header["columns"])
-            others = [column for column in columns if column != target]
-            domain = Domain.from_json(dict(header["domain"]))
-            parts = load(dict(arrays), "classifier")
-            classifier = NaiveBayes.from_arrays(target, others, parts)
-            inner = get(name).load(header["model"], load(dict(arrays), "model"))
-            table, labels = str(header["table"]), str(header["labels"])
-        return cls(name, inner, table, columns, domain, classifier, labels)
