@@ -134,13 +134,7 @@ def _stamp(path: Path) -> list[Any]:
 
 
 def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
-    """Make and score one release.
-
-    Args:
-        grid: The grid.
-        job: Which cell.
-        table: The data set; None for a database.
-        folder: What paths are relative to.
+    """Make and score one release; ``table`` is None for a database.
 
     Returns:
         Figures, or why there are none; nothing is raised but by a broken machine.

@@ -86,18 +86,14 @@ def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict
     """
     assert table.target is not None
     found: dict[str, float] = {}
-    inputs = _inputs(table, rows)
-    numbers = not table.classes
+    inputs, numbers = _inputs(table, rows), not table.classes
     for name in names:
-        model = _model(name, seed, numbers=numbers)
+        model, figures = _model(name, seed, numbers=numbers), _regress if numbers else _classify
         with warnings.catch_warnings():
             # Perceptrons and regressions that stop early say so; their figures are what counts.
             warnings.simplefilter("ignore")
-            figures = _regress if numbers else _classify
-            found |= {
-                f"{kind}.{name}": value
-                for kind, value in figures(table, rows, *inputs[name in _SCALED], model).items()
-            }
+            scores = figures(table, rows, *inputs[name in _SCALED], model)
+        found |= {f"{kind}.{name}": value for kind, value in scores.items()}
     for kind in ("rmse",) if numbers else ("auroc", "auprc", "f1"):
         values = {name: found[f"{kind}.{name}"] for name in names}
         found[f"{kind}.mean"] = float(np.mean(list(values.values())))
@@ -137,10 +133,9 @@ def _classify(
     table: Table, rows: pd.DataFrame, train: Floats, test: Floats, model: Any
 ) -> dict[str, float]:
     assert table.target is not None
-    classes = list(table.classes)
-    wanted = np.array([classes.index(value) for value in table.test[table.target]])
-    given = table.columns[table.target].encode(rows[table.target]).astype(np.int64)
-    chances = np.zeros((len(test), len(classes)))
+    target = table.columns[table.target]
+    given, wanted = (target.encode(side[table.target]).astype(int) for side in (rows, table.test))
+    chances = np.zeros((len(test), len(table.classes)))
     seen, sizes = np.unique(given, return_counts=True)
     if len(seen) == 1:
         chances[:, seen[0]] = 1.0
@@ -152,7 +147,7 @@ def _classify(
             model.set_params(early_stopping=False)
         model.fit(train, given)
         chances[:, model.classes_] = model.predict_proba(test)
-    return class_figures(wanted, chances, 1 if len(classes) == 2 else None)
+    return class_figures(wanted, chances, 1 if len(table.classes) == 2 else None)
 
 
 def class_figures(

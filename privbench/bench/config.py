@@ -27,7 +27,6 @@ from privbench.postgres.connect import libpq_dsn, redact
 #: Name of the row of training on real rows, which every table with a target gets.
 REAL = "real"
 
-Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Metrics = Literal["tstr", "pmse", "columns", "kld", "qerror", "loglik", "network"]
 #: What a name may hold: it becomes part of a file's name, and of a figure's in a gate.
@@ -69,7 +68,7 @@ class DataConfig(_Section):
 
     train: str | None = None
     test: str | None = None
-    test_share: Share = 0.25
+    test_share: Annotated[float, Field(ge=0, lt=1)] = 0.25
     header: bool = True
     null: list[str] = [""]
     complete: bool = False

@@ -44,10 +44,7 @@ _LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
 def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, float]:
     """Figures of one release of a database, which is only read; the ledger is a scratch one.
 
-    Args:
-        grid: The grid.
-        job: Which release. Its seed is that of the sampling; of the noise where the grid says so.
-        folder: What paths are relative to.
+    The job's seed is that of the sampling, and of the noise where the grid says so.
 
     Raises:
         PrivbenchError: What fit, load and compare refuse.

@@ -29,8 +29,6 @@ from privbench.synthesizers import get
 #: Part of the budget for the table's noisy size, whose standard deviation at ε = 1 then is about
 #: 140 rows under pure ε; with half of it 280, with twice 70: less than 1 % of ten thousand rows.
 TOTAL = 0.01
-#: Stand in options for the data set's target, and for the file of its network.
-TARGET, NETWORK = "@target", "@bif"
 #: Stands for the data set where options are checked before there is one.
 ANY_DATA = DataConfig(bif="network.bif", target="target")
 
@@ -58,7 +56,7 @@ class Made:
 
 def options_for(options: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
     """Options with the data set's target and network where they ask for them."""
-    known = {TARGET: data.target, NETWORK: data.bif}
+    known = {"@target": data.target, "@bif": data.bif}
 
     def filled(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -97,21 +95,13 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         session.close()
     rows = seen.values(codes, seed)
     sampled = time.perf_counter()
-    return Made(
-        rows,
-        fitted - started,
-        sampled - fitted,
-        private,
-        seen,
-        getattr(model, "circuits", {}).get(TABLE),
-    )
+    circuit = getattr(model, "circuits", {}).get(TABLE)
+    return Made(rows, fitted - started, sampled - fitted, private, seen, circuit)
 
 
 def database_of(table: Table, neighbours: Literal["add-remove", "replace"]) -> PrivateDatabase:
     """The private database of this one table; every row is a privacy unit."""
-    domains = table.domains
-    codes = table.codes(table.train)
+    domains, codes = table.domains, table.codes(table.train)
     cells = {name: Cells(codes[name], domain) for name, domain in domains.items()}
-    relation = Relation(neighbours=neighbours)
-    spec = DatabaseSpec({TABLE: TableSpec(TABLE, domains)}, relation)
+    spec = DatabaseSpec({TABLE: TableSpec(TABLE, domains)}, Relation(neighbours=neighbours))
     return PrivateDatabase(spec, {TABLE: PrivateTable(len(table.train), cells, {})})

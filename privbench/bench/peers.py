@@ -200,11 +200,11 @@ def call(python: Path, code: str, job: Mapping[str, Any], folder: str, limit: fl
 def run(
     peer: Peer, table: Table, epsilon: float, delta: float, seed: int, *, cells: int, limit: float
 ) -> Made:
-    """Synthetic rows of a peer.
+    """Synthetic rows of a peer, which gets codes of the training rows.
 
     Args:
         peer: Which one.
-        table: The table; the peer gets codes of its training rows.
+        table: The table.
         epsilon: ε of the release.
         delta: δ of the release.
         seed: Of the decoding, and for a peer that has no other noise than seeded.

@@ -56,12 +56,8 @@ class Prepared:
 def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:
     """Read the data, find the synthesizers and make the environments of peers.
 
-    Whatever does not do is told in one line, and the rest of the grid goes on.
-
-    Args:
-        grid: The grid.
-        folder: What paths are relative to.
-        reporter: Told of stages and mistakes.
+    Whatever does not do is told in one line, and the rest of the grid goes on. Paths are relative
+    to ``folder``.
     """
     found, jobs = Prepared(), jobs_of(grid)
     bad_data = _data(grid, folder, found)
@@ -152,15 +148,8 @@ def run(
     """Run what is not done yet.
 
     A cell whose file is whole, and whose data, options and metrics are still the same, is done. Of
-    others, failed ones included, each runs in a process of its own.
-
-    Args:
-        grid: The grid.
-        prepared: What `prepare` found.
-        folder: What paths are relative to.
-        output: The folder of results; files of cells go to ``cells`` in it.
-        at_once: Cells at once.
-        reporter: Told of cells that are done, with the time that is left.
+    others, failed ones included, each runs in a process of its own, and leaves a file in ``cells``
+    of the folder of results.
 
     Returns:
         Outcomes of all cells, in the order of the grid.

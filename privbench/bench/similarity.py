@@ -37,14 +37,14 @@ def propensity(table: Table, rows: pd.DataFrame) -> dict[str, float]:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    real, count_made = table.train, len(rows)
+    if rows.empty:
+        return {}
+    real = table.train
     both = pd.concat([real, rows], ignore_index=True)
     inputs = np.column_stack([features(table, name, both, real) for name in table.columns])
     inputs = StandardScaler().fit_transform(inputs)
-    share = count_made / len(both)
+    share = len(rows) / len(both)
     labels = np.arange(len(both)) >= len(real)
-    if count_made == 0:
-        return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = LogisticRegression(C=1e6, max_iter=500).fit(inputs, labels)
@@ -86,15 +86,12 @@ def marginals(table: Table, rows: pd.DataFrame, ways: list[int]) -> dict[str, fl
         Coded(real[name].astype(np.uint32), made[name].astype(np.uint32), domain.size)
         for name, domain in seen.domains.items()
     ]
-    found = {}
+    found: dict[str, float] = {}
     for way in dict.fromkeys([2, *ways]):
         means = divergence(columns, way)
-        if means is None:
-            continue
-        if way in ways:
-            found[f"kld.{way}"] = means.kld
-        if way == 2:
-            found["tvd.2"] = means.tvd
+        if means is not None:
+            found |= {f"kld.{way}": means.kld} if way in ways else {}
+            found |= {"tvd.2": means.tvd} if way == 2 else {}
     return found
 
 

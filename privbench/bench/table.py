@@ -151,11 +151,6 @@ class Table:
 def read_table(name: str, config: DataConfig, folder: Path) -> Table:
     """Read a data set, split it, and settle the domain of every column.
 
-    Args:
-        name: Its name.
-        config: What the grid says.
-        folder: What paths are relative to.
-
     Raises:
         ConfigError: A file cannot be read, a column is missing, or rows lie outside a declared
             list; the message names the data set and the column.

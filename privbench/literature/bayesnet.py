@@ -78,17 +78,12 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
     ) -> list[PlannedEvent]:
         """See `TableSynthesizer.plan_table`; final tables are planned with equal shares."""
         graph = self._graph(spec, table)
-        return [
-            PlannedEvent.of(
-                f"{what} of {table}.{node}",
-                Histogram.of(spec, table, (*parents, node)),
-                spec,
-                amount * part / len(graph.parents),
-                plan,
-            )
-            for what, part in self._stages(spec, table, amount, plan)
-            for node, parents in graph.parents.items()
-        ]
+        events = []
+        for what, part in self._stages(spec, table, amount, plan):
+            amounts = dict.fromkeys(graph.parents, amount * part / len(graph.parents))
+            for item in _questions(spec, table, graph, what, amounts):
+                events.append(PlannedEvent.of(item.label, item.query, spec, item.amount, plan))
+        return events
 
     @cached_property
     def _parents(self) -> Mapping[str, tuple[str, ...]]:
@@ -143,7 +138,9 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         shares = dict.fromkeys(graph.parents, 1.0 / len(graph.parents))
         found: dict[str, list[Answer]] = {name: [] for name in graph.parents}
         for what, part in self._stages(fit.spec, fit.table, fit.amount, fit.start):
-            for name, answer in _measure(fit, graph, fit.amount * part, shares, what).items():
+            amounts = {name: fit.amount * part * share for name, share in shares.items()}
+            asked = _questions(fit.spec, fit.table, graph, what, amounts)
+            for name, answer in zip(found, measured(fit.session, asked), strict=True):
                 found[name].append(answer)
             counts = {name: _counts(answers, fit) for name, answers in found.items()}
             shares = shares_of_nodes(graph, sizes, counts, fit.session.accounting)
@@ -204,19 +201,15 @@ def shares_of_nodes(
     return {name: value / sum(raw.values()) for name, value in raw.items()}
 
 
-def _measure(
-    fit: TableFit, graph: Graph, amount: float, shares: Mapping[str, float], what: str
-) -> dict[str, Answer]:
-    """Noisy tables of all nodes, each with the standard deviation of its noise."""
-    questions = [
-        Measurement(
-            Histogram.of(fit.spec, fit.table, (*parents, name)),
-            amount * shares[name],
-            f"{what} of {fit.table}.{name}",
-        )
-        for name, parents in graph.parents.items()
+def _questions(
+    spec: DatabaseSpec, table: str, graph: Graph, what: str, amounts: Mapping[str, float]
+) -> list[Measurement]:
+    """The tables of all nodes."""
+    queries = {name: Histogram.of(spec, table, (*p, name)) for name, p in graph.parents.items()}
+    return [
+        Measurement(query, amounts[name], f"{what} of {table}.{name}")
+        for name, query in queries.items()
     ]
-    return dict(zip(graph.parents, measured(fit.session, questions), strict=True))
 
 
 def _counts(answers: list[Answer], fit: TableFit) -> Floats:

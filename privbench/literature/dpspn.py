@@ -27,17 +27,18 @@ import numpy as np
 
 from privbench.circuit import Builder, Circuit
 from privbench.domain import Domain
+from privbench.learning.spn import outline
 from privbench.learning.spn.node import Bins, Node, bins_of, scaled
 from privbench.literature.dpspn_grow import Learner
-from privbench.literature.dpspn_plan import CLASSES, Budget, DpspnOptions, divide, planned_table
+from privbench.literature.dpspn_plan import CLASSES, LEAVES, MOVE, Budget, DpspnOptions, divide
 from privbench.literature.dpspn_published import claims, exact_sizes, exactly, refuse_private
 from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import DatabaseSpec, Session
-from privbench.privacy.queries import Histogram, Region, Split
+from privbench.privacy.queries import Histogram, JointMoments, Region, RegionMoments, Split
 from privbench.rng import generator
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
 from privbench.synthesizers.database import TableFit, TableSynthesizer
-from privbench.synthesizers.paper import one_way_bins
+from privbench.synthesizers.paper import one_way_bins, one_way_events
 
 #: Inverse variance of a count that is exact.
 _EXACT = 1e12
@@ -95,7 +96,24 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[PlannedEvent]:
         """See `TableSynthesizer.plan_table`; a full tree of regions without splits of columns."""
-        return planned_table(spec, table, amount, plan, self.options)
+        options, domains = self.options, spec.tables[table].attributes
+        budget = divide(spec, table, amount, plan, options)
+        asked = one_way_events(spec, table, budget.one_ways)
+        if budget.label:
+            classes = Histogram.of(spec, table, [options.label])
+            asked.append((CLASSES.format(table=table), classes, budget.label))
+        names = [name for name in domains if not (budget.label and name == options.label)]
+        for level in range(budget.levels):
+            regions = outline.regions(spec, table, level)
+            splits = [region.path[-1][0] for region in outline.regions(spec, table, level + 1)][::2]
+            moments = JointMoments((RegionMoments.of(spec, table, names, regions, splits),))
+            for step in range(budget.rounds):
+                label = MOVE.format(step=step + 1, level=level + 1, table=table)
+                asked.append((label, moments, budget.move))
+        if budget.leaves:
+            leaves = outline.histograms(spec, table, budget.levels, options.bins)
+            asked.append((LEAVES.format(table=table), leaves, budget.leaves))
+        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in asked]
 
     def _roots(
         self, fit: TableFit, bins: Mapping[str, Bins], budget: Budget, label: str

@@ -12,11 +12,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from privbench.learning.spn import outline
-from privbench.privacy import DatabaseSpec, Query, noise_sd
-from privbench.privacy.queries import Histogram, JointHistogram, JointMoments, RegionMoments
-from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
-from privbench.synthesizers.paper import one_way_events
+from privbench.privacy import DatabaseSpec, noise_sd
+from privbench.privacy.queries import Histogram, JointHistogram
+from privbench.synthesizers.base import Options, PlanInput
 
 #: Fewest rows of a region that is split, in standard deviations of the noise that the whole amount
 #: would leave on one histogram of each column. Measured on nltcs, adult and bank: half or double
@@ -90,15 +88,7 @@ class Budget:
 def divide(
     spec: DatabaseSpec, table: str, amount: float, plan: PlanInput, options: DpspnOptions
 ) -> Budget:
-    """The division of a table's amount; reads no rows.
-
-    Args:
-        spec: What is public.
-        table: A table with attributes.
-        amount: ε or ρ for its rows.
-        plan: Noisy sizes and the accounting.
-        options: The synthesizer's options.
-    """
+    """The division of a table's amount, ε or ρ, by noisy sizes; reads no rows."""
     names = list(spec.tables[table].attributes)
     labelled = options.label in names
     columns = len(names) - labelled
@@ -124,27 +114,3 @@ def divide(
     move = structure / (levels * options.iterations) if levels else 0.0
     leaves = amount - one_ways - label - structure
     return Budget(one_ways, label, levels, move, options.iterations, leaves, least)
-
-
-def planned_table(
-    spec: DatabaseSpec, table: str, amount: float, plan: PlanInput, options: DpspnOptions
-) -> list[PlannedEvent]:
-    """The events of one table, over a full binary tree of regions."""
-    domains = spec.tables[table].attributes
-    budget = divide(spec, table, amount, plan, options)
-    asked: list[tuple[str, Query, float]] = one_way_events(spec, table, budget.one_ways)
-    if budget.label:
-        query = Histogram.of(spec, table, [options.label])
-        asked.append((CLASSES.format(table=table), query, budget.label))
-    names = [name for name in domains if not (budget.label and name == options.label)]
-    for level in range(budget.levels):
-        regions = outline.regions(spec, table, level)
-        splits = [region.path[-1][0] for region in outline.regions(spec, table, level + 1)][::2]
-        moments = JointMoments((RegionMoments.of(spec, table, names, regions, splits),))
-        for step in range(budget.rounds):
-            label = MOVE.format(step=step + 1, level=level + 1, table=table)
-            asked.append((label, moments, budget.move))
-    if budget.leaves:
-        leaves = outline.histograms(spec, table, budget.levels, options.bins)
-        asked.append((LEAVES.format(table=table), leaves, budget.leaves))
-    return [PlannedEvent.of(label, query, spec, amount, plan) for label, query, amount in asked]

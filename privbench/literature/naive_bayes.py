@@ -46,11 +46,7 @@ class NaiveBayes:
     laws: Mapping[str, Floats]
 
     def law(self, rows: Mapping[str, Codes]) -> Floats:
-        """Chance of every code of the target for every row, shape (rows, codes).
-
-        Args:
-            rows: Codes of the other columns, shape (rows,) each.
-        """
+        """Chance of every code of the target for every row of codes, shape (rows, codes)."""
         count = len(next(iter(rows.values()))) if rows else 0
         logs = np.tile(np.log(np.maximum(self.prior, 1e-300)), (count, 1))
         for name, law in self.laws.items():
@@ -106,16 +102,7 @@ def bins_of(domain: Domain) -> NDArray[np.int64]:
 def learn(
     spec: DatabaseSpec, table: str, target: str, rows: float, noise: Noise, answer: Answer
 ) -> NaiveBayes:
-    """Learn a classifier.
-
-    Args:
-        spec: What is public.
-        table: The table.
-        target: The column to foretell.
-        rows: Released number of rows, above 0.
-        noise: Law of the noise.
-        answer: Noisy tables of `query_of`.
-    """
+    """Learn a classifier from the noisy tables of `query_of` and a released number of rows."""
     domains = spec.tables[table].attributes
     noisy, sd = answer
     tables = query_of(spec, table, target).split(noisy)

@@ -108,42 +108,30 @@ class Network:
         Raises:
             ConfigError: Too many states at once.
         """
-        order = _narrow(self.graph, {name: domain.size for name, domain in self.domains.items()})
+        sizes = {name: domain.size for name, domain in self.domains.items()}
+        order = _narrow(self.graph, sizes)
         builder = Builder(self.domains)
         below: NDArray[np.int64] | None = None
         for place in reversed(range(len(order))):
-            before, after = _open(self.graph, order[:place]), _open(self.graph, order[: place + 1])
-            below = self._decide(builder, order[place], before, after, below)
-        return builder.build()
-
-    def _decide(
-        self,
-        builder: Builder,
-        name: str,
-        before: tuple[str, ...],
-        after: tuple[str, ...],
-        below: NDArray[np.int64] | None,
-    ) -> NDArray[np.int64]:
-        """Sum nodes that decide one attribute, one for every state of ``before``."""
-        size = self.domains[name].size
-        shape = tuple(self.domains[other].size for other in before)
-        leaves = builder.leaves(name, np.eye(size))
-        grid = np.indices((*shape, size)).reshape(len(shape) + 1, -1)
-        codes = dict(zip((*before, name), grid, strict=True))
-        value = codes[name]
-        if below is None:
+            name, before = order[place], _open(self.graph, order[:place])
+            size, leaves = sizes[name], builder.leaves(name, np.eye(sizes[name]))
+            shape = [*(sizes[other] for other in before), size]
+            grid = np.indices(shape).reshape(len(shape), -1)
+            codes, value = dict(zip((*before, name), grid, strict=True)), grid[-1]
             children = leaves[value]
-        else:
-            # Where nothing is open there is one state.
-            state = np.ravel_multi_index(
-                [np.zeros_like(value), *(codes[other] for other in after)],
-                [1, *(self.domains[other].size for other in after)],
-            )
-            pairs, at = np.unique(state * size + value, return_inverse=True)
-            both = np.stack([leaves[pairs % size], below[pairs // size]], axis=1)
-            children = builder.products(both)[at]
-        weights = self.tables[name][(*(codes[p] for p in self.graph.parents[name]), value)]
-        return builder.sums(children.reshape(-1, size), weights.reshape(-1, size))
+            if below is not None:
+                after = _open(self.graph, order[: place + 1])
+                # Where nothing is open there is one state.
+                state = np.ravel_multi_index(
+                    [np.zeros_like(value), *(codes[other] for other in after)],
+                    [1, *(sizes[other] for other in after)],
+                )
+                pairs, at = np.unique(state * size + value, return_inverse=True)
+                both = np.stack([leaves[pairs % size], below[pairs // size]], axis=1)
+                children = builder.products(both)[at]
+            weights = self.tables[name][(*(codes[p] for p in self.graph.parents[name]), value)]
+            below = builder.sums(children.reshape(-1, size), weights.reshape(-1, size))
+        return builder.build()
 
 
 def _open(graph: Graph, placed: Sequence[str]) -> tuple[str, ...]:

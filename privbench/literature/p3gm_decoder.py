@@ -42,12 +42,9 @@ class Mixture:
 
     @classmethod
     def of(cls, sums: Floats, few: float, spreads: Floats) -> Mixture:
-        """The mixture of the sums of `MixtureMoments`.
+        """The mixture of the noisy sums of `MixtureMoments`.
 
-        Args:
-            sums: Noisy sums.
-            few: Rows of variance ``spreads`` around 0 that every component gets beyond its own.
-            spreads: Variances of all rows.
+        Every component gets ``few`` rows of variance ``spreads`` around 0 beyond its own.
         """
         half = len(spreads)
         counts = np.maximum(sums[:, :1], 0.0) + few

@@ -31,11 +31,11 @@ from privbench.privacy.queries.gradients import MOST
 from privbench.synthesizers.base import Options
 from privbench.synthesizers.database import TableFit
 
-#: Parts of the amount for the range of lengths and for the mixture; see `P3gmOptions`.
+#: Part of the amount for the range of lengths.
 LENGTHS = 0.02
 #: Labels of events; a step's number stands behind that of its kind.
-_LENGTHS, _MOMENTS = "lengths of rows of {}", "second moments of {}"
-_MIXTURE, _DECODER = "mixture of {}, step ", "decoder of {}, step "
+_LENGTHS_LABEL, _MOMENTS_LABEL = "lengths of rows of {}", "second moments of {}"
+_MIXTURE_LABEL, _DECODER_LABEL = "mixture of {}, step ", "decoder of {}, step "
 #: Part of the rows whose length is not cut.
 _KEPT = 0.98
 #: Root mean square of the length of latent rows, whose greatest is 1.
@@ -113,7 +113,7 @@ class Learner:
         bound = most
         if least < most:
             query = lengths_of(features)
-            counts, _ = self._measure(query, LENGTHS, _LENGTHS)
+            counts, _ = self._measure(query, LENGTHS, _LENGTHS_LABEL)
             ends = [*query.edges.values.tolist(), most]
             below = np.cumsum(np.maximum(counts, 0))
             bound = ends[int(np.searchsorted(below, _KEPT * below[-1]))]
@@ -122,7 +122,7 @@ class Learner:
     def _moments(self, features: Features) -> tuple[float, Floats, Floats, float]:
         """Number of rows, mean and covariance of their features, and the noise of the last."""
         query = SecondMoments(features)
-        noisy, sd = self._measure(query, self.options.principal, _MOMENTS)
+        noisy, sd = self._measure(query, self.options.principal, _MOMENTS_LABEL)
         found, origin = query.matrix(noisy), features.origin / STEP
         rows = max(found[0, 0] / origin**2, 1.0)
         mean = np.clip(found[0, 1:] / (origin * rows), -1.0, 1.0)
@@ -150,7 +150,8 @@ class Learner:
         sums: list[Floats] = []
         for step in range(steps):
             query = MixtureMoments(features, latent, found.scores())
-            noisy, sd = self._measure(query, self.options.mixture / steps, _MIXTURE + str(step + 1))
+            part, label = self.options.mixture / steps, f"{_MIXTURE_LABEL}{step + 1}"
+            noisy, sd = self._measure(query, part, label)
             sums.append(noisy)
             kept = sums[len(sums) // 2 :]
             found = Mixture.of(np.mean(kept, axis=0), 2 * sd / len(kept) ** 0.5, spreads)
@@ -171,7 +172,8 @@ class Learner:
         late = steps // 2
         for step in range(steps):
             query = gradients(features, latent, at)
-            noisy, _ = self._measure(query, self.options.decoder / steps, _DECODER + str(step + 1))
+            part, label = self.options.decoder / steps, f"{_DECODER_LABEL}{step + 1}"
+            noisy, _ = self._measure(query, part, label)
             rate = _RATE * (1 - step / steps)
             for i, gradient in enumerate(query.split(noisy / rows)):
                 first[i] += (1 - _DECAYS[0]) * (gradient - first[i])
@@ -225,16 +227,16 @@ def planned(
     least, most = reach(features)
     asked: list[tuple[str, Query, float]] = []
     if least < most:
-        asked.append((_LENGTHS, lengths_of(features), LENGTHS))
+        asked.append((_LENGTHS_LABEL, lengths_of(features), LENGTHS))
     features = bounded(features, most)
-    asked.append((_MOMENTS, SecondMoments(features), options.principal))
+    asked.append((_MOMENTS_LABEL, SecondMoments(features), options.principal))
     dimensions = min(options.latent, features.width - 1)
     latent = Latent(PublicArray(np.zeros((dimensions, features.width), np.int64)))
     scores = PublicArray(np.zeros((options.components, 1 + 2 * dimensions), np.int64))
-    mixture, steps = MixtureMoments(features, latent, scores), options.iterations
-    asked += [(_MIXTURE + str(k + 1), mixture, options.mixture / steps) for k in range(steps)]
+    mixture, part = MixtureMoments(features, latent, scores), options.mixture / options.iterations
+    asked += [(f"{_MIXTURE_LABEL}{k + 1}", mixture, part) for k in range(options.iterations)]
     shapes = (options.hidden, 1 + dimensions), (features.width - 1, 1 + options.hidden)
     network = gradients(features, latent, [np.zeros(shape) for shape in shapes])
-    steps = options.steps
-    asked += [(_DECODER + str(k + 1), network, options.decoder / steps) for k in range(steps)]
+    part = options.decoder / options.steps
+    asked += [(f"{_DECODER_LABEL}{k + 1}", network, part) for k in range(options.steps)]
     return [(label.format(table), query, part * amount) for label, query, part in asked]
