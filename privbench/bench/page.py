@@ -63,7 +63,6 @@ def render(results: Results) -> str:
         shown=shown,
         printed=printed,
         others=_other_methods,
-        real=REAL,
         style=Markup(template("style.css.j2").render()),  # noqa: S704 - our own file
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library as it is
     )
