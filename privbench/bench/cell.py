@@ -22,6 +22,7 @@ from privbench.bench.classifiers import score
 from privbench.bench.config import BenchConfig
 from privbench.bench.counting import read_queries
 from privbench.bench.fitting import Made, release
+from privbench.bench.networks import network_figures
 from privbench.bench.peers import peers, run
 from privbench.bench.table import Table
 from privbench.errors import PrivbenchError
@@ -190,8 +191,6 @@ def figures_of(
     if "loglik" in wanted:
         found |= similarity.held_out(made)
     if "network" in wanted:
-        from privbench.bench.networks import network_figures
-
         found |= network_figures(made, seed)
     return found
 

@@ -71,13 +71,7 @@ def _model(name: str, seed: int, *, numbers: bool) -> Any:
 
 
 def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict[str, float]:
-    """Figures of models that learn the table's target from ``rows``.
-
-    Args:
-        table: Whose test rows they predict.
-        rows: Training rows, real or synthetic, columns as in the table.
-        names: Names of models, see `LEARNERS`.
-        seed: Of the models.
+    """Figures of models that learn the table's target from ``rows``, real or synthetic.
 
     Returns:
         ``auroc.NAME``, ``auprc.NAME``, ``f1.NAME`` (of several classes the mean over those that
@@ -86,13 +80,13 @@ def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict
     """
     assert table.target is not None
     found: dict[str, float] = {}
-    inputs, numbers = _inputs(table, rows), not table.classes
+    sides, numbers = _inputs(table, rows), not table.classes
     for name in names:
         model, figures = _model(name, seed, numbers=numbers), _regress if numbers else _classify
         with warnings.catch_warnings():
             # Perceptrons and regressions that stop early say so; their figures are what counts.
             warnings.simplefilter("ignore")
-            scores = figures(table, rows, *inputs[name in _SCALED], model)
+            scores = figures(table, rows, *sides[name in _SCALED], model)
         found |= {f"{kind}.{name}": value for kind, value in scores.items()}
     for kind in ("rmse",) if numbers else ("auroc", "auprc", "f1"):
         values = {name: found[f"{kind}.{name}"] for name in names}
@@ -106,27 +100,31 @@ def _inputs(table: Table, rows: pd.DataFrame) -> Mapping[bool, tuple[Floats, Flo
     """Inputs of training and test rows, by whether they are scaled."""
     from sklearn.preprocessing import StandardScaler
 
-    columns = [name for name in table.columns if name != table.target]
-    train = np.column_stack([features(table, name, rows, rows) for name in columns])
-    test = np.column_stack([features(table, name, table.test, rows) for name in columns])
+    train, test = (inputs(table, side, rows, without=table.target) for side in (rows, table.test))
     scaler = StandardScaler().fit(train)
     return {False: (train, test), True: (scaler.transform(train), scaler.transform(test))}
 
 
-def features(table: Table, name: str, rows: pd.DataFrame, like: pd.DataFrame) -> Floats:
-    """Inputs of one column, shape (rows, k).
+def inputs(
+    table: Table, rows: pd.DataFrame, like: pd.DataFrame, *, without: str | None = None
+) -> Floats:
+    """Inputs of all columns but one, shape (rows, k).
 
     A number as it is, NULL as the median of ``like``; of a list one column a value and one for
     NULL, or the value's place where the data set says so.
     """
-    column = table.columns[name]
-    if column.values is None:
-        middle = like[name].median()
-        return rows[name].fillna(0.0 if np.isnan(middle) else middle).to_numpy(np.float64)[:, None]
-    codes = column.encode(rows[name]).astype(np.int64)
-    if table.config.numbers:
-        return codes.astype(np.float64)[:, None]
-    return np.eye(column.domain.size)[codes]
+    parts = []
+    for name, column in table.columns.items():
+        if name == without:
+            continue
+        if column.values is None:
+            middle = like[name].median()
+            numbers = rows[name].fillna(0.0 if np.isnan(middle) else middle)
+            parts.append(numbers.to_numpy(np.float64))
+            continue
+        codes = column.encode(rows[name]).astype(np.int64)
+        parts.append(codes if table.config.numbers else np.eye(column.domain.size)[codes])
+    return np.column_stack(parts).astype(np.float64)
 
 
 def _classify(

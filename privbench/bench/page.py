@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import cycle, groupby, product
+from typing import Any
 
 import plotly.graph_objects as go
 from markupsafe import Markup
@@ -53,17 +53,6 @@ _DASHES = ("solid", "dash", "dot", "dashdot")
 _WIDE = 50
 
 
-@dataclass(frozen=True)
-class Part:
-    """What the page says of one data set."""
-
-    name: str
-    lines: list[Line]
-    first: list[str]
-    others: list[str]
-    curves: list[tuple[str, Markup]]
-
-
 def render(results: Results) -> str:
     """The whole page; every value is escaped."""
     page = template("page.html.j2", "privbench.bench", ".").render(
@@ -74,7 +63,6 @@ def render(results: Results) -> str:
         shown=shown,
         printed=printed,
         others=_other_methods,
-        real=REAL,
         style=Markup(template("style.css.j2").render()),  # noqa: S704 - our own file
         plotly=Markup(get_plotlyjs()),  # noqa: S704 - the library as it is
     )
@@ -110,7 +98,8 @@ def _other_methods(results: Results, data: str) -> list[tuple[str, str, str]]:
     return [(method, at, "; ".join(texts)) for (method, at), texts in found.items()]
 
 
-def _part(results: Results, name: str) -> Part:
+def _part(results: Results, name: str) -> dict[str, Any]:
+    """What the page says of one data set."""
     lines = [line for line in results.lines if line.data == name]
     has = {metric for line in lines for metric in line.figures}
     curves = [
@@ -119,7 +108,8 @@ def _part(results: Results, name: str) -> Part:
         if (drawn := _draw(results, lines, metric)) is not None
     ]
     first = [metric for metric in _TITLES if metric in has]
-    return Part(name, lines, first, sorted(has - set(first)), curves)
+    others = sorted(has - set(first))
+    return {"name": name, "lines": lines, "first": first, "others": others, "curves": curves}
 
 
 def _draw(results: Results, lines: Sequence[Line], metric: str) -> Markup | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,8 @@ class Line:
     synthesizer: str
     epsilon: float | None
     figures: dict[str, Figure]
-    failures: dict[str, int] = field(default_factory=dict)
-    private: bool = True
+    failures: dict[str, int]
+    private: bool
 
     @property
     def place(self) -> str:
@@ -142,16 +142,14 @@ class Results:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for programs."""
+        lines = [
+            {**asdict(line), "printed": {n: asdict(p) for n, p in self.printed_for(line).items()}}
+            for line in self.lines
+        ]
         return {
             "confidential": True,
             "grid": self.grid.model_dump(mode="json"),
-            "lines": [
-                {
-                    **asdict(line),
-                    "printed": {name: asdict(p) for name, p in self.printed_for(line).items()},
-                }
-                for line in self.lines
-            ],
+            "lines": lines,
             "proofs": {name: asdict(proof) for name, proof in self.proofs.items()},
             "notes": self.notes,
             "mistakes": self.mistakes,
@@ -202,8 +200,7 @@ def _against(figures: Mapping[str, float], real: Mapping[str, float]) -> dict[st
         if name.startswith("auroc.") and name in real
     }
     for kind in _SCORES:
-        pair = [_models(kind, side) for side in (real, figures)]
-        agreed = ranking_agreement(*pair)
+        agreed = ranking_agreement(_models(kind, real), _models(kind, figures))
         if agreed is not None:
             found[f"sra.{kind}"] = agreed
     return found
@@ -220,6 +217,5 @@ def _proofs(grid: BenchConfig) -> dict[str, Proof]:
     for name, asked in grid.synthesizers.items():
         use = grid.use_of(name)
         peer = peers().get(use)
-        options = options_for(asked.options, ANY_DATA)
-        found[name] = peer.proof if peer else proof_of(use, options)
+        found[name] = peer.proof if peer else proof_of(use, options_for(asked.options, ANY_DATA))
     return found

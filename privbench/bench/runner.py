@@ -149,14 +149,13 @@ def run(
 
     A cell whose file is whole, and whose data, options and metrics are still the same, is done. Of
     others, failed ones included, each runs in a process of its own, and leaves a file in ``cells``
-    of the folder of results.
+    of the folder of results; after Ctrl-C what is done stays done.
 
     Returns:
         Outcomes of all cells, in the order of the grid.
 
     Raises:
         OSError: The folder cannot be written.
-        KeyboardInterrupt: Ctrl-C; what is done stays done.
     """
     cells = output / "cells"
     make_folder(cells)

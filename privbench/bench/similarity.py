@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2_contingency, ks_2samp
 
-from privbench.bench.classifiers import Floats, features
+from privbench.bench.classifiers import Floats, inputs
 from privbench.bench.counting import counts
 from privbench.bench.fitting import Made
 from privbench.bench.table import Table, coarse
@@ -41,16 +41,15 @@ def propensity(table: Table, rows: pd.DataFrame) -> dict[str, float]:
         return {}
     real = table.train
     both = pd.concat([real, rows], ignore_index=True)
-    inputs = np.column_stack([features(table, name, both, real) for name in table.columns])
-    inputs = StandardScaler().fit_transform(inputs)
+    scaled = StandardScaler().fit_transform(inputs(table, both, real))
     share = len(rows) / len(both)
     labels = np.arange(len(both)) >= len(real)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = LogisticRegression(C=1e6, max_iter=500).fit(inputs, labels)
-    gaps = model.predict_proba(inputs)[:, 1] - share
+        model = LogisticRegression(C=1e6, max_iter=500).fit(scaled, labels)
+    gaps = model.predict_proba(scaled)[:, 1] - share
     pmse = float(np.mean(gaps**2))
-    effects = int(np.linalg.matrix_rank(inputs.T @ inputs, hermitian=True))
+    effects = int(np.linalg.matrix_rank(scaled.T @ scaled, hermitian=True))
     expected = effects * (1 - share) ** 2 * share / len(both)
     return {"pmse.value": pmse, "pmse.ratio": pmse / expected if expected else math.nan}
 

@@ -105,11 +105,10 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
             ConfigError: A name that is no column of any table, or a cycle.
         """
         known = {name for held in spec.tables.values() for name in held.attributes}
-        for name in {name for child, found in self._parents.items() for name in (child, *found)}:
-            if name not in known:
-                raise ConfigError(
-                    "bayesnet: the graph names a column that is not there.", column=name
-                )
+        named = {name for child, found in self._parents.items() for name in (child, *found)}
+        if strangers := sorted(named - known):
+            what = "bayesnet: the graph names a column that is not there."
+            raise ConfigError(what, column=strangers[0])
         columns = spec.tables[table].attributes
         parents = {name: self._parents.get(name, ()) for name in columns}
         return Graph(

@@ -16,11 +16,14 @@ import numpy as np
 
 from privbench.domain import Domain
 from privbench.errors import ConfigError
+from privbench.learning.denoise import Floats
 from privbench.literature.network import Graph, Network
 
 #: Largest file that is read, in bytes uncompressed; the largest usual network has a third of it.
 _MOST = 32 * 2**20
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\]|,;]|[^\s{}()\[\]|,;"]+')
+#: States of the parents, and the chances of a variable's values.
+_Row = tuple[tuple[str, ...], list[float]]
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -71,7 +74,7 @@ class _Reader:
     def network(self) -> BifNetwork:
         values: dict[str, tuple[str, ...]] = {}
         parents: dict[str, tuple[str, ...]] = {}
-        rows: dict[str, list[tuple[tuple[str, ...], list[float]]]] = {}
+        rows: dict[str, list[_Row]] = {}
         for word in self.tokens:
             if word == "network":
                 self._list("{")
@@ -129,7 +132,7 @@ class _Reader:
             raise ConfigError("a probability block has one variable.", column=words[0])
         return words[0], tuple(words[2:])
 
-    def _rows(self, name: str) -> list[tuple[tuple[str, ...], list[float]]]:
+    def _rows(self, name: str) -> list[_Row]:
         found = []
         while (word := self._next()) != "}":
             if word == "property":
@@ -147,11 +150,8 @@ class _Reader:
 
 
 def _table(
-    name: str,
-    values: dict[str, tuple[str, ...]],
-    parents: tuple[str, ...],
-    rows: list[tuple[tuple[str, ...], list[float]]],
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    name: str, values: dict[str, tuple[str, ...]], parents: tuple[str, ...], rows: list[_Row]
+) -> Floats:
     if any(parent not in values for parent in parents):
         raise ConfigError("a parent is no variable of the network.", column=name)
     table = np.full((*(len(values[p]) for p in parents), len(values[name])), np.nan)

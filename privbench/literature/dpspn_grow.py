@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class _Cluster:
     counts: Floats = field(default_factory=lambda: np.zeros(2))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Learner:
     """Grows networks over one table.
 
@@ -57,6 +58,7 @@ class Learner:
         public: Generator of what is drawn regardless of rows: first centres, splits of columns.
         sizes: Where regions' exact sizes are looked up, in the paper's own accounting; None takes
             the released ones.
+        means: Mean point of every node so far, from released numbers, by the node's identity.
     """
 
     fit: TableFit
@@ -66,26 +68,27 @@ class Learner:
     column_chance: float
     public: np.random.Generator
     sizes: Callable[[Sequence[Region]], list[float]] | None = None
+    means: dict[int, Floats] = field(default_factory=dict)
 
     def grow(self, roots: Sequence[Node]) -> None:
         """Grow a network below each of some disjoint regions, and measure all leaves."""
-        lines = self._coordinates()
-        means = {}
         for root in roots:
             masses = {name: self._mass(name, root.counts[name]) for name in root.scope}
-            means[id(root)] = np.array([lines[n] @ m / m.sum() for n, m in masses.items()])
+            mean = [self.lines[name] @ mass / mass.sum() for name, mass in masses.items()]
+            self.means[id(root)] = np.array(mean)
         frontier, unused = list(roots), 0.0
         for level in range(self.budget.levels):
             enough = 2 * self.budget.least
             chosen = [node for node in frontier if len(node.scope) > 1 and node.rows >= enough]
             if chosen:
-                frontier = self._split_rows(chosen, level, lines, means)
+                frontier = self._split_rows(chosen, level)
             else:
                 unused += self.budget.rounds * self.budget.move
         # In the paper's accounting what is left is lost.
         self._measure_leaves(roots, self.budget.leaves + (0.0 if self.sizes else unused))
 
-    def _coordinates(self) -> dict[str, Floats]:
+    @cached_property
+    def lines(self) -> dict[str, Floats]:
         """Coordinate of every code of every attribute, within ±½."""
         lines = {}
         for name, bins in self.bins.items():
@@ -98,45 +101,32 @@ class Learner:
         """Counts of an attribute's codes, above 0, by those of its bins."""
         return np.maximum(self.bins[name].spread(counts), 0.0) + 1e-9
 
-    # splits of rows -------------------------------------------------------------------------------
-
-    def _split_rows(
-        self,
-        nodes: Sequence[Node],
-        level: int,
-        lines: Mapping[str, Floats],
-        means: dict[int, Floats],
-    ) -> list[Node]:
+    def _split_rows(self, nodes: Sequence[Node], level: int) -> list[Node]:
         """k-means with two released centres in every node; returns what may be split next."""
         clusters = []
         for node in nodes:
             # The first centres are a random direction's step to either side of the mean.
-            mean, steps = means[id(node)], self.public.choice([-0.25, 0.25], len(node.scope))
+            mean, steps = self.means[id(node)], self.public.choice([-0.25, 0.25], len(node.scope))
             clusters.append(_Cluster(node, np.stack([mean - steps, mean + steps])))
         for step in range(self.budget.rounds):
             for cluster in clusters:
-                cluster.node.split = self._split(cluster, lines)
-            self._move(clusters, level, step, lines)
-        below = [node for cluster in clusters for node in self._divide(cluster, lines, means)]
+                cluster.node.split = self._split(cluster)
+            self._move(clusters, level, step)
+        below = [node for cluster in clusters for node in self._divide(cluster)]
         if self.sizes is not None:
             regions = [node.region for node in below]
             for node, rows in zip(below, self.sizes(regions), strict=True):
                 node.counts = {name: scaled(node.counts[name], rows) for name in node.scope}
         return below
 
-    def _split(self, cluster: _Cluster, lines: Mapping[str, Floats]) -> Split:
-        return Split.of(
-            {
-                name: np.rint(_STEP * (lines[name][:, None] - cluster.centres[:, at]) ** 2).astype(
-                    np.int64
-                )
-                for at, name in enumerate(cluster.node.scope)
-            }
-        )
+    def _split(self, cluster: _Cluster) -> Split:
+        distances = {}
+        for at, name in enumerate(cluster.node.scope):
+            squares = (self.lines[name][:, None] - cluster.centres[:, at]) ** 2
+            distances[name] = np.rint(_STEP * squares).astype(np.int64)
+        return Split.of(distances)
 
-    def _move(
-        self, clusters: Sequence[_Cluster], level: int, step: int, lines: Mapping[str, Floats]
-    ) -> None:
+    def _move(self, clusters: Sequence[_Cluster], level: int, step: int) -> None:
         """Measure all parts' sizes and coordinate sums at once, and move the centres."""
         scopes: dict[tuple[str, ...], list[_Cluster]] = {}
         for cluster in clusters:
@@ -149,7 +139,7 @@ class Learner:
                     scope,
                     [cluster.node.region for cluster in group],
                     [cluster.node.split for cluster in group if cluster.node.split is not None],
-                    [lines[name] for name in scope],
+                    [self.lines[name] for name in scope],
                 )
                 for scope, group in scopes.items()
             )
@@ -163,26 +153,24 @@ class Learner:
                 cluster.counts = np.maximum(count, 0.0)
                 cluster.centres = np.where(count[:, None] < 1, cluster.centres, mean)
 
-    def _divide(
-        self, cluster: _Cluster, lines: Mapping[str, Floats], means: dict[int, Floats]
-    ) -> list[Node]:
+    def _divide(self, cluster: _Cluster) -> list[Node]:
         """The node's children by the last centres, and their parts by columns."""
         node = cluster.node
         if cluster.counts.min() < _EMPTY * self.budget.least:
             node.split = None
             return [node]
-        node.split = self._split(cluster, lines)
+        node.split = self._split(cluster)
         share = cluster.counts / cluster.counts.sum()
         below = []
         for at, region in enumerate(node.region.children(node.split)):
             counts = {name: node.counts[name] * share[at] for name in node.scope}
             child = Node(region, node.scope, counts)
-            means[id(child)] = cluster.centres[at]
+            self.means[id(child)] = cluster.centres[at]
             node.children.append(child)
-            below += self._split_columns(child, means)
+            below += self._split_columns(child)
         return below
 
-    def _split_columns(self, node: Node, means: dict[int, Floats]) -> list[Node]:
+    def _split_columns(self, node: Node) -> list[Node]:
         """A random split of columns, or the node itself; depends on no row."""
         width = len(node.scope)
         if width < 2 or self.public.random() >= self.column_chance:
@@ -192,11 +180,9 @@ class Learner:
         for at in (first, np.setdiff1d(np.arange(width), first)):
             scope = tuple(node.scope[i] for i in at)
             part = Node(node.region, scope, {name: node.counts[name] for name in scope})
-            means[id(part)] = means[id(node)][at]
+            self.means[id(part)] = self.means[id(node)][at]
             node.parts.append(part)
         return node.parts
-
-    # leaves ---------------------------------------------------------------------------------------
 
     def _measure_leaves(self, roots: Sequence[Node], amount: float) -> None:
         """One joint histogram of all leaves: those of one region share its budget over columns."""

@@ -24,6 +24,8 @@ _CHUNK = 2**14
 _ROUNDS = 30
 #: Least variance of a Gaussian, as a part of that of all rows.
 _LEAST = 0.05
+#: Names of a decoder's arrays in a model file.
+_ARRAYS = ("weights", "means", "variances", "hidden", "output", "mean", "noise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +152,10 @@ class Decoder:
     def to_state(self) -> State:
         """See `AttributeModel`."""
         domains = [[name, domain.to_json()] for name, domain in self.domains.items()]
-        arrays = {
-            "weights": self.mixture.weights,
-            "means": self.mixture.means,
-            "variances": self.mixture.variances,
-            "hidden": self.hidden,
-            "output": self.output,
-            "mean": self.mean,
-            "noise": self.noise,
-        }
-        return {"label": self.label, "cells": self.cells, "domains": domains}, arrays
+        law = self.mixture.weights, self.mixture.means, self.mixture.variances
+        held = *law, self.hidden, self.output, self.mean, self.noise
+        state = {"label": self.label, "cells": self.cells, "domains": domains}
+        return state, dict(zip(_ARRAYS, held, strict=True))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -169,10 +165,8 @@ class Decoder:
             ModelError: Damaged or hostile input.
         """
         domains = {str(name): Domain.from_json(dict(held)) for name, held in state["domains"]}
-        weights, means, variances, hidden, output, mean, noise = (
-            np.asarray(arrays[name], np.float64)
-            for name in ("weights", "means", "variances", "hidden", "output", "mean", "noise")
-        )
+        held = (np.asarray(arrays[name], np.float64) for name in _ARRAYS)
+        weights, means, variances, hidden, output, mean, noise = held
         mixture, cells, label = Mixture(weights, means, variances), state["cells"], state["label"]
         made = cls(domains, int(cells), mixture, hidden, output, mean, noise, str(label))
         outputs = sum(made._groups())

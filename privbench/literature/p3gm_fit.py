@@ -166,7 +166,9 @@ class Learner:
             self.random.normal(size=(units, 1 + latent.dimensions)) / _TYPICAL,
             self.random.normal(size=(outputs, 1 + units)) / np.sqrt(units) / 4,
         ]
-        at[1][:, 0] = biases(features, mean)
+        # Scores at which outputs are the released means.
+        chance = np.clip(np.where(features.places, mean + 0.5, mean), 1e-4, 1 - 1e-4)
+        at[1][:, 0] = np.log(chance) - features.places * np.log(1 - chance)
         first, second = [np.zeros_like(w) for w in at], [np.zeros_like(w) for w in at]
         total = [np.zeros_like(w) for w in at]
         late = steps // 2
@@ -211,12 +213,6 @@ def gradients(features: Features, latent: Latent, weights: Sequence[Floats]) -> 
         PublicArray(np.clip(np.rint(w * STEP), -MOST, MOST).astype(np.int64)) for w in weights
     )
     return ClippedGradients(features, latent, hidden, output)
-
-
-def biases(features: Features, mean: Floats) -> Floats:
-    """Scores at which outputs are the released means."""
-    chance = np.clip(np.where(features.places, mean + 0.5, mean), 1e-4, 1 - 1e-4)
-    return np.asarray(np.log(chance) - features.places * np.log(1 - chance))
 
 
 def planned(
