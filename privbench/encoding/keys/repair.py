@@ -136,7 +136,7 @@ def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> I
         A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
 
     >>> order_by_swaps(np.array([1, 5]), np.array([9, 2]), np.random.default_rng(0)).tolist()
-    [0, 1]
+    [1, 0]
     """
     order = np.arange(len(left))
     for _ in range(_ROUNDS):
