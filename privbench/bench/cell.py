@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 from privbench import __version__
 from privbench.bench import similarity
 from privbench.bench.classifiers import score
-from privbench.bench.config import BenchConfig
+from privbench.bench.config import BenchConfig, Job
 from privbench.bench.counting import read_queries
 from privbench.bench.fitting import Made, release
 from privbench.bench.networks import network_figures
@@ -27,32 +27,6 @@ from privbench.bench.peers import peers, run
 from privbench.bench.table import Table
 from privbench.errors import PrivbenchError
 from privbench.files import write_text
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Which release.
-
-    Attributes:
-        data: The data set.
-        synthesizer: The synthesizer, or `REAL`.
-        epsilon: ε; None for real rows.
-        seed: Number of the release.
-    """
-
-    data: str
-    synthesizer: str
-    epsilon: float | None
-    seed: int
-
-    def __str__(self) -> str:
-        at = "" if self.epsilon is None else f" at ε = {self.epsilon:g}"
-        return f"{self.data}, {self.synthesizer}{at}, seed {self.seed}"
-
-    def file(self, folder: Path) -> Path:
-        """Where its outcome is kept."""
-        at = "real" if self.epsilon is None else f"{self.epsilon:g}"
-        return folder / f"{self.data}~{self.synthesizer}~{at}~{self.seed}.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -260,3 +261,29 @@ def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
         found[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Which release.
+
+    Attributes:
+        data: The data set.
+        synthesizer: The synthesizer, or `REAL`.
+        epsilon: ε; None for real rows.
+        seed: Number of the release.
+    """
+
+    data: str
+    synthesizer: str
+    epsilon: float | None
+    seed: int
+
+    def __str__(self) -> str:
+        at = "" if self.epsilon is None else f" at ε = {self.epsilon:g}"
+        return f"{self.data}, {self.synthesizer}{at}, seed {self.seed}"
+
+    def file(self, folder: Path) -> Path:
+        """Where its outcome is kept."""
+        at = "real" if self.epsilon is None else f"{self.epsilon:g}"
+        return folder / f"{self.data}~{self.synthesizer}~{at}~{self.seed}.json"

@@ -15,9 +15,8 @@ import pandas as pd
 from psycopg import sql
 
 from privbench import pipeline
-from privbench.bench.cell import Job
 from privbench.bench.classifiers import Floats
-from privbench.bench.config import BenchConfig
+from privbench.bench.config import BenchConfig, Job
 from privbench.bench.fitting import options_for
 from privbench.config import Config, LedgerConfig, SynthesizerConfig
 from privbench.metrics.correlation import association

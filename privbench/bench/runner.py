@@ -16,9 +16,9 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, cast
 
-from privbench.bench.cell import Job, Outcome, child, key_of, reason
+from privbench.bench.cell import Outcome, child, key_of, reason
 from privbench.bench.classifiers import require_learners
-from privbench.bench.config import REAL, BenchConfig
+from privbench.bench.config import REAL, BenchConfig, Job
 from privbench.bench.counting import read_queries
 from privbench.bench.fitting import ANY_DATA, options_for
 from privbench.bench.networks import read_network

@@ -29,7 +29,7 @@ Connection = psycopg.Connection[TupleRow]
 APPLICATION = "privbench"
 #: Begins every statement that reads rows of a source. Captured workloads leave such statements out
 #: by the comment, since pg_stat_statements names no application and a log may not.
-SELECT = sql.SQL("SELECT /* privbench */ ")
+SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
 _SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second

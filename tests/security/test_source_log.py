@@ -149,6 +149,19 @@ def test_every_function_type_and_relation_is_qualified(statements: list[tuple[st
     assert not bare, bare
 
 
+def test_every_read_of_a_relation_says_whose_it_is(statements: list[tuple[str, str]]) -> None:
+    """Captured workloads leave the tool's own reads out by the comment that each begins with."""
+    reads = 0
+    for _, statement in statements:
+        if "FROM seen" in statement or statement.startswith("LOCK"):
+            continue
+        relations = [node for kind, node in _nodes(postgast.parse(statement)) if kind == "RangeVar"]
+        if any(node.schemaname == "public" for node in relations):
+            reads += 1
+            assert statement.removeprefix("COPY (").startswith("SELECT /* privbench */ "), statement
+    assert reads > 20
+
+
 def _local(tree: Any) -> set[str]:
     return {node.ctename for kind, node in _nodes(tree) if kind == "CommonTableExpr"}
 

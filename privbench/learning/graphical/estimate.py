@@ -27,7 +27,7 @@ REACH = 4.0
 RATIO_SD = 0.7
 #: Weight of that prior, in cells, against what the cells of a stratum say themselves.
 PRIOR_CELLS = 6.0
-#: Rounds of expectation maximisation; double: no change in the third digit, and slower.
+#: Rounds of expectation maximisation; half or double: no change within scatter on coded Adult.
 EM_ROUNDS = 15
 #: Synthetic rows that P(S) is counted on, and cells of a stratum that its prior is learned from, at
 #: most; for time and memory. Half: no change within scatter; double: slower.

@@ -382,10 +382,8 @@ def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: flo
 
 def _least(keys: Floats, count: int) -> Ints:
     """Places of so many least keys, ascending by key; others need not be sorted."""
-    if count < len(keys):
-        found = np.argpartition(keys, count)[:count]
-        return np.asarray(found[np.argsort(keys[found], kind="stable")])
-    return np.argsort(keys, kind="stable")
+    found = np.argpartition(keys, count - 1)[:count]
+    return np.asarray(found[np.argsort(keys[found])])
 
 
 def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:

@@ -307,10 +307,10 @@ class PairLearner:
         hits = 0
         for candidate, (noisy, sd) in zip(chosen, answers, strict=True):
             prediction = self._predictions[candidate]
-            shrunk = shrink(noisy, sd, prediction, self.law)
-            gap = float(np.abs(shrunk - prediction).sum()) / 2
             if self._significant(noisy, sd, prediction) or candidate.ends in self.star:
                 hits += 1
+                shrunk = shrink(noisy, sd, prediction, self.law)
+                gap = float(np.abs(shrunk - prediction).sum()) / 2
                 guess = self._associated(candidate, noisy, sd, prediction)
                 counts = shrink(noisy, sd, guess, self.law)
                 self.found.append(Measured(candidate, noisy, sd, guess, counts, gap))

@@ -7,7 +7,7 @@ itself, so a region costs nothing; it reveals nothing until a measurement over i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ class Region:
         return tuple(self.child(split, part) for part in range(split.parts))
 
 
-def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
+def overlap(regions: Iterable[tuple[Region | None, float]], depth: int = 0) -> float:
     """Largest sum of amounts over the regions that one row can lie in, from their paths alone.
 
     A row takes one part at every split, so of the regions that continue one common path by the same
@@ -112,6 +112,7 @@ def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
 
     Args:
         regions: Every region, None for all rows, and its amount.
+        depth: Number of first splits that all regions have in common.
 
     >>> split = Split.by_code("a", [0, 1])
     >>> low, high = Region("t").children(split)
@@ -121,13 +122,13 @@ def overlap(regions: Iterable[tuple[Region | None, float]]) -> float:
     here = 0.0
     below: dict[Split, dict[int, list[tuple[Region, float]]]] = {}
     for region, amount in regions:
-        if region is None or not region.path:
+        if region is None or len(region.path) == depth:
             here += amount
         else:
-            (split, part), *rest = region.path
-            continued = replace(region, path=tuple(rest))
-            below.setdefault(split, {}).setdefault(part, []).append((continued, amount))
-    return here + sum(max(overlap(rest) for rest in parts.values()) for parts in below.values())
+            split, part = region.path[depth]
+            below.setdefault(split, {}).setdefault(part, []).append((region, amount))
+    deeper = (max(overlap(part, depth + 1) for part in parts.values()) for parts in below.values())
+    return here + sum(deeper)
 
 
 def rows_of(data: PrivateDatabase, region: Region | None) -> Index | None:
