@@ -22,7 +22,7 @@ from privbench.learning.graphical.sizes import (
     MANY,
     references_per_target,
     rows_per_unit,
-    tilt,
+    with_mean,
 )
 from privbench.learning.synthetic import Parts
 from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
@@ -103,11 +103,11 @@ def test_draws_are_off_by_less_than_one_row():
 
 
 @pytest.mark.parametrize("mean", [0.01, 0.9, 3.0, 40.0])
-def test_a_tilt_has_the_mean_that_is_known(mean):
+def test_shares_with_a_mean_have_the_mean_that_is_known(mean):
     shares = np.append(0.4, 0.6 * np.arange(MANY.size - 1, 0, -1.0) ** 6)
     shares[1:] *= 0.6 / shares[1:].sum()
     means = MANY.means(shares)
-    found = tilt(shares, means, mean)
+    found = with_mean(shares, means, mean)
     assert found @ means == pytest.approx(mean, rel=1e-6)
     assert found.sum() == pytest.approx(1.0)
     assert (found >= 0).all()

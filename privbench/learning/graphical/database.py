@@ -54,7 +54,7 @@ from privbench.learning.graphical.sizes import (
     contributed,
     references_per_target,
     rows_per_unit,
-    tilt,
+    with_mean,
 )
 from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
@@ -207,13 +207,13 @@ class DatabaseFit:
         return clipped_question(self.budget, table, clip)
 
     def _size(self, table: str, histogram: Answer, free: float) -> TableSize:
-        """Rows and units by the posterior of the family; units tilted to the rows."""
+        """Rows and units by the posterior of the family; units with the mean that the rows give."""
         found = self._units(table, histogram, free)
         self.odds[table] = found.odds
         units, owned = found.units, max(found.rows, 1.0)
         count = max(float(units.sum()), 1e-9)
         shares = units / count
-        units = count * tilt(shares, MANY.means(shares), owned / count)
+        units = count * with_mean(shares, MANY.means(shares), owned / count)
         tau = bound(self.spec, table)
         each = 1.0 if self.spec.tables[table].bound == "truncation" else 1.0 / tau
         weight = (contributed(units, tau) + free) * each
@@ -337,7 +337,7 @@ class DatabaseFit:
         else:
             units = rows_per_unit(*answer, size.weight, self.law, []).units
         shares = units / max(float(units.sum()), 1e-9)
-        by_sizes = tilt(shares, MANY.means(shares), mean)
+        by_sizes = with_mean(shares, MANY.means(shares), mean)
         if self.spec.tables[table].own is not None and answer is not None:
             # Owned owners are counted by their weights, whose mean number of children may be
             # another one. It stands where the histogram clearly contradicts the mean of sizes.

@@ -398,8 +398,8 @@ def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
         middle = (np.cumsum(shares[:ordered]) - shares[:ordered] / 2) / held
         odds = np.log(np.clip(middle, 1e-6, 1.0)) - np.log(np.clip(1.0 - middle, 1e-6, 1.0))
         slopes = np.linspace(-2.0, 2.0, 41)
-        tilted = shares[:ordered] * np.exp(slopes[:, None] * odds)
-        tilted *= max(float(noisy[:ordered].sum()), sd) / tilted.sum(axis=1, keepdims=True)
-        fit = cell_fits(noisy[:ordered], tilted, sd).sum(axis=1) - 0.5 * (slopes / RATIO_SD) ** 2
-        found[:ordered] = posterior(fit) @ tilted
+        grown = shares[:ordered] * np.exp(slopes[:, None] * odds)
+        grown *= max(float(noisy[:ordered].sum()), sd) / grown.sum(axis=1, keepdims=True)
+        fit = cell_fits(noisy[:ordered], grown, sd).sum(axis=1) - 0.5 * (slopes / RATIO_SD) ** 2
+        found[:ordered] = posterior(fit) @ grown
     return np.maximum(found, 0.02 * sd)

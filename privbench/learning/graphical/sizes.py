@@ -97,7 +97,7 @@ MANY = Buckets(
 ONE = Buckets((0, 1), 1)
 
 
-def tilt(shares: Floats, means: Floats, mean: float) -> Floats:
+def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
     """Shares of buckets whose mean count is ``mean``: positive ones times a power of their mean.
 
     The share of 0 stays, as far as the mean can be reached with it.
