@@ -1,0 +1,197 @@
+"""`kill -9` at random points of `fit` and `load`, and what is left afterwards.
+
+    python benchmarks/kills.py SOURCE TARGET
+    python benchmarks/kills.py SOURCE TARGET -c CONFIG.toml --points 50 --seed 7
+
+TARGET is a database of its own whose contents are dropped. A fit and a load run unbroken first, for
+their seconds and rows. Then half of the points fall on fits, at a random part of those seconds: no
+model may be left or a whole one, the ledger may count no less than the model says, and the resumed
+fit has to end. The other half fall on loads: the target has to be empty or whole, and the next load
+has to make the rows of the unbroken one. Exits with 1 if anything of that does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from privbench.pipeline import Model
+
+PRIVBENCH = [sys.executable, "-m", "privbench"]
+#: Fits of the same release differ by rounding alone.
+ROUNDING = 1e-9
+#: Tables of users, without those that extensions own.
+TABLES = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_'
+"""
+
+
+def run(*command: str, kill_after: float | None = None) -> tuple[int, float]:
+    """Run a command of privbench, perhaps until it is killed; its exit code and seconds.
+
+    Raises:
+        SystemExit: It failed, and was not killed.
+    """
+    started = time.perf_counter()
+    with subprocess.Popen(
+        [*PRIVBENCH, *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            _, said = process.communicate(timeout=kill_after)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            _, said = process.communicate()
+    if process.returncode not in (0, -signal.SIGKILL):
+        sys.exit(f"{command[0]} ended with {process.returncode}:\n{said.decode()[-2000:]}")
+    return process.returncode, time.perf_counter() - started
+
+
+def rows(target: str) -> dict[str, int]:
+    """Rows of every table of a database, once the session that was killed is gone."""
+    with psycopg.connect(target, autocommit=True) as connection:
+        others = (
+            "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = current_database()"
+        )
+        while connection.execute(others + " AND backend_type = 'client backend'").fetchone() != (
+            1,
+        ):
+            time.sleep(0.05)
+        found = {}
+        for schema, name in connection.execute(TABLES).fetchall():
+            count = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name))
+            ((number,),) = connection.execute(count).fetchall()
+            found[f"{schema}.{name}"] = int(number)
+        return found
+
+
+def ledger(folder: Path) -> dict[str, Any]:
+    """The ledger's releases and their sum."""
+    command = [*PRIVBENCH, "ledger", "show", "--identity", "kills", "--ledger", str(folder)]
+    shown = subprocess.run([*command, "--json"], capture_output=True, check=True)
+    found: dict[str, Any] = json.loads(shown.stdout)
+    return found
+
+
+class Trial:
+    """Fits and loads of one source, and what went wrong with them.
+
+    Args:
+        given: The command line.
+        folder: Where models and ledgers are kept.
+    """
+
+    def __init__(self, given: argparse.Namespace, folder: Path) -> None:
+        config = ["-c", given.config] if given.config else []
+        self._fit = ["fit", given.source, *config, "--epsilon", str(given.epsilon), "--yes"]
+        self._fit += ["--identity", "kills", "--pay-again"]
+        self._target, self._folder, self._epsilon = given.target, folder, given.epsilon
+        self.model = folder / "unbroken.privbench"
+        self.found: Counter[str] = Counter()
+        self.faults: list[str] = []
+        _, self.fitting = self._fitted("unbroken")
+        self.loading = self.load()
+        self.rows = rows(self._target)
+
+    def _fitted(self, name: str, *more: str, kill_after: float | None = None) -> tuple[int, float]:
+        places = ["--ledger", str(self._folder / name), "-o", f"{self._folder / name}.privbench"]
+        return run(*self._fit, *places, *more, kill_after=kill_after)
+
+    def load(self, kill_after: float | None = None) -> float:
+        """Load the unbroken model into what must be empty; returns the seconds."""
+        command = ["load", str(self.model), self._target, "--seed", "1", "--replace"]
+        return run(*command, kill_after=kill_after)[1]
+
+    def expect(self, holds: bool, fault: str) -> None:
+        """Note a fault."""
+        if not holds:
+            self.faults.append(fault)
+
+    def killed_fit(self, number: int, moment: float) -> None:
+        """Kill a fit, look at what it left, and resume it."""
+        name = f"fit{number}"
+        output = self._folder / f"{name}.privbench"
+        code, _ = self._fitted(name, kill_after=moment)
+        left = ledger(self._folder / name)["releases"] if (self._folder / name).exists() else []
+        state = left[0]["state"] if left else "no release"
+        self.found[f"fit: {state}{', model whole' if output.exists() else ''}"] += 1
+        self.expect(len(left) <= 1, f"{name}: {len(left)} releases")
+        # What is under way counts whole: nobody knows what of it was drawn.
+        reserved = all(item["epsilon"] >= self._epsilon * (1 - ROUNDING) for item in left)
+        self.expect(reserved or state == "closed", f"{name}: the open release counts less than ε")
+        self.expect(code != 0 or output.exists(), f"{name}: ended without a model")
+        if output.exists():
+            Model.load(output)
+        else:
+            again = ["--resume", left[0]["release"]] if left else []
+            self._fitted(name, *again)
+        spent = Model.load(output).promise.epsilon
+        (release,) = ledger(self._folder / name)["releases"]
+        whole = release["state"] == "closed" or code != 0
+        self.expect(whole, f"{name}: the release is {release['state']}")
+        enough = release["epsilon"] >= spent * (1 - ROUNDING)
+        self.expect(enough, f"{name}: the ledger has ε {release['epsilon']}, the model {spent}")
+
+    def killed_load(self, number: int, moment: float) -> None:
+        """Kill a load, look at what it left, and load again."""
+        with psycopg.connect(self._target, autocommit=True) as connection:
+            for schema in {name.split(".")[0] for name in self.rows}:
+                drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
+                connection.execute(drop)
+        self.load(kill_after=moment)
+        left = rows(self._target)
+        self.found[
+            f"load: {'whole' if left == self.rows else 'empty' if not left else 'part'}"
+        ] += 1
+        self.expect(left in ({}, self.rows), f"load {number}: a part of the target is there")
+        self.load()
+        self.expect(rows(self._target) == self.rows, f"load {number}: other rows the second time")
+
+
+def main() -> None:
+    """Run the trial and print what was found."""
+    parser = argparse.ArgumentParser(description="Kill fits and loads at random points.")
+    parser.add_argument("source", help="DSN of the source")
+    parser.add_argument("target", help="DSN of a database whose contents are dropped")
+    parser.add_argument("-c", "--config")
+    parser.add_argument("--epsilon", type=float, default=3.2)
+    parser.add_argument("--points", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=0, help="chooses the points")
+    given = parser.parse_args()
+    numbers = random.Random(given.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        trial = Trial(given, Path(folder))
+        print(f"unbroken: fit {trial.fitting:.1f} s, load {trial.loading:.1f} s, {trial.rows}")
+        for number in range(given.points):
+            if number % 2:
+                trial.killed_load(number, numbers.uniform(0, trial.loading))
+            else:
+                trial.killed_fit(number, numbers.uniform(0, trial.fitting))
+        for what, count in sorted(trial.found.items()):
+            print(f"{count:4d}  {what}")
+    print(f"{given.points} points, {len(trial.faults)} faults")
+    for fault in trial.faults:
+        print(f"  {fault}")
+    sys.exit(bool(trial.faults))
+
+
+if __name__ == "__main__":
+    main()
