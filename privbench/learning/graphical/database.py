@@ -21,7 +21,6 @@ from privbench.learning.graphical.budget import (
     one_way_questions,
     size_questions,
     star_of,
-    told_cells,
 )
 from privbench.learning.graphical.columns import (
     OUTSIDE,
@@ -261,18 +260,18 @@ class DatabaseFit:
         return learner.model
 
     def _improve(self, table: str, learner: PairLearner) -> float:
-        """Measure one-ways and found pairs once more, ∝ K^⅔ of their cells; what is left."""
-        columns = self.columns[table]
+        """Measure the pairs that were found once more, or one-ways where none was; what is left."""
+        columns, unspent = self.columns[table], learner.unspent
+        if unspent <= 0:
+            return unspent
+        if learner.found:
+            learner.refine(unspent)
+            return 0.0
         asked = one_way_questions(self.budget, table, columns)
-        need = sum(told_cells(column) ** (2 / 3) for column, _ in asked)
-        if learner.unspent <= 0 or not (asked or learner.found):
-            return learner.unspent
-        amount = learner.unspent * need / (need + learner.need)
-        if asked:
-            given = sum(question.amount for _, question in asked)
-            self._measure_one_ways(table, amount / given)
-        shares = [self._shares(table, column) for column in columns]
-        learner.improve(shares, learner.unspent - amount)
+        if not asked:
+            return unspent
+        self._measure_one_ways(table, unspent / sum(question.amount for _, question in asked))
+        learner.improve([self._shares(table, column) for column in columns])
         self.variables[table] = list(learner.variables[: len(columns)])
         return 0.0
 

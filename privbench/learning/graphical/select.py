@@ -191,26 +191,16 @@ class PairLearner:
         """Standard deviation of the noise of a pair's cells."""
         return self.session.noise_scale(Histogram(self.table, ()), amount)
 
-    @property
-    def need(self) -> float:
-        """What another measurement of all pairs deserves: Σ K^⅔ over their cells."""
-        finer = self._all_finer(self.unspent) if self.found else []
-        return float(sum(self._cells(candidate) ** (2 / 3) for candidate in finer))
-
-    def improve(self, shares: Sequence[Floats], amount: float) -> None:
-        """Take better one-ways of the own columns, in the same groups, and refine the pairs.
+    def improve(self, shares: Sequence[Floats]) -> None:
+        """Take better one-ways of the own columns, in the same groups.
 
         Args:
             shares: Shares of the cells of every own column.
-            amount: For second measurements of what was found.
         """
         own = zip(self.variables, shares, strict=False)
         better = [replace(item, shares=known) for item, known in own]
         self.variables = [*better, *self.variables[len(better) :]]
         self._estimate()
-        if self.found:
-            self._refine(amount)
-            self._estimate()
 
     def _estimate(self) -> None:
         """The model given all pairs, and synthetic rows of it."""
@@ -332,7 +322,7 @@ class PairLearner:
         scatter = sqrt((5.0 if self.law == "laplace" else 2.0) * free)
         return bool(chi > free + SIGNIFICANT * scatter)
 
-    def _refine(self, amount: float) -> None:
+    def refine(self, amount: float) -> None:
         """Measure what was found once more, finer where the gap pays for the noise of that."""
         finer = self._all_finer(amount)
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
@@ -342,6 +332,7 @@ class PairLearner:
             self.found, finer, self._ask(asked, f"pair of {self.table}, again"), strict=True
         )
         self.found = [self._again(old, new, *answer) for old, new, answer in answers]
+        self._estimate()
 
     def _cells(self, candidate: Candidate) -> int:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)
