@@ -200,6 +200,8 @@ def tokens(text: str) -> list[Token]:
 
     >>> [token.text for token in tokens("SELECT 'a b' -- c")]
     ['SELECT', "'a b'"]
+    >>> [token.kind for token in tokens("SELECT {")]
+    ['SELECT', 'OTHER']
     """
     # The scanner's library is loaded by those who cut texts: most commands only ask the child.
     import postgast.pg_query_pb2
@@ -212,11 +214,13 @@ def tokens(text: str) -> list[Token]:
     except postgast.PgQueryError as error:
         raise SqlError(f"{placed(data, error.message, error.cursorpos)}.") from None
     places = _characters(data)
-    kinds = postgast.pg_query_pb2.Token
+    # Characters that PostgreSQL has no use for, such as braces, have no name there.
+    names = postgast.pg_query_pb2.Token.DESCRIPTOR.values_by_number
+    cut = [(t, names[t.token].name if t.token in names else "OTHER") for t in found]
     return [
-        Token(kinds.Name(t.token), data[t.start : t.end].decode(), places(t.start), places(t.end))
-        for t in found
-        if kinds.Name(t.token) not in _COMMENTS
+        Token(kind, data[t.start : t.end].decode(), places(t.start), places(t.end))
+        for t, kind in cut
+        if kind not in _COMMENTS
     ]
 
 
