@@ -15,7 +15,7 @@ from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.literature.dpspn_plan import LEAVES, MOVE, Budget
 from privbench.privacy.queries import (
     Column,
-    JointMoments,
+    Joint,
     PublicArray,
     Region,
     RegionMoments,
@@ -131,23 +131,22 @@ class Learner:
         scopes: dict[tuple[str, ...], list[_Cluster]] = {}
         for cluster in clusters:
             scopes.setdefault(cluster.node.scope, []).append(cluster)
-        query = JointMoments(
-            tuple(
-                RegionMoments.of(
-                    self.fit.spec,
-                    self.fit.table,
-                    scope,
-                    [cluster.node.region for cluster in group],
-                    [cluster.node.split for cluster in group if cluster.node.split is not None],
-                    [self.lines[name] for name in scope],
-                )
-                for scope, group in scopes.items()
+        parts = tuple(
+            RegionMoments.of(
+                self.fit.spec,
+                self.fit.table,
+                scope,
+                [cluster.node.region for cluster in group],
+                [cluster.node.split for cluster in group if cluster.node.split is not None],
+                [self.lines[name] for name in scope],
             )
+            for scope, group in scopes.items()
         )
+        query = Joint(parts)
         label = MOVE.format(step=step + 1, level=level + 1, table=self.fit.table)
         noisy, _ = self.measure(query, self.budget.move, label)
         pieces = query.split(noisy)
-        for part, piece, group in zip(query.parts, pieces, scopes.values(), strict=True):
+        for part, piece, group in zip(parts, pieces, scopes.values(), strict=True):
             counts, means = part.means(piece)
             for cluster, count, mean in zip(group, counts, means, strict=True):
                 cluster.counts = np.maximum(count, 0.0)

@@ -30,7 +30,7 @@ from privbench.privacy.data import (
     PrivateTable,
 )
 from privbench.privacy.queries import (
-    FanOut,
+    Children,
     GridHistogram,
     Histogram,
     LabelCounts,
@@ -84,7 +84,9 @@ def fit(session: Session) -> dict[str, np.ndarray]:
         "posts": Total("posts"),
         "age": Histogram.of(spec, "users", ["age"]),
         "kind": Histogram.of(spec, "posts", ["kind"]),
-        "fan-out": FanOut(spec.tables["posts"].key("author"), (0, 1, 2, 3, 5, 9)),
+        "fan-out": Histogram(
+            "users", (Children(spec.tables["posts"].key("author"), (0, 1, 2, 3, 5, 9)),)
+        ),
     }
     shares = {name: (1.0, query.roots(spec)) for name, query in queries.items()}
     shares["cities"] = (1.0, spec.roots("users"))

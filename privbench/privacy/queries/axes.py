@@ -120,7 +120,8 @@ class Refers(Axis):
     """Whether a row refers to something: 0 NULL, 1 a reference, ⊥ included.
 
     With ``own``, three cells: 0 NULL, 1 a reference into another unit or ⊥, 2 into its own unit.
-    When the target's unit goes, the edge becomes ⊥ and the code stays 1.
+    When the target's unit goes, the edge becomes ⊥ and the code stays 1. With NULL in place of ⊥,
+    one hub could move any number of rows.
     """
 
     key: KeySpec
@@ -141,6 +142,37 @@ class Refers(Axis):
             target = data._units.identity(self.key.parent)[np.maximum(edges, 0)]
             codes[(edges >= 0) & (target == data._units.identity(table))] = 2
         return codes, None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTarget(Axis):
+    """Row of a public table that a row refers to; the last cell is NULL.
+
+    Public rows never go, so a row's code is its own.
+
+    Attributes:
+        key: A key whose parent is public.
+        rows: Number of rows of the public table.
+    """
+
+    key: KeySpec
+    rows: int
+
+    def __post_init__(self) -> None:
+        if self.key.role != "public":
+            raise SchemaError(f"key {self.key.name!r} leads to no public table.")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.rows + 1
+
+    @property
+    def label(self) -> str:
+        return self.key.name
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        edges = data._parents(self.key)
+        return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +296,7 @@ class Joined(Axis):
     """Several axes of one table as one: their joint cell, or a public grouping of it.
 
     A public function of codes that each read the row's own unit alone, so it reads no more than
-    they do. As context of owned rows (`Owner`), or as the one axis that a `FanIn` takes.
+    they do; for example as context of owned rows (`Owner`).
 
     Attributes:
         axes: The axes, the last one fastest.

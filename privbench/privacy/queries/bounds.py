@@ -8,7 +8,7 @@ import numpy as np
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
-from privbench.privacy.queries.claims import weighted
+from privbench.privacy.queries.claims import claim
 from privbench.privacy.queries.counting import add
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
@@ -52,7 +52,7 @@ class GridHistogram(RawQuery):
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return weighted(spec, self.source)
+        return claim(spec, self.source)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """Weights of the cells, in grid units."""

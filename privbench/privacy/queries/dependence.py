@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.claims import Moved
 from privbench.privacy.queries.pairtables import pair_tables
 from privbench.privacy.queries.scores import PairScores
-from privbench.privacy.query import Integers, Sensitivity
-from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import contribution
+from privbench.privacy.query import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +23,20 @@ class DependenceScores(PairScores):
     ½‖H − P‖₁ − ½ max(…) − penalty; `unit` is twice the grid. A column that is only generated with a
     wrong margin does not score: no joint table comes nearer to H than its margins do.
 
-    Sensitivity: P, its margins and the penalty are public constants. Removing a unit takes from H a
-    table D ≥ 0 with ‖D‖₁ ≤ C (`units.contribution`). By the reverse triangle inequality ‖H − P‖₁
-    moves by at most C; the margins of D have L1 norm at most C, so each of the two distances of
-    margins, and with them their maximum, moves by at most C. The two terms may move against each
-    other: 2C for each entry, reached where the row's cell is above its prediction and its margins
-    are below theirs. All of q entries may move: 2qC in L1, 2√q·C in L2. Replace doubles all.
-    Source: P18.
+    Sensitivity (`claims`): P, its margins and the penalty are public constants. A row of weight w
+    that goes takes w from one cell of H and of each of its margins. By the reverse triangle
+    inequality ‖H − P‖₁ moves by at most w, and so does each of the two distances of margins, and
+    with them their maximum. The two terms may move against each other: 2w for each entry, reached
+    where the row's cell is above its prediction and its margins are below theirs. All of q entries
+    may move: 2q·w in L1, 2√q·w in L2. Source: P18.
     """
 
     kind = "dependence scores"
+    most = 2
 
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
-        total, (count,) = 2 * contribution(spec, self.source), self.shape
-        claim = Sensitivity(total * count, up(total * math.sqrt(count)), total)
-        return doubled(spec, claim)
+    def moved(self) -> list[Moved]:
+        (count,) = self.shape
+        return [(self.region, 2 * count, 4 * count)]
 
     def _distances(self, data: PrivateDatabase) -> Integers:
         tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)

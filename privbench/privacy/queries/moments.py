@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,14 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column, Whole
-from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import View
-from privbench.privacy.queries.joint import Joint
 from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.queries.regions import Region, Split, overlap
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.queries.regions import Region, Split
+from privbench.privacy.query import GRID, Integers
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import contribution
 
 #: Steps of a coordinate: −½ is −STEP/2, ½ is STEP/2.
 STEP = 2**16
@@ -35,21 +32,19 @@ def centred(size: int) -> PublicArray:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionMoments(Query):
+class RegionMoments(RowQuery):
     """Weighted size and coordinate sums of every part of several regions.
 
     Statistic, shape (regions, parts, 1 + attributes): for every region r and part k of its split,
     the sum of w, and for every attribute the sum of w·x, each row's product rounded toward zero to
     a grid unit; x in [−½, ½] is the public coordinate of the row's code.
 
-    Sensitivity: a row of weight w in region r, part k adds a vector to that cell alone: w, and d
-    numbers of absolute value at most w/2 (rounding toward zero does not increase it). Its L1 norm
-    is at most w·(1 + d/2), its L2 norm at most w·√(1 + d/4), its L∞ norm at most w. (With
-    coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) A row
-    lies in at most M of the regions (`regions.overlap`), a unit's weights sum to at most C, so a
-    removed unit moves the statistic by at most C·M·(1 + d/2) in L1, C·√M·√(1 + d/4) in L2, and C
-    in L∞. Which part a row falls in follows from released centres and the row itself: centres do
-    not move when a row goes. Replace: twice as much by the triangle inequality.
+    Sensitivity (`claims`): a row of weight w in region r, part k adds a vector to that cell alone:
+    w, and d numbers of absolute value at most w/2 (rounding toward zero does not increase it). Its
+    L1 norm is at most w·(1 + d/2), its L2 norm at most w·√(1 + d/4), its L∞ norm at most w. (With
+    coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) Which
+    part a row falls in follows from released centres and the row itself: centres do not move when
+    a row goes.
 
     Attributes:
         source: The table.
@@ -59,13 +54,13 @@ class RegionMoments(Query):
         coordinates: Coordinate of every code of every attribute, within ±`STEP`/2.
     """
 
-    source: str
     attributes: tuple[Column, ...]
     regions: tuple[Region, ...]
     splits: tuple[Split, ...]
     coordinates: tuple[PublicArray, ...]
-    kind = "region moments"
+    kind = "moments"
     unit = GRID
+    adds = False
 
     def __post_init__(self) -> None:
         if not self.regions or len(self.regions) != len(self.splits):
@@ -107,13 +102,7 @@ class RegionMoments(Query):
         return cls(table, axes, tuple(regions), tuple(splits), lines)
 
     @property
-    def table(self) -> str:
-        """See `Query.table`."""
-        return self.source
-
-    @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return tuple(axis.attribute for axis in self.attributes)
 
     @property
@@ -121,12 +110,9 @@ class RegionMoments(Query):
         """(regions, parts, 1 + attributes)."""
         return (len(self.regions), self.splits[0].parts, 1 + len(self.attributes))
 
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
-        total, d = contribution(spec, self.source), len(self.attributes)
-        times = overlap((region, 1.0) for region in self.regions)
-        l1 = math.ceil(total * times * (1 + d / 2))
-        return doubled(spec, Sensitivity(l1, up(total * math.sqrt(times * (1 + d / 4))), total))
+    def moved(self) -> list[Moved]:
+        d = len(self.attributes)
+        return [(region, 1 + d / 2, 1 + d / 4) for region in self.regions]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """The statistic, in grid units."""
@@ -156,43 +142,6 @@ class RegionMoments(Query):
         counts = values[..., 0]
         means = values[..., 1:] / np.maximum(counts, 1.0)[..., None]
         return counts, np.clip(np.where(counts[..., None] < 1, 0.0, means), -0.5, 0.5)
-
-
-@dataclass(frozen=True, slots=True)
-class JointMoments(Joint):
-    """Moments over regions of one table, each part with attributes of its own, in one event.
-
-    Statistic: the cells of all parts one after the other; `split` takes a result apart.
-
-    Sensitivity: a row of weight w adds to one cell of a part of dᵢ attributes, for each of the
-    part's regions that holds it, a vector of L1 norm at most w·(1 + dᵢ/2), of squared L2 norm at
-    most w²·(1 + dᵢ/4), and of L∞ norm at most w (`RegionMoments`); to all other cells it adds
-    nothing. Cells of different regions and parts are different ones. So with M₁ the largest sum of
-    1 + dᵢ/2, and M₂ of 1 + dᵢ/4, over the regions that one row can lie in (`regions.overlap`, from
-    public paths alone), and C the sum of a unit's weights, a removed unit moves the whole by at
-    most C·M₁ in L1, C·√M₂ in L2 and C in L∞. Replace: twice as much by the triangle inequality.
-
-    Attributes:
-        parts: Moments, all of one table.
-    """
-
-    parts: tuple[RegionMoments, ...]
-    kind = "joint moments"
-    unit = GRID
-
-    def _most(self, weight: float) -> float:
-        """Largest sum over one row's regions of 1 + ``weight``·d."""
-        return overlap(
-            (region, 1 + weight * len(part.attributes))
-            for part in self.parts
-            for region in part.regions
-        )
-
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
-        total = contribution(spec, self.table)
-        l1, l2 = math.ceil(total * self._most(1 / 2)), up(total * math.sqrt(self._most(1 / 4)))
-        return doubled(spec, Sensitivity(l1, l2, total))
 
 
 def _products(weights: NDArray[np.int64], coordinates: NDArray[np.int64]) -> NDArray[np.int64]:
