@@ -56,7 +56,7 @@ class PublicArray:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"PublicArray(shape={self.shape}, {self.digest.hex()[:8]})"
+        return f"PublicArray(shape={self.shape}, {self.digest.hex()})"
 
 
 def as_public(values: PublicArray | Sequence[int] | NDArray[Any]) -> PublicArray:
