@@ -19,7 +19,6 @@ from privbench.privacy import (
     KeySpec,
     Ledger,
     Measurement,
-    NoNoise,
     OpenDPNoise,
     SeededNoise,
     Session,
@@ -396,13 +395,6 @@ def test_a_release_id_is_looked_up_not_opened(tmp_path, bad):
     start(tmp_path).close()
     with pytest.raises(LedgerError, match="no release"):
         start(tmp_path, resume=bad)
-
-
-def test_without_noise_the_statistics_are_exact(tmp_path):
-    session = start(tmp_path, noise=NoNoise())
-    assert session.measure(Counts(), 0.25, "counts").tolist() == [10, 20, 30]
-    assert session.select(Counts(), 0.25, "best") == 2
-    assert not session.trace[0].event.private
 
 
 def test_amounts_that_are_no_amounts_are_refused(tmp_path):
