@@ -176,10 +176,6 @@ class Accountant:
         """What callers may still plan with for a root table."""
         return max(0.0, round_down(Fraction(self.total) - self._tally.amount(root)))
 
-    def remaining_delta(self, root: str) -> float:
-        """δ that threshold releases may still use for a root table."""
-        return max(0.0, round_down(Fraction(self.threshold_delta) - self._tally.delta(root)))
-
     def charge(self, *events: Event) -> None:
         """Charge events to all their root tables, or none of them to any.
 

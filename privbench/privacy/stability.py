@@ -7,9 +7,8 @@ the registered sensitivity. Its report is computed from private rows: CONFIDENTI
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
 import numpy as np
 
@@ -122,19 +121,6 @@ def change(first: Statistic, second: Statistic) -> Change:
 def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
     cells, labels = statistic if isinstance(statistic, tuple) else (statistic, {})
     return np.asarray(cells, np.int64), labels
-
-
-def same_events(first: Iterable[Query], second: Iterable[Query]) -> list[int]:
-    """Positions at which two lists of events differ in what the adversary sees.
-
-    Whole queries are compared: their tables, columns, clips and public candidates are all seen.
-
-    Args:
-        first: Queries of a fit.
-        second: Queries of a fit on a neighbour that was given the same released results.
-    """
-    pairs = zip_longest(first, second)
-    return [at for at, (one, other) in enumerate(pairs) if one != other]
 
 
 def check(

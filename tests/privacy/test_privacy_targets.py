@@ -21,7 +21,6 @@ from privbench.privacy.data import NONE, Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import (
     TargetHistogram,
 )
-from privbench.privacy.queries.targets import share
 from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import check
@@ -73,18 +72,6 @@ def test_targets_count_rows_one_by_one(
             database.spec, key, ("c0", "c2"), ("c1",), cap=cap, outside=outside
         )
         assert np.array_equal(query.evaluate(database), by_definition(database, query))
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 2**60 - 1), st.integers(0, 2**60 - 1)), min_size=1),
-    st.integers(1, 2**36),
-)
-@QUICK
-def test_shares_are_exact(pairs: list[tuple[int, int]], amount: int) -> None:
-    part, whole = np.array([sorted(pair) for pair in pairs], dtype=np.int64).T
-    whole = np.maximum(whole, 1)
-    expected = [amount * int(p) // int(w) for p, w in zip(part, whole, strict=True)]
-    assert share(part, amount, whole).tolist() == expected
 
 
 def worst_case(cap: int = 1) -> PrivateDatabase:

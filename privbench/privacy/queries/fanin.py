@@ -22,15 +22,6 @@ KEPT = 16
 _BLOCK = 2**18
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Largest change of a target's interpolated cell vector when one edge more points at it."""
-
-    l1: int
-    l2: float
-    linf: int
-
-
 @lru_cache(maxsize=32)
 def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Integer interpolation tables of x(m) = log₂(1 + m/scale), cut at ``buckets``.
@@ -49,8 +40,8 @@ def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 @lru_cache(maxsize=32)
-def steps(scale: int, buckets: int) -> Step:
-    """The largest step from m to m + 1 edges, by enumeration of every m, in grid units.
+def steps(scale: int, buckets: int) -> Sensitivity:
+    """What one edge more moves its target, by enumeration of every step from m to m + 1 edges.
 
     The changes of the cells k and k + 1 of m, and k' and k' + 1 of m + 1, are added up as exact
     integers.
@@ -65,7 +56,7 @@ def steps(scale: int, buckets: int) -> Step:
     later[crosses, 0] = 0
     size = np.abs(later - vectors[:-1])
     squares = (size.astype(np.float64) ** 2).sum(axis=1)
-    return Step(int(size.sum(axis=1).max()), up(math.sqrt(squares.max())), int(size.max()))
+    return Sensitivity(int(size.sum(axis=1).max()), up(math.sqrt(squares.max())), int(size.max()))
 
 
 def most_kept(spec: DatabaseSpec, key: KeySpec) -> int:
@@ -89,6 +80,21 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
         target = units.identity(key.parent)[edges[kept]]
         kept = kept[target != units.identity(key.table)[kept]]
     return kept
+
+
+def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity) -> Sensitivity:
+    """The claim where a unit's targets leave with what they hold, and its references with theirs.
+
+    Args:
+        spec: What is public.
+        key: The key; if no unit can hold rows of both ends, only one of the two occurs.
+        gone: The most that a unit's targets hold.
+        moved: What a unit's references move elsewhere.
+    """
+    apart = not spec.roots(key.table) & spec.roots(key.parent)
+    parts = (moved.l1, moved.l2, moved.linf)
+    l1, l2, linf = (max(gone, part) if apart else gone + part for part in parts)
+    return doubled(spec, Sensitivity(int(l1), up(float(l2)), int(linf)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +177,9 @@ class FanIn(Query):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         step = steps(self.scale(spec), self.buckets)
-        edges = most_kept(spec, self.key)
-        own = contribution(spec, self.key.parent)
-        apart = not spec.roots(self.key.table) & spec.roots(self.key.parent)
-        parts = [(own, edges * step.l1), (own, edges * step.l2), (own, edges * step.linf)]
-        l1, l2, linf = (max(pair) if apart else sum(pair) for pair in parts)
-        return doubled(spec, Sensitivity(int(l1), float(l2), int(linf)))
+        edges, own = most_kept(spec, self.key), contribution(spec, self.key.parent)
+        moved = Sensitivity(edges * step.l1, edges * step.l2, edges * step.linf)
+        return of_both_ends(spec, self.key, own, moved)
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
         return spec.roots(self.key.table) | spec.roots(self.key.parent)

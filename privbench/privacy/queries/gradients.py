@@ -79,12 +79,10 @@ class ClippedGradients(OfFeatures):
         return (self.hidden.values.size + self.output.values.size,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         l1 = math.sqrt(self.shape[0])
         return claim(spec, self.table, l1, adds=False, steps=self.clip * STEP)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps²."""
         inner = np.zeros(self.hidden.shape, np.int64)
         outer = np.zeros(self.output.shape, np.int64)
         for whole, weights in self.features.blocks(data):

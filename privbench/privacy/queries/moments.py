@@ -115,7 +115,6 @@ class RegionMoments(RowQuery):
         return [(region, 1 + d / 2, 1 + d / 4) for region in self.regions]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
         result = np.zeros(self.shape, dtype=np.int64)
         for r, (region, split) in enumerate(zip(self.regions, self.splits, strict=True)):
             for k in range(split.parts):

@@ -56,12 +56,10 @@ class OfFeatures(Query):
 
     @property
     def table(self) -> str:
-        """See `Query.table`."""
         return self.features.source
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return self.features.columns
 
 
@@ -89,7 +87,6 @@ class Lengths(OfFeatures):
         return claim(spec, self.table, steps=STEP)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps."""
         total = np.zeros(self.shape, np.int64)
         limits = self.edges.values.astype(np.float64) ** 2
         for whole, weights in self.features.blocks(data):
@@ -123,14 +120,12 @@ class SecondMoments(OfFeatures):
         return (width * (width + 1) // 2,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         o, r = self.features.origin, self.features.bound
         l1 = (self.features.filled + 1) / 2 * (o**2 + r**2)
         l2 = math.sqrt(o**4 + o**2 * r**2 + r**4)
         return claim(spec, self.table, l1, l2, max(o, r) ** 2, adds=False, steps=1)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps²."""
         width = self.features.width
         total = np.zeros((width, width), np.int64)
         for whole, weights in self.features.blocks(data):
@@ -184,12 +179,10 @@ class MixtureMoments(OfFeatures):
         return self.scores.shape
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         l1 = 2 + math.sqrt(self.latent.dimensions)
         return claim(spec, self.table, l1, math.sqrt(3), adds=False, steps=STEP**2)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps²."""
         total = np.zeros(self.shape, np.int64)
         forms = self.scores.values.T.astype(np.float64)
         for whole, weights in self.features.blocks(data):
