@@ -106,7 +106,12 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         for level in range(budget.levels):
             regions = outline.regions(spec, table, level)
             splits = [region.path[-1][0] for region in outline.regions(spec, table, level + 1)][::2]
-            moments = Joint((RegionMoments.of(spec, table, names, regions, splits),))
+            moments = Joint(
+                tuple(
+                    RegionMoments.of(spec, names, region, split)
+                    for region, split in zip(regions, splits, strict=True)
+                )
+            )
             for step in range(budget.rounds):
                 label = MOVE.format(step=step + 1, level=level + 1, table=table)
                 asked.append((label, moments, budget.move))

@@ -225,10 +225,10 @@ def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterato
     for kind in (PairScores, DependenceScores):
         scored = [_region_scores(kind, spec, name, rng, region) for region in (*leaves, root)]
         yield Joint(tuple(scored))
-    yield RegionMoments.of(spec, name, ("c0", "c1"), leaves, [first] * len(leaves))
-    yield RegionMoments.of(spec, name, ("c0",), [root, parts[0]], [first, first])
-    some = RegionMoments.of(spec, name, ("c1",), [parts[0]], [second])
-    yield Joint((RegionMoments.of(spec, name, ("c0", "c2"), parts, [second] * 3), some))
+    yield RegionMoments.of(spec, ("c0", "c1"), root, first)
+    yield Joint(tuple(RegionMoments.of(spec, ("c0", "c1"), leaf, first) for leaf in leaves))
+    wide = [RegionMoments.of(spec, ("c0", "c2"), part, second) for part in (*parts, root)]
+    yield Joint((*wide, RegionMoments.of(spec, ("c1",), parts[0], second)))
 
 
 def _of_features(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:

@@ -402,7 +402,7 @@ def two_numbers() -> PrivateDatabase:
 
 def moments(database: PrivateDatabase, *names: str) -> RegionMoments:
     split = Split.by_code("a0", [0, 0, 0, 0])
-    return RegionMoments.of(database.spec, "posts", names, [Region("posts")], [split])
+    return RegionMoments.of(database.spec, names, Region("posts"), split)
 
 
 @mutants.of(
