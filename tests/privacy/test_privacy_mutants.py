@@ -42,6 +42,7 @@ from privbench.privacy.queries import (
     RegionMoments,
     Split,
     Total,
+    UnitRows,
     labels,
 )
 from privbench.privacy.queries.counting import Local, Marginals, View
@@ -553,6 +554,24 @@ class NullsToo(GridHistogram):
         values = data._raw("posts", "g")._values  # type: ignore[union-attr]
         found[0] += GRID * np.count_nonzero(values == NULL)
         return found
+
+
+class RowsThatRefer(UnitRows):
+    """The number of rows that refer to the row: other units' doing."""
+
+    def read(self, data: PrivateDatabase, table: str) -> Any:
+        edges = data._parents(ref(data))
+        counts = np.bincount(edges[edges >= 0], minlength=data._rows(table))
+        return np.minimum(counts, self.size - 1).astype(np.uint16), None
+
+
+@pytest.mark.parametrize(
+    ("kind", "reasons"), [(UnitRows, set()), (RowsThatRefer, {"l1", "l2", "linf"})]
+)
+def test_rows_that_refer_are_no_rows_of_the_unit(kind: type[UnitRows], reasons: set[str]) -> None:
+    database = two_tables([0] * 20, refs=list(range(1, 21)), users=21)
+    query = Histogram("users", (kind("posts", (0, 1, 2)),))
+    assert caught(query, database, units=[("users", 0)]) == reasons
 
 
 def test_a_reference_as_if_it_were_owned() -> None:
