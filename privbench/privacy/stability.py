@@ -14,7 +14,7 @@ import numpy as np
 
 from privbench.privacy.data import PrivateDatabase, Recoding
 from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units
-from privbench.privacy.query import Integers, Query, Sensitivity
+from privbench.privacy.query import Integers, Query
 from privbench.privacy.spec import DatabaseSpec
 
 #: Relative slack of the L2 comparison, which is in floating point; L1, L∞ and L0 are exact.
@@ -245,10 +245,7 @@ def judge(
     moved = change(before, after)
     if moved.l1 and root not in query.roots(spec):
         yield "roots", math.inf
-    yield from _ratios(moved, query.sensitivity(spec))
-
-
-def _ratios(moved: Change, claim: Sensitivity) -> Iterator[tuple[str, float]]:
+    claim = query.sensitivity(spec)
     yield "l1", _over(moved.l1, claim.l1)
     yield "l2", _over(moved.l2, claim.l2)
     yield "linf", _over(moved.linf, claim.linf)

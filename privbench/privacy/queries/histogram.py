@@ -10,7 +10,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
 from privbench.privacy.queries.claims import Moved, RowQuery
-from privbench.privacy.queries.counting import cells, histogram
+from privbench.privacy.queries.counting import Marginals, cells, marginals
 from privbench.privacy.queries.regions import Region
 from privbench.privacy.query import GRID, Integers
 from privbench.privacy.spec import DatabaseSpec
@@ -72,4 +72,6 @@ class Histogram(RowQuery):
         return [(self.region, 1.0, 1.0)]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        return histogram(data, self.source, self.axes, self.region)
+        whole = tuple(range(len(self.axes)))
+        (found,) = marginals(data, Marginals(self.source, self.axes, (whole,), self.region))
+        return found
