@@ -119,11 +119,10 @@ def describe(
     private: bool,
     threshold: int | None = None,
     delta: float = 0.0,
-    position: int = 0,
 ) -> Event:
-    """The event of one mechanism on one query; reads no rows."""
+    """The event of one mechanism on one query, the first of its release; reads no rows."""
     return Event(
-        id=position,
+        id=0,
         label=label,
         kind=query.kind,
         table=query.table,

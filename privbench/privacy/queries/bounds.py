@@ -30,7 +30,6 @@ class GridHistogram(RawQuery):
     a noisy histogram finds the ends themselves at the same price.
 
     Attributes:
-        source: The table.
         attribute: An attribute that is still a `Grid`.
         points: Ascending public grid points, shape (k,).
     """

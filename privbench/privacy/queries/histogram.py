@@ -29,7 +29,6 @@ class Histogram(RowQuery):
     L∞, τ·GRID under truncation.
 
     Attributes:
-        source: The table.
         axes: The axes; `Histogram.of` makes them from names.
         region: The region, or None.
     """

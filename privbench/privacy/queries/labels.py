@@ -161,7 +161,6 @@ class LabelCounts(_Weighted):
     mechanism (`privbench.privacy.thresholds`).
 
     Attributes:
-        source: The table.
         attribute: An attribute that is still `Labels` or a `Grid`.
         clip: C.
         norm: The norm of what a unit adds; that of the noise.
@@ -246,7 +245,6 @@ class RankedCounts(_Weighted):
     Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
 
     Attributes:
-        source: The table.
         attribute: An attribute that is still `Labels` or a `Grid`.
         clip: C.
     """

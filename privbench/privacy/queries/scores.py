@@ -40,7 +40,6 @@ class PairScores(RowQuery):
     numbers. Source: P18.
 
     Attributes:
-        source: The table.
         axes: Axes that the pairs are made of.
         pairs: Candidates, as positions in ``axes``.
         predictions: Pᵢⱼ of every candidate in grid units, shape (size i, size j).
