@@ -175,8 +175,27 @@ class PublicTarget(Axis):
         return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 
 
+class Buckets(Axis):
+    """Buckets of a number of rows, by their lower ends, ascending from 0."""
+
+    bounds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        bounds = self.bounds
+        if not bounds or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
+            raise SchemaError("buckets ascend from 0.")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.bounds)
+
+    def bucket(self, counts: NDArray[np.int64]) -> NDArray[np.uint16]:
+        """Bucket of every count."""
+        return (np.searchsorted(np.array(self.bounds), counts, side="right") - 1).astype(np.uint16)
+
+
 @dataclass(frozen=True, slots=True)
-class Children(Axis):
+class Children(Buckets):
     """Bucket of the number of rows that a row owns by one OWN key (its fan-out).
 
     Attributes:
@@ -193,11 +212,7 @@ class Children(Axis):
                 f"key {self.key.name!r} is no OWN key: its fan-out reads other units.",
                 table=self.key.table,
             )
-        check_bounds(self.bounds)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return len(self.bounds)
+        Buckets.__post_init__(self)
 
     @property
     def label(self) -> str:
@@ -206,12 +221,17 @@ class Children(Axis):
     def read(self, data: PrivateDatabase, table: str) -> Read:
         if table != self.key.parent:
             raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
-        (codes,) = data._cache.get(self, lambda: (bucket(children(data, self.key), self.bounds),))
+        (codes,) = data._cache.get(self, lambda: (self._count(data),))
         return codes, None
+
+    def _count(self, data: PrivateDatabase) -> NDArray[np.uint16]:
+        edges = data._parents(self.key)
+        counts = np.bincount(edges[edges >= 0], minlength=data._rows(self.key.parent))
+        return self.bucket(counts.astype(np.int64, copy=False))
 
 
 @dataclass(frozen=True, slots=True)
-class UnitRows(Axis):
+class UnitRows(Buckets):
     """Bucket of the number of rows that the row's unit has in some table, its own or another.
 
     It counts rows of the row's own unit alone, so the code stays when another unit goes. For
@@ -224,13 +244,6 @@ class UnitRows(Axis):
 
     counted: str
     bounds: tuple[int, ...] = FAN_OUT_BOUNDS
-
-    def __post_init__(self) -> None:
-        check_bounds(self.bounds)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return len(self.bounds)
 
     @property
     def label(self) -> str:
@@ -247,7 +260,7 @@ class UnitRows(Axis):
         least, counts = data._units.members(self.counted)
         inside = (mine >= least) & (mine < least + counts.size)
         found = np.where(inside, counts[np.where(inside, mine - least, 0)], 0)
-        return bucket(found, self.bounds)
+        return self.bucket(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,24 +352,6 @@ class Joined(Axis):
             index *= np.int32(axis.size)
             index += axis.codes(data, table).astype(np.int32)
         return index
-
-
-def check_bounds(bounds: tuple[int, ...]) -> None:
-    """Refuse buckets that do not start at 0 or do not ascend."""
-    if not bounds or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
-        raise SchemaError("buckets ascend from 0.")
-
-
-def children(data: PrivateDatabase, key: KeySpec) -> NDArray[np.int64]:
-    """How many rows of ``key.table`` refer to each row of ``key.parent``."""
-    edges = data._parents(key)
-    counts = np.bincount(edges[edges >= 0], minlength=data._rows(key.parent))
-    return counts.astype(np.int64, copy=False)
-
-
-def bucket(counts: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np.uint16]:
-    """Bucket of every count, by lower ends."""
-    return (np.searchsorted(np.array(bounds), counts, side="right") - 1).astype(np.uint16)
 
 
 #: What `axes` accepts for one axis.
