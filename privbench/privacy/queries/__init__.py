@@ -12,19 +12,17 @@ from privbench.privacy.queries.axes import (
     UnitRows,
     Whole,
 )
-from privbench.privacy.queries.bounds import GridHistogram
 from privbench.privacy.queries.claims import Joint
-from privbench.privacy.queries.dependence import DependenceScores
 from privbench.privacy.queries.fanin import FanIn
 from privbench.privacy.queries.features import Features, Latent
 from privbench.privacy.queries.gradients import ClippedGradients
-from privbench.privacy.queries.histogram import Histogram
+from privbench.privacy.queries.histogram import GridHistogram, Histogram
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
 from privbench.privacy.queries.moments import RegionMoments
 from privbench.privacy.queries.outer import Lengths, MixtureMoments, SecondMoments
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region, Split
-from privbench.privacy.queries.scores import PairScores
+from privbench.privacy.queries.scores import DependenceScores, PairScores
 from privbench.privacy.queries.targets import TargetHistogram
 from privbench.privacy.queries.totals import Total
 
