@@ -5,9 +5,9 @@ for the N histograms of a product over N columns, although all of them count the
 takes sizes of clusters, bins, bounds and stopping rules from exact data. Here:
 
 * bins and coordinates follow from a released histogram of every column;
-* a level of row splits is one `JointMoments` per iteration of k-means: a row is sent to the nearer
+* a level of row splits is one `Joint` per iteration of k-means: a row is sent to the nearer
   of two released centres, so that no other row moves when one goes;
-* all leaves are one `JointHistogram`, whose sensitivity counts every column of a region;
+* all leaves are one `Joint`, whose sensitivity counts every column of a region;
 * weights of sum nodes are the noisy counts of the leaves below;
 * the number of levels follows from the noisy size of the table, before the first split;
 * with a label, the classes are disjoint regions that share one budget, and the list of classes is
@@ -34,7 +34,7 @@ from privbench.literature.dpspn_plan import CLASSES, LEAVES, MOVE, Budget, Dpspn
 from privbench.literature.dpspn_published import claims, exact_sizes, exactly, refuse_private
 from privbench.literature.proofs import PROOFS, Proof
 from privbench.privacy import DatabaseSpec, Session
-from privbench.privacy.queries import Histogram, JointMoments, Region, RegionMoments, Split
+from privbench.privacy.queries import Histogram, Joint, Region, RegionMoments, Split
 from privbench.rng import generator
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
 from privbench.synthesizers.database import TableFit, TableSynthesizer
@@ -106,7 +106,12 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         for level in range(budget.levels):
             regions = outline.regions(spec, table, level)
             splits = [region.path[-1][0] for region in outline.regions(spec, table, level + 1)][::2]
-            moments = JointMoments((RegionMoments.of(spec, table, names, regions, splits),))
+            moments = Joint(
+                tuple(
+                    RegionMoments.of(spec, names, region, split)
+                    for region, split in zip(regions, splits, strict=True)
+                )
+            )
             for step in range(budget.rounds):
                 label = MOVE.format(step=step + 1, level=level + 1, table=table)
                 asked.append((label, moments, budget.move))

@@ -15,7 +15,7 @@ from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.literature.dpspn_plan import LEAVES, MOVE, Budget
 from privbench.privacy.queries import (
     Column,
-    JointMoments,
+    Joint,
     PublicArray,
     Region,
     RegionMoments,
@@ -109,8 +109,6 @@ class Learner:
             mean, steps = self.means[id(node)], self.public.choice([-0.25, 0.25], len(node.scope))
             clusters.append(_Cluster(node, np.stack([mean - steps, mean + steps])))
         for step in range(self.budget.rounds):
-            for cluster in clusters:
-                cluster.node.split = self._split(cluster)
             self._move(clusters, level, step)
         below = [node for cluster in clusters for node in self._divide(cluster)]
         if self.sizes is not None:
@@ -128,30 +126,21 @@ class Learner:
 
     def _move(self, clusters: Sequence[_Cluster], level: int, step: int) -> None:
         """Measure all parts' sizes and coordinate sums at once, and move the centres."""
-        scopes: dict[tuple[str, ...], list[_Cluster]] = {}
-        for cluster in clusters:
-            scopes.setdefault(cluster.node.scope, []).append(cluster)
-        query = JointMoments(
-            tuple(
-                RegionMoments.of(
-                    self.fit.spec,
-                    self.fit.table,
-                    scope,
-                    [cluster.node.region for cluster in group],
-                    [cluster.node.split for cluster in group if cluster.node.split is not None],
-                    [self.lines[name] for name in scope],
-                )
-                for scope, group in scopes.items()
-            )
-        )
+        scopes = list(dict.fromkeys(cluster.node.scope for cluster in clusters))
+        ordered = sorted(clusters, key=lambda cluster: scopes.index(cluster.node.scope))
+        parts = []
+        for cluster in ordered:
+            node = cluster.node
+            lines = [self.lines[name] for name in node.scope]
+            split = self._split(cluster)
+            parts.append(RegionMoments.of(self.fit.spec, node.scope, node.region, split, lines))
+        query = Joint(tuple(parts))
         label = MOVE.format(step=step + 1, level=level + 1, table=self.fit.table)
         noisy, _ = self.measure(query, self.budget.move, label)
-        pieces = query.split(noisy)
-        for part, piece, group in zip(query.parts, pieces, scopes.values(), strict=True):
+        for cluster, part, piece in zip(ordered, parts, query.split(noisy), strict=True):
             counts, means = part.means(piece)
-            for cluster, count, mean in zip(group, counts, means, strict=True):
-                cluster.counts = np.maximum(count, 0.0)
-                cluster.centres = np.where(count[:, None] < 1, cluster.centres, mean)
+            cluster.counts = np.maximum(counts, 0.0)
+            cluster.centres = np.where(counts[:, None] < 1, cluster.centres, means)
 
     def _divide(self, cluster: _Cluster) -> list[Node]:
         """The node's children by the last centres, and their parts by columns."""

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from privbench.privacy import DatabaseSpec, noise_sd
-from privbench.privacy.queries import Histogram, JointHistogram
+from privbench.privacy.queries import Histogram, Joint
 from privbench.synthesizers.base import Options, PlanInput
 
 #: Fewest rows of a region that is split, in standard deviations of the noise that the whole amount
@@ -93,7 +93,7 @@ def divide(
     labelled = options.label in names
     columns = len(names) - labelled
     rows = min(plan.rows(table), plan.rows(spec.top(table)))
-    each = JointHistogram(tuple((Histogram.of(spec, table, [name]), 1.0) for name in names))
+    each = Joint(tuple(Histogram.of(spec, table, [name]) for name in names))
     noise = noise_sd(each, spec, amount, plan.accounting)
     least = max(options.eta * rows / 2, LEAST * noise, 1.0)
     if options.as_published:

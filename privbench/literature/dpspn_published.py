@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from privbench.errors import PrivacyRefusal
 from privbench.learning.answers import Answer, Measure
 from privbench.privacy import GRID, DatabaseSpec, Query, Sensitivity, Session
-from privbench.privacy.queries import JointHistogram, Region
-from privbench.privacy.queries.joint import Joint
+from privbench.privacy.queries import Histogram, Joint, Region
 from privbench.synthesizers.database import TableFit
 
 
@@ -31,17 +30,13 @@ class Published(Joint):
         factor: By what the paper's claim is too small.
     """
 
+    parts: tuple[Query, ...]  # type: ignore[assignment]
     factor: int
 
     @property
     def kind(self) -> str:  # type: ignore[override]
         """See `Query.kind`."""
         return f"{self.parts[0].kind}, as published"
-
-    @property
-    def unit(self) -> int:  # type: ignore[override]
-        """See `Query.unit`."""
-        return self.parts[0].unit
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """The paper's claim."""
@@ -79,7 +74,7 @@ def claims(measure: Measure, columns: int) -> Measure:
     """Ask for leaves as the paper does: as if a product of columns were one histogram."""
 
     def ask(query: Query, amount: float, label: str) -> Answer:
-        given = Published((query,), columns) if isinstance(query, JointHistogram) else query
+        given = Published((query,), columns) if query.kind == "joint histogram" else query
         return measure(given, amount, label)
 
     return ask
@@ -95,7 +90,7 @@ def exact_sizes(fit: TableFit, amount: float) -> Callable[[Sequence[Region]], li
     measure = exactly(fit.measure)
 
     def rows(regions: Sequence[Region]) -> list[float]:
-        query = JointHistogram.over(fit.spec, fit.table, [], regions)
+        query = Joint(tuple(Histogram.of(fit.spec, fit.table, [], region) for region in regions))
         noisy, _ = measure(query, amount, f"sizes of regions of {fit.table}")
         return [max(float(value), 0.0) for value in noisy]
 

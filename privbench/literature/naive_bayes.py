@@ -1,6 +1,6 @@
 """Naive Bayes on noisy histograms: a classifier, or a regressor on bins, with a plain proof.
 
-One `JointHistogram` holds, for every other column, the table of that column against the target. A
+One `Joint` holds, for every other column, the table of that column against the target. A
 row adds its weight to one cell of each of d tables, so the L1 sensitivity is d and the L2
 sensitivity √d (its docstring has the proof, under both relations). Bins are runs of codes of equal
 length, public. Source: Vaidya et al., Differentially Private Naive Bayes Classification, 2013,
@@ -23,7 +23,7 @@ from privbench.learning.answers import Answer
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import Floats, shrink
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import Histogram, JointHistogram, PublicArray
+from privbench.privacy.queries import Histogram, Joint, PublicArray
 
 #: Most bins of an ordered column; half or twice as many change the AUROC on adult by under .005.
 _BINS = 24
@@ -75,7 +75,7 @@ class NaiveBayes:
         return cls(target, prior, laws)
 
 
-def query_of(spec: DatabaseSpec, table: str, target: str) -> JointHistogram:
+def query_of(spec: DatabaseSpec, table: str, target: str) -> Joint:
     """The tables of every other column against the target.
 
     Raises:
@@ -86,9 +86,7 @@ def query_of(spec: DatabaseSpec, table: str, target: str) -> JointHistogram:
     if not others:
         raise ConfigError("a classifier needs another column.", table=table, column=target)
     axes = {name: (name, PublicArray(bins_of(domain))) for name, domain in domains.items()}
-    return JointHistogram(
-        tuple((Histogram.of(spec, table, [axes[target], axes[name]]), 1.0) for name in others)
-    )
+    return Joint(tuple(Histogram.of(spec, table, [axes[target], axes[name]]) for name in others))
 
 
 def bins_of(domain: Domain) -> NDArray[np.int64]:

@@ -135,9 +135,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
 
 
 #: Kinds of events that tell nothing of a table's values: sizes, domains, keys.
-_ASIDE = frozenset(
-    {"total", "ranked counts", "label counts", "grid histogram", "fan-out", "fan-in"}
-)
+_ASIDE = frozenset({"total", "ranked counts", "label counts", "grid histogram", "fan-in"})
 
 
 def least_sizes(

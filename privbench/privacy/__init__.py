@@ -13,7 +13,7 @@ from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
-from privbench.privacy.noise import NoiseSource, NoNoise, OpenDPNoise, SeededNoise
+from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
 from privbench.privacy.questions import LabelQuery, Labels, Measurement, Question, Selection
 from privbench.privacy.release import Listed, Release, Result
@@ -38,7 +38,6 @@ __all__ = [
     "Ledger",
     "Listed",
     "Measurement",
-    "NoNoise",
     "NoiseSource",
     "OpenDPNoise",
     "Purse",

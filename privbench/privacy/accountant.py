@@ -1,20 +1,12 @@
 """Prices events and keeps their sum under a fixed cap.
 
-**Charged to root tables.** Every event names the root tables whose units can move its statistic.
-The accountant keeps one sum per root table; what is spent is the largest of them. Proof: let two
-databases differ by one unit. A unit has one root, which lies in one table r (under ``replace``
-both units have the same r). Given the same outputs so far, an event that is not charged to r has
-the same exact statistic on both databases, hence the same output law, and costs nothing. So the
-loss between the two is that of the composition of the events charged to r alone, and the largest
-sum over r bounds every pair of neighbours.
+Every event names the root tables whose units can move its statistic. The accountant keeps one sum
+per root table; what is spent is the largest of them. The cap is fixed before the first event, and
+an event that would pass it is refused before anything is drawn: so amounts and mechanisms may
+depend on earlier releases. The proofs of both stand in docs/privacy.md, under Accounting.
 
-**Adaptive.** Amounts and mechanisms may depend on earlier releases. The sums stay valid because
-the cap is fixed before the first event and an event that would pass it is refused before anything
-is drawn (a privacy filter: Rogers, Roth, Ullman and Vadhan 2016 for ε and δ; Whitehouse, Ramdas,
-Rogers and Wu 2023 for approximate zCDP).
-
-**Exact sums.** Amounts are added as fractions. `Accountant.total` is a billionth below the cap, so
-that rounding in a caller's own arithmetic (ten tenths of an amount) can never pass it.
+Amounts are added as fractions. `Accountant.total` is a billionth below the cap, so that rounding in
+a caller's own arithmetic (ten tenths of an amount) can never pass it.
 """
 
 from __future__ import annotations
@@ -175,10 +167,6 @@ class Accountant:
     def remaining(self, root: str) -> float:
         """What callers may still plan with for a root table."""
         return max(0.0, round_down(Fraction(self.total) - self._tally.amount(root)))
-
-    def remaining_delta(self, root: str) -> float:
-        """δ that threshold releases may still use for a root table."""
-        return max(0.0, round_down(Fraction(self.threshold_delta) - self._tally.delta(root)))
 
     def charge(self, *events: Event) -> None:
         """Charge events to all their root tables, or none of them to any.

@@ -6,10 +6,10 @@ sensitivity and scale; `privbench.privacy.accountant` decides what that costs.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
-from privbench.privacy.fingerprint import fingerprint
 from privbench.privacy.query import Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
@@ -91,6 +91,22 @@ class Event:
         return cls(**{**data, **lists, "sensitivity": Sensitivity(**data["sensitivity"])})
 
 
+def fingerprint(query: object) -> str:
+    """Sixteen hexadecimal digits of a query's public content, the same in every process.
+
+    Queries are frozen values, and what stands for such a value in text holds all of its fields. So
+    two queries with one fingerprint ask the same.
+
+    Raises:
+        TypeError: A field can change or is shown in part, such as an array: it has no hash.
+
+    >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
+    True
+    """
+    hash(query)
+    return hashlib.sha256(repr(query).encode()).hexdigest()[:16]
+
+
 def describe(
     query: Query,
     spec: DatabaseSpec,
@@ -103,11 +119,10 @@ def describe(
     private: bool,
     threshold: int | None = None,
     delta: float = 0.0,
-    position: int = 0,
 ) -> Event:
-    """The event of one mechanism on one query; reads no rows."""
+    """The event of one mechanism on one query, the first of its release; reads no rows."""
     return Event(
-        id=position,
+        id=0,
         label=label,
         kind=query.kind,
         table=query.table,

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -59,13 +58,31 @@ class Mechanism(ABC):
     loss: ClassVar[Loss]
 
     @abstractmethod
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """The scale at which the loss is ``amount``, up to rounding."""
+
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """The least scale, in grid units, at which the loss is at most ``amount``.
+        """The least scale, in grid units, at which the loss is at most ``amount``, rounded up.
 
         Raises:
             PrivacyRefusal: The amount is not a positive finite number, or so small that the noise
                 would not fit 64-bit integers.
         """
+        if not (math.isfinite(amount) and amount > 0):
+            raise PrivacyRefusal(f"a measurement cannot be charged {amount!r}.")
+        scale = self.formula(sensitivity, amount)
+        if not 0.0 < scale <= MAX_SCALE:
+            raise PrivacyRefusal(
+                f"an amount of {amount:.3g} asks for noise of scale {scale:.3g} grid units, which "
+                "is outside what 64-bit integers hold.",
+                remedy="Give the measurement a larger share of the budget.",
+            )
+        step = math.ulp(scale)
+        for _ in range(64):
+            if self.price(sensitivity, scale).amount <= amount:
+                return scale
+            scale, step = scale + step, step * 2.0
+        raise PrivacyRefusal(f"no scale of the mechanism costs at most {amount:.3g}.")
 
     @abstractmethod
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
@@ -112,10 +129,9 @@ class DiscreteLaplace(VectorMechanism):
         """OpenDP's measurement, L1 metric, max divergence."""
         return _laplace(scale)
 
-    def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l1 / ε, rounded up."""
-        start = sensitivity.l1 / positive(amount)
-        return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """l1 / ε."""
+        return sensitivity.l1 / amount
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """ε = l1 / scale."""
@@ -142,10 +158,9 @@ class DiscreteGaussian(VectorMechanism):
         """OpenDP's measurement, L2 metric, zero-concentrated divergence."""
         return _gaussian(scale)
 
-    def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l2 / √(2ρ), rounded up."""
-        start = l2_up(sensitivity) / math.sqrt(2.0 * positive(amount))
-        return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """l2 / √(2ρ)."""
+        return l2_up(sensitivity) / math.sqrt(2.0 * amount)
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """ρ = l2² / 2·scale²."""
@@ -194,34 +209,3 @@ def _gaussian_loss(l2: float, scale: float) -> float:
 def l2_up(sensitivity: Sensitivity) -> float:
     """The L2 sensitivity, one rounding step up; never more than L1 with its own step."""
     return math.nextafter(min(sensitivity.l2, float(sensitivity.l1)), math.inf)
-
-
-def positive(amount: float) -> float:
-    """The amount itself.
-
-    Raises:
-        PrivacyRefusal: It is not a positive finite number.
-    """
-    if not (math.isfinite(amount) and amount > 0):
-        raise PrivacyRefusal(f"a measurement cannot be charged {amount!r}.")
-    return amount
-
-
-def settle(start: float, amount: float, price: Callable[[float], float]) -> float:
-    """The first scale from ``start`` upwards whose price is at most ``amount``.
-
-    Raises:
-        PrivacyRefusal: The scale is outside what 64-bit integers hold.
-    """
-    if not 0.0 < start <= MAX_SCALE:
-        raise PrivacyRefusal(
-            f"an amount of {amount:.3g} asks for noise of scale {start:.3g} grid units, which is "
-            "outside what 64-bit integers hold.",
-            remedy="Give the measurement a larger share of the budget.",
-        )
-    scale, step = start, math.ulp(start)
-    for _ in range(64):
-        if price(scale) <= amount:
-            return scale
-        scale, step = scale + step, step * 2.0
-    raise PrivacyRefusal(f"no scale of the mechanism costs at most {amount:.3g}.")

@@ -1,6 +1,6 @@
-"""Where noise comes from: OpenDP on the system's entropy, and two sources that are not private.
+"""Where noise comes from: OpenDP on the system's entropy, or a seed, which is not private.
 
-A fit with `SeededNoise` or `NoNoise` is stamped NOT PRIVATE in every event.
+A fit whose source is not private is stamped NOT PRIVATE in every event.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class OpenDPNoise:
     def vector(
         self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
     ) -> Integers:
-        """The values plus noise."""
+        """See `NoiseSource`."""
         return mechanism.draw(values, scale)
 
     def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """The index of a noisy maximum."""
+        """See `NoiseSource`."""
         return mechanism.draw(scores, scale)
 
     def labels(
@@ -75,7 +75,7 @@ class OpenDPNoise:
         threshold: int,
         stream: str,
     ) -> dict[str, int]:
-        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
+        """See `NoiseSource`."""
         return mechanism.draw(counts, scale, threshold)
 
 
@@ -94,13 +94,13 @@ class SeededNoise:
     def vector(
         self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
     ) -> Integers:
-        """The values plus noise of the mechanism's law."""
+        """See `NoiseSource`."""
         rng = generator(self._seed, "noise", stream)
         noise = _noise(rng, mechanism, scale, values.size)
         return clamp(values) + noise.reshape(values.shape)
 
     def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """The index of a noisy maximum."""
+        """See `NoiseSource`."""
         rng = generator(self._seed, "noise", stream)
         shape = scores.shape
         draws = rng.exponential(size=shape) if mechanism.noise == "exponential" else None
@@ -116,7 +116,7 @@ class SeededNoise:
         threshold: int,
         stream: str,
     ) -> dict[str, int]:
-        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
+        """See `NoiseSource`."""
         rng = generator(self._seed, "noise", stream)
         labels = sorted(counts)
         noise = _noise(rng, mechanism, scale, len(labels)).tolist()
@@ -125,33 +125,6 @@ class SeededNoise:
             for label, extra in zip(labels, noise, strict=True)
             if counts[label] + extra >= threshold
         }
-
-
-class NoNoise:
-    """NOT PRIVATE: exact statistics, for ceilings ("no noise") and stability tests."""
-
-    private = False
-
-    def vector(
-        self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
-    ) -> Integers:
-        """The exact values."""
-        return clamp(values)
-
-    def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """The first index of the largest score."""
-        return int(np.argmax(scores))
-
-    def labels(
-        self,
-        mechanism: Threshold,
-        counts: Mapping[str, int],
-        scale: float,
-        threshold: int,
-        stream: str,
-    ) -> dict[str, int]:
-        """The labels whose exact count reaches the threshold, sorted, with these counts."""
-        return {label: counts[label] for label in sorted(counts) if counts[label] >= threshold}
 
 
 def _noise(rng: np.random.Generator, mechanism: Mechanism, scale: float, size: int) -> Integers:

@@ -62,6 +62,10 @@ class _Asked:
     label: str
     delta: float = 0.0
 
+    def exact(self, data: Any) -> Integers:
+        """The exact statistic."""
+        return _checked(self.query, self.query.evaluate(data))
+
 
 class Measurement(_Asked):
     """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2."""
@@ -74,8 +78,7 @@ class Measurement(_Asked):
         scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            exact = _checked(self.query, self.query.evaluate(data))
-            return noise.vector(mechanism, exact, scale, stream)
+            return noise.vector(mechanism, self.exact(data), scale, stream)
 
         return Method(mechanism.name, scale, draw)
 
@@ -97,8 +100,7 @@ class Selection(_Asked):
         scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            exact = _checked(self.query, self.query.evaluate(data))
-            return noise.index(mechanism, exact, scale, stream)
+            return noise.index(mechanism, self.exact(data), scale, stream)
 
         return Method(mechanism.name, scale, draw)
 

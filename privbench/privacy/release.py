@@ -2,12 +2,7 @@
 
 The order on disk is: events, commit; draw; results, commit; only then does the caller see a result.
 The events of a batch are one transaction and its results another, so that each counts whole or not
-at all.
-
-* Killed before the events' commit returned: nothing was drawn.
-* Killed after it, before the results' commit returned: all events of the batch stay spent, their
-  results (if there were any) are lost for ever. Drawing again is a new event, with a new charge.
-* Killed later: the results are on disk and are replayed.
+at all. What that promises after a kill stands in `Session.ask`.
 """
 
 from __future__ import annotations
@@ -23,10 +18,9 @@ import numpy as np
 
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, loss_of
-from privbench.privacy.earlier import lock_release
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.mechanisms import Integers
-from privbench.privacy.store import Entry, damaged, transaction
+from privbench.privacy.store import Entry, damaged, lock_release, transaction
 
 
 @dataclass(frozen=True, slots=True)

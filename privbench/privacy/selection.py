@@ -17,8 +17,6 @@ from privbench.privacy.mechanisms import (
     Mechanism,
     Price,
     clamp,
-    positive,
-    settle,
     vectors,
 )
 from privbench.privacy.query import Sensitivity
@@ -76,10 +74,9 @@ class NoisyMax(Selection):
     loss = "epsilon"
     noise = "exponential"
 
-    def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """2·linf / ε, rounded up."""
-        start = 2.0 * sensitivity.linf / positive(amount)
-        return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """2·linf / ε."""
+        return 2.0 * sensitivity.linf / amount
 
 
 class NoisyMaxGumbel(Selection):
@@ -93,7 +90,6 @@ class NoisyMaxGumbel(Selection):
     loss = "rho"
     noise = "gumbel"
 
-    def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """2·linf / √(8ρ), rounded up."""
-        start = 2.0 * sensitivity.linf / math.sqrt(8.0 * positive(amount))
-        return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """2·linf / √(8ρ)."""
+        return 2.0 * sensitivity.linf / math.sqrt(8.0 * amount)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -105,11 +104,6 @@ class Session:
         return self._release.id
 
     @property
-    def requested(self) -> Guarantee:
-        """The (ε, δ) of the release."""
-        return self._accountant.requested
-
-    @property
     def amount_total(self) -> float:
         """The whole budget per root table: ε in pure accounting, ρ in zCDP."""
         return self._accountant.total
@@ -127,10 +121,6 @@ class Session:
     def delta_total(self) -> float:
         """δ for threshold releases, per root table."""
         return self._accountant.threshold_delta
-
-    def remaining_delta(self, root: str) -> float:
-        """δ left for threshold releases on a root table."""
-        return self._accountant.remaining_delta(root)
 
     def guarantee(self) -> Guarantee:
         """What the events so far cost, as (ε, δ); events lost in a crash included."""
@@ -206,40 +196,36 @@ class Session:
             PrivbenchError: A statistic could not be computed; every event stays spent.
         """
         methods = [item.method(self.spec, self.accounting) for item in questions]
-        steps: list[Step | None] = []
-        fresh: list[Event] = []
         events = [self._event(item, how) for item, how in zip(questions, methods, strict=True)]
         self._accountant.charge(*events)
-        for item, event in zip(questions, events, strict=True):
-            replayed = self._release.replay(event)
-            steps.append(Step(replayed[0], item.query, replayed[1]) if replayed else None)
-            if replayed is None:
-                fresh.append(replace(event, id=len(self._release.events) + len(fresh)))
+        done = [self._release.replay(event) for event in events]
+        waiting = [place for place, stored in enumerate(done) if stored is None]
+        first = len(self._release.events)
+        fresh = [replace(events[place], id=first + n) for n, place in enumerate(waiting)]
         if fresh:
             self._release.record(fresh)
-            self._draw(questions, methods, steps, fresh)
-        done = [step for step in steps if step is not None]
-        self.trace += done
-        return [step.result for step in done]
+            drawn = [
+                (event, self._draw(methods[place], event.label, place))
+                for place, event in zip(waiting, fresh, strict=True)
+            ]
+            self._release.store(drawn)
+            for place, pair in zip(waiting, drawn, strict=True):
+                done[place] = pair
+        steps = [
+            Step(pair[0], item.query, pair[1])
+            for item, pair in zip(questions, done, strict=True)
+            if pair is not None
+        ]
+        self.trace += steps
+        return [step.result for step in steps]
 
-    def _draw(
-        self,
-        questions: Sequence[Question],
-        methods: Sequence[Method],
-        steps: list[Step | None],
-        fresh: Sequence[Event],
-    ) -> None:
-        """Draw what has no step yet, and make the results durable."""
-        waiting = [place for place, step in enumerate(steps) if step is None]
-        for place, event in zip(waiting, fresh, strict=True):
-            draw, stream = methods[place].draw, str(len(self.trace) + place)
-            result = shielded(
-                partial(draw, self._data, self._noise, stream),
-                f"the statistic of '{event.label}' could not be computed",
-            )
-            steps[place] = Step(event, questions[place].query, result)
-        drawn = [step for place in waiting if (step := steps[place]) is not None]
-        self._release.store([(step.event, step.result) for step in drawn])
+    def _draw(self, method: Method, label: str, place: int) -> Result:
+        """Compute the exact statistic and draw; place is that of the question in its batch."""
+        stream = str(len(self.trace) + place)
+        return shielded(
+            lambda: method.draw(self._data, self._noise, stream),
+            f"the statistic of '{label}' could not be computed",
+        )
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
         """Map an attribute to a public domain, each row by itself; free.

@@ -7,15 +7,14 @@ the registered sensitivity. Its report is computed from private rows: CONFIDENTI
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
 import numpy as np
 
 from privbench.privacy.data import PrivateDatabase, Recoding
 from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units
-from privbench.privacy.query import Integers, Query, Sensitivity
+from privbench.privacy.query import Integers, Query
 from privbench.privacy.spec import DatabaseSpec
 
 #: Relative slack of the L2 comparison, which is in floating point; L1, L∞ and L0 are exact.
@@ -122,19 +121,6 @@ def change(first: Statistic, second: Statistic) -> Change:
 def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
     cells, labels = statistic if isinstance(statistic, tuple) else (statistic, {})
     return np.asarray(cells, np.int64), labels
-
-
-def same_events(first: Iterable[Query], second: Iterable[Query]) -> list[int]:
-    """Positions at which two lists of events differ in what the adversary sees.
-
-    Whole queries are compared: their tables, columns, clips and public candidates are all seen.
-
-    Args:
-        first: Queries of a fit.
-        second: Queries of a fit on a neighbour that was given the same released results.
-    """
-    pairs = zip_longest(first, second)
-    return [at for at, (one, other) in enumerate(pairs) if one != other]
 
 
 def check(
@@ -259,10 +245,7 @@ def judge(
     moved = change(before, after)
     if moved.l1 and root not in query.roots(spec):
         yield "roots", math.inf
-    yield from _ratios(moved, query.sensitivity(spec))
-
-
-def _ratios(moved: Change, claim: Sensitivity) -> Iterator[tuple[str, float]]:
+    claim = query.sensitivity(spec)
     yield "l1", _over(moved.l1, claim.l1)
     yield "l2", _over(moved.l2, claim.l2)
     yield "linf", _over(moved.linf, claim.linf)

@@ -20,15 +20,7 @@ from typing import Any
 from opendp import domains, measurements, metrics
 
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.mechanisms import (
-    CLAMP,
-    KEPT_LOSSES,
-    Mechanism,
-    Price,
-    l2_up,
-    positive,
-    settle,
-)
+from privbench.privacy.mechanisms import CLAMP, KEPT_LOSSES, Mechanism, Price, l2_up
 from privbench.privacy.query import Sensitivity
 
 #: No threshold lies above this.
@@ -117,10 +109,9 @@ class LaplaceThreshold(Threshold):
         """(l0, l1, linf)."""
         return _l0(sensitivity), sensitivity.l1, sensitivity.linf
 
-    def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l1 / ε, rounded up."""
-        start = sensitivity.l1 / positive(amount)
-        return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """l1 / ε."""
+        return sensitivity.l1 / amount
 
 
 class GaussianThreshold(Threshold):
@@ -145,10 +136,9 @@ class GaussianThreshold(Threshold):
         """(l0, l2 one rounding step up, linf)."""
         return _l0(sensitivity), l2_up(sensitivity), float(sensitivity.linf)
 
-    def scale(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l2 / √(2ρ), rounded up."""
-        start = l2_up(sensitivity) / math.sqrt(2.0 * positive(amount))
-        return settle(start, amount, lambda s: self.price(sensitivity, s).amount)
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """l2 / √(2ρ)."""
+        return l2_up(sensitivity) / math.sqrt(2.0 * amount)
 
 
 @lru_cache(maxsize=KEPT_LOSSES)

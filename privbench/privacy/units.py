@@ -84,9 +84,6 @@ def random_ranks(identity: Index) -> Index:
 def row_weights(sizes: Index, tau: int) -> NDArray[np.int64]:
     """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division, int64, shape of ``sizes``."""
     table = np.arange(int(sizes.max(initial=0)) + 1, dtype=np.int64)
-    if table.size > 4 * sizes.size + 1024:
-        table = sizes.astype(np.int64)
-        return GRID * np.minimum(table, tau) // (tau * table)
     table[0] = 1
     return np.asarray((GRID * np.minimum(table, tau) // (tau * table))[sizes])
 
@@ -154,8 +151,8 @@ class Units:
             if self._spec.tables[table].own is None:
                 self._sizes[table] = np.broadcast_to(np.ones((), dtype=kind), rows)
             else:
-                _, counts = self.members(table)
-                self._sizes[table] = counts.astype(kind)[self._local(table)]
+                least, counts = self.members(table)
+                self._sizes[table] = counts.astype(kind)[self.identity(table) - least]
         return self._sizes[table]
 
     def members(self, table: str) -> tuple[int, NDArray[np.int64]]:
@@ -163,10 +160,6 @@ class Units:
         identity = self.identity(table)
         least = int(identity.min()) if identity.size else 0
         return least, np.bincount(identity - least).astype(np.int64)
-
-    def _local(self, table: str) -> Index:
-        identity = self.identity(table)
-        return identity - identity.min() if identity.size else identity
 
     def ranks(self, table: str) -> Index:
         """Random rank of every row within its unit and table; shape (rows,)."""

@@ -18,7 +18,7 @@ from privbench.learning.spn import outline
 from privbench.learning.spn.grow import Budget, Grower
 from privbench.learning.spn.node import Bins, make_bins
 from privbench.privacy import DatabaseSpec, Query, noise_sd
-from privbench.privacy.queries import Column, Histogram, JointHistogram, PublicArray
+from privbench.privacy.queries import Column, Histogram, Joint, PublicArray
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
@@ -101,7 +101,7 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
         the number of levels, and every level spends the same.
         """
         options, names = self.options, list(spec.tables[table].attributes)
-        everything = JointHistogram(tuple((Histogram.of(spec, table, [n]), 1.0) for n in names))
+        everything = Joint(tuple(Histogram.of(spec, table, [name]) for name in names))
         noise = noise_sd(everything, spec, amount, start.accounting)
         rows = min(start.rows(table), start.rows(spec.top(table)))
         least = options.beta or LEAST * noise

@@ -97,8 +97,8 @@ def _of_key(spec: DatabaseSpec, key: KeySpec, columns: list[str]) -> Iterator[Qu
         yield TargetHistogram.of(spec, key, columns, theirs, cap=cap, outside=cap > 1)
     owned = spec.tables[key.parent].own
     far += [] if owned is None else [Owner(owned, UnitRows(key.table))]
+    yield FanIn(key)
     for by in (*far, UnitRows(key.table)):
-        yield FanIn(key, by=by)
         yield TargetHistogram.of(spec, key, columns[:1], (by,))
 
 

@@ -34,30 +34,25 @@ from privbench.privacy.queries import (
     Column,
     DependenceScores,
     FanIn,
-    FanOut,
     Features,
     GridHistogram,
     Histogram,
     Joined,
-    JointHistogram,
-    JointMoments,
-    JointScores,
+    Joint,
     LabelCounts,
     Latent,
     Lengths,
     MixtureMoments,
     Owner,
     PairScores,
-    Presence,
     PublicArray,
-    PublicTargets,
+    PublicTarget,
     RankedCounts,
     Refers,
     Region,
     RegionMoments,
     SecondMoments,
     Split,
-    SplitScores,
     TargetHistogram,
     Total,
     UnitRows,
@@ -196,20 +191,20 @@ def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator
         whole = kind.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
         yield whole
         yield replace(whole, among=PublicArray([2, 0]))
-    margins = [rng.random(size) * 9 for size in sizes]
-    candidates = [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
-    yield SplitScores.of(spec, name, axes, candidates, margins)
-    yield SplitScores.of(spec, name, axes, candidates, margins, mean=False, smallest=False)
 
 
 def _region_scores(
-    spec: DatabaseSpec, name: str, rng: np.random.Generator, region: Region
+    kind: type[PairScores],
+    spec: DatabaseSpec,
+    name: str,
+    rng: np.random.Generator,
+    region: Region,
 ) -> PairScores:
     axes = ("c0", "c1", "c2") if rng.random() < 0.5 else ("c1", "c2")
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
     pairs = [(i, j) for i in range(len(axes)) for j in range(i + 1, len(axes))]
     predictions = [rng.random((sizes[i], sizes[j])) for i, j in pairs]
-    return PairScores.of(spec, name, axes, pairs, predictions, region)
+    return kind.of(spec, name, axes, pairs, predictions, region)
 
 
 def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
@@ -219,19 +214,21 @@ def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterato
     parts = root.children(first)
     leaves = (*parts[0].children(second), *parts[1:])
     yield Histogram.of(spec, name, ("c1",), leaves[1])
-    yield JointHistogram.over(spec, name, ("c1", "c2"), leaves)
+    yield Joint(tuple(Histogram.of(spec, name, ("c1", "c2"), leaf) for leaf in leaves))
     mixed = [
-        (Histogram.of(spec, name, ("c1",), leaves[0]), 1.0),
-        (Histogram.of(spec, name, ("c0",), parts[0]), 0.3),
-        (Histogram.of(spec, name, ("c2",), root), 2.0),
-        (Histogram.of(spec, name, ("c2",), root.child(second, 1)), 1.0),
+        Histogram.of(spec, name, ("c1",), leaves[0]),
+        Histogram.of(spec, name, ("c0",), parts[0]),
+        Histogram.of(spec, name, ("c2",), root),
+        Histogram.of(spec, name, ("c2",), root.child(second, 1)),
     ]
-    yield JointHistogram(tuple(mixed))
-    yield JointScores(tuple(_region_scores(spec, name, rng, region) for region in (*leaves, root)))
-    yield RegionMoments.of(spec, name, ("c0", "c1"), leaves, [first] * len(leaves))
-    yield RegionMoments.of(spec, name, ("c0",), [root, parts[0]], [first, first])
-    some = RegionMoments.of(spec, name, ("c1",), [parts[0]], [second])
-    yield JointMoments((RegionMoments.of(spec, name, ("c0", "c2"), parts, [second] * 3), some))
+    yield Joint(tuple(mixed))
+    for kind in (PairScores, DependenceScores):
+        scored = [_region_scores(kind, spec, name, rng, region) for region in (*leaves, root)]
+        yield Joint(tuple(scored))
+    yield RegionMoments.of(spec, ("c0", "c1"), root, first)
+    yield Joint(tuple(RegionMoments.of(spec, ("c0", "c1"), leaf, first) for leaf in leaves))
+    wide = [RegionMoments.of(spec, ("c0", "c2"), part, second) for part in (*parts, root)]
+    yield Joint((*wide, RegionMoments.of(spec, ("c1",), parts[0], second)))
 
 
 def _of_features(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
@@ -275,18 +272,16 @@ def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     score = reduce(np.add.outer, [np.arange(part.size) for part in (Column("c0", SIZES[0]), *far)])
     whole = Joined((Column("c0", SIZES[0]), *far), PublicArray(np.maximum(score - 1, 0)))
     yield TargetHistogram.of(spec, key, (), [whole], cap=4, outside=True)
-    for by in ("c2", *far, Joined((Column("c0", SIZES[0]), *far))):
-        yield FanIn(key, buckets=3, by=Column.of(spec, key.parent, by) if by == "c2" else by)
+    yield FanIn(key, buckets=3)
 
 
 def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     if key.role == "public":
-        yield PublicTargets(key, PUBLIC_ROWS)
+        yield Histogram(key.table, (PublicTarget(key, PUBLIC_ROWS),))
         return
-    yield from (Presence(key), Presence(key, own=True))
-    row = spec.relation.unit == "row"
+    yield Histogram(key.table, (Refers(key),))
+    yield Histogram(key.table, (Refers(key, own=True),))
     if key.role == "own":
-        yield FanOut(key)
         yield Histogram.of(spec, key.parent, ("c0", Children(key, (0, 1, 2, 4))))
         deep: Any = Owner(key, Children(key, (0, 1, 3)))
         yield Histogram.of(spec, key.table, ("c1", deep))
@@ -296,10 +291,8 @@ def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
                 spec, key.table, (Owner(key, Owner(above, Children(above))), Refers(key))
             )
     else:
-        yield from (FanIn(key), FanIn(key, buckets=1, zero=True), FanIn(key, outside=True))
+        yield from (FanIn(key), FanIn(key, buckets=1), FanIn(key, outside=True))
         yield from _of_targets(spec, key)
-        if row:
-            yield FanOut(key)
 
 
 def renumbered(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import Mutants, caught
-from small_databases import ADD, ROW, two_tables
+from small_databases import ADD, two_tables
 
 from privbench.privacy import neighbour, units
 from privbench.privacy.data import (
@@ -30,20 +30,19 @@ from privbench.privacy.queries import (
     Children,
     DependenceScores,
     FanIn,
-    FanOut,
     GridHistogram,
     Histogram,
-    JointHistogram,
-    JointMoments,
+    Joint,
     LabelCounts,
     PairScores,
-    Presence,
     PublicArray,
     RankedCounts,
+    Refers,
     Region,
     RegionMoments,
     Split,
     Total,
+    UnitRows,
     labels,
 )
 from privbench.privacy.queries.counting import Local, Marginals, View
@@ -124,8 +123,8 @@ class OneLeft(PairScores):
 class MarginsForFree(DependenceScores):
     """The claim of plain scores, as if the margins' distance could not move as well."""
 
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return PairScores.sensitivity(self, spec)
+    most = PairScores.most
+    moved = PairScores.moved
 
 
 def test_the_claim_for_margins_that_move_against_the_table_is_reached() -> None:
@@ -163,20 +162,24 @@ class RootOfTau(Histogram):
 
 @mutants.of(
     lambda: two_tables([0, 0, 1], [[0, 1, 0]], [2]),
-    lambda d: JointHistogram.over(
-        d.spec, "posts", (), Region("posts").children(Split.by_code("a0", [0, 1]))
+    lambda d: Joint(
+        tuple(
+            Histogram.of(d.spec, "posts", (), half)
+            for half in Region("posts").children(Split.by_code("a0", [0, 1]))
+        )
     ),
     "l1",
     "l2",
 )
-class WeightsAfterFilter(JointHistogram):
+class WeightsAfterFilter(Joint):
     """A unit's rows share its weight anew within every region (against P16)."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         found = []
         codes = data._codes("posts", "a0")[0]
         identity = data._units.identity("posts")
-        for part, _ in self.parts:
+        for part in self.parts:
+            assert isinstance(part, Histogram)
             assert part.region is not None
             rows = np.flatnonzero(codes == part.region.path[-1][1])
             _, inverse, sizes = np.unique(identity[rows], return_inverse=True, return_counts=True)
@@ -206,10 +209,15 @@ def test_nearest_rounding_instead_of_floor(monkeypatch: pytest.MonkeyPatch) -> N
 # NULL for ⊥ --------------------------------------------------------------------------------------
 
 
-@mutants.of(lambda: hub(), lambda d: Presence(ref(d)), "l1")
-class BottomIsNull(Presence):
+def presence(own: bool = False) -> Any:
+    """Makes a histogram of whether posts refer."""
+    return lambda d: Histogram("posts", (Refers(ref(d), own),))
+
+
+@mutants.of(lambda: hub(), presence(), "l1")
+class BottomIsNull(Histogram):
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        edges, weights = data._parents(self.key), data._units.weights(self.key.table)
+        edges, weights = data._parents(ref(data)), data._units.weights("posts")
         present = edges >= 0
         return np.array([weights[~present].sum(), weights[present].sum()], dtype=np.int64)
 
@@ -222,16 +230,16 @@ def hub(rows: int = 12) -> PrivateDatabase:
 def test_null_for_bottom_in_the_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     """SET NULL as a reading of removal: the harness would show what it costs."""
     monkeypatch.setattr(neighbour, "BOTTOM", NONE)
-    assert "l1" in caught(Presence(ref(hub())), hub())
+    assert "l1" in caught(presence()(hub()), hub())
 
 
-@mutants.of(hub, lambda d: Presence(ref(d), own=True), "l1")
-class OwnTargetOfTheGone(Presence):
+@mutants.of(hub, presence(own=True), "l1")
+class OwnTargetOfTheGone(Histogram):
     """⊥ counted as a target in the own unit."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        counts = Presence(self.key, own=True).evaluate(data)
-        gone = data._units.weights(self.key.table)[data._parents(self.key) == BOTTOM].sum()
+        counts = Histogram.evaluate(self, data)
+        gone = data._units.weights("posts")[data._parents(ref(data)) == BOTTOM].sum()
         return counts + np.array([0, -gone, gone])
 
 
@@ -312,7 +320,7 @@ def referrers_of_a_hub() -> PrivateDatabase:
 
 @mutants.of(lambda: hubs_of_sixteen(), lambda d: FanIn(ref(d)), "l1")
 class ClosedForm(FanIn):
-    """1 + 16·log₂(17/16), which forgets that hubs between buckets 1 and 2 move both."""
+    """1 + 16·log₂(17/16), which forgets that an edge moves two buckets."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         claim = super().sensitivity(spec)
@@ -329,7 +337,9 @@ def hubs_of_sixteen() -> PrivateDatabase:
 
 
 def test_the_claim_for_a_fan_in_is_reached() -> None:
-    database = hubs_of_sixteen()
+    """User 0, a hub of 48 edges, refers to sixteen users to whom nobody else refers."""
+    owners, refs = [0] * 16 + list(range(17, 65)), list(range(1, 17)) + [0] * 48
+    database = two_tables(owners, refs=refs)
     report = check([FanIn(ref(database))], database, units=[("users", 0)])
     assert report.ok
     assert report.worst_ratio > 0.9999
@@ -365,16 +375,16 @@ class Unclipped(Total):
 
 
 @mutants.of(lambda: two_tables([0, 1], [[0, 1]], [2]), lambda d: overlapping(d), "l1", "l2")
-class OneForAll(JointHistogram):
+class OneForAll(Joint):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return self.parts[0][0].sensitivity(spec)
+        return self.parts[0].sensitivity(spec)
 
 
-def overlapping(database: PrivateDatabase) -> JointHistogram:
+def overlapping(database: PrivateDatabase) -> Joint:
     """A histogram of all posts and one of a part of them."""
     whole = Histogram.of(database.spec, "posts", ("a0",))
     inside = replace(whole, region=Region("posts").child(Split.by_code("a0", [0, 1]), 0))
-    return JointHistogram(((whole, 1.0), (inside, 1.0)))
+    return Joint((whole, inside))
 
 
 @mutants.of(lambda: two_numbers(), lambda d: moments(d, "a0", "a1"), "l1")
@@ -393,16 +403,16 @@ def two_numbers() -> PrivateDatabase:
 
 def moments(database: PrivateDatabase, *names: str) -> RegionMoments:
     split = Split.by_code("a0", [0, 0, 0, 0])
-    return RegionMoments.of(database.spec, "posts", names, [Region("posts")], [split])
+    return RegionMoments.of(database.spec, names, Region("posts"), split)
 
 
 @mutants.of(
     two_numbers,
-    lambda d: JointMoments((moments(d, "a0"), moments(d, "a1"))),
+    lambda d: Joint((moments(d, "a0"), moments(d, "a1"))),
     "l1",
     "l2",
 )
-class LargestPart(JointMoments):
+class LargestPart(Joint):
     """Parts over the same rows as if these were different ones."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -546,17 +556,22 @@ class NullsToo(GridHistogram):
         return found
 
 
-@mutants.of(lambda: by_row(), lambda d: FanOut(d.spec.tables["b"].key("ref")), "l1", "l2")
-class AsIfOwned(FanOut):
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return Sensitivity(GRID, float(GRID), GRID)
+class RowsThatRefer(UnitRows):
+    """The number of rows that refer to the row: other units' doing."""
+
+    def read(self, data: PrivateDatabase, table: str) -> Any:
+        edges = data._parents(ref(data))
+        counts = np.bincount(edges[edges >= 0], minlength=data._rows(table))
+        return np.minimum(counts, self.size - 1).astype(np.uint16), None
 
 
-def by_row() -> PrivateDatabase:
-    key = KeySpec("ref", "b", "a", "ref", nullable=True)
-    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))}, ROW)
-    refs = PrivateTable(3, {}, {"ref": np.array([0, 0, 1])})
-    return PrivateDatabase(spec, {"a": PrivateTable(2, {}, {}), "b": refs})
+@pytest.mark.parametrize(
+    ("kind", "reasons"), [(UnitRows, set()), (RowsThatRefer, {"l1", "l2", "linf"})]
+)
+def test_rows_that_refer_are_no_rows_of_the_unit(kind: type[UnitRows], reasons: set[str]) -> None:
+    database = two_tables([0] * 20, refs=list(range(1, 21)), users=21)
+    query = Histogram("users", (kind("posts", (0, 1, 2)),))
+    assert caught(query, database, units=[("users", 0)]) == reasons
 
 
 def test_a_reference_as_if_it_were_owned() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +19,6 @@ from privbench.privacy import (
     KeySpec,
     Ledger,
     Measurement,
-    NoNoise,
     OpenDPNoise,
     SeededNoise,
     Session,
@@ -30,7 +27,7 @@ from privbench.privacy import (
     noise_sd,
     open_session,
 )
-from privbench.privacy.fingerprint import fingerprint
+from privbench.privacy.events import fingerprint
 from privbench.privacy.queries import PublicArray
 
 USERS = "public.users"
@@ -342,37 +339,28 @@ def test_a_query_with_other_content_cannot_take_a_stored_result(tmp_path):
         again.select(Counts(values=(3, 2, 1)), 0.25, "best")
 
 
-@dataclass(frozen=True)
-class Bag:
-    content: object
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (np.arange(3), np.arange(4)),
-        (np.arange(6), np.arange(6).reshape(2, 3)),
-        (np.zeros(2, np.int32), np.zeros(2, np.int64)),
         (("ab", "c"), ("a", "bc")),
         ((1, (2, 3)), ((1, 2), 3)),
-        ({"a": 1}, {"a": 2}),
-        (frozenset("ab"), frozenset("ac")),
         (None, 0),
         (1, 1.0),
         (b"a", b"b"),
         (Domain(3), Domain(3, ordered=True)),
         (PublicArray([1, 2]), PublicArray([2, 1])),
-        (SimpleNamespace(a=1), SimpleNamespace(a=2)),
+        (PublicArray(range(6)), PublicArray(np.arange(6).reshape(2, 3))),
     ],
 )
 def test_fingerprints_tell_contents_apart(one, other):
-    assert fingerprint(Bag(one)) == fingerprint(Bag(copy.deepcopy(one)))
-    assert fingerprint(Bag(one)) != fingerprint(Bag(other))
+    assert fingerprint(Counts(values=one)) == fingerprint(Counts(values=copy.deepcopy(one)))
+    assert fingerprint(Counts(values=one)) != fingerprint(Counts(values=other))
 
 
-def test_fingerprints_do_not_depend_on_the_order_of_sets_and_maps():
-    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
-    assert fingerprint(frozenset("abc")) == fingerprint(frozenset("cba"))
+@pytest.mark.parametrize("content", [np.arange(3), [1], {"a": 1}])
+def test_what_text_does_not_show_in_full_is_no_field_of_a_query(content):
+    with pytest.raises(TypeError, match="unhashable"):
+        fingerprint(Counts(values=content))
 
 
 @pytest.mark.parametrize(
@@ -407,13 +395,6 @@ def test_a_release_id_is_looked_up_not_opened(tmp_path, bad):
     start(tmp_path).close()
     with pytest.raises(LedgerError, match="no release"):
         start(tmp_path, resume=bad)
-
-
-def test_without_noise_the_statistics_are_exact(tmp_path):
-    session = start(tmp_path, noise=NoNoise())
-    assert session.measure(Counts(), 0.25, "counts").tolist() == [10, 20, 30]
-    assert session.select(Counts(), 0.25, "best") == 2
-    assert not session.trace[0].event.private
 
 
 def test_amounts_that_are_no_amounts_are_refused(tmp_path):

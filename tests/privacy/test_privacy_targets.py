@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import caught
+from harness import Mutants
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_databases import ADD, ROW, fill, settled, specs, two_tables
@@ -18,10 +18,7 @@ from small_databases import ADD, ROW, fill, settled, specs, two_tables
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import NONE, Cells, PrivateDatabase, PrivateTable
-from privbench.privacy.queries import (
-    TargetHistogram,
-)
-from privbench.privacy.queries.targets import share
+from privbench.privacy.queries import TargetHistogram
 from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.privacy.stability import check
@@ -29,9 +26,6 @@ from privbench.privacy.units import BOTTOM, row_weights, single
 
 QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)
-
-
-# attributes of targets ----------------------------------------------------------------------------
 
 
 def by_definition(database: PrivateDatabase, query: TargetHistogram) -> Integers:
@@ -73,18 +67,6 @@ def test_targets_count_rows_one_by_one(
             database.spec, key, ("c0", "c2"), ("c1",), cap=cap, outside=outside
         )
         assert np.array_equal(query.evaluate(database), by_definition(database, query))
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 2**60 - 1), st.integers(0, 2**60 - 1)), min_size=1),
-    st.integers(1, 2**36),
-)
-@QUICK
-def test_shares_are_exact(pairs: list[tuple[int, int]], amount: int) -> None:
-    part, whole = np.array([sorted(pair) for pair in pairs], dtype=np.int64).T
-    whole = np.maximum(whole, 1)
-    expected = [amount * int(p) // int(w) for p, w in zip(part, whole, strict=True)]
-    assert share(part, amount, whole).tolist() == expected
 
 
 def worst_case(cap: int = 1) -> PrivateDatabase:
@@ -141,6 +123,17 @@ def test_disjoint_roots_with_one_edge_have_sensitivity_one(
     assert query.roots(database.spec) == {"tags", "posts"}
 
 
+# mutants ------------------------------------------------------------------------------------------
+
+mutants = Mutants()
+
+
+def whole(*columns: str) -> Any:
+    """Makes a histogram of the references of posts."""
+    return lambda d: TargetHistogram.of(d.spec, d.spec.tables["posts"].key("ref"), columns, ())
+
+
+@mutants.of(lambda: two_tables(range(12), refs=[0] * 12), whole(), "l1", "linf")
 class Uncapped(TargetHistogram):
     """A hub counts every edge into it."""
 
@@ -148,6 +141,17 @@ class Uncapped(TargetHistogram):
         return TargetHistogram(self.key, self.source, self.target, 64).evaluate(data)
 
 
+def posts_that_refer_to_posts() -> PrivateDatabase:
+    """User 0 owns five posts that are referred to by two users' posts each."""
+    owners = [0] * 5 + list(range(1, 11))
+    database = two_tables(owners, refs=[NONE] * 5 + [k // 2 for k in range(10)])
+    table = database.spec.tables["posts"]
+    keys = table.key("own"), replace(table.key("ref"), parent="posts")
+    spec = DatabaseSpec({**database.spec.tables, "posts": replace(table, keys=keys)})
+    return PrivateDatabase(spec, database._tables)
+
+
+@mutants.of(posts_that_refer_to_posts, whole(), "l1")
 class CappedByRow(TargetHistogram):
     """Each target row is capped, not each target unit."""
 
@@ -158,6 +162,7 @@ class CappedByRow(TargetHistogram):
         return np.array([[int(np.minimum(counts, GRID).sum())]], dtype=np.int64)
 
 
+@mutants.of(worst_case, whole("a0"), "l1")
 class OneLipschitz(TargetHistogram):
     """Scaling taken for a contraction: κ + 1."""
 
@@ -165,6 +170,14 @@ class OneLipschitz(TargetHistogram):
         return replace(super().sensitivity(spec), l1=(self.cap + 1) * GRID)
 
 
+def hub_of_pairs() -> PrivateDatabase:
+    """When the hub goes, the other edge of each of its referrers would weigh more."""
+    owners = np.repeat(np.arange(1, 40), 2)
+    refs = np.stack([np.zeros(39), np.arange(40, 79)], 1).ravel().astype(int)
+    return two_tables(owners.tolist(), refs=refs.tolist(), users=79)
+
+
+@mutants.of(hub_of_pairs, whole(), "l1")
 class WeightsOfValidEdges(TargetHistogram):
     """A unit's weight is shared among the rows whose edge is valid: it moves with the hubs."""
 
@@ -175,43 +188,16 @@ class WeightsOfValidEdges(TargetHistogram):
         return rows, row_weights(sizes[inverse], 1)
 
 
-def test_targets_without_a_cap() -> None:
-    database = two_tables(range(12), refs=[0] * 12)
-    key = database.spec.tables["posts"].key("ref")
-    assert caught(TargetHistogram.of(database.spec, key, (), ()), database) == set()
-    assert {"l1", "linf"} <= caught(Uncapped.of(database.spec, key, (), ()), database)
+def hub_of_many() -> PrivateDatabase:
+    """When the hub goes, all edges of each of its referrers to another target come to count."""
+    owners, refs = [], []
+    for user in range(1, 31):
+        owners += [user] * 40
+        refs += [0] * 24 + [user + 30] * 16
+    return two_tables(owners, refs=refs, users=61)
 
 
-def test_a_cap_for_each_target_row() -> None:
-    """User 0 owns five posts that are referred to by two users' posts each."""
-    owners = [0] * 5 + list(range(1, 11))
-    database = two_tables(owners, refs=[NONE] * 5 + [k // 2 for k in range(10)])
-    table = database.spec.tables["posts"]
-    key = replace(table.key("ref"), parent="posts")
-    spec = DatabaseSpec(
-        {**database.spec.tables, "posts": replace(table, keys=(table.key("own"), key))}
-    )
-    database = PrivateDatabase(spec, database._tables)
-    assert caught(TargetHistogram.of(spec, key, (), ()), database) == set()
-    assert "l1" in caught(CappedByRow.of(spec, key, (), ()), database)
-
-
-def test_scaling_is_no_contraction() -> None:
-    database = worst_case()
-    key = database.spec.tables["posts"].key("ref")
-    assert "l1" in caught(OneLipschitz.of(database.spec, key, ("a0",), ()), database)
-
-
-def test_weights_shared_among_valid_edges() -> None:
-    """When the hub goes, the other fifteen edges of each of its referrers would weigh more."""
-    owners = np.repeat(np.arange(1, 40), 2)
-    refs = np.stack([np.zeros(39), np.arange(40, 79)], 1).ravel().astype(int)
-    database = two_tables(owners.tolist(), refs=refs.tolist(), users=79)
-    key = database.spec.tables["posts"].key("ref")
-    assert caught(TargetHistogram.of(database.spec, key, (), ()), database) == set()
-    assert "l1" in caught(WeightsOfValidEdges.of(database.spec, key, (), ()), database)
-
-
+@mutants.of(hub_of_many, whole(), "l1")
 class DropsBeforeTheCut(TargetHistogram):
     """NULL and ⊥ edges are dropped first, then sixteen rows are kept."""
 
@@ -225,16 +211,9 @@ class DropsBeforeTheCut(TargetHistogram):
         return kept, np.full(kept.size, GRID // 16, dtype=np.int64)
 
 
-def test_dropping_null_edges_before_the_cut() -> None:
-    """When the hub goes, all edges of each of its referrers to another target come to count."""
-    owners, refs = [], []
-    for user in range(1, 31):
-        owners += [user] * 40
-        refs += [0] * 24 + [user + 30] * 16
-    database = two_tables(owners, refs=refs, users=61)
-    key = database.spec.tables["posts"].key("ref")
-    assert caught(TargetHistogram.of(database.spec, key, (), ()), database) == set()
-    assert "l1" in caught(DropsBeforeTheCut.of(database.spec, key, (), ()), database)
+@pytest.mark.parametrize("mutant", list(mutants), ids=str)
+def test_mutants_are_caught(mutant: Any) -> None:
+    mutant.must_be_caught()
 
 
 def test_edges_into_the_own_unit_and_to_nowhere() -> None:

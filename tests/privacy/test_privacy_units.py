@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from small_databases import ADD, ROW, fill, renumbered, specs, two_tables
+from small_databases import ADD, ROW, fill, specs, two_tables
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
@@ -82,19 +82,6 @@ def test_ranks_number_the_rows_of_each_unit(spec: DatabaseSpec, seed: int) -> No
         assert all(sorted(found) == list(range(len(found))) for found in seen.values())
 
 
-@given(spec=specs(), seed=st.integers(0, 2**32))
-@QUICK
-def test_units_survive_renumbering_and_row_order(spec: DatabaseSpec, seed: int) -> None:
-    database = fill(spec, 9, seed)
-    twin, order = renumbered(database, seed + 1)
-    for name, at in order.items():
-        assert np.array_equal(twin._units.sizes(name), database._units.sizes(name)[at])
-        assert np.array_equal(twin._units.weights(name), database._units.weights(name)[at])
-        together = database._units.identity(name)[at]
-        pairs = set(zip(together.tolist(), twin._units.identity(name).tolist(), strict=True))
-        assert len(pairs) == len(set(together.tolist()))
-
-
 @given(spec=specs(), seed=st.integers(0, 2**32), pick=st.integers(0, 10**6))
 @QUICK
 def test_removal_deletes_the_unit_and_marks_edges_bottom(
@@ -146,13 +133,6 @@ def test_only_roots_can_be_removed() -> None:
     with pytest.raises(SchemaError, match="no such row"):
         remove_unit(database, "posts", 2)
     assert remove_unit(database, "posts", 1)._rows("posts") == 1
-
-
-def test_replacements_differ_by_two_units() -> None:
-    database = two_tables([0, 1, 1, 2])
-    first, second = (remove_unit(database, "users", row) for row in (0, 1))
-    assert (first._rows("posts"), second._rows("posts")) == (3, 2)
-    assert first._rows("users") == second._rows("users") == 2
 
 
 def test_by_row_every_row_is_a_unit() -> None:

@@ -94,7 +94,7 @@ def test_every_claim_of_a_fit_holds(name, unit, neighbours, shop, begin):
     asked = [step.query for step in session.trace]
     kinds = {query.kind for query in asked}
     if name == "privbench-paper":
-        assert {"joint histogram", "joint scores"} <= kinds
+        assert {"joint histogram", "joint pair scores"} <= kinds
     report = check(asked, data)
     assert report.ok, report.violations[:5]
     assert report.worst_ratio > 0.3

@@ -17,7 +17,7 @@ from privbench.learning.graphical.columns import Column, shown, varies
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.sizes import MANY, ONE
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
-from privbench.privacy.queries import FanIn, Histogram, Presence, Total, UnitRows
+from privbench.privacy.queries import FanIn, Histogram, Refers, Total, UnitRows
 
 #: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. References: that part
 #: times R / (R + T), R references that touch the tree and T its tables; half as much again: no
@@ -293,7 +293,7 @@ def size_questions(budget: Budget, table: str) -> list[Measurement]:
     found = [Measurement(histogram, amount * part, f"rows per unit of {table}")]
     if own is not None and own.nullable:
         label = f"rows of {table} without an owner"
-        found.append(Measurement(Presence(own), amount * free, label))
+        found.append(Measurement(Histogram(table, (Refers(own),)), amount * free, label))
     return found
 
 
@@ -333,6 +333,6 @@ def targets_part(columns: int) -> float:
 
 def fan_in_question(budget: Budget, key: KeySpec, columns: int, inside: bool) -> Measurement:
     """References per target of a key between private tables."""
-    query = FanIn(key, zero=True, outside=inside)
+    query = FanIn(key, outside=inside)
     amount = budget.references[key.table, key.name] * (1.0 - targets_part(columns))
     return Measurement(query, amount, f"fan-in of {key.table}.{key.name}")

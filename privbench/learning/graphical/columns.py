@@ -20,9 +20,16 @@ from privbench.domain import Domain
 from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.sizes import MANY, ONE, Buckets
 from privbench.privacy import DatabaseSpec, KeySpec
-from privbench.privacy.queries import Axis, Children, Joined, Owner, PublicArray, Refers
+from privbench.privacy.queries import (
+    Axis,
+    Children,
+    Joined,
+    Owner,
+    PublicArray,
+    PublicTarget,
+    Refers,
+)
 from privbench.privacy.queries import Column as ColumnAxis
-from privbench.privacy.queries.references import PublicTarget
 
 #: Groups of a column's cells at each level of detail, coarse to fine. Half costs 1 % of Q-error on
 #: the development databases, double 4 %. (3, 8, 24): 2-way divergence of coded Adult 1 % larger.

@@ -20,7 +20,7 @@ from privbench.learning.spn.splits import (
     strongest,
 )
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import Axis, JointScores, Region
+from privbench.privacy.queries import Axis, Joint, Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,7 @@ class Grower:
 
     def _column_splits(self, nodes: Sequence[Node], level: int) -> list[Node]:
         """Split by attributes where they are near independent; returns nodes to split by rows."""
-        query = JointScores(
-            tuple(score_query(self.spec, self.table, node, self.axes) for node in nodes)
-        )
+        query = Joint(tuple(score_query(self.spec, self.table, node, self.axes) for node in nodes))
         label = f"dependence on level {level + 1} of {self.table}"
         noisy, _ = self.measure(query, self.budget.evaluate, label)
         attributes, sums = self.spec.tables[self.table].attributes, []

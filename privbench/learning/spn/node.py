@@ -11,7 +11,7 @@ from privbench.circuit import Builder
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import group
 from privbench.learning.graphical.estimate import Floats, Ints, rake
-from privbench.privacy.queries import Axis, Histogram, JointHistogram, Region, Split
+from privbench.privacy.queries import Axis, Histogram, Joint, Region, Split
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +66,7 @@ def bins_of(of: Ints, mass: Floats) -> Bins:
 
 def region_histograms(
     table: str, axes: Mapping[str, Axis], regions: Iterable[tuple[Region, tuple[str, ...]]]
-) -> JointHistogram:
+) -> Joint:
     """Histograms of some attributes in each of some regions, as one query.
 
     Args:
@@ -74,11 +74,9 @@ def region_histograms(
         axes: The bins of every attribute.
         regions: Regions and the attributes that are counted in each.
     """
-    return JointHistogram(
+    return Joint(
         tuple(
-            (Histogram(table, (axes[name],), region), 1.0)
-            for region, scope in regions
-            for name in scope
+            Histogram(table, (axes[name],), region) for region, scope in regions for name in scope
         )
     )
 

@@ -10,8 +10,7 @@ from privbench.privacy import DatabaseSpec
 from privbench.privacy.queries import (
     Axis,
     Column,
-    JointHistogram,
-    JointScores,
+    Joint,
     PairScores,
     PublicArray,
     Region,
@@ -29,22 +28,20 @@ def regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
     return found
 
 
-def histograms(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointHistogram:
+def histograms(spec: DatabaseSpec, table: str, level: int, bins: int) -> Joint:
     """Binned histograms of all attributes in all regions of a level."""
     axes = _axes(spec, table, bins)
     scopes = [(each, (*axes,)) for each in regions(spec, table, level)]
     return region_histograms(table, axes, scopes)
 
 
-def scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> JointScores:
+def scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> Joint:
     """Pair scores of all attributes in all regions of a level."""
     axes = list(_axes(spec, table, bins).values())
     pairs = scored_pairs(len(axes))
     empty = [np.zeros((axes[i].size, axes[j].size)) for i, j in pairs]
     found = regions(spec, table, level)
-    return JointScores(
-        tuple(PairScores.of(spec, table, axes, pairs, empty, region) for region in found)
-    )
+    return Joint(tuple(PairScores.of(spec, table, axes, pairs, empty, region) for region in found))
 
 
 def _axes(spec: DatabaseSpec, table: str, most: int) -> dict[str, Axis]:

@@ -7,25 +7,22 @@ from privbench.privacy.queries.axes import (
     Column,
     Joined,
     Owner,
+    PublicTarget,
     Refers,
     UnitRows,
     Whole,
 )
-from privbench.privacy.queries.bounds import GridHistogram
-from privbench.privacy.queries.dependence import DependenceScores
+from privbench.privacy.queries.claims import Joint
 from privbench.privacy.queries.fanin import FanIn
-from privbench.privacy.queries.fanout import FanOut
 from privbench.privacy.queries.features import Features, Latent
 from privbench.privacy.queries.gradients import ClippedGradients
-from privbench.privacy.queries.histogram import Histogram, JointHistogram
-from privbench.privacy.queries.jointscores import JointScores
+from privbench.privacy.queries.histogram import GridHistogram, Histogram
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
-from privbench.privacy.queries.moments import JointMoments, RegionMoments, centred
+from privbench.privacy.queries.moments import RegionMoments
 from privbench.privacy.queries.outer import Lengths, MixtureMoments, SecondMoments
 from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.queries.references import Presence, PublicTarget, PublicTargets
 from privbench.privacy.queries.regions import Region, Split
-from privbench.privacy.queries.scores import PairScores, SplitScores
+from privbench.privacy.queries.scores import DependenceScores, PairScores
 from privbench.privacy.queries.targets import TargetHistogram
 from privbench.privacy.queries.totals import Total
 
@@ -37,34 +34,27 @@ __all__ = [
     "Column",
     "DependenceScores",
     "FanIn",
-    "FanOut",
     "Features",
     "GridHistogram",
     "Histogram",
     "Joined",
-    "JointHistogram",
-    "JointMoments",
-    "JointScores",
+    "Joint",
     "LabelCounts",
     "Latent",
     "Lengths",
     "MixtureMoments",
     "Owner",
     "PairScores",
-    "Presence",
     "PublicArray",
     "PublicTarget",
-    "PublicTargets",
     "RankedCounts",
     "Refers",
     "Region",
     "RegionMoments",
     "SecondMoments",
     "Split",
-    "SplitScores",
     "TargetHistogram",
     "Total",
     "UnitRows",
     "Whole",
-    "centred",
 ]

@@ -120,7 +120,8 @@ class Refers(Axis):
     """Whether a row refers to something: 0 NULL, 1 a reference, ⊥ included.
 
     With ``own``, three cells: 0 NULL, 1 a reference into another unit or ⊥, 2 into its own unit.
-    When the target's unit goes, the edge becomes ⊥ and the code stays 1.
+    When the target's unit goes, the edge becomes ⊥ and the code stays 1. With NULL in place of ⊥,
+    one hub could move any number of rows.
     """
 
     key: KeySpec
@@ -144,7 +145,57 @@ class Refers(Axis):
 
 
 @dataclass(frozen=True, slots=True)
-class Children(Axis):
+class PublicTarget(Axis):
+    """Row of a public table that a row refers to; the last cell is NULL.
+
+    Public rows never go, so a row's code is its own.
+
+    Attributes:
+        key: A key whose parent is public.
+        rows: Number of rows of the public table.
+    """
+
+    key: KeySpec
+    rows: int
+
+    def __post_init__(self) -> None:
+        if self.key.role != "public":
+            raise SchemaError(f"key {self.key.name!r} leads to no public table.")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return self.rows + 1
+
+    @property
+    def label(self) -> str:
+        return self.key.name
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        edges = data._parents(self.key)
+        return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
+
+
+class Buckets(Axis):
+    """Buckets of a number of rows, by their lower ends, ascending from 0."""
+
+    bounds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        bounds = self.bounds
+        if not bounds or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
+            raise SchemaError("buckets ascend from 0.")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.bounds)
+
+    def bucket(self, counts: NDArray[np.int64]) -> NDArray[np.uint16]:
+        """Bucket of every count."""
+        return (np.searchsorted(np.array(self.bounds), counts, side="right") - 1).astype(np.uint16)
+
+
+@dataclass(frozen=True, slots=True)
+class Children(Buckets):
     """Bucket of the number of rows that a row owns by one OWN key (its fan-out).
 
     Attributes:
@@ -161,11 +212,7 @@ class Children(Axis):
                 f"key {self.key.name!r} is no OWN key: its fan-out reads other units.",
                 table=self.key.table,
             )
-        check_bounds(self.bounds)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return len(self.bounds)
+        Buckets.__post_init__(self)
 
     @property
     def label(self) -> str:
@@ -174,12 +221,17 @@ class Children(Axis):
     def read(self, data: PrivateDatabase, table: str) -> Read:
         if table != self.key.parent:
             raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
-        (codes,) = data._cache.get(self, lambda: (bucket(children(data, self.key), self.bounds),))
+        (codes,) = data._cache.get(self, lambda: (self._count(data),))
         return codes, None
+
+    def _count(self, data: PrivateDatabase) -> NDArray[np.uint16]:
+        edges = data._parents(self.key)
+        counts = np.bincount(edges[edges >= 0], minlength=data._rows(self.key.parent))
+        return self.bucket(counts.astype(np.int64, copy=False))
 
 
 @dataclass(frozen=True, slots=True)
-class UnitRows(Axis):
+class UnitRows(Buckets):
     """Bucket of the number of rows that the row's unit has in some table, its own or another.
 
     It counts rows of the row's own unit alone, so the code stays when another unit goes. For
@@ -192,13 +244,6 @@ class UnitRows(Axis):
 
     counted: str
     bounds: tuple[int, ...] = FAN_OUT_BOUNDS
-
-    def __post_init__(self) -> None:
-        check_bounds(self.bounds)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        return len(self.bounds)
 
     @property
     def label(self) -> str:
@@ -215,7 +260,7 @@ class UnitRows(Axis):
         least, counts = data._units.members(self.counted)
         inside = (mine >= least) & (mine < least + counts.size)
         found = np.where(inside, counts[np.where(inside, mine - least, 0)], 0)
-        return bucket(found, self.bounds)
+        return self.bucket(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +309,7 @@ class Joined(Axis):
     """Several axes of one table as one: their joint cell, or a public grouping of it.
 
     A public function of codes that each read the row's own unit alone, so it reads no more than
-    they do. As context of owned rows (`Owner`), or as the one axis that a `FanIn` takes.
+    they do; for example as context of owned rows (`Owner`).
 
     Attributes:
         axes: The axes, the last one fastest.
@@ -307,24 +352,6 @@ class Joined(Axis):
             index *= np.int32(axis.size)
             index += axis.codes(data, table).astype(np.int32)
         return index
-
-
-def check_bounds(bounds: tuple[int, ...]) -> None:
-    """Refuse buckets that do not start at 0 or do not ascend."""
-    if not bounds or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
-        raise SchemaError("buckets ascend from 0.")
-
-
-def children(data: PrivateDatabase, key: KeySpec) -> NDArray[np.int64]:
-    """How many rows of ``key.table`` refer to each row of ``key.parent``."""
-    edges = data._parents(key)
-    counts = np.bincount(edges[edges >= 0], minlength=data._rows(key.parent))
-    return counts.astype(np.int64, copy=False)
-
-
-def bucket(counts: NDArray[np.int64], bounds: tuple[int, ...]) -> NDArray[np.uint16]:
-    """Bucket of every count, by lower ends."""
-    return (np.searchsorted(np.array(bounds), counts, side="right") - 1).astype(np.uint16)
 
 
 #: What `axes` accepts for one axis.

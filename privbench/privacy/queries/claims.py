@@ -1,42 +1,154 @@
-"""Sensitivities shared by queries that add up weights of rows.
+"""Statistics to which rows add one by one, and joint ones: what a unit moves, and why.
 
-Let a unit's rows in the table carry weights that sum to at most C (`units.contribution`). If every
-row adds its weight, times public multipliers, to certain cells that it alone determines, removing
-the unit changes the statistic by a vector u ≥ 0:
+Let a unit's rows in the table carry weights that sum to at most C (`units.contribution`), fixed
+before any split. Let a row of weight w that goes, whichever other rows stay, move the statistic as
+follows: for each of some public regions that holds the row, cells that are that region's alone, by
+at most w·a in L1, w²·b in squared L2 and w·m in L∞. With A and B the largest sums of a and b over
+the regions that one row can lie in (`regions.overlap`, from public paths alone), the row moves the
+statistic by at most w·A in L1, w·√B in L2 and w·m in L∞. By the triangle inequality over its rows,
+taken away one after the other, a unit that goes moves it by at most C·A in L1, C·√B in L2 and C·m
+in L∞. Rows of one unit may lie in several regions, also in disjoint ones: that is why statistics
+over disjoint regions are one joint query and no parallel events (P16).
 
-* ‖u‖₁ ≤ C·m₁, where m₁ is the largest sum of the multipliers of one row's cells;
-* ‖u‖₂ ≤ C·m₂, where m₂ is the largest root of the sum of their squares (triangle inequality over
-  the rows);
-* ‖u‖∞ ≤ C·m∞, where m∞ is the largest multiplier.
-
-Replacing it by another unit changes the statistic by v − u with v of the same kind: at most 2·C·m₁
-in L1. In L∞ at most C·m∞, since both entries lie in [0, C·m∞]. In L2 at most 2·C·m₂, and √2·C·m₂
-where a unit has one row in the table: ‖v − u‖² = ‖u‖² + ‖v‖² − 2u·v and u·v ≥ 0.
+Replacing a unit by another moves the statistic by v − u with both of that kind: by twice as much.
+Where rows only add (each the same vector without a negative entry, whichever other rows there are),
+entries of u and v lie in [0, C·m], so that L∞ stays C·m; and where besides a unit has one row in
+the table, L2 is √2·C·√B: ‖v − u‖² = ‖u‖² + ‖v‖² − 2u·v and u·v ≥ 0.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
-from privbench.privacy.query import Sensitivity
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privbench.errors import SchemaError
+from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.regions import Region, overlap
+from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution, single
 
+#: A region, None for all rows, with a and b of the module's docstring.
+Moved = tuple[Region | None, float, float]
 
-def weighted(
+
+@dataclass(frozen=True, slots=True)
+class RowQuery(TableQuery):
+    """A statistic of one table whose claim follows from the module's docstring.
+
+    Attributes:
+        source: The table.
+        adds: Whether rows only add.
+        most: m of the module's docstring.
+    """
+
+    adds: ClassVar[bool] = True
+    most: ClassVar[int] = 1
+
+    @abstractmethod
+    def moved(self) -> Iterable[Moved]:
+        """How far a row of weight 1 moves the statistic, by regions."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the module's docstring."""
+        return _claim_by_regions(spec, self, self.moved())
+
+
+@dataclass(frozen=True, slots=True)
+class Joint(Query):
+    """Several statistics of one kind and table, one after the other, as one vector.
+
+    Cells of different parts are different ones, so the module's docstring holds for all regions of
+    all parts together.
+
+    Attributes:
+        parts: The statistics.
+    """
+
+    parts: tuple[RowQuery, ...]
+
+    def __post_init__(self) -> None:
+        if len({(part.table, part.kind) for part in self.parts}) != 1:
+            raise SchemaError("a joint query has parts, all of one kind and table.")
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return f"joint {self.parts[0].kind}"
+
+    @property
+    def unit(self) -> int:  # type: ignore[override]
+        return self.parts[0].unit
+
+    @property
+    def table(self) -> str:
+        return self.parts[0].table
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One axis: the cells of all parts."""
+        return (sum(math.prod(part.shape) for part in self.parts),)
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        """See the module's docstring."""
+        moved = (found for part in self.parts for found in part.moved())
+        return _claim_by_regions(spec, self.parts[0], moved)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        """The statistics of the parts, in their own units."""
+        return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
+
+    def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
+        """The part of a result of `Session.measure` that belongs to each part, of its shape."""
+        ends = np.cumsum([math.prod(part.shape) for part in self.parts])
+        pieces = np.split(np.asarray(measured, np.float64), ends[:-1])
+        return [piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)]
+
+
+def _claim_by_regions(spec: DatabaseSpec, query: RowQuery, moved: Iterable[Moved]) -> Sensitivity:
+    """The claim of the module's docstring, from a and b of every region."""
+    regions = list(moved)
+    l1 = overlap((region, part) for region, part, _ in regions)
+    l2 = math.sqrt(overlap((region, part) for region, _, part in regions))
+    return claim(spec, query.table, l1, l2, query.most, adds=query.adds)
+
+
+def claim(
     spec: DatabaseSpec,
     table: str,
+    l1: float = 1,
+    l2: float = 1.0,
+    linf: float = 1,
     *,
-    m1: float = 1,
-    m2: float = 1.0,
-    most: float = 1,
+    adds: bool = True,
+    steps: int = GRID,
 ) -> Sensitivity:
-    """The claim for rows of ``table`` with multipliers as in the module's docstring."""
-    total = contribution(spec, table)
-    l1, l2, linf = math.ceil(total * m1), up(total * m2), math.ceil(total * most)
-    if spec.relation.neighbours == "replace":
-        return Sensitivity(2 * l1, up(l2 * math.sqrt(2)) if single(spec, table) else 2 * l2, linf)
-    return Sensitivity(l1, l2, linf)
+    """The claim where a row of weight w moves a statistic by at most w times these norms.
+
+    Args:
+        spec: What is public.
+        table: The table.
+        l1: A of the module's docstring.
+        l2: √B.
+        linf: m.
+        adds: Whether rows only add.
+        steps: Units of the statistic in a weight of 1.
+    """
+    total = contribution(spec, table) // GRID * steps
+    found = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))
+    if not adds or spec.relation.neighbours == "add-remove":
+        return doubled(spec, found)
+    l2 = up(found.l2 * math.sqrt(2)) if single(spec, table) else 2 * found.l2
+    return Sensitivity(2 * found.l1, l2, found.linf)
 
 
 def up(value: float) -> float:
@@ -44,8 +156,8 @@ def up(value: float) -> float:
     return value if value == int(value) else math.nextafter(value, math.inf)
 
 
-def doubled(spec: DatabaseSpec, claim: Sensitivity) -> Sensitivity:
-    """``claim`` under add/remove; twice it under replace, which removes one unit and adds one."""
+def doubled(spec: DatabaseSpec, found: Sensitivity) -> Sensitivity:
+    """The claim under add/remove; twice it under replace, which removes one unit and adds one."""
     if spec.relation.neighbours == "replace":
-        return Sensitivity(2 * claim.l1, 2 * claim.l2, 2 * claim.linf)
-    return claim
+        return Sensitivity(2 * found.l1, 2 * found.l2, 2 * found.linf)
+    return found

@@ -166,15 +166,6 @@ class View:
         return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
 
 
-def histogram(
-    data: PrivateDatabase, table: str, axes: Sequence[Axis], region: Region | None = None
-) -> Integers:
-    """The weighted joint histogram over all axes, int64, of their sizes."""
-    whole = tuple(range(len(axes)))
-    (found,) = marginals(data, Marginals(table, tuple(axes), (whole,), region))
-    return found
-
-
 def _codes(read: Read, at: Any) -> Cells:
     codes, lookup = read
     block = codes[at]

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Axis
 from privbench.privacy.queries.claims import doubled, up
-from privbench.privacy.queries.counting import add, cells
+from privbench.privacy.queries.counting import add
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import Index, contribution, single
@@ -21,15 +20,6 @@ from privbench.privacy.units import Index, contribution, single
 #: Most edges of one source unit that count.
 KEPT = 16
 _BLOCK = 2**18
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Largest change of a target's interpolated cell vector when one edge more points at it."""
-
-    l1: int
-    l2: float
-    linf: int
 
 
 @lru_cache(maxsize=32)
@@ -50,11 +40,11 @@ def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 
 @lru_cache(maxsize=32)
-def steps(scale: int, buckets: int, zero: bool) -> Step:
-    """The largest step from m to m + 1 edges, by enumeration of every m, in grid units.
+def steps(scale: int, buckets: int) -> Sensitivity:
+    """What one edge more moves its target, by enumeration of every step from m to m + 1 edges.
 
     The changes of the cells k and k + 1 of m, and k' and k' + 1 of m + 1, are added up as exact
-    integers; bucket 0 is left out where it is not released.
+    integers.
     """
     whole, part = levels(scale, buckets)
     vectors = np.zeros((whole.size, 3), dtype=np.int64)
@@ -64,12 +54,9 @@ def steps(scale: int, buckets: int, zero: bool) -> Step:
     crosses = whole[1:] > whole[:-1]
     later[crosses, 1:] = vectors[1:][crosses, :2]
     later[crosses, 0] = 0
-    change = later - vectors[:-1]
-    if not zero:
-        change[whole[:-1] == 0, 0] = 0
-    size = np.abs(change)
+    size = np.abs(later - vectors[:-1])
     squares = (size.astype(np.float64) ** 2).sum(axis=1)
-    return Step(int(size.sum(axis=1).max()), up(math.sqrt(squares.max())), int(size.max()))
+    return Sensitivity(int(size.sum(axis=1).max()), up(math.sqrt(squares.max())), int(size.max()))
 
 
 def most_kept(spec: DatabaseSpec, key: KeySpec) -> int:
@@ -95,6 +82,21 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
     return kept
 
 
+def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity) -> Sensitivity:
+    """The claim where a unit's targets leave with what they hold, and its references with theirs.
+
+    Args:
+        spec: What is public.
+        key: The key; if no unit can hold rows of both ends, only one of the two occurs.
+        gone: The most that a unit's targets hold.
+        moved: What a unit's references move elsewhere.
+    """
+    apart = not spec.roots(key.table) & spec.roots(key.parent)
+    parts = (moved.l1, moved.l2, moved.linf)
+    l1, l2, linf = (max(gone, part) if apart else gone + part for part in parts)
+    return doubled(spec, Sensitivity(int(l1), up(float(l2)), int(linf)))
+
+
 @dataclass(frozen=True, slots=True)
 class FanIn(Query):
     """Interpolated histogram of target rows by the number of kept edges into them.
@@ -102,9 +104,8 @@ class FanIn(Query):
     Statistic: of every source unit's rows the 16 first in random order over *all* of its rows in
     the table are kept, then those whose edge is NULL or ⊥ are dropped. A target row with m kept
     edges and weight w adds w·(1 − f) to bucket k and w·f to bucket k + 1, where k + f =
-    x(m) = log₂(1 + m/s), from integer tables; counts beyond the last bucket stay in it. With ``by``
-    the table is joint with an axis of the target's own unit. Bucket 0 is left out unless ``zero``
-    (the total is released elsewhere). Shape ([by,] buckets).
+    x(m) = log₂(1 + m/s), from integer tables; counts beyond the last bucket stay in it. Shape
+    (buckets + 1,).
 
     Sensitivity, when unit U goes:
 
@@ -127,27 +128,21 @@ class FanIn(Query):
 
     So at most C + e·δ. If no unit can hold both source and target rows (disjoint roots), only one
     of 1 and 2 occurs: max(C, e·δ). Replace doubles it. In L2 and L∞ likewise with the enumerated
-    step norms. Moving one edge from 16 to 17 changes two released cells by log₂(33/32) each, which
-    is more than the first edge's log₂(17/16) in bucket 1 alone; so with bucket 0 left out the L1
-    sensitivity is 1 + 32·log₂(33/32) = 2.4207, not 1 + 16·log₂(17/16) = 2.3994. With bucket 0 it is
-    1 + 32·log₂(17/16) = 3.799, within the bound 1 + 2/ln 2 = 3.885 that bounds a step by the slope.
-    Where each unit sends one edge (e = 1) the scale s is 2 (an edge weighs ½): δ = 2·log₂(5/4),
-    below 1, and the sensitivity is 1 when the roots are disjoint.
+    step norms. The first edge into a target moves two cells by log₂(17/16) each: the L1 sensitivity
+    is 1 + 32·log₂(17/16) = 3.799, within the bound 1 + 2/ln 2 = 3.885 that bounds a step by the
+    slope. Where each unit sends one edge (e = 1) the scale s is 2 (an edge weighs ½):
+    δ = 2·log₂(3/2) = 1.170, which is the sensitivity where the roots are disjoint.
 
     The event is charged to the roots of both ends.
 
     Attributes:
         key: A REF key between private tables.
         buckets: K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14.
-        by: An axis of the target table, or None.
-        zero: Whether bucket 0 is measured too.
         outside: Whether edges into the row's own unit are left out.
     """
 
     key: KeySpec
     buckets: int = 10
-    by: Axis | None = None
-    zero: bool = False
     outside: bool = False
     kind = "fan-in"
     unit = GRID
@@ -165,32 +160,26 @@ class FanIn(Query):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        name = f"{self.key.table}.{self.key.name}"
-        return (name,) if self.by is None else (name, self.by.label)
+        return (f"{self.key.table}.{self.key.name}",)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """([by,] released buckets)."""
-        released = self.buckets + self.zero
-        return (released,) if self.by is None else (self.by.size, released)
+        """One cell for each bucket."""
+        return (self.buckets + 1,)
 
     def scale(self, spec: DatabaseSpec) -> int:
         """s: 16, or 2 where a unit has one source row."""
         return 2 if single(spec, self.key.table) else KEPT
 
     def marks(self, spec: DatabaseSpec) -> tuple[int, ...]:
-        """Numbers of kept edges at which the released buckets stand."""
-        s = self.scale(spec)
-        return tuple(s * (2**k - 1) for k in range(0 if self.zero else 1, self.buckets + 1))
+        """Numbers of kept edges at which the buckets stand."""
+        return tuple(self.scale(spec) * (2**k - 1) for k in range(self.buckets + 1))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        step = steps(self.scale(spec), self.buckets, self.zero)
-        edges = most_kept(spec, self.key)
-        own = contribution(spec, self.key.parent)
-        apart = not spec.roots(self.key.table) & spec.roots(self.key.parent)
-        parts = [(own, edges * step.l1), (own, edges * step.l2), (own, edges * step.linf)]
-        l1, l2, linf = (max(pair) if apart else sum(pair) for pair in parts)
-        return doubled(spec, Sensitivity(int(l1), float(l2), int(linf)))
+        step = steps(self.scale(spec), self.buckets)
+        edges, own = most_kept(spec, self.key), contribution(spec, self.key.parent)
+        moved = Sensitivity(edges * step.l1, edges * step.l2, edges * step.linf)
+        return of_both_ends(spec, self.key, own, moved)
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
         return spec.roots(self.key.table) | spec.roots(self.key.parent)
@@ -199,19 +188,15 @@ class FanIn(Query):
         whole, part = levels(self.scale(data.spec), self.buckets)
         counts = np.minimum(self._edges(data), whole.size - 1)
         weights = data._units.weights(self.key.parent)
-        width = self.buckets + 2
-        groups = 1 if self.by is None else self.by.size
-        total = np.zeros(cells((groups, width)), dtype=np.int64)
-        context = None if self.by is None else self.by.codes(data, self.key.parent)
+        # Beyond the last bucket is one cell more, which gets nothing.
+        total = np.zeros(self.buckets + 2, dtype=np.int64)
         for start in range(0, counts.size, _BLOCK):
             block = slice(start, start + _BLOCK)
             m, w = counts[block], weights[block]
-            base = 0 if context is None else context[block].astype(np.int64) * width
             upper = (w * part[m]) >> 30
-            add(total, base + whole[m], w - upper)
-            add(total, base + whole[m] + 1, upper)
-        table = total.reshape(groups, width)[:, 0 if self.zero else 1 : self.buckets + 1]
-        return table.reshape(self.shape)
+            add(total, whole[m], w - upper)
+            add(total, whole[m] + 1, upper)
+        return total[:-1]
 
     def _edges(self, data: PrivateDatabase) -> NDArray[np.int64]:
         """Number of kept edges into every target row."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +20,10 @@ from privbench.domain import Domain
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column
-from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import View
 from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.query import GRID, Sensitivity
+from privbench.privacy.query import GRID
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import contribution
 
 #: Steps of 1 of a coordinate.
 STEP = 2**14
@@ -63,17 +60,6 @@ def factors(squares: Whole, bound: float) -> Whole:
     """What brings vectors of these squared lengths to at most a length."""
     norms = np.maximum(np.sqrt(squares), bound)
     return np.asarray(bound / norms * _DOWN)
-
-
-def signed_claim(spec: DatabaseSpec, table: str, l1: float, l2: float, linf: float) -> Sensitivity:
-    """The claim where a row of weight w moves a statistic by at most w times these norms.
-
-    A unit's weights sum to at most C (`units.contribution`), so by the triangle inequality it
-    moves the statistic by at most C times each; replaced, by twice that, since entries have signs.
-    """
-    total = contribution(spec, table) / GRID
-    claim = Sensitivity(ceil(total * l1), up(total * l2), ceil(total * linf))
-    return doubled(spec, claim)
 
 
 @dataclass(frozen=True)

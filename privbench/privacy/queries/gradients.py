@@ -10,6 +10,7 @@ import numpy as np
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.claims import claim
 from privbench.privacy.queries.features import (
     STEP,
     Latent,
@@ -17,7 +18,6 @@ from privbench.privacy.queries.features import (
     cut,
     factors,
     lengths,
-    signed_claim,
 )
 from privbench.privacy.queries.outer import FINE, OfFeatures, shares
 from privbench.privacy.queries.public import PublicArray
@@ -43,7 +43,7 @@ class ClippedGradients(OfFeatures):
     Sensitivity: a row's gradient is of squared length |g|²·(1 + |z|²) + |e|²·(1 + |h|²), known
     exactly from the row and from released weights, and c ≤ 1 brings it to at most the bound C.
     Rounding toward zero makes no factor longer. So a row of weight w moves the statistic by
-    at most w·C in L2 and L∞, and by w·C·√p in L1 for p parameters. Then `signed_claim`. No row's
+    at most w·C in L2 and L∞, and by w·C·√p in L1 for p parameters. Then `claims`. No row's
     part depends on another row: all integers (`features`). Source: Abadi et al. (2016), with all
     rows in every batch: under zCDP sampling of batches buys nothing, as zCDP bounds all orders.
 
@@ -79,12 +79,10 @@ class ClippedGradients(OfFeatures):
         return (self.hidden.values.size + self.output.values.size,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
-        clip = self.clip * STEP
-        return signed_claim(spec, self.table, clip * math.sqrt(self.shape[0]), clip, clip)
+        l1 = math.sqrt(self.shape[0])
+        return claim(spec, self.table, l1, adds=False, steps=self.clip * STEP)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps²."""
         inner = np.zeros(self.hidden.shape, np.int64)
         outer = np.zeros(self.output.shape, np.int64)
         for whole, weights in self.features.blocks(data):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from privbench.privacy.data import NEG_INF, POS_INF, Grid, Labels, PrivateDataba
 from privbench.privacy.events import Accounting
 from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import single
+from privbench.privacy.units import Index, single
 
 #: Most rows of one unit in a table that count, and most of their values.
 ROWS, VALUES = 256, 64
@@ -93,58 +93,46 @@ class _Weighted(RawQuery):
             return np.bincount(cells, minlength=size).astype(np.int64) * each
         ranks, identity = data._units.ranks(self.source), data._units.identity(self.source)
         kept = np.flatnonzero((ranks < ROWS) & (cells < size - 1))
-        return weighted_counts(
-            identity[kept], cells[kept], ranks[kept], size, norm=norm, clip=self.clip, most=most
+        pairs, inverse, rows = np.unique(
+            identity[kept].astype(np.int64) * size + cells[kept],
+            return_inverse=True,
+            return_counts=True,
         )
+        unit, cell = np.unique(pairs // size, return_inverse=True)[1], pairs % size
+        if pairs.size and int(np.bincount(unit).max()) > most:
+            chosen = _first_cells(unit, inverse, ranks[kept], most)
+            unit, cell, rows = unit[chosen], cell[chosen], rows[chosen]
+        found = np.zeros(size, np.int64)
+        np.add.at(found, cell, _weights(unit, rows.astype(np.int64), norm, self.clip))
+        return found
 
 
-def weighted_counts(
-    identity: NDArray[np.integer[Any]],
-    cells: NDArray[np.int64],
-    ranks: NDArray[np.integer[Any]],
-    size: int,
-    *,
-    norm: Norm,
-    clip: int,
-    most: int,
-) -> Integers:
-    """Σ over units of w per cell, shape (size,), in grid units.
+def _first_cells(
+    unit: NDArray[np.int64], inverse: NDArray[np.int64], ranks: Index, most: int
+) -> NDArray[np.bool_]:
+    """Which pairs of unit and cell count: those of the unit's first rows, at most ``most``.
 
     Args:
-        identity: Unit of every row, shape (rows,).
-        cells: Cell of every row, below ``size``.
-        ranks: Random rank of every row within its unit: of more cells than count, the cells of the
-            first rows do.
-        size: Number of cells.
-        norm: The norm of a unit's weights that is GRID at most.
-        clip: C.
-        most: Most cells of one unit.
+        unit: Unit of every pair, ascending.
+        inverse: Pair of every row.
+        ranks: Random rank of every row within its unit.
+        most: Most pairs of one unit.
     """
-    pairs, inverse, rows = np.unique(
-        identity.astype(np.int64) * size + cells, return_inverse=True, return_counts=True
-    )
-    units, place = pairs // size, pairs % size
-    starts = np.flatnonzero(np.diff(units, prepend=-1))
-    number = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(units))))
-    if len(number) and int(np.bincount(number).max()) > most:
-        first = np.full(len(pairs), np.iinfo(np.int64).max)
-        np.minimum.at(first, inverse, ranks.astype(np.int64))
-        order = np.lexsort((first, number))
-        held = np.empty(len(pairs), np.int64)
-        held[order] = np.arange(len(pairs)) - starts[number[order]]
-        kept = held < most
-        number, place, rows = number[kept], place[kept], rows[kept]
-    rows = rows.astype(np.int64)
+    first = np.full(unit.size, np.iinfo(np.int64).max)
+    np.minimum.at(first, inverse, ranks.astype(np.int64))
+    held = np.empty(unit.size, np.int64)
+    held[np.lexsort((first, unit))] = np.arange(unit.size) - np.searchsorted(unit, unit)
+    return held < most
+
+
+def _weights(unit: NDArray[np.int64], rows: Integers, norm: Norm, clip: int) -> Integers:
+    """The weight w of every pair, from its unit and its number of rows."""
     if norm == "l1":
-        sums = np.bincount(number, rows, len(starts)).astype(np.int64)
-        weights = GRID * rows // np.maximum(sums, clip)[number]
-    else:
-        squares = np.bincount(number, rows * rows, len(starts)).astype(np.int64)
-        sizes = np.maximum(_root_up(squares), clip << _BITS)
-        weights = (GRID << _BITS) * rows // sizes[number]
-    found = np.zeros(size, np.int64)
-    np.add.at(found, place, weights)
-    return found
+        sums = np.bincount(unit, rows).astype(np.int64)
+        return np.asarray(GRID * rows // np.maximum(sums, clip)[unit])
+    squares = np.bincount(unit, rows * rows).astype(np.int64)
+    sizes = np.maximum(_root_up(squares), clip << _BITS)
+    return np.asarray((GRID << _BITS) * rows // sizes[unit])
 
 
 def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -173,7 +161,6 @@ class LabelCounts(_Weighted):
     mechanism (`privbench.privacy.thresholds`).
 
     Attributes:
-        source: The table.
         attribute: An attribute that is still `Labels` or a `Grid`.
         clip: C.
         norm: The norm of what a unit adds; that of the noise.
@@ -258,7 +245,6 @@ class RankedCounts(_Weighted):
     Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
 
     Attributes:
-        source: The table.
         attribute: An attribute that is still `Labels` or a `Grid`.
         clip: C.
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,68 +12,50 @@ from numpy.typing import ArrayLike, NDArray
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column, Whole
-from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import View
-from privbench.privacy.queries.joint import Joint
 from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.queries.regions import Region, Split, overlap
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.queries.regions import Region, Split
+from privbench.privacy.query import GRID, Integers
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import contribution
 
 #: Steps of a coordinate: −½ is −STEP/2, ½ is STEP/2.
 STEP = 2**16
 
 
-def centred(size: int) -> PublicArray:
-    """Public coordinates −½ … ½ of the codes 0 … size−1, in steps of 1/`STEP`.
-
-    >>> centred(3).values.tolist()
-    [-32768, 0, 32768]
-    """
-    return PublicArray.rounded(np.linspace(-0.5, 0.5, size) if size > 1 else np.zeros(1), STEP)
-
-
 @dataclass(frozen=True, slots=True)
-class RegionMoments(Query):
-    """Weighted size and coordinate sums of every part of several regions.
+class RegionMoments(RowQuery):
+    """Weighted size and coordinate sums of every part of a region.
 
-    Statistic, shape (regions, parts, 1 + attributes): for every region r and part k of its split,
-    the sum of w, and for every attribute the sum of w·x, each row's product rounded toward zero to
-    a grid unit; x in [−½, ½] is the public coordinate of the row's code.
+    Statistic, shape (parts, 1 + attributes): for every part of the region's split the sum of w, and
+    for every attribute the sum of w·x, each row's product rounded toward zero to a grid unit; x in
+    [−½, ½] is the public coordinate of the row's code.
 
-    Sensitivity: a row of weight w in region r, part k adds a vector to that cell alone: w, and d
-    numbers of absolute value at most w/2 (rounding toward zero does not increase it). Its L1 norm
-    is at most w·(1 + d/2), its L2 norm at most w·√(1 + d/4), its L∞ norm at most w. (With
-    coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) A row
-    lies in at most M of the regions (`regions.overlap`), a unit's weights sum to at most C, so a
-    removed unit moves the statistic by at most C·M·(1 + d/2) in L1, C·√M·√(1 + d/4) in L2, and C
-    in L∞. Which part a row falls in follows from released centres and the row itself: centres do
-    not move when a row goes. Replace: twice as much by the triangle inequality.
+    Sensitivity (`claims`): a row of weight w in a part adds a vector to that part's cells alone: w,
+    and d numbers of absolute value at most w/2 (rounding toward zero does not increase it). Its L1
+    norm is at most w·(1 + d/2), its L2 norm at most w·√(1 + d/4), its L∞ norm at most w. (With
+    coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) Which
+    part a row falls in follows from released centres and the row itself: centres do not move when
+    a row goes.
 
     Attributes:
-        source: The table.
         attributes: Attributes that are summed.
-        regions: Regions, all of the table.
-        splits: A split for each region, all with the same number of parts.
+        region: The region.
+        split: How it falls into parts.
         coordinates: Coordinate of every code of every attribute, within ±`STEP`/2.
     """
 
-    source: str
     attributes: tuple[Column, ...]
-    regions: tuple[Region, ...]
-    splits: tuple[Split, ...]
+    region: Region
+    split: Split
     coordinates: tuple[PublicArray, ...]
-    kind = "region moments"
+    kind = "moments"
     unit = GRID
+    adds = False
 
     def __post_init__(self) -> None:
-        if not self.regions or len(self.regions) != len(self.splits):
-            raise SchemaError("there is one split for each region.", table=self.source)
-        if len({split.parts for split in self.splits}) != 1:
-            raise SchemaError("all splits have the same number of parts.", table=self.source)
-        if any(region.table != self.source for region in self.regions):
-            raise SchemaError("a region belongs to another table.", table=self.source)
+        if self.region.table != self.source:
+            raise SchemaError("the region belongs to another table.", table=self.source)
         for axis, line in zip(self.attributes, self.coordinates, strict=True):
             if line.shape != (axis.size,) or int(np.abs(line.values).max()) > STEP // 2:
                 raise SchemaError("coordinates lie within ±½.", column=axis.attribute)
@@ -82,61 +64,44 @@ class RegionMoments(Query):
     def of(
         cls,
         spec: DatabaseSpec,
-        table: str,
         attributes: Sequence[str],
-        regions: Sequence[Region],
-        splits: Sequence[Split],
+        region: Region,
+        split: Split,
         coordinates: Sequence[ArrayLike] | None = None,
-    ) -> RegionMoments:
+    ) -> Self:
         """Moments over attributes by name.
 
         Args:
             spec: What is public.
-            table: The table.
             attributes: Names of settled attributes.
-            regions: The regions.
-            splits: The split of each region.
+            region: The region.
+            split: Its split.
             coordinates: For each attribute the coordinate of every code in [−½, ½], or None for
                 equal steps over the codes.
         """
-        axes = tuple(Column.of(spec, table, name) for name in attributes)
-        if coordinates is None:
-            lines = tuple(centred(axis.size) for axis in axes)
-        else:
-            lines = tuple(PublicArray.rounded(line, STEP) for line in coordinates)
-        return cls(table, axes, tuple(regions), tuple(splits), lines)
-
-    @property
-    def table(self) -> str:
-        """See `Query.table`."""
-        return self.source
+        axes = tuple(Column.of(spec, region.table, name) for name in attributes)
+        lines = coordinates or [np.linspace(-0.5, 0.5, axis.size) for axis in axes]
+        rounded = tuple(PublicArray.rounded(line, STEP) for line in lines)
+        return cls(region.table, axes, region, split, rounded)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return tuple(axis.attribute for axis in self.attributes)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(regions, parts, 1 + attributes)."""
-        return (len(self.regions), self.splits[0].parts, 1 + len(self.attributes))
+        """(parts, 1 + attributes)."""
+        return (self.split.parts, 1 + len(self.attributes))
 
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
-        total, d = contribution(spec, self.source), len(self.attributes)
-        times = overlap((region, 1.0) for region in self.regions)
-        l1 = math.ceil(total * times * (1 + d / 2))
-        return doubled(spec, Sensitivity(l1, up(total * math.sqrt(times * (1 + d / 4))), total))
+    def moved(self) -> list[Moved]:
+        d = len(self.attributes)
+        return [(self.region, 1 + d / 2, 1 + d / 4)]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in grid units."""
-        result = np.zeros(self.shape, dtype=np.int64)
-        for r, (region, split) in enumerate(zip(self.regions, self.splits, strict=True)):
-            for k in range(split.parts):
-                axes = (*self.attributes, Whole())
-                view = View.of(data, self.source, axes, region.child(split, k))
-                result[r, k] = self._sums(view)
-        return result
+        axes = (*self.attributes, Whole())
+        children = self.region.children(self.split)
+        views = (View.of(data, self.source, axes, part) for part in children)
+        return np.array([self._sums(view) for view in views], dtype=np.int64)
 
     def _sums(self, view: View) -> Integers:
         sums = np.zeros(1 + len(self.attributes), dtype=np.int64)
@@ -148,51 +113,14 @@ class RegionMoments(Query):
         return sums
 
     def means(self, measured: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Counts (regions, parts) and mean coordinates (regions, parts, attributes), within ±½.
+        """Counts (parts,) and mean coordinates (parts, attributes), within ±½.
 
         Post-processing of a result of `Session.measure`; parts with a count below 1 get 0.
         """
-        values = np.asarray(measured, dtype=np.float64).reshape(self.shape)
-        counts = values[..., 0]
-        means = values[..., 1:] / np.maximum(counts, 1.0)[..., None]
-        return counts, np.clip(np.where(counts[..., None] < 1, 0.0, means), -0.5, 0.5)
-
-
-@dataclass(frozen=True, slots=True)
-class JointMoments(Joint):
-    """Moments over regions of one table, each part with attributes of its own, in one event.
-
-    Statistic: the cells of all parts one after the other; `split` takes a result apart.
-
-    Sensitivity: a row of weight w adds to one cell of a part of dᵢ attributes, for each of the
-    part's regions that holds it, a vector of L1 norm at most w·(1 + dᵢ/2), of squared L2 norm at
-    most w²·(1 + dᵢ/4), and of L∞ norm at most w (`RegionMoments`); to all other cells it adds
-    nothing. Cells of different regions and parts are different ones. So with M₁ the largest sum of
-    1 + dᵢ/2, and M₂ of 1 + dᵢ/4, over the regions that one row can lie in (`regions.overlap`, from
-    public paths alone), and C the sum of a unit's weights, a removed unit moves the whole by at
-    most C·M₁ in L1, C·√M₂ in L2 and C in L∞. Replace: twice as much by the triangle inequality.
-
-    Attributes:
-        parts: Moments, all of one table.
-    """
-
-    parts: tuple[RegionMoments, ...]
-    kind = "joint moments"
-    unit = GRID
-
-    def _most(self, weight: float) -> float:
-        """Largest sum over one row's regions of 1 + ``weight``·d."""
-        return overlap(
-            (region, 1 + weight * len(part.attributes))
-            for part in self.parts
-            for region in part.regions
-        )
-
-    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
-        total = contribution(spec, self.table)
-        l1, l2 = math.ceil(total * self._most(1 / 2)), up(total * math.sqrt(self._most(1 / 4)))
-        return doubled(spec, Sensitivity(l1, l2, total))
+        values = np.asarray(measured, dtype=np.float64)
+        counts = values[:, 0]
+        means = values[:, 1:] / np.maximum(counts, 1.0)[:, None]
+        return counts, np.clip(np.where(counts[:, None] < 1, 0.0, means), -0.5, 0.5)
 
 
 def _products(weights: NDArray[np.int64], coordinates: NDArray[np.int64]) -> NDArray[np.int64]:

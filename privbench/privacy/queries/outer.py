@@ -9,7 +9,7 @@ import numpy as np
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.claims import weighted
+from privbench.privacy.queries.claims import claim
 from privbench.privacy.queries.features import (
     STEP,
     Features,
@@ -17,10 +17,9 @@ from privbench.privacy.queries.features import (
     Whole,
     cut,
     lengths,
-    signed_claim,
 )
 from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 #: Steps of a difference of log-densities, or of logits, and the largest that is told apart.
@@ -57,12 +56,10 @@ class OfFeatures(Query):
 
     @property
     def table(self) -> str:
-        """See `Query.table`."""
         return self.features.source
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """See `Query.columns`."""
         return self.features.columns
 
 
@@ -70,7 +67,7 @@ class OfFeatures(Query):
 class Lengths(OfFeatures):
     """Weighted counts of rows by the length of their features, before these are shortened.
 
-    Sensitivity: a row adds its weight to one cell (`claims`, all multipliers 1).
+    Sensitivity (`claims`): a row adds its weight to one cell.
 
     Attributes:
         edges: Ascending lengths in steps, all but the first cell's lower and the last's upper end.
@@ -87,12 +84,9 @@ class Lengths(OfFeatures):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring; weights are in steps here."""
-        claim = weighted(spec, self.table)
-        part = GRID // STEP
-        return Sensitivity(-(-claim.l1 // part), claim.l2 / part, -(-claim.linf // part))
+        return claim(spec, self.table, steps=STEP)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps."""
         total = np.zeros(self.shape, np.int64)
         limits = self.edges.values.astype(np.float64) ** 2
         for whole, weights in self.features.blocks(data):
@@ -112,7 +106,7 @@ class SecondMoments(OfFeatures):
     of squares is (|x|⁴ + Σ xᵢ⁴)/2 ≤ ((o² + R²)² + o⁴ + R⁴)/2 = o⁴ + o²R² + R⁴. In L1 it is at most
     w·(|x|₁² + |x|²)/2 ≤ w·(k + 1)/2·(o² + R²) for k coordinates that are not 0 (Cauchy-Schwarz), in
     L∞ w·max(o, R)². Weights are multiplied in and rounded toward zero before the product, which
-    makes no entry larger. Then `signed_claim`. Source: Dwork, Talwar, Thakurta and Zhang (2014),
+    makes no entry larger. Then `claims`. Source: Dwork, Talwar, Thakurta and Zhang (2014),
     Analyze Gauss, for rows of length at most 1.
     """
 
@@ -126,14 +120,12 @@ class SecondMoments(OfFeatures):
         return (width * (width + 1) // 2,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         o, r = self.features.origin, self.features.bound
         l1 = (self.features.filled + 1) / 2 * (o**2 + r**2)
         l2 = math.sqrt(o**4 + o**2 * r**2 + r**4)
-        return signed_claim(spec, self.table, l1, l2, max(o, r) ** 2)
+        return claim(spec, self.table, l1, l2, max(o, r) ** 2, adds=False, steps=1)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps²."""
         width = self.features.width
         total = np.zeros((width, width), np.int64)
         for whole, weights in self.features.blocks(data):
@@ -160,7 +152,7 @@ class MixtureMoments(OfFeatures):
     Sensitivity: a row's part is the outer product of its w·r and (1, z, z²). As r ≥ 0 sums to at
     most 1, |r| ≤ 1. As |z| ≤ 1, Σ zⱼ⁴ ≤ |z|⁴ ≤ 1, so the second vector is of length at most √3. So
     a row of weight w moves the statistic by at most √3·w in L2, by w·(2 + √d) in L1
-    (|z|₁ ≤ √d for d dimensions, Σ z² ≤ 1), and by w in L∞. Then `signed_claim`. Means and variances
+    (|z|₁ ≤ √d for d dimensions, Σ z² ≤ 1), and by w in L∞. Then `claims`. Means and variances
     are quotients of what is released, so that no bound on them is needed. Which component a row
     belongs to follows from the row itself and from released numbers. Source: Park, Foulds,
     Chaudhuri and Welling (2017), DP-EM, which measures the same sums one by one.
@@ -187,13 +179,10 @@ class MixtureMoments(OfFeatures):
         return self.scores.shape
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        """See the class's docstring."""
         l1 = 2 + math.sqrt(self.latent.dimensions)
-        square = STEP**2
-        return signed_claim(spec, self.table, l1 * square, math.sqrt(3) * square, square)
+        return claim(spec, self.table, l1, math.sqrt(3), adds=False, steps=STEP**2)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistic, in steps²."""
         total = np.zeros(self.shape, np.int64)
         forms = self.scores.values.T.astype(np.float64)
         for whole, weights in self.features.blocks(data):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,9 +54,4 @@ class PublicArray:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"PublicArray(shape={self.shape}, {self.digest.hex()[:8]})"
-
-
-def as_public(values: PublicArray | Sequence[int] | NDArray[Any]) -> PublicArray:
-    """``values`` as a `PublicArray`."""
-    return values if isinstance(values, PublicArray) else PublicArray(values)
+        return f"PublicArray(shape={self.shape}, {self.digest.hex()})"

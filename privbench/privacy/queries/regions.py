@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.public import PublicArray, as_public
+from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.units import Index, index_type
 
 _BLOCK = 2**17
@@ -51,7 +51,7 @@ class Split:
     @classmethod
     def of(cls, luts: Mapping[str, NDArray[np.int64]]) -> Split:
         """A split from a mapping of attributes to costs of shape (domain size, k)."""
-        return cls(tuple(luts), tuple(as_public(lut) for lut in luts.values()))
+        return cls(tuple(luts), tuple(PublicArray(lut) for lut in luts.values()))
 
     @classmethod
     def by_code(cls, attribute: str, parts: NDArray[np.integer[Any]] | list[int]) -> Split:

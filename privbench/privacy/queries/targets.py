@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
-from privbench.privacy.queries.claims import doubled, up
+from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.counting import cells, joint
-from privbench.privacy.queries.fanin import kept_rows, most_kept
+from privbench.privacy.queries.fanin import kept_rows, most_kept, of_both_ends
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import Index, bound, row_weights
 
 #: Largest cap of a target unit.
 MOST_CAP = 64
-#: Bits of the factor that one step of a long division takes in.
-_BITS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +133,12 @@ class TargetHistogram(Query):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         edges, size = most_kept(spec, self.key), math.prod(self.shape)
-        moved = (
+        moved = Sensitivity(
             -(-2 * self.cap * edges * GRID // (self.cap * edges + 1)) + edges * size,
             up(_moved_l2(self.cap, edges) * GRID + edges * math.sqrt(size)),
             GRID + edges,
         )
-        apart = not spec.roots(self.key.table) & spec.roots(self.key.parent)
-        gone = self.cap * GRID
-        l1, l2, linf = (max(gone, part) if apart else gone + part for part in moved)
-        return doubled(spec, Sensitivity(int(l1), up(float(l2)), int(linf)))
+        return of_both_ends(spec, self.key, self.cap * GRID, moved)
 
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
         return spec.roots(self.key.table) | spec.roots(self.key.parent)
@@ -202,20 +197,6 @@ def capped(
     pairs, pair = np.unique(place[over] * total.size + cell[over], return_inverse=True)
     held = np.zeros(pairs.size, dtype=np.int64)
     np.add.at(held, pair, weights[over])
-    np.add.at(total, pairs % total.size, share(held, most, sums[pairs // total.size]))
-
-
-def share(part: Integers, amount: int, whole: Integers) -> Integers:
-    """⌊amount·part / whole⌋, exactly, for 0 ≤ part ≤ whole < 2⁶⁰.
-
-    Long division: after each digit of ``amount``, its leading digits times ``part`` are
-    quotient·whole + rest; 4·rest + 3·part < 2⁶³ holds all along.
-    """
-    quotient, rest = np.zeros_like(part), np.zeros_like(part)
-    digits = -(-amount.bit_length() // _BITS)
-    for place in reversed(range(digits)):
-        digit = (amount >> (_BITS * place)) & (2**_BITS - 1)
-        rest = (rest << _BITS) + digit * part
-        quotient = (quotient << _BITS) + rest // whole
-        rest = rest % whole
-    return quotient
+    # In Python's integers: the products do not fit 64 bits.
+    shares = most * held.astype(object) // sums[pairs // total.size].astype(object)
+    np.add.at(total, pairs % total.size, shares.astype(np.int64))

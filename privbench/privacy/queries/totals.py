@@ -25,7 +25,6 @@ class Total(TableQuery):
     is 1.
 
     Attributes:
-        source: The table.
         clip: Most rows that count for one unit.
     """
 
