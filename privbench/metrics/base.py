@@ -1,4 +1,4 @@
-"""What a metric is: a named figure with a direction, a range and a meaning."""
+"""What a metric is: a named figure with a direction, a range and a meaning; what it gives."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict
+
 #: How a figure is to be taken, in words.
 Grade = Literal["good", "fair", "poor"]
+
+
+class Part(BaseModel):
+    """A part of a comparison's document: frozen, and without fields that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from privbench.config import Config
 from privbench.metrics import codes
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.columns import TablePlan, plan
-from privbench.metrics.kld import Divergence, divergence
+from privbench.metrics.kld import DivergencePart, divergence
 from privbench.postgres.snapshot import Snapshot
 from privbench.schema import Table
 
@@ -28,7 +28,7 @@ class TableFidelity:
     # The share of the rows that was compared, of the source and of the clone.
     shares: tuple[float, float] = (1.0, 1.0)
     # By λ; a λ without enough columns, or without rows, is missing.
-    divergence: dict[int, Divergence] = field(default_factory=dict)
+    divergence: dict[int, DivergencePart] = field(default_factory=dict)
 
     def measured(self, ways: Sequence[int] = WAYS) -> TableFidelity:
         """The same with its divergence, which needs neither database."""

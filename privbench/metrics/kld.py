@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.metrics.base import Metric
+from privbench.metrics.base import Metric, Part
 from privbench.rng import generator
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -171,17 +171,16 @@ class Coded:
     size: int  # codes lie in [0, size)
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """Means over the λ-way sets of columns."""
+class DivergencePart(Part):
+    """Means over the sets of λ columns; ``sets`` of ``of`` were used."""
 
     kld: float  # natural logarithm
     tvd: float  # in [0, 1]
-    sets: int  # sets that were used
-    of: int  # sets that there are
+    sets: int
+    of: int
 
 
-def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:
+def divergence(columns: Sequence[Coded], ways: int) -> DivergencePart | None:
     """Mean KLD and TVD over the sets of ``ways`` columns, as DESIGN section 5 defines them.
 
     For a set, p and q are the shares of the source's and the clone's rows in each cell observed in
@@ -199,7 +198,8 @@ def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:
     sets = column_sets(len(columns), ways)
     figures = np.array([_of([columns[i] for i in chosen]) for chosen in sets])
     kld, tvd = figures.mean(axis=0)
-    return Divergence(float(kld), float(tvd), len(sets), math.comb(len(columns), ways))
+    of = math.comb(len(columns), ways)
+    return DivergencePart(kld=kld, tvd=tvd, sets=len(sets), of=of)
 
 
 def _of(chosen: Sequence[Coded]) -> tuple[float, float]:

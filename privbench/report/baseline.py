@@ -12,8 +12,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from privbench.errors import UsageError
-from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.document_parts import ChangePart, DriftPart, RegressionPart
+from privbench.report.document import (
+    ChangePart,
+    ComparisonDocument,
+    DriftPart,
+    QueryPart,
+    RegressionPart,
+)
 from privbench.report.gates import QUERY_FIGURES
 from privbench.workload import Workload
 

@@ -19,8 +19,7 @@ from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.collect_predicates import predicates
 from privbench.report.conditions import weights
-from privbench.report.document import QueryPart
-from privbench.report.document_parts import HeatMapPart, HeatNodePart, HeatQueryPart
+from privbench.report.document import HeatMapPart, HeatNodePart, HeatQueryPart, QueryPart
 from privbench.schema import Schema, Table
 
 #: Columns of a circuit: more would not be readable.

@@ -14,16 +14,16 @@ from privbench.errors import UsageError
 from privbench.files import make_folder, write_text
 from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
-from privbench.report import figures, html, markdown, parts, parts_work
+from privbench.report import figures, html, markdown, parts
 from privbench.report import junit as junit_xml
 from privbench.report.document import (
     ComparisonDocument,
+    LoadPart,
     ModelPart,
     QueryPart,
     ReboundPart,
     WorkloadPart,
 )
-from privbench.report.document_parts import LoadPart
 from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
 from privbench.schema import Schema
@@ -264,7 +264,7 @@ def _load(
         floor=floor,
         before=before,
     )
-    return parts_work.load_part(found)
+    return parts.load_part(found)
 
 
 def _rebound(
@@ -287,7 +287,6 @@ def _document(
     found: Measured,
     rebound: ReboundPart | None,
 ) -> ComparisonDocument:
-    answers = [(r.answers[parts.SOURCE], r.answers[parts.CLONE]) for r in ran.results]
     document = ComparisonDocument(
         privbench=version("privbench"),
         created=datetime.now(UTC).replace(microsecond=0),
@@ -301,8 +300,8 @@ def _document(
         integrity=found.checks,
         queries=answered,
         figures={},
-        work=parts_work.work_summary(answered),
-        plans=parts_work.plans_part(answered, answers),
+        work=parts.work_summary(answered),
+        plans=parts.plans_part(answered),
         statistics=found.statistics,
         load=loaded,
         views=found.views,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from privbench.metrics.fidelity import WAYS, TableFidelity, overall
+from privbench.metrics.summary import SummaryPart
 from privbench.report.document import ComparisonDocument, TablePart
-from privbench.report.document_parts import SummaryPart
 
 #: What a figure with a spread is followed by.
 POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")

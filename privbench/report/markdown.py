@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from privbench.metrics.summary import SummaryPart
 from privbench.report.document import ComparisonDocument, GatePart
-from privbench.report.document_parts import SummaryPart
 from privbench.report.headlines import headlines
 from privbench.report.summary import failed
 from privbench.report.text import few, number, percent, seconds

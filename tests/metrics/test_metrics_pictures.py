@@ -17,7 +17,7 @@ from privbench.metrics import correlation, heatmap, heattree
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.correlation import association, contingency, cramers_v, spearman
-from privbench.metrics.fanout import fanout, label
+from privbench.metrics.fanout import fanout
 from privbench.metrics.heatmap import Predicate
 from privbench.metrics.kld import Coded
 from privbench.postgres.introspect import introspect
@@ -111,18 +111,22 @@ INSERT INTO children VALUES (1000, NULL);
 
 
 def test_children_are_counted_in_buckets(make_database: Callable[..., str]) -> None:
-    with psycopg.connect(make_database(), autocommit=True) as connection:
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(FORUM)
         schema = introspect(connection)
         child, parent = schema.table("public.children"), schema.table("public.parents")
-        found = fanout(connection, child.foreign_keys[0], child, parent)
-        assert (found.parents, found.children, found.largest) == (10, 32, 9)
-        names = dict(zip(map(label, range(6)), found.counts, strict=True))
-        assert names == {"0": 3, "1": 1, "2": 1, "3–4": 2, "5–8": 2, "9–16": 1}
-        assert found.shares(7).tolist() == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1, 0.0]
-        connection.execute("TRUNCATE parents, children")
-        empty = fanout(connection, child.foreign_keys[0], child, parent)
-        assert (empty.mean, empty.counts) == (0.0, (0,))
+        with psycopg.connect(dsn) as other:
+            other.execute("DELETE FROM children WHERE parent > 2")
+            found = fanout(connection, other, child.foreign_keys[0], child, parent)
+            assert found.labels == ["0", "1", "2", "3–4", "5–8", "9–16"]
+            assert (found.real.parents, found.real.mean, found.real.max) == (10, 3.2, 9)
+            assert found.real.shares == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1]
+            assert found.clone.shares == [0.8, 0.1, 0.1, 0, 0, 0]
+            assert found.tvd == pytest.approx(0.5)
+            other.execute("TRUNCATE children, parents")
+            empty = fanout(other, other, child.foreign_keys[0], child, parent)
+            assert (empty.clone.mean, empty.labels, empty.tvd) == (0.0, ["0"], 0)
 
 
 @pytest.fixture(scope="module")

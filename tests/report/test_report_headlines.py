@@ -7,9 +7,9 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from privbench.metrics.summary import SummaryPart
 from privbench.report import compare
 from privbench.report.document import ComparisonDocument
-from privbench.report.document_parts import SummaryPart
 from privbench.report.headlines import Headline, headlines
 from privbench.report.markdown import render
 from privbench.report.summary import summary

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privbench.report.document import ComparisonDocument
-from privbench.report.document_parts import CorrelationPart
+from privbench.report.document import ComparisonDocument, CorrelationPart
 from privbench.report.sections.bars import cut
 from privbench.report.sections.base import Section
 from privbench.report.sections.columns import UNFOLDED, drawn

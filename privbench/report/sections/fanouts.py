@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from privbench.metrics.fanout import FanoutPart
 from privbench.report.document import ComparisonDocument
-from privbench.report.document_parts import FanoutPart
 from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, Tick, bars
 from privbench.report.sections.base import Section
 from privbench.report.sections.columns import UNFOLDED

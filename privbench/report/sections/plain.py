@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from privbench.metrics.statistics import StatisticPart
 from privbench.report.document import ComparisonDocument
-from privbench.report.document_parts import StatisticPart
 from privbench.report.headlines import headlines
 from privbench.report.sections.base import Section
 from privbench.report.sections.qerror import joins_label
