@@ -39,6 +39,15 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{number(100 * value)} %"
 
 
+def joins(number: str) -> str:
+    """A number of joins in words.
+
+    >>> joins("0"), joins("1"), joins("12"), joins("?")
+    ('one table', '1 join', '12 joins', 'joins unknown')
+    """
+    return {"?": "joins unknown", "0": "one table", "1": "1 join"}.get(number, f"{number} joins")
+
+
 def few(names: Sequence[str], shown: int = 5) -> str:
     """The first of some names, and how many more there are.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from privbench.report.document import ComparisonDocument, CorrelationPart
 from privbench.report.sections.bars import cut
-from privbench.report.sections.base import Section
 from privbench.report.sections.columns import UNFOLDED, drawn
 
 #: Side of a matrix and width of its labels, in SVG units; columns up to which numbers fit.
@@ -39,7 +38,8 @@ class Gap:
     size: float
 
 
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     parts = document.views.correlations
     chosen = drawn(document)
     if not any(part.table in chosen for part in parts):
@@ -110,13 +110,3 @@ def _gaps(part: CorrelationPart) -> list[Gap]:
         if (real := part.real[i][j]) is not None and (clone := part.clone[i][j]) is not None
     ]
     return sorted(found, key=lambda gap: -gap.size)[:_LISTED]
-
-
-SECTION = Section(
-    name="correlations",
-    title="Which columns hang together?",
-    intro="The strength of every pair of columns: Spearman’s rank correlation (−1 to 1) where both "
-    "have an order, Cramér’s V (0 to 1, corrected for bias) for all other pairs. The third picture "
-    "of each table is the clone’s less the source’s: the paler, the better.",
-    values=_values,
-)

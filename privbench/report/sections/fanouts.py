@@ -7,7 +7,6 @@ import math
 from privbench.metrics.fanout import FanoutPart
 from privbench.report.document import ComparisonDocument
 from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, Tick, bars
-from privbench.report.sections.base import Section
 from privbench.report.sections.columns import UNFOLDED
 from privbench.report.text import percent
 
@@ -21,7 +20,8 @@ def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
     return sorted(sorted(found, key=lambda item: -item[1].tvd)[:KEYS], key=lambda item: item[0])
 
 
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     found = document.views.fanouts
     if not found:
         return None
@@ -57,13 +57,3 @@ def _ticks(labels: list[str]) -> list[Tick]:
         for i, label in enumerate(labels)
         if len(labels) <= 9 or i % 2 == 0
     ]
-
-
-SECTION = Section(
-    name="fanouts",
-    title="Foreign keys: children per parent",
-    intro="How many rows refer to each row of the parent table, in buckets that double. Heights "
-    "are logarithmic, so that the few parents with many children, which decide what joins cost, "
-    "can be seen. A clone with the right mean and a wrong tail answers joins wrongly.",
-    values=_values,
-)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from privbench.report.document import ComparisonDocument, HeatMapPart, HeatNodePart
 from privbench.report.sections.bars import cut
-from privbench.report.sections.base import Section
 
 #: Sizes in SVG units: distance of levels and of leaves, a node, and room for the leaves' names.
 LEVEL, ROW, BOX, NAMES = 84.0, 22.0, (58.0, 16.0), 92.0
@@ -28,7 +27,8 @@ class Spot:
     name: str  # A leaf's column
 
 
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     maps = document.views.heatmaps
     if not maps:
         return None
@@ -115,15 +115,3 @@ def _heights(nodes: list[HeatNodePart]) -> list[float]:
 
     set_height(0)
     return ys
-
-
-SECTION = Section(
-    name="heatmap",
-    title="Query heat map",
-    intro="A table as a circuit (sum-product network): × nodes set columns apart, + nodes split "
-    "the rows by a condition, leaves are single columns. Colour and number of a node are the share "
-    "of the rows that come to it which satisfy the query’s predicates on the node’s columns. Where "
-    "the trees have the same colours, the clone answers the query right for the right reasons; "
-    "where they differ, the branch says which rows it gets wrong.",
-    values=_values,
-)

@@ -22,6 +22,7 @@ def _environment(package: str, folder: str) -> Environment:
         "number": text.number,
         "seconds": text.seconds,
         "percent": text.percent,
+        "joins": text.joins,
     }
     return environment
 
