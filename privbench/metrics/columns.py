@@ -14,7 +14,7 @@ from typing import Literal
 
 from psycopg import sql
 
-from privbench.config import ColumnConfig, Config
+from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.metrics import canon
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
@@ -69,23 +69,16 @@ class TablePlan:
     left_out: dict[str, str]  # column and reason
 
 
-def table_config(config: Config | None, table: Table) -> dict[str, ColumnConfig]:
-    """What the config says of a table's columns."""
-    if config is None:
-        return {}
-    for name, section in config.tables.items():
-        if TableName.parse(name) == table.name:
-            return section.columns
-    return {}
+def section(config: Config | None, table: Table) -> TableConfig:
+    """What the config says of a table, under any spelling of its name."""
+    sections = config.tables.items() if config is not None else ()
+    found = {TableName.parse(name): section for name, section in sections}
+    return found.get(table.name, TableConfig())
 
 
 def is_public(config: Config | None, table: Table) -> bool:
     """Whether the config declares the table public."""
-    sections = config.tables.items() if config else ()
-    return any(
-        TableName.parse(name) == table.name and section.role == "public"
-        for name, section in sections
-    )
+    return section(config, table).role == "public"
 
 
 def plan(connection: Connection, table: Table, config: Config | None, rows: int = 0) -> TablePlan:
@@ -100,7 +93,7 @@ def plan(connection: Connection, table: Table, config: Config | None, rows: int 
     Returns:
         The plan.
     """
-    known = table_config(config, table)
+    known = section(config, table).columns
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:

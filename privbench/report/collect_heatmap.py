@@ -30,23 +30,13 @@ Picks = list[tuple[QueryPart, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class ModelHeat:
-    """What the released model says at every node."""
-
-    ways: Floats  # probability that a row comes to it, shape (nodes,)
-    # For each query, the probability of its predicates in the node's scope, given that a row
-    # comes to it; NaN where none does.
-    shares: list[Floats]
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
     """A circuit to count on."""
 
     nodes: list[Node]  # parents before their children
     picks: Picks  # the queries that colour it
     held: list[list[Predicate]]  # the predicates of each on the circuit's columns
-    model: ModelHeat | None = None  # what the model says, where the circuit is a model's
+    model: Heat | None = None  # what the model says, where the circuit is a model's
 
 
 def held_by(
@@ -110,8 +100,8 @@ def released(
         return None
     held = held_by(picks, kept, names)
     nodes = modeltree.draw(model, names)
-    ways, shares = modeltree.heats(model, nodes, [_weights(model, query) for query in held])
-    return Drawing([item.node for item in nodes], picks, held, ModelHeat(ways, shares))
+    heat = modeltree.heats(model, nodes, [_weights(model, query) for query in held])
+    return Drawing([item.node for item in nodes], picks, held, heat)
 
 
 def _known(model: ModelledTable, held: Sequence[Predicate]) -> list[Predicate]:
@@ -248,7 +238,7 @@ def _part(table: Table, drawing: Drawing, sides: tuple[Heat, Heat], sampled: boo
                 columns=list(node.columns),
                 real_rows=int(real.rows[place]),
                 clone_rows=int(clone.rows[place]),
-                model_share=None if model is None else round(float(model.ways[place]), 6),
+                model_share=None if model is None else round(float(model.rows[place]), 6),
             )
             for place, node in enumerate(drawing.nodes)
         ],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from privbench.metrics.summary import SummaryPart
 from privbench.report.document import ComparisonDocument, GatePart
+from privbench.report.figures import at
 from privbench.report.headlines import headlines
 from privbench.report.summary import failed
 from privbench.report.text import few, number, percent, seconds
@@ -16,6 +16,19 @@ _DRIFTING = (
     "qerror.p50", "qerror.p95", "runtime.p50", "runtime.floor.p50", "work.blocks.p50",
     "plan.agreement", "kld.2", "kld.3", "stats.n_distinct.p50", "rows.max_difference",
 )  # fmt: skip
+#: Spreads that are shown below those of the Q-error, and where they stand in the document.
+_SPREADS = {
+    "Q-error by weights": "qerror.weighted",
+    "Q-error, re-bound by rank": "rebound.qerror.overall",
+    "run time discrepancy, %": "runtime.overall",
+    "noise floor, %": "runtime.floor",
+    "run time discrepancy by weights, %": "runtime.weighted",
+    "work discrepancy, blocks, %": "work.blocks",
+    "work discrepancy, rows, %": "work.rows",
+    "work discrepancy, spilled blocks, %": "work.spill",
+    "Q-error of operators": "plans.operators",
+    "distinct values by pg_stats, Q-error": "statistics.n_distinct",
+}
 
 
 def render(document: ComparisonDocument) -> str:
@@ -77,39 +90,14 @@ def _failed(document: ComparisonDocument) -> str:
 
 def _spread(document: ComparisonDocument) -> str:
     points = ("n", "mean", "p50", "p75", "p90", "p95", "p99", "max")
+    joins = {f"Q-error, {n} joins": part for n, part in document.qerror.by_joins.items()}
+    others = {label: at(document, place) for label, place in _SPREADS.items()}
     rows = (
         (name, *(number(getattr(part, point)) for point in points))
-        for name, part in _spreads(document).items()
+        for name, part in {"Q-error": document.qerror.overall, **joins, **others}.items()
         if part is not None
     )
     return _table(("", *points), rows)
-
-
-def _spreads(document: ComparisonDocument) -> dict[str, SummaryPart | None]:
-    qerror, runtime, work, plans = (
-        document.qerror, document.runtime, document.work, document.plans
-    )  # fmt: skip
-    lines = {
-        "Q-error": qerror.overall,
-        **{f"Q-error, {joins} joins": part for joins, part in qerror.by_joins.items()},
-        "Q-error by weights": qerror.weighted,
-        "Q-error, re-bound by rank": document.rebound.qerror.overall if document.rebound else None,
-        "run time discrepancy, %": runtime.overall,
-        "noise floor, %": runtime.floor,
-        "run time discrepancy by weights, %": runtime.weighted,
-    }
-    if work is not None:
-        lines |= {
-            "work discrepancy, blocks, %": work.blocks,
-            "work discrepancy, rows, %": work.rows,
-            "work discrepancy, spilled blocks, %": work.spill,
-        }
-    if plans is not None:
-        lines["Q-error of operators"] = plans.operators
-    statistics = document.statistics
-    if statistics is not None:
-        lines["distinct values by pg_stats, Q-error"] = statistics.n_distinct
-    return lines
 
 
 def _rebound(document: ComparisonDocument) -> str:

@@ -111,19 +111,19 @@ def test_probabilities_are_those_of_all_worlds(model: ModelledTable) -> None:
         {"a": np.array([0, 1, 0.5, 0]), "c": np.array([0, 1, 1, 0.25, 0])},
         {"b": np.eye(3)[2]},
     ]
-    ways, found = heats(model, nodes, queries)
+    heat = heats(model, nodes, queries)
     assert {item.node.kind for item in nodes} == {"sum", "product", "leaf"}
     assert (nodes[0].node.kind, nodes[0].node.columns) == ("sum", ("a", "b", "c"))
     for place, item in enumerate(nodes):
-        for query, heat in zip(queries, found, strict=True):
+        for query, shares in zip(queries, heat.shares, strict=True):
             way, met = _share(worlds, item, query)
-            assert ways[place] == pytest.approx(way)
-            assert heat[place] == pytest.approx(met / way)
+            assert heat.rows[place] == pytest.approx(way)
+            assert shares[place] == pytest.approx(met / way)
 
 
 def test_branches_share_out_what_comes_to_a_sum_node(model: ModelledTable) -> None:
     nodes = draw(model, ["a", "b", "c"])
-    ways, _ = heats(model, nodes, [])
+    ways = heats(model, nodes, []).rows
     for place, item in enumerate(nodes):
         below = [at for at, other in enumerate(nodes) if other.node.parent == place]
         if item.node.kind == "sum":
@@ -222,10 +222,10 @@ def test_rows_go_where_their_codes_go(values: str, name: str) -> None:
         for mask in masks:
             if not mask.any():
                 continue
-            route = route_of(codec, mask)
-            query = sql.SQL("SELECT {} FROM t ORDER BY ctid").format(route.condition)
+            condition, words = route_of(codec, mask)
+            query = sql.SQL("SELECT {} FROM t ORDER BY ctid").format(condition)
             taken = [row[0] for row in connection.execute(query).fetchall()]
-            assert taken == mask[codes].tolist(), (route.condition.as_string(None), route.words)
+            assert taken == mask[codes].tolist(), (condition.as_string(None), words)
 
 
 CONDITIONS = {

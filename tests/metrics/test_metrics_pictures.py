@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import psycopg
@@ -174,7 +174,8 @@ def test_rows_are_routed_and_counted(goods: str) -> None:
         "colour": lambda row: row[2] == "red",
     }
     for place, node in enumerate(nodes):
-        routed = [row for row in rows if all(_holds(row, *step) for step in node.route)]
+        words = [nodes[at].when for at in _way(nodes, place)]
+        routed = [row for row in rows if all(_meets(row, when) for when in words if when)]
         met = [test for name, test in tests.items() if name in node.columns]
         kept = [row for row in routed if all(test(row) for test in met)]
         assert heat.rows[place] == len(routed) > 0
@@ -182,15 +183,21 @@ def test_rows_are_routed_and_counted(goods: str) -> None:
     assert heat.shares[1][0] == pytest.approx(sum(row[2] == "red" for row in rows) / 1000)
 
 
-def _holds(row: tuple[object, ...], split: heattree.Split, holds: bool) -> bool:
-    value = row[["price", "weight", "colour"].index(split.column.plan.column.name)]
-    if split.code == 0:
-        found = value is not None
-    elif split.equal:
-        found = value == split.value
-    else:
-        found = isinstance(value, int) and value >= int(split.value)
-    return found is holds
+def _way(nodes: list[heattree.Node], place: int | None) -> Iterator[int]:
+    while place is not None:
+        yield place
+        place = nodes[place].parent
+
+
+def _meets(row: tuple[object, ...], when: str) -> bool:
+    """Whether a row is one of those that a condition in words speaks of."""
+    name, sign, bound = when.split(" ", 2)
+    value = row[["price", "weight", "colour"].index(name)]
+    if sign == "is":
+        return (value is None) is (bound == "NULL")
+    if sign in "=≠":
+        return (value == bound) is (sign == "=")
+    return (isinstance(value, int) and value >= int(bound)) is (sign == "≥")
 
 
 def test_sum_nodes_share_out_their_rows(goods: str) -> None:
@@ -217,5 +224,5 @@ def test_conditions_of_bins_and_of_nulls() -> None:
     assert cut.text(False) == "n < 20"
     assert cut.holds(np.arange(5, dtype=np.uint8)).tolist() == [False] * 3 + [True] * 2
     null = heattree.Split(binned, 0)
-    assert (null.text(False), null.condition.as_string(None)) == ("n is NULL", '"n" IS NOT NULL')
+    assert (null.text(False), null.condition(False).as_string(None)) == ("n is NULL", '"n" IS NULL')
     assert null.holds(np.arange(3, dtype=np.uint8)).tolist() == [False, True, True]

@@ -25,14 +25,14 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
         return None
     errors = [query.qerror or 1.0 for query in answered]
     thirds = qerror.thirds([query.source.rows or 0 for query in answered])
-    by_joins = _grouped(errors, [joins_label(query.joins) for query in answered])
-    by_third = _grouped(errors, [qerror.THIRDS[place] for place in thirds])
+    by_joins = [joins_label(query.joins) for query in answered]
+    by_third = [qerror.THIRDS[place] for place in thirds]
     joins = {name: in_words(name) for name in document.qerror.by_joins}
     sizes = {name: f"{_SIZES[name]} third" for name in document.qerror.by_third}
     return {
         "chart": _chart(errors),
-        "joins_chart": _violins({joins[name]: by_joins[name] for name in joins}, "joins"),
-        "thirds_chart": _violins({sizes[name]: by_third[name] for name in sizes}, "thirds"),
+        "joins_chart": _violins(_grouped(errors, by_joins, joins), "joins"),
+        "thirds_chart": _violins(_grouped(errors, by_third, sizes), "thirds"),
         "rebound": _rebound(document),
         "joins": [(label, ("qerror", "by_joins", name)) for name, label in joins.items()],
         "thirds": [(label, ("qerror", "by_third", name)) for name, label in sizes.items()],
@@ -47,11 +47,13 @@ def _rebound(document: ComparisonDocument) -> list[tuple[int, int]]:
     return sorted(found, key=lambda pair: -(document.queries[pair[1]].qerror or 0))[:_SHOWN]
 
 
-def _grouped(errors: list[float], names: list[str]) -> dict[str, list[float]]:
-    groups: dict[str, list[float]] = {}
-    for error, name in zip(errors, names, strict=True):
-        groups.setdefault(name, []).append(error)
-    return groups
+def _grouped(
+    errors: list[float], names: list[str], labels: dict[str, str]
+) -> dict[str, list[float]]:
+    """Errors by the label of their group; groups without any are left out."""
+    pairs = list(zip(errors, names, strict=True))
+    groups = {labels[name]: [e for e, group in pairs if group == name] for name in labels}
+    return {label: group for label, group in groups.items() if group}
 
 
 def _chart(errors: list[float]) -> Markup:
