@@ -60,15 +60,6 @@ class CellPlan:
         return (f"< {edges[0]}", *inner, f"≥ {edges[-1]}")
 
 
-@dataclass(frozen=True, slots=True)
-class TablePlan:
-    """The compared columns of a table, and why others are not."""
-
-    table: Table
-    cells: tuple[CellPlan, ...]  # the compared columns
-    left_out: dict[str, str]  # column and reason
-
-
 def section(config: Config | None, table: Table) -> TableConfig:
     """What the config says of a table, under any spelling of its name."""
     sections = config.tables.items() if config is not None else ()
@@ -81,7 +72,9 @@ def is_public(config: Config | None, table: Table) -> bool:
     return section(config, table).role == "public"
 
 
-def plan(connection: Connection, table: Table, config: Config | None, rows: int = 0) -> TablePlan:
+def plan(
+    connection: Connection, table: Table, config: Config | None, rows: int = 0
+) -> tuple[list[CellPlan], dict[str, str]]:
     """Decide how the columns of a table are compared.
 
     Args:
@@ -91,22 +84,22 @@ def plan(connection: Connection, table: Table, config: Config | None, rows: int 
         rows: Rows of the table, where they are known.
 
     Returns:
-        The plan.
+        The compared columns, and why others are not.
     """
     known = section(config, table).columns
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
+        said = known.get(column.name)
         reason = key_kind(table, column.name)
-        kind = known[column.name].kind if column.name in known else None
-        if reason is None and kind in ("text", "skip"):
-            reason = "free text by the config" if kind == "text" else "skipped by the config"
-        found = reason or _cells(connection, table, column, known.get(column.name), rows)
+        if reason is None and said is not None and said.kind in ("text", "skip"):
+            reason = "free text by the config" if said.kind == "text" else "skipped by the config"
+        found = reason or _cells(connection, table, column, said, rows)
         if isinstance(found, str):
             left_out[column.name] = found
         else:
             cells.append(found)
-    return TablePlan(table, tuple(cells), left_out)
+    return cells, left_out
 
 
 def key_kind(table: Table, column: str) -> str | None:
@@ -121,11 +114,7 @@ def key_kind(table: Table, column: str) -> str | None:
 
 
 def _cells(
-    connection: Connection,
-    table: Table,
-    column: Column,
-    known: ColumnConfig | None,
-    rows: int,
+    connection: Connection, table: Table, column: Column, known: ColumnConfig | None, rows: int
 ) -> CellPlan | str:
     with database_errors("looking at a column", table.key):
         if _distinct(connection, table, column) <= FEW:

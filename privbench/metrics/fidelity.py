@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from privbench.config import Config
 from privbench.metrics import codes
 from privbench.metrics.codes import CodedColumn
-from privbench.metrics.columns import TablePlan, plan
+from privbench.metrics.columns import plan
 from privbench.metrics.kld import DivergencePart, divergence
 from privbench.postgres.snapshot import Snapshot
 from privbench.schema import Table
@@ -59,31 +59,19 @@ def fidelity(
     Returns:
         Codes; `TableFidelity.measured` adds the figures.
     """
-    chosen = plan(source.connection, table, config, rows[0])
+    cells, left_out = plan(source.connection, table, config, rows[0])
     present = set(there)
-    cells = tuple(cell for cell in chosen.cells if cell.column.name in present)
-    gone = {
-        cell.column.name: "missing in the clone"
-        for cell in chosen.cells
-        if cell.column.name not in present
-    }
+    for cell in cells:
+        if cell.column.name not in present:
+            left_out[cell.column.name] = "missing in the clone"
+    cells = [cell for cell in cells if cell.column.name in present]
     shares = codes.share(rows[0], len(cells)), codes.share(rows[1], len(cells))
-    columns = _read(source, clone, TablePlan(table, cells, {}), shares)
-    return TableFidelity(tuple(columns), {**chosen.left_out, **gone}, shares)
-
-
-def _read(
-    source: Snapshot, clone: Snapshot, chosen: TablePlan, shares: tuple[float, float]
-) -> list[CodedColumn]:
-    if not chosen.cells:
-        return []
-    wanted = [(cell.expression, cell.column.name) for cell in chosen.cells]
-    return codes.encode(
-        chosen.cells,
-        source.stream(chosen.table, wanted),
-        clone.stream(chosen.table, wanted),
-        shares,
-    )
+    wanted = [(cell.expression, cell.column.name) for cell in cells]
+    columns: list[CodedColumn] = []
+    if cells:
+        sides = source.stream(table, wanted), clone.stream(table, wanted)
+        columns = codes.encode(cells, *sides, shares)
+    return TableFidelity(tuple(columns), left_out, shares)
 
 
 def overall(tables: Iterable[TableFidelity], way: int) -> tuple[float, float] | None:
