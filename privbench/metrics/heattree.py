@@ -8,8 +8,8 @@ both databases can be routed where they are. All of this reads the source: CONFI
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -89,6 +89,9 @@ class Node:
     # SQL conditions that a row has to meet from the root on, with bare column names, never NULL.
     route: tuple[sql.Composable, ...]
     when: str  # the last of them in words, where the parent is a sum node
+    # In a model's circuit, by column, the codes of the rows that come to it; columns that are not
+    # there may have any.
+    codes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 def learn(columns: Sequence[CodedColumn]) -> list[Node]:

@@ -69,17 +69,7 @@ def modelled_tables(
 _BRANCHES, _LEAST = (3, 2), 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class ModelNode:
-    """One drawn node."""
-
-    node: Node  # as it is drawn, with conditions in SQL
-    # By column, the codes of the rows that come to it; columns that are not there may have
-    # any.
-    codes: Mapping[str, NDArray[np.bool_]]
-
-
-def draw(model: ModelledTable, names: Iterable[str]) -> list[ModelNode]:
+def draw(model: ModelledTable, names: Iterable[str]) -> list[Node]:
     """The circuit over a few columns.
 
     Args:
@@ -96,7 +86,7 @@ def draw(model: ModelledTable, names: Iterable[str]) -> list[ModelNode]:
 
 def heats(
     model: ModelledTable,
-    nodes: Sequence[ModelNode],
+    nodes: Sequence[Node],
     queries: Sequence[Mapping[str, Floats]],
 ) -> Heat:
     """Exact probabilities by the model's circuit.
@@ -106,22 +96,22 @@ def heats(
         nodes: From `draw`.
         queries: For each query, weights of the codes of the columns that it has predicates on.
     """
-    found = np.array([_node_heats(model, item, queries) for item in nodes]).T
+    found = np.array([_node_heats(model, node, queries) for node in nodes]).T
     with np.errstate(invalid="ignore", divide="ignore"):
         return Heat(found[0], [np.clip(met / found[0], 0.0, 1.0) for met in found[1:]])
 
 
 def _node_heats(
-    model: ModelledTable, item: ModelNode, queries: Sequence[Mapping[str, Floats]]
+    model: ModelledTable, node: Node, queries: Sequence[Mapping[str, Floats]]
 ) -> Floats:
     """Probability of the way to a node, then of the way and each query's predicates."""
-    asked = {name for query in queries for name in query if name in item.node.columns}
+    asked = {name for query in queries for name in query if name in node.columns}
     weights: dict[str, Floats] = {}
-    for name in {*asked, *item.codes}:
+    for name in {*asked, *node.codes}:
         size = model.circuit.domains[name].size
-        way = item.codes.get(name, np.ones(size))
+        way = node.codes.get(name, np.ones(size))
         met = [
-            query[name] if name in query and name in item.node.columns else np.ones(size)
+            query[name] if name in query and name in node.columns else np.ones(size)
             for query in queries
         ]
         weights[name] = np.asarray(np.stack([np.ones(size), *met]) * way, dtype=np.float64)
@@ -140,7 +130,7 @@ class _Grower:
         for name in self.kept:
             self.below.setdefault(_nearest(model, name, self.kept), []).append(name)
         self.roots = tuple(self.below.get(None, ()))
-        self.nodes: list[ModelNode] = []
+        self.nodes: list[Node] = []
 
     def grow(
         self,
@@ -202,7 +192,7 @@ class _Grower:
         when: str,
         codes: Mapping[str, NDArray[np.bool_]],
     ) -> int:
-        self.nodes.append(ModelNode(Node(kind, parent, scope, route, when), codes))
+        self.nodes.append(Node(kind, parent, scope, route, when, codes))
         return len(self.nodes) - 1
 
     def _scope(self, roots: Iterable[str]) -> tuple[str, ...]:

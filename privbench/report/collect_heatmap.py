@@ -101,7 +101,7 @@ def released(
     held = held_by(picks, kept, names)
     nodes = modeltree.draw(model, names)
     heat = modeltree.heats(model, nodes, [_weights(model, query) for query in held])
-    return Drawing([item.node for item in nodes], picks, held, heat)
+    return Drawing(nodes, picks, held, heat)
 
 
 def _known(model: ModelledTable, held: Sequence[Predicate]) -> list[Predicate]:

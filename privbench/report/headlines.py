@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privbench.metrics import METRICS, Grade, Metric
 from privbench.metrics.fidelity import FEW_ROWS
 from privbench.report.document import ComparisonDocument
-from privbench.report.text import number, percent
+from privbench.report.text import number, per_cent, percent
 
 #: Seconds below which a run time is the machine's and the network's more than the plan's.
 _SHORT = 0.001
@@ -136,7 +136,7 @@ def _work(document: ComparisonDocument) -> Headline:
     rows = document.figures.get("work.rows.p50")
     return Headline(
         "Work discrepancy, median",
-        "–" if value is None else f"{number(value)} %",
+        per_cent(value),
         None,
         "How far the blocks that a query reads in the clone differ from those in the source. "
         "Unlike run time, this has next to no noise.",
@@ -150,10 +150,10 @@ def _plans(document: ComparisonDocument) -> Headline:
     order = document.figures.get("plan.join_order")
     return Headline(
         "Same plan",
-        "–" if value is None else percent(value),
+        percent(value),
         None,
         "Queries that the planner runs with the same operators and join order on both sides.",
-        ((f"same join order: {'–' if order is None else percent(order)}", "plan.join_order"),),
+        ((f"same join order: {percent(order)}", "plan.join_order"),),
         "plan.agreement",
     )
 
@@ -187,7 +187,7 @@ def _rows(document: ComparisonDocument) -> Headline:
     total = sum(table.source_rows for table in document.tables)
     return Headline(
         "Row counts, worst table",
-        "–" if value is None else f"{number(value)} %",
+        per_cent(value),
         grade,
         "The largest difference between a table's number of rows in the clone and in the source.",
         ((f"{number(total)} rows in the source, {_tables(len(document.tables))}", ""),),

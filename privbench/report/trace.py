@@ -50,7 +50,7 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "milliseconds": lambda value: text.seconds(None if value is None else value / 1000),
     "percent": text.percent,
     "share": _share,
-    "per-cent": lambda value: "–" if value is None else f"{text.number(value)} %",
+    "per-cent": text.per_cent,
     "times": lambda value: "–" if value is None else f"{text.number(value)} ×",
     "coefficient": _coefficient,
     "count": lambda value: text.number(len(value)),

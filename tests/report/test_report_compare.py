@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
-from privbench.errors import GateFailed, UsageError
+from privbench.errors import GateFailed
 from privbench.report import ComparisonDocument, compare, enforce, summary
 from privbench.report.html import render
 from privbench.workload import QueryResult, Workload, write
@@ -85,16 +85,6 @@ def test_gates_decide(document: ComparisonDocument, folder: Path) -> None:
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(folder / "junit.xml"))}
     assert (suites["gates"].tests, suites["gates"].failures) == (3, 1)
     assert (suites["integrity"].tests, suites["integrity"].failures) == (13, 0)
-
-
-def test_unknown_figures_are_refused_before_the_work(
-    library: str, library_clone: str, loans: Workload
-) -> None:
-    def ran(result: QueryResult, done: int, total: int) -> None:
-        pytest.fail("the workload was run")
-
-    with pytest.raises(UsageError, match="no figure"):
-        compare(library, library_clone, loans, gates=["kld.2[public.absent] > 1"], on_result=ran)
 
 
 def test_the_short_report_holds_stamp_and_figures(
