@@ -34,13 +34,15 @@ class Metric:
     good: float  # up to here (lower) or from here (higher) the headline figure is good
     fair: float  # likewise fair; beyond it is poor
 
-    def grade(self, value: float) -> Grade:
-        """The headline figure in words; what is not a number is poor.
+    def grade(self, value: float | None) -> Grade | None:
+        """The headline figure in words; what is not a number is poor, nothing has no grade.
 
         >>> from privbench.metrics.qerror import QERROR
         >>> QERROR.grade(1.2), QERROR.grade(2.5), QERROR.grade(float("nan"))
         ('good', 'fair', 'poor')
         """
+        if value is None:
+            return None
         if math.isnan(value):
             return "poor"
         sign = 1 if self.goal == "lower" else -1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from privbench.config import Config
@@ -30,10 +30,10 @@ class TableFidelity:
     # By λ; a λ without enough columns, or without rows, is missing.
     divergence: dict[int, DivergencePart] = field(default_factory=dict)
 
-    def measured(self, ways: Sequence[int] = WAYS) -> TableFidelity:
+    def measured(self) -> TableFidelity:
         """The same with its divergence, which needs neither database."""
         coded = [column.coded for column in self.columns]
-        found = {way: divergence(coded, way) for way in ways}
+        found = {way: divergence(coded, way) for way in WAYS}
         return replace(self, divergence={way: item for way, item in found.items() if item})
 
 

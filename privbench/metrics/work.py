@@ -53,8 +53,8 @@ WORK = Metric(
     high=math.inf,
     unit="%",
     reads_source=True,
-    meaning="How many more or fewer blocks a query touches on the clone than on the source: "
-    "0 % is the same. Unlike run time it does not vary from run to run.",
+    meaning="How far the blocks that a query reads in the clone differ from those in the source. "
+    "Unlike run time, this has next to no noise.",
     headline="work.blocks.p50",
     good=10.0,
     fair=40.0,

@@ -11,13 +11,8 @@ WIDTH, HEIGHT = 300.0, 96.0
 _PAIRED, _LABELLED = 16, 7
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A label under the chart."""
-
-    x: float
-    anchor: str
-    label: str
+#: A label under the chart: where, how it is aligned, and its text.
+Tick = tuple[float, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +81,13 @@ def _ticks(labels: Sequence[str]) -> list[Tick]:
         width = WIDTH / len(labels)
         room = max(3, int(width / 5))
         return [
-            Tick(round((i + 0.5) * width, 2), "middle", cut(label, room))
+            (round((i + 0.5) * width, 2), "middle", cut(label, room))
             for i, label in enumerate(labels)
         ]
     ends = labels[0].partition(" – ")[0], labels[-1]
     return [
-        Tick(0.0, "start", cut(ends[0].replace("T", " "), 26)),
-        Tick(WIDTH, "end", cut(ends[1].replace("T", " "), 26)),
+        (0.0, "start", cut(ends[0].replace("T", " "), 26)),
+        (WIDTH, "end", cut(ends[1].replace("T", " "), 26)),
     ]
 
 

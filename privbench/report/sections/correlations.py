@@ -29,15 +29,6 @@ class Grid:
     numbers: list[tuple[int, int, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A pair of columns, by their places, that differ."""
-
-    one: int
-    other: int
-    size: float
-
-
 def values(document: ComparisonDocument) -> dict[str, object] | None:
     """What the template needs."""
     parts = document.views.correlations
@@ -101,12 +92,12 @@ def step(value: float | None) -> str:
     return f"n{place}" if value < 0 and place else f"p{place}"
 
 
-def _gaps(part: CorrelationPart) -> list[Gap]:
-    """The largest differences."""
+def _gaps(part: CorrelationPart) -> list[tuple[int, int]]:
+    """The pairs of columns, by their places, that differ most."""
     found = [
-        Gap(i, j, abs(real - clone))
+        (abs(real - clone), i, j)
         for i in range(len(part.columns))
         for j in range(i)
         if (real := part.real[i][j]) is not None and (clone := part.clone[i][j]) is not None
     ]
-    return sorted(found, key=lambda gap: -gap.size)[:_LISTED]
+    return [(i, j) for _, i, j in sorted(found, key=lambda gap: -gap[0])[:_LISTED]]

@@ -53,7 +53,7 @@ def _ticks(labels: list[str]) -> list[Tick]:
     """The lower ends of the buckets, every second one where there are many."""
     cell = WIDTH / len(labels)
     return [
-        Tick(round((i + 0.5) * cell, 2), "middle", label.partition("–")[0])
+        (round((i + 0.5) * cell, 2), "middle", label.partition("–")[0])
         for i, label in enumerate(labels)
         if len(labels) <= 9 or i % 2 == 0
     ]

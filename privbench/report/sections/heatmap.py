@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from privbench.report.document import ComparisonDocument, HeatMapPart, HeatNodePart
 from privbench.report.sections.bars import cut
 
 #: Sizes in SVG units: distance of levels and of leaves, a node, and room for the leaves' names.
 LEVEL, ROW, BOX, NAMES = 84.0, 22.0, (58.0, 16.0), 92.0
-_SIGNS = {"sum": "+", "product": "×", "leaf": ""}
 #: Upper ends of the steps of selectivity that share a colour.
 STEPS = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A node in the picture."""
-
-    place: int  # its number in the document
-    sign: str  # what kind of node it is
-    x: float  # left edge
-    y: float  # middle
-    edge: str  # path from its parent; empty for the root
-    when: str  # the condition on which rows come here
-    name: str  # A leaf's column
+#: A node's left edge and middle, and the path from its parent, which is empty for the root.
+Spot = tuple[float, float, str]
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -60,7 +46,7 @@ def heat(share: float | None) -> str:
     return f"h{next(i for i, top in enumerate(STEPS) if share <= top)}"
 
 
-def _asked(part: HeatMapPart, predicates: list[str], node: HeatNodePart) -> bool:
+def _asked(predicates: list[str], node: HeatNodePart) -> bool:
     """Whether some predicate reads a column of the node's scope."""
     words = " ".join(predicates).lower()
     return any(column.lower() in words for column in node.columns)
@@ -90,8 +76,7 @@ def _spots(nodes: list[HeatNodePart]) -> list[Spot]:
             bend = (left + x) / 2
             curve = f"{bend:g} {high:.4g} {bend:g} {y:.4g}"
             edge = f"M{left:g} {high:.4g}C{curve} {x:g} {y:.4g}"
-        name = node.columns[0] if node.kind == "leaf" else ""
-        spots.append(Spot(place, _SIGNS[node.kind], x, y, edge, node.when, name))
+        spots.append((x, y, edge))
     return spots
 
 
