@@ -67,6 +67,15 @@ def check(
     ]
 
 
+def has_key(schema: Schema, key: ForeignKey) -> bool:
+    """Whether a schema has the tables and columns on both ends of a foreign key."""
+    ends = ((key.table, key.columns), (key.ref_table, key.ref_columns))
+    return all(
+        table in schema and {column.name for column in schema.table(table).columns} >= {*columns}
+        for table, columns in ends
+    )
+
+
 def row_count(connection: Connection, table: Table) -> int:
     """Exact number of rows."""
     with database_errors("counting rows", table.key):
@@ -93,7 +102,7 @@ def _table(
                 kind = "primary key" if unique.primary else "unique"
                 yield kind, unique.name, _count(connection, _duplicates(table, unique))
         for key in table.foreign_keys:
-            if _reachable(key, there, clone):
+            if has_key(clone, key):
                 dangling = _dangling(table, key, clone.table(key.ref_table))
                 yield "foreign key", key.name, _count(connection, dangling)
         for constraint in table.checks:
@@ -103,13 +112,6 @@ def _table(
                     from_table(table), sql.SQL(constraint.expression)
                 )
                 yield "check", constraint.name, _count(connection, broken)
-
-
-def _reachable(key: ForeignKey, there: set[str], clone: Schema) -> bool:
-    if not there.issuperset(key.columns) or key.ref_table not in clone:
-        return False
-    target = {column.name for column in clone.table(key.ref_table).columns}
-    return target.issuperset(key.ref_columns)
 
 
 def _count(connection: Connection, query: sql.Composed) -> int:

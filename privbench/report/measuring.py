@@ -33,7 +33,7 @@ from privbench.report.document import (
     ViewsPart,
 )
 from privbench.report.parts import CLONE, SOURCE
-from privbench.schema import ForeignKey, Schema, Table
+from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
 
 #: Most columns of a matrix; a wider one is no longer readable.
@@ -164,16 +164,8 @@ def _fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) 
         fanout(source.connection, clone.connection, key, table, schema.table(key.ref_table))
         for table in schema
         for key in table.foreign_keys
-        if _on_both(key, schema, theirs)
+        if key.ref_table in schema and integrity.has_key(theirs, key)
     ]
-
-
-def _on_both(key: ForeignKey, schema: Schema, theirs: Schema) -> bool:
-    sides = ((key.table, key.columns), (key.ref_table, key.ref_columns))
-    return key.ref_table in schema and all(
-        name in theirs and {column.name for column in theirs.table(name).columns}.issuperset(names)
-        for name, names in sides
-    )
 
 
 def _correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:

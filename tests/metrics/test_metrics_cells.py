@@ -8,38 +8,44 @@ import pytest
 
 from privbench.metrics import codes, kld
 from privbench.metrics.columns import CellPlan
+from privbench.metrics.kld import Coded
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType
 
 
-def _columns(rows: int, sizes: tuple[int, ...], label: str) -> list[np.ndarray]:
-    rng = generator(3, label)
-    return [(rng.random(rows) ** 2 * size).astype(np.uint16) for size in sizes]
+def _columns(sizes: tuple[int, ...]) -> list[Coded]:
+    """5,000 rows of the source and 3,000 of the clone."""
+    rng = generator(3)
+    sides = [[rng.random(rows) ** 2 * size for rows in (5000, 3000)] for size in sizes]
+    return [
+        Coded(real.astype(np.uint16), clone.astype(np.uint16), size)
+        for (real, clone), size in zip(sides, sizes, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("sizes", [(7, 5, 3), (300, 200), (9000, 9000, 9000)])
 def test_in_place_and_sorted_counts_agree(
     sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, clone = _columns(5000, sizes, "real"), _columns(3000, sizes, "clone")
+    columns = _columns(sizes)
     monkeypatch.setattr(kld, "_BLOCK", 777)  # blocks that do not divide the rows
-    found = kld.distance(real, clone, sizes)
+    found = kld.distance(columns)
     monkeypatch.setattr(kld, "_MOST_CELLS", 0)
-    assert kld.distance(real, clone, sizes) == pytest.approx(found, rel=1e-9)
+    assert kld.distance(columns) == pytest.approx(found, rel=1e-9)
     assert found[0] > 0 < found[1]
 
 
 def test_an_empty_clone_has_no_share_anywhere() -> None:
-    real, clone = [np.zeros(4, np.uint8)], [np.zeros(0, np.uint8)]
-    divergence, tvd = kld.distance(real, clone, [2])
+    column = Coded(np.zeros(4, np.uint8), np.zeros(0, np.uint8), 2)
+    divergence, tvd = kld.distance([column])
     assert tvd == 0.5
     assert divergence == pytest.approx(np.log(1e10), rel=1e-6)
 
 
 def test_too_many_combinations_are_refused() -> None:
-    column = [np.zeros(4, np.uint32)] * 3
+    column = Coded(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1 << 31)
     with pytest.raises(ValueError, match="too many"):
-        kld.distance(column, column, [1 << 31] * 3)
+        kld.distance([column] * 3)
 
 
 def _batches(rows: int) -> list[pa.RecordBatch]:

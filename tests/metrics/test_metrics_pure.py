@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 from privbench.metrics import METRICS
+from privbench.metrics.codes import CodedColumn
+from privbench.metrics.columns import CellPlan
+from privbench.metrics.fidelity import TableFidelity, overall
 from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
 from privbench.metrics.qerror import qerrors, report
 from privbench.metrics.summary import summarise
 from privbench.metrics.work import discrepancies
 from privbench.rng import generator
+from privbench.schema import Column, ColumnType
 
 Rows = list[tuple[int, ...]]
 
@@ -92,6 +96,19 @@ def test_many_sets_are_sampled_with_a_fixed_seed() -> None:
     assert all(len(set(chosen)) == 4 and max(chosen) < 20 for chosen in sets)
     assert len(column_sets(19, 3)) == math.comb(19, 3)
     assert len(column_sets(400, 2)) == len(column_sets(400, 3)) == MOST_SETS
+
+
+def test_tables_of_a_few_rows_do_not_make_the_mean() -> None:
+    def table(rows: int, clone: int) -> TableFidelity:
+        codes = np.arange(rows, dtype=np.uint16) % 9
+        plan = CellPlan(Column("c", 1, ColumnType("integer", "int4")), "values")
+        column = CodedColumn(plan, (), Coded(codes, (codes + clone).astype(np.uint16), 20))
+        return TableFidelity((column, column), {}).measured()
+
+    few, many = table(99, 10), table(100, 0)
+    assert few.divergence[2].kld > 1
+    assert overall([few, many], 2) == (many.divergence[2].kld, many.divergence[2].tvd) == (0, 0)
+    assert overall([few], 2) == (few.divergence[2].kld, few.divergence[2].tvd)
 
 
 def test_qerror_floors_both_sides_at_one() -> None:

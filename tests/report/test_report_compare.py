@@ -128,7 +128,7 @@ def test_a_broken_comparison_goes_on(
     def again(stop_at: object = None) -> ComparisonDocument:
         return compare(
             library, library_clone, tmp_path / "few.sql", None, tmp_path / "out",
-            repeats=1, on_result=stop if stop_at else None,
+            repeats=1, explain=False, distributions=False, on_result=stop if stop_at else None,
         )  # fmt: skip
 
     with pytest.raises(KeyboardInterrupt):
@@ -147,7 +147,7 @@ def test_the_replay_is_kept_if_what_follows_it_fails(
     few = Workload("few", loans.queries[:5])
 
     def again() -> ComparisonDocument:
-        return compare(library, library_clone, few, None, tmp_path, repeats=1, floor=True)
+        return compare(library, library_clone, few, None, tmp_path, repeats=1, distributions=False)
 
     with monkeypatch.context() as patch:
         patch.setattr("privbench.metrics.integrity.row_count", lambda *_: 1 / 0)

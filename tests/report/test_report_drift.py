@@ -194,14 +194,6 @@ def test_gates_over_what_is_not_measured_are_refused_first(
         compare(library, library_clone, FEW, gates=[gate], on_result=ran, **options)  # type: ignore[arg-type]
 
 
-def test_what_is_left_out_is_missing(library: str, library_clone: str) -> None:
-    found = compare(library, library_clone, FEW, repeats=1, floor=False, explain=False)
-    assert found.runtime.floor is None
-    assert found.work is found.plans is found.load is found.drift is None
-    assert all(query.again == [] and query.work is None for query in found.queries)
-    assert found.figures["runtime.floor.p50"] is None
-
-
 def test_a_baseline_of_another_workload_is_refused(
     library: str, folder: Path, itself: ComparisonDocument, tmp_path: Path
 ) -> None:
@@ -277,11 +269,19 @@ def test_the_command_takes_every_option(library: str, library_clone: str, tmp_pa
     assert data["replay"]["warmup"] == 0
     second = CliRunner().invoke(
         main,
-        [*base, "-o", str(tmp_path / "b"), "--no-floor", "--no-explain", "--warmup", "0",
+        [*base, "-o", str(tmp_path / "b"), "--no-floor", "--no-explain", "--no-distributions",
+         "--warmup", "0",
          "--baseline", str(tmp_path / "a" / "comparison.json"),
          "--fail-if", "drift.qerror.p95 > 1.2"],
     )  # fmt: skip
     assert second.exit_code == 0, second.output
+    left = ComparisonDocument.model_validate_json((tmp_path / "b" / "comparison.json").read_text())
+    assert left.runtime.floor is left.work is left.plans is left.load is None
+    assert all(query.again == [] and query.work is None for query in left.queries)
+    assert not any(table.columns or table.divergence for table in left.tables)
+    assert all(table.source_rows for table in left.tables)
+    assert left.figures["runtime.floor.p50"] is left.figures["kld.2"] is None
+    assert left.statistics is not None
     ran = CliRunner().invoke(
         main,
         ["run", str(workload), "--on", library, "-o", str(tmp_path / "r.json"), "--explain",

@@ -69,14 +69,6 @@ def test_many_columns_cost_little_and_hold_no_transaction(
     assert len(document.tables[0].columns) == COLUMNS
 
 
-def test_distributions_can_be_left_out(sides) -> None:
-    document = compare(*sides, WORKLOAD, repeats=1, distributions=False)
-    table = document.tables[0]
-    assert (table.source_rows, table.divergence, table.columns) == (1000, {}, [])
-    assert document.figures["kld.2"] is None
-    assert document.statistics is not None
-
-
 def test_the_page_of_300_tables_is_small_and_draws_the_worst(document: ComparisonDocument) -> None:
     loans = next(table for table in document.tables if table.name == "public.loans")
     view = next(part for part in document.views.correlations if part.table == loans.name)
