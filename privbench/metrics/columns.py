@@ -134,6 +134,12 @@ def from_table(table: Table) -> sql.Composable:
     return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
 
 
+def count(connection: Connection, query: sql.Composed) -> int:
+    """The number that a query counts."""
+    row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
+
+
 def _distinct(connection: Connection, table: Table, column: Column) -> int:
     """Number of distinct values, counted no further than one past `FEW`."""
     glance = sql.SQL("LIMIT {}").format(sql.Literal(_GLANCE))
@@ -155,8 +161,7 @@ def _distinct_of(
         limit=limit,
         few=sql.Literal(FEW + 1),
     )
-    row = connection.execute(query).fetchone()
-    return int(row[0]) if row else 0
+    return count(connection, query)
 
 
 def _quantiles(

@@ -6,7 +6,7 @@ import numpy as np
 from psycopg import sql
 
 from privbench.metrics.base import Part
-from privbench.metrics.columns import from_table
+from privbench.metrics.columns import count, from_table
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import ForeignKey, Table
@@ -82,18 +82,16 @@ def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) 
     with database_errors("counting children", child.key):
         filled = from_table(parent), _filled(key.ref_columns)
         asked = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE {}").format(*filled)
-        total = connection.execute(asked).fetchone()
+        parents = count(connection, asked)
         found = connection.execute(_groups(key, child)).fetchall()
-    parents = int(total[0]) if total else 0
-    by_bucket = {int(bucket): int(count) for bucket, count, _, _ in found}
+    by_bucket = {int(bucket): int(number) for bucket, number, _, _ in found}
     # A clone whose keys dangle has more groups than parents: nobody is then without children.
     by_bucket[0] = max(0, parents - sum(by_bucket.values()))
-    counts = [by_bucket.get(bucket, 0) for bucket in range(max(by_bucket) + 1)]
     return FanoutSidePart(
         parents=parents,
         mean=sum(int(rows) for _, _, rows, _ in found) / max(parents, 1),
         max=max((int(top) for *_, top in found), default=0),
-        shares=[count / max(parents, 1) for count in counts],
+        shares=[by_bucket.get(bucket, 0) / max(parents, 1) for bucket in range(max(by_bucket) + 1)],
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from psycopg import sql
 
 from privbench.metrics.base import Part
-from privbench.metrics.columns import from_table
+from privbench.metrics.columns import count, from_table
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import ForeignKey, Schema, Table, TableName, Unique
@@ -79,9 +79,8 @@ def has_key(schema: Schema, key: ForeignKey) -> bool:
 def row_count(connection: Connection, table: Table) -> int:
     """Exact number of rows."""
     with database_errors("counting rows", table.key):
-        return _count(
-            connection, SELECT + sql.SQL("pg_catalog.count(*) FROM {}").format(from_table(table))
-        )
+        query = SELECT + sql.SQL("pg_catalog.count(*) FROM {}").format(from_table(table))
+        return count(connection, query)
 
 
 def _table(
@@ -100,23 +99,18 @@ def _table(
         for unique in table.unique_sets:
             if there.issuperset(unique.columns):
                 kind = "primary key" if unique.primary else "unique"
-                yield kind, unique.name, _count(connection, _duplicates(table, unique))
+                yield kind, unique.name, count(connection, _duplicates(table, unique))
         for key in table.foreign_keys:
             if has_key(clone, key):
                 dangling = _dangling(table, key, clone.table(key.ref_table))
-                yield "foreign key", key.name, _count(connection, dangling)
+                yield "foreign key", key.name, count(connection, dangling)
         for constraint in table.checks:
             known = (table.key, constraint.name) not in skipped
             if known and there.issuperset(constraint.columns):
                 broken = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE NOT ({})").format(
                     from_table(table), sql.SQL(constraint.expression)
                 )
-                yield "check", constraint.name, _count(connection, broken)
-
-
-def _count(connection: Connection, query: sql.Composed) -> int:
-    row = connection.execute(query).fetchone()
-    return int(row[0]) if row else 0
+                yield "check", constraint.name, count(connection, broken)
 
 
 def _not_null(
