@@ -30,10 +30,14 @@ class TableFidelity:
     # By λ; a λ without enough columns, or without rows, is missing.
     divergence: dict[int, DivergencePart] = field(default_factory=dict)
 
+    @property
+    def rows(self) -> int:
+        """Rows of the source that were compared."""
+        return len(self.columns[0].real) if self.columns else 0
+
     def measured(self) -> TableFidelity:
         """The same with its divergence, which needs neither database."""
-        coded = [column.coded for column in self.columns]
-        found = {way: divergence(coded, way) for way in WAYS}
+        found = {way: divergence(self.columns, way) for way in WAYS}
         return replace(self, divergence={way: item for way, item in found.items() if item})
 
 
@@ -80,7 +84,7 @@ def overall(tables: Iterable[TableFidelity], way: int) -> tuple[float, float] | 
     Tables of fewer than `FEW_ROWS` rows in the source are left out, unless all are so small.
     """
     known = [table for table in tables if way in table.divergence]
-    large = [table for table in known if len(table.columns[0].coded.real) >= FEW_ROWS]
+    large = [table for table in known if table.rows >= FEW_ROWS]
     found = [table.divergence[way] for table in large or known]
     sets = sum(figures.sets for figures in found)
     if sets == 0:

@@ -72,7 +72,7 @@ class Split:
 
     def text(self, holds: bool) -> str:
         """For people."""
-        name = self.column.plan.column.name
+        name = self.column.name
         if self.code == 0:
             return f"{name} is {'not ' if holds else ''}NULL"
         signs = ("=", "≠") if self.equal else ("≥", "<")
@@ -103,9 +103,9 @@ def learn(columns: Sequence[CodedColumn]) -> list[Node]:
     Returns:
         The nodes, parents before their children.
     """
-    rows = len(columns[0].coded.real)
+    rows = len(columns[0].real)
     step = max(1, rows // _ROWS)
-    grower = _Grower(columns, [column.coded.real[::step] for column in columns])
+    grower = _Grower(columns, [column.real[::step] for column in columns])
     every = np.arange(len(grower.codes[0]))
     grower.grow(every, tuple(range(len(columns))), None, (), "", _SUMS)
     return grower.nodes
@@ -136,7 +136,7 @@ class _Grower:
         split = self._split(rows, scope) if len(groups) == 1 < len(scope) and sums else None
         kind: Kind = "leaf" if len(scope) == 1 else "product" if split is None else "sum"
         place = len(self.nodes)
-        names = tuple(self.columns[i].plan.column.name for i in scope)
+        names = tuple(self.columns[i].name for i in scope)
         self.nodes.append(Node(kind, parent, names, route, when))
         if split is not None:
             number, cut = split
@@ -172,7 +172,7 @@ class _Grower:
                 for other in scope
                 if other != number
             ]
-            counts = np.zeros(self.columns[number].coded.size)
+            counts = np.zeros(self.columns[number].size)
             counts[self.seen[number]] = tables[0].sum(axis=1)
             for cut in _cuts(self.columns[number], counts):
                 held = cut.holds(self.seen[number])
@@ -197,7 +197,7 @@ def _cuts(column: CodedColumn, counts: Floats) -> Iterator[Split]:
 
 def _places(column: CodedColumn, counts: Floats) -> list[Split]:
     """Quantiles of an ordered column, frequent values of another; all of them seen in the rows."""
-    if canon.order_type(column.plan.column) is None:
+    if not column.ordered:
         often = 1 + np.argsort(-counts[1:], kind="stable")[:_CUTS]
         return [Split(column, code, equal=True) for code in often.tolist()]
     lowest = 2 if column.plan.edges else 1

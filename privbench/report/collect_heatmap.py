@@ -71,7 +71,7 @@ def drawings(
     for key in sorted(asked, key=lambda key: -len(asked[key]))[:_TABLES]:
         drawing = _released(model[key], asked[key], queries) if key in model else None
         drawing = drawing or _learned(found[key], asked[key], queries)
-        if drawing is not None and len(found[key].columns[0].coded.real):
+        if drawing is not None and found[key].rows:
             made[key] = drawing
     return made
 
@@ -86,8 +86,8 @@ def heatmaps(
     """Both sides' rows counted on the circuits."""
     made = []
     for key, drawing in drawn.items():
-        table, coded = schema.table(key), found[key].columns[0].coded
-        share = min(1.0, heatmap.MOST_ROWS / max(len(coded.real), len(coded.clone)))
+        table, column = schema.table(key), found[key].columns[0]
+        share = min(1.0, heatmap.MOST_ROWS / max(len(column.real), len(column.clone)))
         real, copied = (drawing.count(side, table, share) for side in (source, clone))
         if real is not None and copied is not None:
             made.append(_part(table, drawing, (real, copied), share < 1))
@@ -98,9 +98,7 @@ def _asked(
     schema: Schema, found: Mapping[str, TableFidelity], queries: Sequence[QueryPart]
 ) -> dict[str, dict[str, list[Predicate]]]:
     """By table and query, the predicates on compared columns."""
-    compared = {
-        key: {column.plan.column.name for column in table.columns} for key, table in found.items()
-    }
+    compared = {key: {column.name for column in table.columns} for key, table in found.items()}
     asked: dict[str, dict[str, list[Predicate]]] = {}
     for query in queries:
         for key, held in predicates(query.sql, schema).items():
@@ -150,8 +148,8 @@ def _widest(queries: Sequence[QueryPart], names: Mapping[str, set[str]]) -> list
 def _learned(compared: TableFidelity, asked: Asked, queries: Sequence[QueryPart]) -> Drawing | None:
     """A small circuit learned from the source's rows, for the report alone."""
     picks, names = _choose(asked, queries)
-    columns = [column for column in compared.columns if column.plan.column.name in names]
-    if len(columns) < 2 or not len(columns[0].coded.real):
+    columns = [column for column in compared.columns if column.name in names]
+    if len(columns) < 2 or not compared.rows:
         return None
     return Drawing(heattree.learn(columns), picks)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.config import Config
-from privbench.metrics import canon, integrity, statistics
+from privbench.metrics import integrity, statistics
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.columns import is_public
 from privbench.metrics.correlation import association
@@ -173,22 +173,22 @@ def _correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
     return [
         _correlation(key, held)
         for key, held in found.items()
-        if len(held.columns) > 1 and len(held.columns[0].coded.real)
+        if len(held.columns) > 1 and held.rows
     ]
 
 
 def _correlation(table: str, found: TableFidelity) -> CorrelationPart:
     columns = found.columns[:_COLUMNS]
-    ordered = [canon.order_type(column.plan.column) is not None for column in columns]
-    matrices = association([column.coded for column in columns], ordered)
+    ordered = [column.ordered for column in columns]
+    matrices = association(columns, ordered)
     return CorrelationPart(
         table=table,
-        columns=[column.plan.column.name for column in columns],
+        columns=[column.name for column in columns],
         ordered=ordered,
         real=_matrix(matrices.real),
         clone=_matrix(matrices.clone),
         mean_difference=matrices.mean_difference,
-        left_out=[column.plan.column.name for column in found.columns[_COLUMNS:]],
+        left_out=[column.name for column in found.columns[_COLUMNS:]],
     )
 
 
@@ -217,7 +217,7 @@ def _column(column: CodedColumn) -> ColumnPart:
     real, clone = (side / max(int(side.sum()), 1) for side in column.counts())
     shown, labels = _shown(column, np.stack([real, clone]))
     return ColumnPart(
-        name=column.plan.column.name,
+        name=column.name,
         how=column.plan.how,
         labels=labels,
         real=shown[0].tolist(),

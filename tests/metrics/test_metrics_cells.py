@@ -58,11 +58,11 @@ def test_large_sides_are_thinned_by_their_own_share() -> None:
     plan = CellPlan(column, "values")
     (whole,) = codes.encode([plan], _batches(20_000), _batches(10_000))
     (thin,) = codes.encode([plan], _batches(20_000), _batches(10_000), (0.25, 1.0))
-    assert whole.coded.real.dtype == np.uint8
-    assert len(whole.coded.real) == 20_000
-    assert 4500 < len(thin.coded.real) < 5500
-    assert thin.coded.clone.tolist() == whole.coded.clone.tolist()
-    shares = [np.bincount(c.coded.real, minlength=8) / len(c.coded.real) for c in (whole, thin)]
+    assert whole.real.dtype == np.uint8
+    assert len(whole.real) == 20_000
+    assert 4500 < len(thin.real) < 5500
+    assert thin.clone.tolist() == whole.clone.tolist()
+    shares = [np.bincount(c.real, minlength=8) / len(c.real) for c in (whole, thin)]
     assert np.abs(shares[0] - shares[1]).max() < 0.03
     assert codes.share(1000, 8) == 1
     assert codes.share(codes.MOST_CODES, 4) == 0.25

@@ -150,7 +150,7 @@ def _coded(table: Table, rows: list[tuple[object, ...]]) -> list[CodedColumn]:
         codes = np.array([numbers.get(row[i], 0) for row in rows], dtype=np.uint8)
         size = len(values) + 1
         plan = CellPlan(column, "values")
-        columns.append(CodedColumn(plan, tuple(map(str, values)), Coded(codes, codes, size)))
+        columns.append(CodedColumn(codes, codes, size, plan, tuple(map(str, values))))
     return columns
 
 
@@ -217,8 +217,8 @@ def test_sum_nodes_share_out_their_rows(goods: str) -> None:
 def test_conditions_of_bins_and_of_nulls() -> None:
     kind = ColumnType("integer", "int4")
     column = Column("n", 1, kind)
-    coded = Coded(np.zeros(0, np.uint8), np.zeros(0, np.uint8), 5)
-    binned = CodedColumn(CellPlan(column, "public bins", ("10", "20", "30")), (), coded)
+    none, plan = np.zeros(0, np.uint8), CellPlan(column, "public bins", ("10", "20", "30"))
+    binned = CodedColumn(none, none, 5, plan, ())
     cut = heattree.Split(binned, 3)
     assert cut.text(True) == "n ≥ 20"
     assert cut.text(False) == "n < 20"

@@ -102,7 +102,7 @@ def test_tables_of_a_few_rows_do_not_make_the_mean() -> None:
     def table(rows: int, clone: int) -> TableFidelity:
         codes = np.arange(rows, dtype=np.uint16) % 9
         plan = CellPlan(Column("c", 1, ColumnType("integer", "int4")), "values")
-        column = CodedColumn(plan, (), Coded(codes, (codes + clone).astype(np.uint16), 20))
+        column = CodedColumn(codes, (codes + clone).astype(np.uint16), 20, plan, ())
         return TableFidelity((column, column), {}).measured()
 
     few, many = table(99, 10), table(100, 0)
