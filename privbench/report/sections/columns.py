@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from privbench.report.document import ColumnPart, ComparisonDocument
-from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, bars
+from privbench.report.sections.bars import Bars, bars
 from privbench.report.text import percent
 
 #: Columns that are drawn in all: a page has to open fast.
@@ -42,16 +42,15 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
         return None
     return {
         "tables": tables,
-        "width": WIDTH,
-        "height": HEIGHT,
         "hidden": described - len(tables),
         "unfolded": len(tables) <= UNFOLDED,
     }
 
 
-def _chart(column: ColumnPart) -> tuple[ColumnPart, Bars, str, str]:
-    """Column, its bars, the share at the upper edge, and how values became cells."""
+def _chart(column: ColumnPart) -> tuple[ColumnPart, Bars, str]:
+    """Column, its bars, and how values became cells."""
     top = max([*column.real, *column.clone, 1e-12])
-    drawn = bars(column.labels, column.real, column.clone, lambda share: share / top)
+    ends = percent(top), "0"
+    drawn = bars(column.labels, column.real, column.clone, lambda share: share / top, ends)
     note = f"{len(column.labels)} {_HOW[column.how]}" if _HOW[column.how] else ""
-    return column, drawn, percent(top), note
+    return column, drawn, note

@@ -6,7 +6,7 @@ import math
 
 from privbench.metrics.fanout import FanoutPart
 from privbench.report.document import ComparisonDocument
-from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, Tick, bars
+from privbench.report.sections.bars import WIDTH, Bars, Tick, bars
 from privbench.report.sections.columns import UNFOLDED
 from privbench.report.text import percent
 
@@ -26,15 +26,13 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     if not found:
         return None
     return {
-        "keys": [(i, part, *_chart(part)) for i, part in drawn(document)],
+        "keys": [(i, part, _chart(part)) for i, part in drawn(document)],
         "hidden": max(0, len(found) - KEYS),
-        "width": WIDTH,
-        "height": HEIGHT,
         "unfolded": len(found) <= 2 * UNFOLDED,
     }
 
 
-def _chart(part: FanoutPart) -> tuple[Bars, str, str]:
+def _chart(part: FanoutPart) -> Bars:
     """Bars on a logarithmic scale (a heavy tail is few parents), and the shares at its ends."""
     shares = [share for share in (*part.real.shares, *part.clone.shares) if share > 0]
     low = math.floor(math.log10(min(shares, default=0.1)) - 1e-9)
@@ -43,10 +41,9 @@ def _chart(part: FanoutPart) -> tuple[Bars, str, str]:
     def height(share: float) -> float:
         return (math.log10(share) - low) / max(high - low, 1e-9) if share > 0 else 0.0
 
-    drawn = bars(
-        part.labels, part.real.shares, part.clone.shares, height, True, _ticks(part.labels)
-    )
-    return drawn, percent(10**high), percent(10**low)
+    ends = percent(10**high), percent(10**low)
+    ticks = _ticks(part.labels)
+    return bars(part.labels, part.real.shares, part.clone.shares, height, ends, ticks)
 
 
 def _ticks(labels: list[str]) -> list[Tick]:
