@@ -73,11 +73,11 @@ def collect(
         sorted(names(part.name for part in document.tables))
     )
     for name, place in _SPREADS.items():
-        summary = at(document, place)
+        summary = _at(document, place)
         if summary is not None:
             found |= {f"{name}.{point}": getattr(summary, point) for point in POINTS}
     for name, place in _PLAIN.items():
-        value = at(document, place)
+        value = _at(document, place)
         found[name] = None if value is None else float(value)
     found["replay.timeouts"] = float(sum(document.replay.timeouts.values()))
     found["replay.errors"] = float(sum(document.replay.errors.values()))
@@ -94,7 +94,7 @@ def collect(
     return found
 
 
-def at(document: ComparisonDocument, place: str) -> Any:
+def _at(document: ComparisonDocument, place: str) -> Any:
     """What stands at a place of the document; None where a part above it is missing."""
     found: Any = document
     for step in place.split("."):
