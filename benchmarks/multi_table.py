@@ -253,7 +253,7 @@ def _own_figures(workload: Workload, counts: dict[str, int | None]) -> Figures:
     done = [(query, n) for query in workload if (n := counts[query.sql]) is not None]
     joins = [query.shape.joins for query, _ in done]
     report = qerror.report([query.card or 0 for query, _ in done], [n for _, n in done], joins)
-    points = {} if report.overall is None else asdict(report.overall)
+    points = {} if report.overall is None else report.overall.model_dump()
     return Figures(
         {name: points.get(name, float("nan")) for name in _POINTS},
         {joins: part.p95 for joins, part in report.by_joins.items()},

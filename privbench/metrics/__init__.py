@@ -6,7 +6,6 @@ from privbench.metrics.base import Grade, Metric
 from privbench.metrics.kld import KLD, TVD
 from privbench.metrics.qerror import QERROR
 from privbench.metrics.statistics import STATISTICS
-from privbench.metrics.summary import Summary
 from privbench.metrics.work import PLAN, RUNTIME, WORK
 
 #: Every metric, in the order of reports.
@@ -20,4 +19,4 @@ METRICS: tuple[Metric, ...] = (
     STATISTICS,
 )
 
-__all__ = ["METRICS", "Grade", "Metric", "Summary"]
+__all__ = ["METRICS", "Grade", "Metric"]

@@ -1,4 +1,4 @@
-"""What a metric is: a named figure with a direction, a range and a meaning."""
+"""What a metric is: a named figure with a direction, a range and a meaning; what it gives."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict
+
 #: How a figure is to be taken, in words.
 Grade = Literal["good", "fair", "poor"]
+
+
+class Part(BaseModel):
+    """A part of a comparison's document: frozen, and without fields that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +34,15 @@ class Metric:
     good: float  # up to here (lower) or from here (higher) the headline figure is good
     fair: float  # likewise fair; beyond it is poor
 
-    def grade(self, value: float) -> Grade:
-        """The headline figure in words; what is not a number is poor.
+    def grade(self, value: float | None) -> Grade | None:
+        """The headline figure in words; what is not a number is poor, nothing has no grade.
 
         >>> from privbench.metrics.qerror import QERROR
         >>> QERROR.grade(1.2), QERROR.grade(2.5), QERROR.grade(float("nan"))
         ('good', 'fair', 'poor')
         """
+        if value is None:
+            return None
         if math.isnan(value):
             return "poor"
         sign = 1 if self.goal == "lower" else -1

@@ -29,19 +29,27 @@ SEED = 20240301
 
 
 @dataclass(frozen=True, slots=True)
-class CodedColumn:
+class CodedColumn(Coded):
     """One compared column."""
 
     plan: CellPlan  # how its values became cells
     labels: tuple[str, ...]  # what code 1, 2, … stands for
-    coded: Coded  # the codes of both tables
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.plan.column.name
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its codes stand in an order."""
+        return canon.order_type(self.plan.column) is not None
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows of the source and of the clone in each code, each of shape (size,)."""
-        size = self.coded.size
         return (
-            np.bincount(self.coded.real, minlength=size),
-            np.bincount(self.coded.clone, minlength=size),
+            np.bincount(self.real, minlength=self.size),
+            np.bincount(self.clone, minlength=self.size),
         )
 
 
@@ -146,7 +154,7 @@ def _column(plan: CellPlan, encoder: Encoder, real: _Codes, clone: _Codes) -> Co
     size = len(labels) + 1
     narrow = np.min_scalar_type(size)
     real, clone = real.astype(narrow, copy=False), clone.astype(narrow, copy=False)
-    return CodedColumn(plan, labels, Coded(real, clone, size))
+    return CodedColumn(real, clone, size, plan, labels)
 
 
 def _place(plan: CellPlan, text: str) -> tuple[float, str]:

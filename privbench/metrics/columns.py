@@ -14,7 +14,7 @@ from typing import Literal
 
 from psycopg import sql
 
-from privbench.config import ColumnConfig, Config
+from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.metrics import canon
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
@@ -60,35 +60,21 @@ class CellPlan:
         return (f"< {edges[0]}", *inner, f"≥ {edges[-1]}")
 
 
-@dataclass(frozen=True, slots=True)
-class TablePlan:
-    """The compared columns of a table, and why others are not."""
-
-    table: Table
-    cells: tuple[CellPlan, ...]  # the compared columns
-    left_out: dict[str, str]  # column and reason
-
-
-def table_config(config: Config | None, table: Table) -> dict[str, ColumnConfig]:
-    """What the config says of a table's columns."""
-    if config is None:
-        return {}
-    for name, section in config.tables.items():
-        if TableName.parse(name) == table.name:
-            return section.columns
-    return {}
+def section(config: Config | None, table: Table) -> TableConfig:
+    """What the config says of a table, under any spelling of its name."""
+    sections = config.tables.items() if config is not None else ()
+    found = {TableName.parse(name): section for name, section in sections}
+    return found.get(table.name, TableConfig())
 
 
 def is_public(config: Config | None, table: Table) -> bool:
     """Whether the config declares the table public."""
-    sections = config.tables.items() if config else ()
-    return any(
-        TableName.parse(name) == table.name and section.role == "public"
-        for name, section in sections
-    )
+    return section(config, table).role == "public"
 
 
-def plan(connection: Connection, table: Table, config: Config | None, rows: int = 0) -> TablePlan:
+def plan(
+    connection: Connection, table: Table, config: Config | None, rows: int = 0
+) -> tuple[list[CellPlan], dict[str, str]]:
     """Decide how the columns of a table are compared.
 
     Args:
@@ -98,22 +84,22 @@ def plan(connection: Connection, table: Table, config: Config | None, rows: int 
         rows: Rows of the table, where they are known.
 
     Returns:
-        The plan.
+        The compared columns, and why others are not.
     """
-    known = table_config(config, table)
+    known = section(config, table).columns
     cells: list[CellPlan] = []
     left_out: dict[str, str] = {}
     for column in table.columns:
+        said = known.get(column.name)
         reason = key_kind(table, column.name)
-        kind = known[column.name].kind if column.name in known else None
-        if reason is None and kind in ("text", "skip"):
-            reason = "free text by the config" if kind == "text" else "skipped by the config"
-        found = reason or _cells(connection, table, column, known.get(column.name), rows)
+        if reason is None and said is not None and said.kind in ("text", "skip"):
+            reason = "free text by the config" if said.kind == "text" else "skipped by the config"
+        found = reason or _cells(connection, table, column, said, rows)
         if isinstance(found, str):
             left_out[column.name] = found
         else:
             cells.append(found)
-    return TablePlan(table, tuple(cells), left_out)
+    return cells, left_out
 
 
 def key_kind(table: Table, column: str) -> str | None:
@@ -128,11 +114,7 @@ def key_kind(table: Table, column: str) -> str | None:
 
 
 def _cells(
-    connection: Connection,
-    table: Table,
-    column: Column,
-    known: ColumnConfig | None,
-    rows: int,
+    connection: Connection, table: Table, column: Column, known: ColumnConfig | None, rows: int
 ) -> CellPlan | str:
     with database_errors("looking at a column", table.key):
         if _distinct(connection, table, column) <= FEW:
@@ -150,6 +132,12 @@ def from_table(table: Table) -> sql.Composable:
     """The table for FROM: inheritance children are tables of their own, partitions are not."""
     name = sql.Identifier(table.name.schema, table.name.name)
     return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
+
+
+def count(connection: Connection, query: sql.Composed) -> int:
+    """The number that a query counts."""
+    row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
 
 
 def _distinct(connection: Connection, table: Table, column: Column) -> int:
@@ -173,8 +161,7 @@ def _distinct_of(
         limit=limit,
         few=sql.Literal(FEW + 1),
     )
-    row = connection.execute(query).fetchone()
-    return int(row[0]) if row else 0
+    return count(connection, query)
 
 
 def _quantiles(

@@ -6,6 +6,7 @@ two columns' values.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ class Association:
         return float(known.mean()) if len(known) else None
 
 
-def association(columns: list[Coded], ordered: list[bool]) -> Association:
+def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Association:
     """Associations of all pairs of columns on both sides.
 
     Args:

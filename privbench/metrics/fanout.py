@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from psycopg import sql
 
-from privbench.metrics.columns import from_table
-from privbench.metrics.summary import Floats
+from privbench.metrics.base import Part
+from privbench.metrics.columns import count, from_table
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import ForeignKey, Table
 
 
-@dataclass(frozen=True, slots=True)
-class Fanout:
-    """Children per parent along one foreign key."""
+class FanoutSidePart(Part):
+    """Children per parent on one side; ``shares`` are of the parents, by bucket."""
 
-    parents: int  # rows that can be referred to
-    children: int  # rows that refer to one of them
-    largest: int  # most children of a parent
-    counts: tuple[int, ...]  # parents by bucket of their number of children (see `label`)
+    parents: int
+    mean: float
+    max: int
+    shares: list[float]
 
-    @property
-    def mean(self) -> float:
-        """Children per parent."""
-        return self.children / max(self.parents, 1)
 
-    def shares(self, buckets: int) -> Floats:
-        """Share of the parents in each bucket, shape (buckets,)."""
-        found = np.zeros(buckets)
-        found[: len(self.counts)] = self.counts
-        return found / max(self.parents, 1)
+class FanoutPart(Part):
+    """The distribution of children per parent along one foreign key."""
+
+    table: str  # the table that holds the key
+    key: str  # the constraint's name
+    columns: list[str]  # its columns
+    parent: str  # the table that it refers to
+    labels: list[str]  # buckets of the number of children: 0, 1, 2, 3–4, 5–8, …
+    real: FanoutSidePart  # the source
+    clone: FanoutSidePart
+    tvd: float  # total variation distance over the buckets
 
 
 def label(bucket: int) -> str:
@@ -46,32 +45,53 @@ def label(bucket: int) -> str:
     return f"{2 ** (bucket - 2) + 1:,}–{2 ** (bucket - 1):,}"
 
 
-def fanout(connection: Connection, key: ForeignKey, child: Table, parent: Table) -> Fanout:
-    """Count the children of every parent, in the database.
+def fanout(
+    source: Connection, clone: Connection, key: ForeignKey, child: Table, parent: Table
+) -> FanoutPart:
+    """Count the children of every parent, in the databases.
 
     Args:
-        connection: To the source or the clone; only read.
+        source: To the source; only read.
+        clone: To the clone; only read.
         key: The foreign key.
         child: The table that holds it.
         parent: The table that it refers to.
 
     Returns:
-        Buckets 0, 1, 2, 3–4, 5–8, … up to the last one that holds a parent.
+        Buckets 0, 1, 2, 3–4, 5–8, … up to the last one that holds a parent on either side.
     """
+    sides = [_side(connection, key, child, parent) for connection in (source, clone)]
+    buckets = max(len(side.shares) for side in sides)
+    shares = [side.shares + [0.0] * (buckets - len(side.shares)) for side in sides]
+    real, copy = (
+        side.model_copy(update={"shares": whole}) for side, whole in zip(sides, shares, strict=True)
+    )
+    return FanoutPart(
+        table=child.key,
+        key=key.name,
+        columns=list(key.columns),
+        parent=parent.key,
+        labels=[label(bucket) for bucket in range(buckets)],
+        real=real,
+        clone=copy,
+        tvd=float(0.5 * np.abs(np.diff(shares, axis=0)).sum()),
+    )
+
+
+def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) -> FanoutSidePart:
     with database_errors("counting children", child.key):
         filled = from_table(parent), _filled(key.ref_columns)
         asked = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE {}").format(*filled)
-        total = connection.execute(asked).fetchone()
+        parents = count(connection, asked)
         found = connection.execute(_groups(key, child)).fetchall()
-    parents = int(total[0]) if total else 0
-    by_bucket = {int(bucket): int(count) for bucket, count, _, _ in found}
+    by_bucket = {int(bucket): int(number) for bucket, number, _, _ in found}
     # A clone whose keys dangle has more groups than parents: nobody is then without children.
     by_bucket[0] = max(0, parents - sum(by_bucket.values()))
-    return Fanout(
+    return FanoutSidePart(
         parents=parents,
-        children=sum(int(rows) for _, _, rows, _ in found),
-        largest=max((int(top) for *_, top in found), default=0),
-        counts=tuple(by_bucket.get(i, 0) for i in range(max(by_bucket) + 1)),
+        mean=sum(int(rows) for _, _, rows, _ in found) / max(parents, 1),
+        max=max((int(top) for *_, top in found), default=0),
+        shares=[by_bucket.get(bucket, 0) / max(parents, 1) for bucket in range(max(by_bucket) + 1)],
     )
 
 

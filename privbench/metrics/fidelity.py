@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from privbench.config import Config
 from privbench.metrics import codes
 from privbench.metrics.codes import CodedColumn
-from privbench.metrics.columns import TablePlan, plan
-from privbench.metrics.kld import Divergence, divergence
+from privbench.metrics.columns import plan
+from privbench.metrics.kld import DivergencePart, divergence
 from privbench.postgres.snapshot import Snapshot
 from privbench.schema import Table
 
@@ -28,12 +28,16 @@ class TableFidelity:
     # The share of the rows that was compared, of the source and of the clone.
     shares: tuple[float, float] = (1.0, 1.0)
     # By λ; a λ without enough columns, or without rows, is missing.
-    divergence: dict[int, Divergence] = field(default_factory=dict)
+    divergence: dict[int, DivergencePart] = field(default_factory=dict)
 
-    def measured(self, ways: Sequence[int] = WAYS) -> TableFidelity:
+    @property
+    def rows(self) -> int:
+        """Rows of the source that were compared."""
+        return len(self.columns[0].real) if self.columns else 0
+
+    def measured(self) -> TableFidelity:
         """The same with its divergence, which needs neither database."""
-        coded = [column.coded for column in self.columns]
-        found = {way: divergence(coded, way) for way in ways}
+        found = {way: divergence(self.columns, way) for way in WAYS}
         return replace(self, divergence={way: item for way, item in found.items() if item})
 
 
@@ -59,31 +63,19 @@ def fidelity(
     Returns:
         Codes; `TableFidelity.measured` adds the figures.
     """
-    chosen = plan(source.connection, table, config, rows[0])
+    cells, left_out = plan(source.connection, table, config, rows[0])
     present = set(there)
-    cells = tuple(cell for cell in chosen.cells if cell.column.name in present)
-    gone = {
-        cell.column.name: "missing in the clone"
-        for cell in chosen.cells
-        if cell.column.name not in present
-    }
+    for cell in cells:
+        if cell.column.name not in present:
+            left_out[cell.column.name] = "missing in the clone"
+    cells = [cell for cell in cells if cell.column.name in present]
     shares = codes.share(rows[0], len(cells)), codes.share(rows[1], len(cells))
-    columns = _read(source, clone, TablePlan(table, cells, {}), shares)
-    return TableFidelity(tuple(columns), {**chosen.left_out, **gone}, shares)
-
-
-def _read(
-    source: Snapshot, clone: Snapshot, chosen: TablePlan, shares: tuple[float, float]
-) -> list[CodedColumn]:
-    if not chosen.cells:
-        return []
-    wanted = [(cell.expression, cell.column.name) for cell in chosen.cells]
-    return codes.encode(
-        chosen.cells,
-        source.stream(chosen.table, wanted),
-        clone.stream(chosen.table, wanted),
-        shares,
-    )
+    wanted = [(cell.expression, cell.column.name) for cell in cells]
+    columns: list[CodedColumn] = []
+    if cells:
+        sides = source.stream(table, wanted), clone.stream(table, wanted)
+        columns = codes.encode(cells, *sides, shares)
+    return TableFidelity(tuple(columns), left_out, shares)
 
 
 def overall(tables: Iterable[TableFidelity], way: int) -> tuple[float, float] | None:
@@ -92,7 +84,7 @@ def overall(tables: Iterable[TableFidelity], way: int) -> tuple[float, float] | 
     Tables of fewer than `FEW_ROWS` rows in the source are left out, unless all are so small.
     """
     known = [table for table in tables if way in table.divergence]
-    large = [table for table in known if len(table.columns[0].coded.real) >= FEW_ROWS]
+    large = [table for table in known if table.rows >= FEW_ROWS]
     found = [table.divergence[way] for table in large or known]
     sets = sum(figures.sets for figures in found)
     if sets == 0:

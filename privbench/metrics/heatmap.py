@@ -34,9 +34,10 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """What was counted on one side."""
+    """What one side, or a model, says of the nodes."""
 
-    rows: NDArray[np.int64]  # rows routed to each node, shape (nodes,)
+    # Rows routed to each node, or in a model the probability of that, shape (nodes,).
+    rows: NDArray[np.int64] | Floats
     # For each query, the share of them that satisfy its predicates in the node's scope; NaN
     # where no row is routed there.
     shares: list[Floats]
@@ -59,9 +60,7 @@ def count(
         share: Share of the rows that are drawn and counted.
     """
     names = _Names()
-    wanted = [
-        [names.of(split.condition, holds=holds) for split, holds in node.route] for node in nodes
-    ]
+    wanted = [[names.of(condition) for condition in node.route] for node in nodes]
     groups = [wanted]
     for query in queries:
         met = [[p for p in query if p.columns <= set(node.columns)] for node in nodes]
@@ -81,12 +80,12 @@ class _Names:
     def __init__(self) -> None:
         self.selected: dict[str, sql.Composable] = {}
 
-    def of(self, condition: sql.Composable, *, holds: bool = True) -> sql.Composable:
-        """The name of a condition, or its negation."""
+    def of(self, condition: sql.Composable) -> sql.Composable:
+        """The name of a condition."""
         text = condition.as_string(None)
         name = sql.Identifier(f"c{[*self.selected, text].index(text)}")
         self.selected[text] = sql.SQL("({}) IS TRUE AS {}").format(condition, name)
-        return name if holds else sql.SQL("NOT {}").format(name)
+        return name
 
 
 def _query(

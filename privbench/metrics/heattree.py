@@ -8,9 +8,9 @@ both databases can be routed where they are. All of this reads the source: CONFI
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,6 @@ Kind = Literal["sum", "product", "leaf"]
 Codes = Sequence[NDArray[np.unsignedinteger]]
 
 
-class Step(Protocol):
-    """A condition that routes rows."""
-
-    @property
-    def condition(self) -> sql.Composable:
-        """As SQL, with bare column names; never NULL."""
-
-
 @dataclass(frozen=True, slots=True)
 class Split:
     """A condition on one column that routes rows; NULL goes with what does not hold."""
@@ -61,23 +53,26 @@ class Split:
         edges = self.column.plan.edges
         return edges[self.code - 2] if edges else self.column.labels[self.code - 1]
 
-    @property
-    def condition(self) -> sql.Composable:
-        """As SQL; never NULL."""
+    def condition(self, holds: bool) -> sql.Composable:
+        """As SQL with the bare column name, never NULL; or that it does not hold."""
         column = self.column.plan.column
         name, order = sql.Identifier(column.name), canon.order_type(column)
         if self.code == 0:
-            return sql.SQL("{} IS NOT NULL").format(name)
+            return sql.SQL("{} IS NOT NULL" if holds else "{} IS NULL").format(name)
         if self.equal or order is None:
             text = canon.text(column, name)
-            return sql.SQL("({} = {}) IS TRUE").format(text, sql.Literal(self.value))
-        return sql.SQL("({} >= {}::{}) IS TRUE").format(
-            canon.canonical(column, name), sql.Literal(self.value), sql.SQL(canon.SQL_NAMES[order])
-        )
+            test = sql.SQL("({} = {})").format(text, sql.Literal(self.value))
+        else:
+            test = sql.SQL("({} >= {}::{})").format(
+                canon.canonical(column, name),
+                sql.Literal(self.value),
+                sql.SQL(canon.SQL_NAMES[order]),
+            )
+        return sql.SQL("{} IS TRUE" if holds else "{} IS NOT TRUE").format(test)
 
     def text(self, holds: bool) -> str:
         """For people."""
-        name = self.column.plan.column.name
+        name = self.column.name
         if self.code == 0:
             return f"{name} is {'not ' if holds else ''}NULL"
         signs = ("=", "≠") if self.equal else ("≥", "<")
@@ -91,9 +86,12 @@ class Node:
     kind: Kind  # sum, product or leaf
     parent: int | None  # place of its parent; None for the root
     columns: tuple[str, ...]  # names of the columns in its scope
-    # Conditions that a row has to pass from the root on, and whether they have to hold.
-    route: tuple[tuple[Step, bool], ...]
+    # SQL conditions that a row has to meet from the root on, with bare column names, never NULL.
+    route: tuple[sql.Composable, ...]
     when: str  # the last of them in words, where the parent is a sum node
+    # In a model's circuit, by column, the codes of the rows that come to it; columns that are not
+    # there may have any.
+    codes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 def learn(columns: Sequence[CodedColumn]) -> list[Node]:
@@ -105,11 +103,11 @@ def learn(columns: Sequence[CodedColumn]) -> list[Node]:
     Returns:
         The nodes, parents before their children.
     """
-    rows = len(columns[0].coded.real)
+    rows = len(columns[0].real)
     step = max(1, rows // _ROWS)
-    grower = _Grower(columns, [column.coded.real[::step] for column in columns])
+    grower = _Grower(columns, [column.real[::step] for column in columns])
     every = np.arange(len(grower.codes[0]))
-    grower.grow(every, tuple(range(len(columns))), None, (), _SUMS)
+    grower.grow(every, tuple(range(len(columns))), None, (), "", _SUMS)
     return grower.nodes
 
 
@@ -129,39 +127,26 @@ class _Grower:
         rows: NDArray[np.intp],
         scope: tuple[int, ...],
         parent: int | None,
-        route: tuple[tuple[Split, bool], ...],
+        route: tuple[sql.Composable, ...],
+        when: str,
         sums: int,
     ) -> None:
         """Add the node over some rows and columns, and all that is below it."""
-        if len(scope) == 1:
-            self._add("leaf", parent, scope, route)
-            return
         groups = self._groups(rows, scope)
-        split = self._split(rows, scope) if len(groups) == 1 and sums else None
-        if split is None:
-            place = self._add("product", parent, scope, route)
-            parts = groups if len(groups) > 1 else [(column,) for column in scope]
-            for group in parts:
-                self.grow(rows, group, place, route, sums)
-            return
-        place = self._add("sum", parent, scope, route)
-        number, cut = split
-        held = cut.holds(self.codes[number][rows])
-        for side in (False, True):
-            self.grow(rows[held == side], scope, place, (*route, (cut, side)), sums - 1)
-
-    def _add(
-        self,
-        kind: Kind,
-        parent: int | None,
-        scope: tuple[int, ...],
-        route: tuple[tuple[Split, bool], ...],
-    ) -> int:
-        routed = parent is not None and self.nodes[parent].kind == "sum"
-        when = route[-1][0].text(route[-1][1]) if routed else ""
-        names = tuple(self.columns[i].plan.column.name for i in scope)
+        split = self._split(rows, scope) if len(groups) == 1 < len(scope) and sums else None
+        kind: Kind = "leaf" if len(scope) == 1 else "product" if split is None else "sum"
+        place = len(self.nodes)
+        names = tuple(self.columns[i].name for i in scope)
         self.nodes.append(Node(kind, parent, names, route, when))
-        return len(self.nodes) - 1
+        if split is not None:
+            number, cut = split
+            held = cut.holds(self.codes[number][rows])
+            for side in (False, True):
+                further, words = (*route, cut.condition(side)), cut.text(side)
+                self.grow(rows[held == side], scope, place, further, words, sums - 1)
+        elif kind == "product":
+            for group in groups if len(groups) > 1 else [(column,) for column in scope]:
+                self.grow(rows, group, place, route, "", sums)
 
     def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The columns in groups that do not hang together."""
@@ -187,7 +172,7 @@ class _Grower:
                 for other in scope
                 if other != number
             ]
-            counts = np.zeros(self.columns[number].coded.size)
+            counts = np.zeros(self.columns[number].size)
             counts[self.seen[number]] = tables[0].sum(axis=1)
             for cut in _cuts(self.columns[number], counts):
                 held = cut.holds(self.seen[number])
@@ -212,7 +197,7 @@ def _cuts(column: CodedColumn, counts: Floats) -> Iterator[Split]:
 
 def _places(column: CodedColumn, counts: Floats) -> list[Split]:
     """Quantiles of an ordered column, frequent values of another; all of them seen in the rows."""
-    if canon.order_type(column.plan.column) is None:
+    if not column.ordered:
         often = 1 + np.argsort(-counts[1:], kind="stable")[:_CUTS]
         return [Split(column, code, equal=True) for code in often.tolist()]
     lowest = 2 if column.plan.edges else 1

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 from psycopg import sql
 
-from privbench.metrics.columns import from_table
+from privbench.metrics.base import Part
+from privbench.metrics.columns import count, from_table
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import ForeignKey, Schema, Table, TableName, Unique
 
-Kind = Literal["primary key", "unique", "foreign key", "not null", "check", "present"]
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One promise of the source's schema, looked at in the clone."""
+class CheckPart(Part):
+    """One promise of the schema, looked at in the clone."""
 
     table: str  # the table, as ``schema.table``
-    kind: Kind  # what is promised
+    kind: str  # what is promised: ``primary key``, ``unique``, ``foreign key``, ``present``, …
     name: str  # the constraint or column
     violations: int  # rows (for keys: key values) that break it
 
@@ -50,7 +46,7 @@ def check(
     schema: Schema,
     clone: Schema,
     skipped: Container[tuple[str, str]] = (),
-) -> list[Check]:
+) -> list[CheckPart]:
     """Check every key, NOT NULL and CHECK of the source's schema on the clone's rows.
 
     The clone need not have the constraints itself: they are counted by query.
@@ -64,63 +60,62 @@ def check(
     Returns:
         The checks, by table.
     """
-    return [found for table in schema for found in _table(connection, table, clone, skipped)]
+    return [
+        CheckPart(table=table.key, kind=kind, name=name, violations=violations)
+        for table in schema
+        for kind, name, violations in _table(connection, table, clone, skipped)
+    ]
+
+
+def has_key(schema: Schema, key: ForeignKey) -> bool:
+    """Whether a schema has the tables and columns on both ends of a foreign key."""
+    ends = ((key.table, key.columns), (key.ref_table, key.ref_columns))
+    return all(
+        table in schema and {column.name for column in schema.table(table).columns} >= {*columns}
+        for table, columns in ends
+    )
 
 
 def row_count(connection: Connection, table: Table) -> int:
     """Exact number of rows."""
     with database_errors("counting rows", table.key):
         query = SELECT + sql.SQL("pg_catalog.count(*) FROM {}").format(from_table(table))
-        row = connection.execute(query).fetchone()
-    return int(row[0]) if row else 0
+        return count(connection, query)
 
 
 def _table(
     connection: Connection, table: Table, clone: Schema, skipped: Container[tuple[str, str]]
-) -> Iterator[Check]:
+) -> Iterator[tuple[str, str, int]]:
+    """Kind, name and violations of every promise of one table."""
     if table.name not in clone:
-        yield Check(table.key, "present", table.key, 1)
+        yield "present", table.key, 1
         return
     there = {column.name for column in clone.table(table.name).columns}
-    yield from (
-        Check(table.key, "present", column.name, 1)
-        for column in table.columns
-        if column.name not in there
-    )
+    for column in table.columns:
+        if column.name not in there:
+            yield "present", column.name, 1
     with database_errors("checking integrity", table.key):
         yield from _not_null(connection, table, there)
         for unique in table.unique_sets:
             if there.issuperset(unique.columns):
-                kind: Kind = "primary key" if unique.primary else "unique"
-                found = _count(connection, _duplicates(table, unique))
-                yield Check(table.key, kind, unique.name, found)
+                kind = "primary key" if unique.primary else "unique"
+                yield kind, unique.name, count(connection, _duplicates(table, unique))
         for key in table.foreign_keys:
-            if _reachable(key, there, clone):
-                found = _count(connection, _dangling(table, key, clone.table(key.ref_table)))
-                yield Check(table.key, "foreign key", key.name, found)
+            if has_key(clone, key):
+                dangling = _dangling(table, key, clone.table(key.ref_table))
+                yield "foreign key", key.name, count(connection, dangling)
         for constraint in table.checks:
             known = (table.key, constraint.name) not in skipped
             if known and there.issuperset(constraint.columns):
                 broken = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE NOT ({})").format(
                     from_table(table), sql.SQL(constraint.expression)
                 )
-                found = _count(connection, broken)
-                yield Check(table.key, "check", constraint.name, found)
+                yield "check", constraint.name, count(connection, broken)
 
 
-def _reachable(key: ForeignKey, there: set[str], clone: Schema) -> bool:
-    if not there.issuperset(key.columns) or key.ref_table not in clone:
-        return False
-    target = {column.name for column in clone.table(key.ref_table).columns}
-    return target.issuperset(key.ref_columns)
-
-
-def _count(connection: Connection, query: sql.Composed) -> int:
-    row = connection.execute(query).fetchone()
-    return int(row[0]) if row else 0
-
-
-def _not_null(connection: Connection, table: Table, there: set[str]) -> Iterator[Check]:
+def _not_null(
+    connection: Connection, table: Table, there: set[str]
+) -> Iterator[tuple[str, str, int]]:
     names = [column.name for column in table.columns if column.not_null and column.name in there]
     if not names:
         return
@@ -131,7 +126,7 @@ def _not_null(connection: Connection, table: Table, there: set[str]) -> Iterator
     query = SELECT + sql.SQL("{} FROM {}").format(counts, from_table(table))
     row = connection.execute(query).fetchone() or ()
     for name, found in zip(names, row, strict=True):
-        yield Check(table.key, "not null", name, int(found))
+        yield "not null", name, int(found)
 
 
 def _duplicates(table: Table, unique: Unique) -> sql.Composed:

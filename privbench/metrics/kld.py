@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.metrics.base import Metric
+from privbench.metrics.base import Metric, Part
 from privbench.rng import generator
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -25,44 +25,42 @@ _CELLS_A_ROW, _MOST_CELLS = 8, 1 << 25
 _BLOCK = 1 << 16
 
 
-def distance(
-    real: Sequence[Codes], clone: Sequence[Codes], sizes: Sequence[int]
-) -> tuple[float, float]:
-    """KLD and TVD of the combinations of some columns.
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """One column of both tables in common codes."""
+
+    real: NDArray[np.unsignedinteger[Any]]  # codes of the source's rows, shape (n,)
+    clone: NDArray[np.unsignedinteger[Any]]  # codes of the clone's rows, shape (m,)
+    size: int  # codes lie in [0, size)
+
+
+def distance(columns: Sequence[Coded]) -> tuple[float, float]:
+    """KLD and TVD of the combinations of some columns, whose source has at least one row.
 
     Nothing here is as large as the rows times the columns: rows are coded a block at a time, and
     are counted in place where the combinations are few, or else sorted and merged.
 
-    Args:
-        real: Columns of the source, each of shape (n,), n at least 1.
-        clone: The same columns of the clone, each of shape (m,).
-        sizes: Codes of a column lie below its size; their product must fit in 64 bits.
-
     Returns:
         Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either, and ½·Σ|p − q|.
     """
-    cells = math.prod(sizes)
+    cells = math.prod(column.size for column in columns)
     if cells >= 1 << 63:
         raise ValueError("too many combinations to number")
-    rows = len(real[0]) + len(clone[0])
-    if cells <= min(_CELLS_A_ROW * rows, _MOST_CELLS):
-        return _dense(real, clone, sizes, cells)
-    kind = np.uint32 if cells <= 1 << 32 else np.uint64
-    one, other = _joint(real, sizes, kind), _joint(clone, sizes, kind)
-    one.sort()
-    other.sort()
-    kld, tvd = _merged(one, other)
-    return float(kld), float(tvd)
-
-
-def _dense(
-    real: Sequence[Codes], clone: Sequence[Codes], sizes: Sequence[int], cells: int
-) -> tuple[float, float]:
-    counts = np.zeros((2, cells), dtype=np.uint32)
-    for side, columns in enumerate((real, clone)):
-        for begin in range(0, len(columns[0]), _BLOCK):
-            _count(counts[side], _block(columns, sizes, begin))
-    kld, tvd = _summed(counts[0], counts[1], len(real[0]), max(len(clone[0]), 1))
+    sizes = [column.size for column in columns]
+    sides = [column.real for column in columns], [column.clone for column in columns]
+    rows = [len(side[0]) for side in sides]
+    if cells <= min(_CELLS_A_ROW * sum(rows), _MOST_CELLS):
+        counts = np.zeros((2, cells), dtype=np.uint32)
+        for counted, side in zip(counts, sides, strict=True):
+            for begin in range(0, len(side[0]), _BLOCK):
+                _count(counted, _block(side, sizes, begin))
+        kld, tvd = _summed(counts[0], counts[1], rows[0], max(rows[1], 1))
+    else:
+        kind = np.uint32 if cells <= 1 << 32 else np.uint64
+        one, other = (_joint(side, sizes, kind) for side in sides)
+        one.sort()
+        other.sort()
+        kld, tvd = _merged(one, other)
     return float(kld), float(tvd)
 
 
@@ -162,26 +160,16 @@ MOST_SETS = 1001
 SEED = 20240229
 
 
-@dataclass(frozen=True, slots=True)
-class Coded:
-    """One column of both tables in common codes."""
-
-    real: NDArray[np.unsignedinteger[Any]]  # codes of the source's rows, shape (n,)
-    clone: NDArray[np.unsignedinteger[Any]]  # codes of the clone's rows, shape (m,)
-    size: int  # codes lie in [0, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """Means over the λ-way sets of columns."""
+class DivergencePart(Part):
+    """Means over the sets of λ columns; ``sets`` of ``of`` were used."""
 
     kld: float  # natural logarithm
     tvd: float  # in [0, 1]
-    sets: int  # sets that were used
-    of: int  # sets that there are
+    sets: int
+    of: int
 
 
-def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:
+def divergence(columns: Sequence[Coded], ways: int) -> DivergencePart | None:
     """Mean KLD and TVD over the sets of ``ways`` columns, as DESIGN section 5 defines them.
 
     For a set, p and q are the shares of the source's and the clone's rows in each cell observed in
@@ -197,17 +185,10 @@ def divergence(columns: Sequence[Coded], ways: int) -> Divergence | None:
     if len(columns) < ways or len(columns[0].real) == 0:
         return None
     sets = column_sets(len(columns), ways)
-    figures = np.array([_of([columns[i] for i in chosen]) for chosen in sets])
+    figures = np.array([distance([columns[i] for i in chosen]) for chosen in sets])
     kld, tvd = figures.mean(axis=0)
-    return Divergence(float(kld), float(tvd), len(sets), math.comb(len(columns), ways))
-
-
-def _of(chosen: Sequence[Coded]) -> tuple[float, float]:
-    return distance(
-        [column.real for column in chosen],
-        [column.clone for column in chosen],
-        [column.size for column in chosen],
-    )
+    of = math.comb(len(columns), ways)
+    return DivergencePart(kld=kld, tvd=tvd, sets=len(sets), of=of)
 
 
 def column_sets(columns: int, ways: int) -> list[tuple[int, ...]]:

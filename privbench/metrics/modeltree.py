@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg import sql
 
 from privbench.circuit import Circuit, probabilities
 from privbench.encoding import Codec
 from privbench.learning.graphical.estimate import Ints
+from privbench.metrics.heatmap import Heat
 from privbench.metrics.heattree import Kind, Node
-from privbench.metrics.routes import Route, drawable, route_of
+from privbench.metrics.routes import drawable, route_of
 from privbench.metrics.summary import Floats
 from privbench.synthesizers.base import FittedModel
 from privbench.synthesizers.model import DatabaseModel
@@ -67,17 +69,7 @@ def modelled_tables(
 _BRANCHES, _LEAST = (3, 2), 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class ModelNode:
-    """One drawn node."""
-
-    node: Node  # as it is drawn, with conditions in SQL
-    # By column, the codes of the rows that come to it; columns that are not there may have
-    # any.
-    codes: Mapping[str, NDArray[np.bool_]]
-
-
-def draw(model: ModelledTable, names: Iterable[str]) -> list[ModelNode]:
+def draw(model: ModelledTable, names: Iterable[str]) -> list[Node]:
     """The circuit over a few columns.
 
     Args:
@@ -88,43 +80,38 @@ def draw(model: ModelledTable, names: Iterable[str]) -> list[ModelNode]:
         Parents before their children.
     """
     grower = _Grower(model, sorted(names))
-    grower.grow(grower.roots, None, (), {}, 0)
+    grower.grow(grower.roots, None, (), "", {}, 0)
     return grower.nodes
 
 
 def heats(
     model: ModelledTable,
-    nodes: Sequence[ModelNode],
+    nodes: Sequence[Node],
     queries: Sequence[Mapping[str, Floats]],
-) -> tuple[Floats, list[Floats]]:
+) -> Heat:
     """Exact probabilities by the model's circuit.
 
     Args:
         model: The table's.
         nodes: From `draw`.
         queries: For each query, weights of the codes of the columns that it has predicates on.
-
-    Returns:
-        For each node the probability that a row comes to it, shape (nodes,); and for each query
-        that of its predicates on the node's columns, given that a row comes to it; NaN where none
-        does.
     """
-    found = np.array([_node_heats(model, item, queries) for item in nodes]).T
+    found = np.array([_node_heats(model, node, queries) for node in nodes]).T
     with np.errstate(invalid="ignore", divide="ignore"):
-        return found[0], [np.clip(met / found[0], 0.0, 1.0) for met in found[1:]]
+        return Heat(found[0], [np.clip(met / found[0], 0.0, 1.0) for met in found[1:]])
 
 
 def _node_heats(
-    model: ModelledTable, item: ModelNode, queries: Sequence[Mapping[str, Floats]]
+    model: ModelledTable, node: Node, queries: Sequence[Mapping[str, Floats]]
 ) -> Floats:
     """Probability of the way to a node, then of the way and each query's predicates."""
-    asked = {name for query in queries for name in query if name in item.node.columns}
+    asked = {name for query in queries for name in query if name in node.columns}
     weights: dict[str, Floats] = {}
-    for name in {*asked, *item.codes}:
+    for name in {*asked, *node.codes}:
         size = model.circuit.domains[name].size
-        way = item.codes.get(name, np.ones(size))
+        way = node.codes.get(name, np.ones(size))
         met = [
-            query[name] if name in query and name in item.node.columns else np.ones(size)
+            query[name] if name in query and name in node.columns else np.ones(size)
             for query in queries
         ]
         weights[name] = np.asarray(np.stack([np.ones(size), *met]) * way, dtype=np.float64)
@@ -143,32 +130,34 @@ class _Grower:
         for name in self.kept:
             self.below.setdefault(_nearest(model, name, self.kept), []).append(name)
         self.roots = tuple(self.below.get(None, ()))
-        self.nodes: list[ModelNode] = []
+        self.nodes: list[Node] = []
 
     def grow(
         self,
         roots: tuple[str, ...],
         parent: int | None,
-        route: tuple[Route, ...],
+        route: tuple[sql.Composable, ...],
+        when: str,
         codes: Mapping[str, NDArray[np.bool_]],
         depth: int,
     ) -> None:
         """Add the node over some columns and all that stand below them in the circuit."""
         scope = self._scope(roots)
         if len(scope) == 1:
-            self._add("leaf", parent, scope, route, codes)
+            self._add("leaf", parent, scope, route, when, codes)
         elif len(roots) > 1:
-            place = self._add("product", parent, scope, route, codes)
+            place = self._add("product", parent, scope, route, when, codes)
             for root in roots:
-                self.grow((root,), place, route, codes, depth)
+                self.grow((root,), place, route, "", codes, depth)
         else:
-            self._branch(roots[0], parent, route, codes, depth)
+            self._branch(roots[0], parent, route, when, codes, depth)
 
     def _branch(
         self,
         root: str,
         parent: int | None,
-        route: tuple[Route, ...],
+        route: tuple[sql.Composable, ...],
+        when: str,
         codes: Mapping[str, NDArray[np.bool_]],
         depth: int,
     ) -> None:
@@ -176,35 +165,34 @@ class _Grower:
         scope = self._scope((root,))
         groups = self._groups(root, codes, depth)
         if len(groups) < 2:
-            place = self._add("product", parent, scope, route, codes)
+            place = self._add("product", parent, scope, route, when, codes)
             for name in scope:
-                self._add("leaf", place, (name,), route, codes)
+                self._add("leaf", place, (name,), route, "", codes)
             return
-        place = self._add("sum", parent, scope, route, codes)
+        place = self._add("sum", parent, scope, route, when, codes)
         for mask in groups:
-            further = (*route, route_of(self.model.codecs[root], mask))
+            condition, words = route_of(self.model.codecs[root], mask)
+            further = (*route, condition)
             inside = {**codes, root: mask}
             below = tuple(self.below.get(root, ()))
             if root not in self.asked:
-                self.grow(below, place, further, inside, depth + 1)
+                self.grow(below, place, further, words, inside, depth + 1)
                 continue
-            product = self._add("product", place, scope, further, inside)
-            self._add("leaf", product, (root,), further, inside)
+            product = self._add("product", place, scope, further, words, inside)
+            self._add("leaf", product, (root,), further, "", inside)
             for child in below:
-                self.grow((child,), product, further, inside, depth + 1)
+                self.grow((child,), product, further, "", inside, depth + 1)
 
     def _add(
         self,
         kind: Kind,
         parent: int | None,
         scope: tuple[str, ...],
-        route: tuple[Route, ...],
+        route: tuple[sql.Composable, ...],
+        when: str,
         codes: Mapping[str, NDArray[np.bool_]],
     ) -> int:
-        routed = parent is not None and self.nodes[parent].node.kind == "sum"
-        when = route[-1].words if routed else ""
-        node = Node(kind, parent, scope, tuple((step, True) for step in route), when)
-        self.nodes.append(ModelNode(node, codes))
+        self.nodes.append(Node(kind, parent, scope, route, when, codes))
         return len(self.nodes) - 1
 
     def _scope(self, roots: Iterable[str]) -> tuple[str, ...]:

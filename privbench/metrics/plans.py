@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
+from privbench.metrics.base import Part
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.summary import Floats
 
@@ -15,79 +16,79 @@ _STRATEGIES = {"Hashed": "HashAggregate", "Sorted": "GroupAggregate", "Mixed": "
 _JOINS = ("Hash Join", "Merge Join", "Nested Loop")
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One node of a plan that ran; figures are a loop's unless said otherwise."""
+class NodePart(Part):
+    """One node of a plan that ran."""
 
-    operator: str  # as EXPLAIN's text form names it
-    relation: str | None  # alias of the table (or name of the CTE) that it reads
-    index: str | None  # index that it reads
-    estimate: float  # rows that the planner expected
-    rows: float  # rows that came, the mean over the loops
-    loops: int  # how often it ran; 0 where it never did
-    milliseconds: float | None  # time in it and below it, all loops together; None without timing
-    blocks: int  # shared blocks hit or read in it and below it, all loops together
-    children: tuple[Node, ...]  # the nodes below it
+    operator: str  # as EXPLAIN's text form names it: ``Hash Left Join``, ``Parallel Seq Scan``
+    relation: str | None  # alias of the table (or name of the CTE), where the node reads one
+    index: str | None  # the index, where the node reads one
+    estimate: float  # rows that the planner expected, a loop
+    rows: float  # rows that came, a loop (a mean over loops)
+    loops: int  # how often the node ran; 0 where it never did
+    # Time in it and below it, all loops together (parallel workers share theirs).
+    milliseconds: float | None
+    blocks: int  # shared blocks hit or read in it and below it
+    # The nodes below it, in the plan's order.
+    children: list[NodePart] = Field(default_factory=list)
 
     @property
     def total(self) -> float:
         """Rows over all loops."""
         return self.rows * self.loops
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[NodePart]:
         """This node and all below it, each before its children."""
         yield self
         for child in self.children:
             yield from child.walk()
 
+    def estimates(self) -> Floats:
+        """Q-error of the planner's estimate in every node that ran, root first."""
+        ran = [node for node in self.walk() if node.loops > 0]
+        return qerrors([node.rows for node in ran], [node.estimate for node in ran])
 
-@dataclass(frozen=True, slots=True)
-class PlanRun:
-    """One run of a query as the server saw it."""
 
-    root: Node  # the plan
+class WorkPart(Part):
+    """What one run of a query had to do."""
+
     shared: int  # shared blocks hit or read; what planning read is not counted
     local: int  # blocks of temporary tables hit or read
     temp: int  # blocks of temporary files read or written
-    planning: float | None  # milliseconds
-    execution: float | None  # milliseconds
-
-    @property
-    def rows(self) -> float:
-        """Rows through all nodes."""
-        return sum(node.total for node in self.root.walk())
+    rows: float  # rows through all nodes: Σ rows × loops
+    planning: float | None  # milliseconds of planning
+    execution: float | None  # milliseconds of execution, with the cost of measuring every node
+    estimate: float  # mean Q-error of the planner's row estimates over the nodes that ran
+    plan: NodePart  # the plan's root
 
     @property
     def spill(self) -> int:
         """Local and temporary blocks."""
         return self.local + self.temp
 
-    def estimates(self) -> Floats:
-        """Q-error of the planner's estimate in every node that ran, root first."""
-        ran = [node for node in self.root.walk() if node.loops > 0]
-        return qerrors([node.rows for node in ran], [node.estimate for node in ran])
 
-
-def read(explained: Any) -> PlanRun | None:
+def read(explained: Any) -> WorkPart | None:
     """What EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) gave; None for nothing, or a plan not run."""
     if not explained or "Actual Loops" not in explained[0]["Plan"]:
         return None
     whole = explained[0]
     top = whole["Plan"]
-    return PlanRun(
-        root=_node(top),
+    root = _node(top)
+    return WorkPart(
         shared=_blocks(top, "Shared Hit", "Shared Read"),
         local=_blocks(top, "Local Hit", "Local Read"),
         temp=_blocks(top, "Temp Read", "Temp Written"),
+        rows=sum(node.total for node in root.walk()),
         planning=whole.get("Planning Time"),
         execution=whole.get("Execution Time"),
+        estimate=float(np.mean(root.estimates())),
+        plan=root,
     )
 
 
-def _node(plan: dict[str, Any]) -> Node:
+def _node(plan: dict[str, Any]) -> NodePart:
     loops = int(plan.get("Actual Loops", 0))
     each = plan.get("Actual Total Time")
-    return Node(
+    return NodePart(
         operator=_operator(plan),
         relation=plan.get("Alias") or plan.get("CTE Name"),
         index=plan.get("Index Name"),
@@ -96,7 +97,7 @@ def _node(plan: dict[str, Any]) -> Node:
         loops=loops,
         milliseconds=None if each is None else float(each) * loops,
         blocks=_blocks(plan, "Shared Hit", "Shared Read"),
-        children=tuple(_node(child) for child in plan.get("Plans", ())),
+        children=[_node(child) for child in plan.get("Plans", ())],
     )
 
 
@@ -116,7 +117,7 @@ def _operator(plan: dict[str, Any]) -> str:
     return f"Parallel {name}" if plan.get("Parallel Aware") else name
 
 
-def same(one: Node, other: Node) -> bool:
+def same(one: NodePart, other: NodePart) -> bool:
     """Whether two plans have the same operators and join order; indexes may differ by name."""
     return (
         one.operator == other.operator
@@ -126,7 +127,7 @@ def same(one: Node, other: Node) -> bool:
     )
 
 
-def join_order(node: Node) -> Hashable:
+def join_order(node: NodePart) -> Hashable:
     """Which relations a plan joins first, whatever its operators: nested sets of aliases.
 
     Two plans have one value where they join the same relations in the same order; which of two
@@ -142,7 +143,7 @@ def join_order(node: Node) -> Hashable:
     )
 
 
-def operator_qerrors(one: Node, other: Node) -> Floats:
+def operator_qerrors(one: NodePart, other: NodePart) -> Floats:
     """Q-error of the rows over all loops of each node of two plans that are the `same`."""
     pairs = list(zip(one.walk(), other.walk(), strict=True))
     return qerrors(np.array([a.total for a, _ in pairs]), np.array([b.total for _, b in pairs]))

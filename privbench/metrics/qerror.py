@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privbench.metrics.base import Metric
-from privbench.metrics.summary import Floats, Summary, summarise
+from privbench.metrics.base import Metric, Part
+from privbench.metrics.summary import Floats, SummaryPart, by_joins, summarise, weighted
 
 QERROR = Metric(
     name="qerror",
@@ -44,42 +43,39 @@ def qerrors(true: ArrayLike, clone: ArrayLike) -> Floats:
     return np.asarray(np.maximum(c / e, e / c), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class QErrorReport:
+class QErrorPart(Part):
     """Q-error overall and in parts."""
 
-    overall: Summary | None  # none where no query has both answers
-    by_joins: dict[str, Summary]  # by number of joins; ``?`` where the text could not be read
-    by_third: dict[str, Summary]  # by thirds of the queries in the order of their true answers
+    overall: SummaryPart | None  # none where no query has both answers
+    by_joins: dict[str, SummaryPart]  # by number of joins; ``?`` where the text could not be read
+    by_third: dict[str, SummaryPart]  # by thirds of the queries in the order of their true answers
     true_zero: int  # queries whose true answer is 0
     clone_zero: int  # queries with an answer on the source and none on the clone
+    weighted: SummaryPart | None = None  # by the queries' weights; None where all weigh the same
 
 
-def report(true: ArrayLike, clone: ArrayLike, joins: Sequence[int | None]) -> QErrorReport:
-    """Summarise the Q-errors of a workload.
-
-    Returns:
-        The figures.
-    """
+def report(
+    true: ArrayLike,
+    clone: ArrayLike,
+    joins: Sequence[int | None],
+    weights: Sequence[float] | None = None,
+) -> QErrorPart:
+    """Summarise the Q-errors of a workload by its true answers and the clone's."""
     c, e = np.asarray(true, dtype=np.float64), np.asarray(clone, dtype=np.float64)
-    errors = qerrors(c, e)
-    labels = np.array(["?" if number is None else f"{number:d}" for number in joins], dtype=str)
-    order = sorted(set(labels.tolist()), key=lambda label: (label == "?", len(label), label))
-    return QErrorReport(
+    errors, third = qerrors(c, e), thirds(c)
+    parts = {label: summarise(errors[third == place]) for place, label in enumerate(THIRDS)}
+    return QErrorPart(
         overall=summarise(errors),
-        by_joins=_parts(errors, labels, order),
-        by_third=_parts(errors, _thirds(c), THIRDS),
+        by_joins=by_joins(errors, joins),
+        by_third={label: part for label, part in parts.items() if part is not None},
         true_zero=int(np.sum(c == 0)),
         clone_zero=int(np.sum((c > 0) & (e == 0))),
+        weighted=None if weights is None else weighted(errors, np.array(weights, dtype=np.float64)),
     )
 
 
-def _thirds(true: Floats) -> NDArray[np.str_]:
-    """The third of each query: its place among the true answers, equal answers kept together."""
-    rank = np.searchsorted(np.sort(true), true, side="left")
-    return np.array(THIRDS)[(3 * rank) // max(len(true), 1)]
-
-
-def _parts(errors: Floats, labels: NDArray[np.str_], order: Sequence[str]) -> dict[str, Summary]:
-    found = {label: summarise(errors[labels == label]) for label in order}
-    return {label: summary for label, summary in found.items() if summary is not None}
+def thirds(true: ArrayLike) -> NDArray[np.int64]:
+    """The third of each query by its true answer, 0 to 2; equal answers are kept together."""
+    answers = np.asarray(true, dtype=np.float64)
+    rank = np.searchsorted(np.sort(answers), answers, side="left")
+    return (3 * rank) // max(len(answers), 1)

@@ -21,25 +21,20 @@ _NAMED = 3
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A condition that every row meets or not; it is never NULL."""
-
-    condition: sql.Composable  # as SQL, with the bare column name
-    words: str  # for people
-
-
 def drawable(codec: Codec) -> bool:
     """Whether sets of a column's codes can be told as conditions: grids, lists and labels."""
     return isinstance(codec, OrderedCodec) or codec.listed is not None
 
 
-def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
+def route_of(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable, str]:
     """The condition that a value has one of some codes.
 
     Args:
         codec: One that is `drawable`.
         mask: Which codes, shape (domain size,); at least one.
+
+    Returns:
+        SQL with the bare column name, which is never NULL, and the same in words.
     """
     null = codec.domains[codec.column].null_code
     nulls = null is not None and bool(mask[null])
@@ -49,10 +44,10 @@ def route_of(codec: Codec, mask: NDArray[np.bool_]) -> Route:
         condition, words = _listed(codec, mask)
     name = sql.Identifier(codec.column)
     if condition is None:
-        return Route(sql.SQL("{} IS NULL").format(name), f"{codec.column} is NULL")
+        return sql.SQL("{} IS NULL").format(name), f"{codec.column} is NULL"
     # NULL comes to the node that its code comes to.
     found = sql.SQL("coalesce({}, {})").format(condition, sql.Literal(nulls))
-    return Route(found, f"{codec.column} {words}{' or NULL' if nulls else ''}")
+    return found, f"{codec.column} {words}{' or NULL' if nulls else ''}"
 
 
 def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privbench.metrics.base import Metric
+from privbench.metrics.base import Metric, Part
 from privbench.metrics.columns import key_kind
 from privbench.metrics.qerror import qerrors
 from privbench.metrics.work import amounts
@@ -41,30 +41,41 @@ FROM pg_catalog.pg_stats WHERE schemaname = %s AND tablename = %s AND inherited 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnStatistics:
+class ColumnStatisticsPart(Part):
     """A row of ``pg_stats``."""
 
-    # Number of distinct values; a share is turned into a number by the table's rows.
+    # As a number of values: shares are turned into numbers by the rows of the table.
     n_distinct: float
     null_frac: float  # share of NULL
     avg_width: int  # bytes
     correlation: float | None  # of physical and logical order; None without an order
-    common: Mapping[str, float]  # most common values as text, with their shares
+    mcv: int  # number of most common values
+    mcv_share: float  # share of the rows that they hold
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsDifference:
-    """One column's statistics on the clone against the source's."""
+class StatisticPart(Part):
+    """One column's statistics on both sides."""
 
+    table: str
+    column: str
+    source: ColumnStatisticsPart
+    clone: ColumnStatisticsPart
     n_distinct: float  # Q-error
-    null_frac: float  # absolute difference
-    # 1 − Σ min / Σ max over the shares of the most common values, a value that is in one
-    # list alone having share 0 in the other; None for key columns, whose values are made up,
-    # and where neither side has a list.
+    null_frac: float  # absolute difference of shares
+    # 1 less the overlap of the most common values, Σ min / Σ max of their shares, a value that is
+    # in one list alone having share 0 in the other; None for key columns, whose values are made
+    # up, and where neither side has any.
     mcv: float | None
     correlation: float | None  # absolute difference, None without one
     avg_width: float  # |w − ŵ| / w, per cent
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnStatistics:
+    """One column's statistics on one side."""
+
+    part: ColumnStatisticsPart  # what the report shows
+    common: Mapping[str, float]  # most common values as text, with their shares
 
 
 def read(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
@@ -78,31 +89,39 @@ def read(connection: Connection, table: Table, rows: int) -> dict[str, ColumnSta
     asked = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):
         found = connection.execute(_QUERY, asked).fetchall()
-    return {
-        name: ColumnStatistics(
+    statistics = {}
+    for name, distinct, nulls, width, order, values, shares in found:
+        common = dict(zip(values or (), map(float, shares or ()), strict=False))
+        part = ColumnStatisticsPart(
             n_distinct=float(distinct if distinct >= 0 else -distinct * rows),
             null_frac=float(nulls),
             avg_width=int(width),
             correlation=None if order is None else float(order),
-            common=dict(zip(values or (), map(float, shares or ()), strict=False)),
+            mcv=len(common),
+            mcv_share=sum(common.values()),
         )
-        for name, distinct, nulls, width, order, values, shares in found
-    }
+        statistics[name] = ColumnStatistics(part, common)
+    return statistics
 
 
 def difference(
     table: Table, column: str, source: ColumnStatistics, clone: ColumnStatistics
-) -> StatisticsDifference:
+) -> StatisticPart:
     """Compare one column."""
+    one, other = source.part, clone.part
     order = None
-    if source.correlation is not None and clone.correlation is not None:
-        order = abs(source.correlation - clone.correlation)
-    return StatisticsDifference(
-        n_distinct=float(qerrors([source.n_distinct], [clone.n_distinct])[0]),
-        null_frac=abs(source.null_frac - clone.null_frac),
+    if one.correlation is not None and other.correlation is not None:
+        order = abs(one.correlation - other.correlation)
+    return StatisticPart(
+        table=table.key,
+        column=column,
+        source=one,
+        clone=other,
+        n_distinct=float(qerrors([one.n_distinct], [other.n_distinct])[0]),
+        null_frac=abs(one.null_frac - other.null_frac),
         mcv=None if key_kind(table, column) else _distance(source.common, clone.common),
         correlation=order,
-        avg_width=float(amounts([source.avg_width], [clone.avg_width])[0]),
+        avg_width=float(amounts([one.avg_width], [other.avg_width])[0]),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privbench.metrics.base import Part
 
 Floats = NDArray[np.float64]
 
@@ -13,13 +15,12 @@ Floats = NDArray[np.float64]
 PERCENTILES = (50, 75, 90, 95, 99)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Mean, percentiles (linear interpolation) and maximum of n errors."""
+class SummaryPart(Part):
+    """Mean, percentiles and maximum of n errors."""
 
     n: int
     mean: float
-    p50: float
+    p50: float  # linear interpolation, as of the other percentiles
     p75: float
     p90: float
     p95: float
@@ -27,21 +28,19 @@ class Summary:
     max: float
 
 
-def summarise(errors: Floats) -> Summary | None:
-    """Summarise errors, shape (n,); None without any.
+def summarise(errors: Iterable[float | None]) -> SummaryPart | None:
+    """Summarise those errors that there are; None without any.
 
-    >>> summarise(np.array([1.0, 2.0, 3.0])).p50
+    >>> summarise([1.0, 2.0, None, 3.0]).p50
     2.0
     """
-    if len(errors) == 0:
+    known = np.array([error for error in errors if error is not None], dtype=np.float64)
+    if len(known) == 0:
         return None
-    points = [float(value) for value in np.percentile(errors, PERCENTILES)]
-    p50, p75, p90, p95, p99 = points
-    mean, top = float(np.mean(errors)), float(np.max(errors))
-    return Summary(len(errors), mean, p50, p75, p90, p95, p99, top)
+    return _summary(known, float(np.mean(known)), np.percentile(known, PERCENTILES))
 
 
-def weighted(errors: Floats, weights: Floats) -> Summary | None:
+def weighted(errors: Floats, weights: Floats) -> SummaryPart | None:
     """Summarise errors, shape (n,), that count by weights above 0, shape (n,).
 
     A percentile is the least error up to which the weights reach that share of their sum. Weights
@@ -58,6 +57,26 @@ def weighted(errors: Floats, weights: Floats) -> Summary | None:
     reached = np.cumsum(weights[order]) / weights.sum()
     # The last share is 1 but for rounding.
     places = np.searchsorted(reached, np.array(PERCENTILES) / 100 - 1e-12)
-    p50, p75, p90, p95, p99 = errors[order][np.minimum(places, len(errors) - 1)].tolist()
-    mean = float(np.average(errors, weights=weights))
-    return Summary(len(errors), mean, p50, p75, p90, p95, p99, float(np.max(errors)))
+    points = errors[order][np.minimum(places, len(errors) - 1)]
+    return _summary(errors, float(np.average(errors, weights=weights)), points)
+
+
+def _summary(errors: Floats, mean: float, points: Floats) -> SummaryPart:
+    named = {f"p{share}": value for share, value in zip(PERCENTILES, points.tolist(), strict=True)}
+    return SummaryPart(n=len(errors), mean=mean, max=float(np.max(errors)), **named)
+
+
+def joins_label(joins: int | None) -> str:
+    """A number of joins, ``?`` where it is not known."""
+    return "?" if joins is None else str(joins)
+
+
+def by_joins(errors: Iterable[float | None], joins: Sequence[int | None]) -> dict[str, SummaryPart]:
+    """Summaries of the errors of queries by their numbers of joins, unknown numbers last."""
+    groups: dict[str, list[float | None]] = {
+        joins_label(number): [] for number in sorted(set(joins), key=lambda n: (n is None, n or 0))
+    }
+    for error, number in zip(errors, joins, strict=True):
+        groups[joins_label(number)].append(error)
+    parts = {label: summarise(group) for label, group in groups.items()}
+    return {label: part for label, part in parts.items() if part is not None}

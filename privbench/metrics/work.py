@@ -7,14 +7,13 @@ do not. Hits and reads are added up, so that the state of the caches does not ma
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privbench.metrics import plans
-from privbench.metrics.base import Metric
-from privbench.metrics.plans import PlanRun
+from privbench.metrics.base import Metric, Part
+from privbench.metrics.plans import WorkPart
 from privbench.metrics.summary import Floats
 
 RUNTIME = Metric(
@@ -54,8 +53,8 @@ WORK = Metric(
     high=math.inf,
     unit="%",
     reads_source=True,
-    meaning="How many more or fewer blocks a query touches on the clone than on the source: "
-    "0 % is the same. Unlike run time it does not vary from run to run.",
+    meaning="How far the blocks that a query reads in the clone differ from those in the source. "
+    "Unlike run time, this has next to no noise.",
     headline="work.blocks.p50",
     good=10.0,
     fair=40.0,
@@ -87,30 +86,30 @@ def amounts(source: ArrayLike, clone: ArrayLike) -> Floats:
     return np.asarray(100.0 * np.abs(b - e) / np.maximum(b, 1.0), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkDifference:
+class QueryWorkPart(Part):
     """One query's work on the clone against the source's."""
 
-    blocks: float  # discrepancy of shared blocks, per cent
-    rows: float  # of rows through all nodes
-    spill: float | None  # of local and temporary blocks; None where neither side used any
+    blocks: float  # |b − b̂| / b of shared blocks, per cent, b floored at 1
+    rows: float  # the same of rows through all nodes
+    spill: float | None  # the same of local and temporary blocks; None where neither side used any
     same_plan: bool  # same operators and join order
-    same_join_order: bool  # same join order
-    # Q-error of each node's rows where the plans are the same, else empty.
-    operators: tuple[float, ...]
+    same_join_order: bool  # tables are joined in the same order, by whatever operators
+    # With the same plan: Q-error of the rows (× loops) of each node, in the plan's order,
+    # root first; else empty.
+    operators: list[float]
 
 
-def difference(source: PlanRun, clone: PlanRun) -> WorkDifference:
+def difference(source: WorkPart, clone: WorkPart) -> QueryWorkPart:
     """Compare two runs of one query."""
-    same = plans.same(source.root, clone.root)
+    same = plans.same(source.plan, clone.plan)
     blocks, rows, spill = amounts(
         [source.shared, source.rows, source.spill], [clone.shared, clone.rows, clone.spill]
     ).tolist()
-    return WorkDifference(
+    return QueryWorkPart(
         blocks=blocks,
         rows=rows,
         spill=spill if source.spill or clone.spill else None,
         same_plan=same,
-        same_join_order=same or plans.join_order(source.root) == plans.join_order(clone.root),
-        operators=(tuple(plans.operator_qerrors(source.root, clone.root).tolist()) if same else ()),
+        same_join_order=same or plans.join_order(source.plan) == plans.join_order(clone.plan),
+        operators=plans.operator_qerrors(source.plan, clone.plan).tolist() if same else [],
     )

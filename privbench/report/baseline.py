@@ -12,8 +12,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from privbench.errors import UsageError
-from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.document_parts import ChangePart, DriftPart, RegressionPart
+from privbench.report.document import (
+    ChangePart,
+    ComparisonDocument,
+    DriftPart,
+    QueryPart,
+    RegressionPart,
+)
 from privbench.report.gates import QUERY_FIGURES
 from privbench.workload import Workload
 
@@ -23,7 +28,7 @@ PREFIX = "drift."
 FACTOR = 1.1
 #: A discrepancy in per cent has grown if it did by this many points.
 POINTS = 10.0
-_COMPARED = ("query.qerror", "query.blocks", "query.rows", "query.runtime")
+_COMPARED = ("qerror", "blocks", "rows", "runtime")
 
 
 def read(path: str | Path) -> ComparisonDocument:
@@ -66,8 +71,8 @@ def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPa
         same_workload=baseline.workload.digest == document.workload.digest,
         figures={name: change(old.get(name), new.get(name)) for name in names},
         regressions=_regressions(before, now, _noise(baseline, document)),
-        gone=[name for name, _ in before if (name, _) not in now],
-        added=[name for name, _ in now if (name, _) not in before],
+        gone=[key[0] for key in before if key not in now],
+        added=[key[0] for key in now if key not in before],
     )
 
 
@@ -106,16 +111,16 @@ def _noise(*documents: ComparisonDocument) -> float:
 def _regressions(
     before: dict[tuple[str, str], QueryPart], now: dict[tuple[str, str], QueryPart], noise: float
 ) -> list[RegressionPart]:
-    found = []
+    found: list[RegressionPart] = []
     for figure in _COMPARED:
-        pick = QUERY_FIGURES[figure]
+        pick = QUERY_FIGURES[f"query.{figure}"]
+        worse = []
         for key in before.keys() & now.keys():
             moved = change(pick(before[key]), pick(now[key]))
             if _grown(figure, moved, noise):
-                name = figure.removeprefix("query.")
-                found.append(RegressionPart(query=key[0], figure=name, **moved.model_dump()))
-    kinds = [figure.removeprefix("query.") for figure in _COMPARED]
-    return sorted(found, key=lambda r: (kinds.index(r.figure), -(r.change or 0), r.query))
+                worse.append(RegressionPart(query=key[0], figure=figure, **moved.model_dump()))
+        found += sorted(worse, key=lambda part: (-(part.change or 0), part.query))
+    return found
 
 
 def _grown(figure: str, moved: ChangePart, noise: float) -> bool:
@@ -123,6 +128,6 @@ def _grown(figure: str, moved: ChangePart, noise: float) -> bool:
         return moved.old is not None
     if moved.old is None or moved.change is None:
         return False
-    if figure == "query.qerror":
+    if figure == "qerror":
         return moved.new > FACTOR * moved.old
-    return moved.change > (noise if figure == "query.runtime" else POINTS)
+    return moved.change > (noise if figure == "runtime" else POINTS)

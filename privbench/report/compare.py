@@ -14,16 +14,16 @@ from privbench.errors import UsageError
 from privbench.files import make_folder, write_text
 from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
-from privbench.report import figures, html, markdown, parts, parts_work
+from privbench.report import figures, html, markdown, parts
 from privbench.report import junit as junit_xml
 from privbench.report.document import (
     ComparisonDocument,
+    LoadPart,
     ModelPart,
     QueryPart,
     ReboundPart,
     WorkloadPart,
 )
-from privbench.report.document_parts import LoadPart
 from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
 from privbench.schema import Schema
@@ -46,12 +46,7 @@ def _prepare(out_dir: str | Path | None) -> Path | None:
     return folder
 
 
-def _write(
-    document: ComparisonDocument,
-    folder: Path | None,
-    *,
-    junit: Path | None = None,
-) -> None:
+def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path | None) -> None:
     """Write comparison.json, report.html and report.md into the folder, and other forms if asked.
 
     All of them are CONFIDENTIAL, so only their owner may read them. Each appears whole or not at
@@ -63,7 +58,7 @@ def _write(
         _put(folder / "report.md", markdown.render(document))
         ReplayLog.finish(folder / "replay.jsonl")
     if junit is not None:
-        _put(junit, junit_xml.render(document))
+        _put(Path(junit), junit_xml.render(document))
 
 
 def _put(path: Path, text: str) -> None:
@@ -179,19 +174,14 @@ def compare(
         measured = measure(
             source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
         )
-    document = _document(queries, answered, ran, loaded, measured, part)
-    if model is not None:
-        promised = ModelPart(
-            digest=model.digest, synthesizer=model.synthesizer, promise=model.promise
-        )
-        document = document.model_copy(update={"model": promised})
+    document = _document(queries, answered, ran, loaded, measured, part, model)
     if old is not None:
         drift = earlier.drift(old, document)
         named = {**document.figures, **earlier.ratios(drift)}
         document = document.model_copy(update={"figures": named, "drift": drift})
     checked = [gate.check(document.figures, document.queries) for gate in wanted]
     document = document.model_copy(update={"gates": checked})
-    _write(document, folder, junit=Path(junit) if junit else None)
+    _write(document, folder, junit)
     return document
 
 
@@ -264,7 +254,7 @@ def _load(
         floor=floor,
         before=before,
     )
-    return parts_work.load_part(found)
+    return parts.load_part(found)
 
 
 def _rebound(
@@ -286,8 +276,8 @@ def _document(
     loaded: LoadPart | None,
     found: Measured,
     rebound: ReboundPart | None,
+    model: Modelled | None,
 ) -> ComparisonDocument:
-    answers = [(r.answers[parts.SOURCE], r.answers[parts.CLONE]) for r in ran.results]
     document = ComparisonDocument(
         privbench=version("privbench"),
         created=datetime.now(UTC).replace(microsecond=0),
@@ -301,12 +291,15 @@ def _document(
         integrity=found.checks,
         queries=answered,
         figures={},
-        work=parts_work.work_summary(answered),
-        plans=parts_work.plans_part(answered, answers),
+        work=parts.work_summary(answered),
+        plans=parts.plans_part(answered),
         statistics=found.statistics,
         load=loaded,
         views=found.views,
         rebound=rebound,
+        model=None
+        if model is None
+        else ModelPart(digest=model.digest, synthesizer=model.synthesizer, promise=model.promise),
     )
     named = figures.collect(document, found.fidelity.values())
     return document.model_copy(update={"figures": named})

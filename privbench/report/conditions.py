@@ -73,15 +73,13 @@ def weights(conditions: Iterable[str], codec: Codec) -> NDArray[np.float64] | No
     whole = Truth(_ALL, _TRUE)
     for text in conditions:
         tree = parse(f"SELECT 1 WHERE {text}")
+        if tree is None:
+            return None
         try:
-            whole = whole.both(_truth(tree.args["where"].this, codec) if tree else _unread())
+            whole = whole.both(_truth(tree.args["where"].this, codec))
         except (_UnreadError, ValueError):
             return None
     return codec.shares(whole.runs, whole.null == _TRUE)
-
-
-def _unread() -> Truth:
-    raise _UnreadError
 
 
 def _joined(runs: Iterable[tuple[int, int]]) -> Runs:
@@ -104,8 +102,10 @@ def _truth(tree: exp.Expr, codec: Codec) -> Truth:
         return _truth(tree.this, codec).negated()
     if isinstance(tree, exp.Column) and codec.type.base == "bool":
         return _compared(exp.EQ, "true", codec)
-    if not _is_column(tree.this):
-        return _mirrored(tree, codec)
+    if not _is_column(tree.this):  # ``5 < x``
+        if type(tree) in _MIRROR and _is_column(tree.expression):
+            return _compared(_MIRROR[type(tree)], _literal(tree.this), codec)
+        raise _UnreadError
     if isinstance(tree, exp.Is):
         return _is(tree, codec)
     if isinstance(tree, exp.In):
@@ -115,14 +115,7 @@ def _truth(tree: exp.Expr, codec: Codec) -> Truth:
         return _compared(exp.GTE, low, codec).both(_compared(exp.LTE, high, codec))
     if type(tree) in _MIRROR:
         return _compared(type(tree), _literal(tree.expression), codec)
-    return _unread()
-
-
-def _mirrored(tree: exp.Expr, codec: Codec) -> Truth:
-    """``5 < x``."""
-    if type(tree) in _MIRROR and _is_column(tree.expression):
-        return _compared(_MIRROR[type(tree)], _literal(tree.this), codec)
-    return _unread()
+    raise _UnreadError
 
 
 def _is(tree: exp.Is, codec: Codec) -> Truth:
@@ -133,13 +126,13 @@ def _is(tree: exp.Is, codec: Codec) -> Truth:
     elif isinstance(said, exp.Boolean):
         found = Truth(_compared(exp.EQ, str(said.this).lower(), codec).runs, _FALSE)
     else:
-        return _unread()
+        raise _UnreadError
     return found.negated() if tree.args.get("negate") else found
 
 
 def _any(values: list[str], codec: Codec) -> Truth:
     if not values:
-        return _unread()
+        raise _UnreadError
     return Truth(_joined(run for text in values for run in _compared(exp.EQ, text, codec).runs))
 
 
@@ -172,7 +165,7 @@ def _compared(kind: type[exp.Expr], text: str, codec: Codec) -> Truth:
         known = [value.rstrip() if padded else value for value in values]
         return Truth(((known.index(text), known.index(text) + 1),) if text in known else ())
     # Texts compare by a collation, which only the server knows.
-    return _unread()
+    raise _UnreadError
 
 
 def _on_grid(kind: type[exp.Expr], text: str, scale: Scale) -> Iterator[tuple[int, int]]:

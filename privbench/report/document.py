@@ -7,18 +7,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from privbench.report.document_parts import (
-    DriftPart,
-    LoadPart,
-    Part,
-    PlansPart,
-    QueryWorkPart,
-    StatisticsPart,
-    SummaryPart,
-    ViewsPart,
-    WorkPart,
-    WorkSummaryPart,
-)
+from privbench.metrics.base import Part
+from privbench.metrics.fanout import FanoutPart
+from privbench.metrics.integrity import CheckPart
+from privbench.metrics.kld import DivergencePart
+from privbench.metrics.plans import WorkPart
+from privbench.metrics.qerror import QErrorPart
+from privbench.metrics.statistics import StatisticPart
+from privbench.metrics.summary import SummaryPart
+from privbench.metrics.work import QueryWorkPart
 
 #: Grows when a field changes its meaning or goes; a new field does not change it.
 SCHEMA_VERSION: Literal[1] = 1
@@ -112,17 +109,6 @@ class ReplayPart(Part):
     unstable: int = 0  # queries to which the source gave two answers in one replay
 
 
-class QErrorPart(Part):
-    """Q-error overall and in parts."""
-
-    overall: SummaryPart | None
-    by_joins: dict[str, SummaryPart]
-    by_third: dict[str, SummaryPart]
-    true_zero: int
-    clone_zero: int
-    weighted: SummaryPart | None = None  # by the queries' weights; None where all weigh the same
-
-
 class RuntimePart(Part):
     """Query runtime discrepancy in per cent."""
 
@@ -171,15 +157,6 @@ class ColumnPart(Part):
     tvd: float  # over all cells, before any were joined
 
 
-class DivergencePart(Part):
-    """Means over the sets of λ columns; ``sets`` of ``of`` were used."""
-
-    kld: float
-    tvd: float
-    sets: int
-    of: int
-
-
 class TablePart(Part):
     """One table on both sides."""
 
@@ -195,15 +172,6 @@ class TablePart(Part):
     shares: tuple[float, float] = (1.0, 1.0)
 
 
-class CheckPart(Part):
-    """One promise of the schema, looked at in the clone."""
-
-    table: str
-    kind: str
-    name: str
-    violations: int
-
-
 class GatePart(Part):
     """One gate; it fails where its condition holds or its figure is missing."""
 
@@ -214,6 +182,170 @@ class GatePart(Part):
     limit: float | None = None  # what it was held against
     # Of a gate over queries, the ids of those for which it failed, worst first.
     queries: list[str] = Field(default_factory=list)
+
+
+class CorrelationPart(Part):
+    """How strongly the columns of one table hang together, on both sides."""
+
+    table: str
+    columns: list[str]  # compared columns, d of them
+    # Whether a column has an order. Two ordered columns are compared by Spearman's rank
+    # correlation (−1 to 1, rows with NULL left out), all others by Cramér's V (0 to 1, NULL
+    # is a value, corrected for bias).
+    ordered: list[bool]
+    # Shape (d, d), symmetric; None on the diagonal and where a column is constant.
+    real: list[list[float | None]]
+    clone: list[list[float | None]]  # likewise
+    mean_difference: float | None  # mean of |real − clone| over the pairs that both sides have
+    left_out: list[str]  # columns beyond the largest number that is shown
+
+
+class HeatNodePart(Part):
+    """One node of a circuit."""
+
+    # Sum nodes split rows, product nodes split columns, leaves are single columns.
+    kind: Literal["sum", "product", "leaf"]
+    parent: int | None  # place of its parent among the nodes; None for the root
+    when: str  # which of its parent's rows are routed to it; empty where all are
+    columns: list[str]  # its scope
+    real_rows: int  # rows of the source that are routed to it
+    clone_rows: int  # likewise of the clone
+    # Probability of that in the released model, where the circuit is the model's.
+    model_share: float | None = None
+
+
+class HeatQueryPart(Part):
+    """The selectivity of one query's predicates at every node."""
+
+    query: str  # id of the query
+    why: str  # why it was chosen
+    predicates: list[str]  # its conditions on columns of this table
+    qerror: float | None  # of the whole query
+    # For each node, the share of the source's rows routed to it that satisfy the predicates
+    # on columns of its scope; None where no row is routed to it.
+    real: list[float | None]
+    clone: list[float | None]  # likewise
+    # Where the circuit is a released model's, the model's own probability of the predicates,
+    # given that a row is routed there; else empty.
+    model: list[float | None] = Field(default_factory=list)
+
+
+class HeatMapPart(Part):
+    """One table's circuit and queries that colour it."""
+
+    table: str
+    # Whether it was learned from the source's rows, for the report alone, or is the released
+    # model's own.
+    circuit: Literal["source", "model"] = "source"
+    sampled: bool  # whether only a random sample of the rows was counted
+    nodes: list[HeatNodePart]  # parents before their children
+    queries: list[HeatQueryPart]  # at least one
+
+
+class ViewsPart(Part):
+    """What the pictures of the report are drawn from. CONFIDENTIAL."""
+
+    correlations: list[CorrelationPart] = Field(default_factory=list)
+    fanouts: list[FanoutPart] = Field(default_factory=list)
+    heatmaps: list[HeatMapPart] = Field(default_factory=list)
+
+
+class WorkSummaryPart(Part):
+    """Work discrepancy in per cent over the queries explained on both sides."""
+
+    queries: int  # how many those are
+    missing: int  # queries that ran on both sides but could not be explained on one of them
+    blocks: SummaryPart | None  # shared blocks
+    rows: SummaryPart | None  # rows through all nodes
+    spill: SummaryPart | None  # local and temporary blocks, over the queries that use any
+    # Shared blocks by the queries' weights, where weights differ.
+    blocks_weighted: SummaryPart | None
+    source_blocks: int  # sum of shared blocks
+    clone_blocks: int  # likewise
+    source_spill: int  # sum of local and temporary blocks
+    clone_spill: int  # likewise
+
+
+class PlansPart(Part):
+    """How far the planner does the same on both sides."""
+
+    queries: int  # queries explained on both sides
+    same: float  # share of them with the same operators and join order
+    same_join_order: float  # share of them with the same join order
+    same_by_joins: dict[str, float]  # ``same`` by number of joins
+    # Q-error of the rows of matched nodes, over queries with the same plan.
+    operators: SummaryPart | None
+    # Q-error of the planner's estimate against the rows that came, over the nodes of all
+    # queries on the source.
+    source_estimates: SummaryPart | None
+    clone_estimates: SummaryPart | None  # the same on the clone
+    planning: SummaryPart | None  # discrepancy |t − t̂| / t of planning time, per cent
+    execution: SummaryPart | None  # discrepancy of execution time as the server measures it
+
+
+class StatisticsPart(Part):
+    """Agreement of ``pg_stats``, which the planner reads."""
+
+    # Side to the tables whose columns have no statistics there: they need ANALYZE, or hold
+    # no row, or the role may not read them.
+    absent: dict[str, list[str]]
+    n_distinct: SummaryPart | None
+    null_frac: SummaryPart | None
+    mcv: SummaryPart | None
+    correlation: SummaryPart | None
+    avg_width: SummaryPart | None
+    columns: list[StatisticPart]  # columns with statistics on both sides
+
+
+class LoadSidePart(Part):
+    """One side under load."""
+
+    throughput: list[float]  # queries that ended a second, of each timed round
+    median_throughput: float  # their median
+    latency: SummaryPart | None  # seconds of single queries, over clients and timed rounds
+    failed: int  # queries that timed out or failed, over clients and timed rounds
+
+
+class LoadPart(Part):
+    """The workload run by several clients at once."""
+
+    clients: int  # connections a side
+    rounds: int  # timed rounds: in each, every client runs the whole workload once
+    sides: dict[str, LoadSidePart]  # ``source``, ``clone`` and, with the floor, ``source again``
+    throughput: float | None  # discrepancy |q − q̂| / q of the median throughput, per cent
+    throughput_floor: float | None  # the same of the source against itself
+    latency: SummaryPart | None  # discrepancy of each query's median latency, per cent
+    latency_floor: SummaryPart | None  # the same of the source against itself
+
+
+class ChangePart(Part):
+    """A figure, or one query's, then and now."""
+
+    old: float | None
+    new: float | None
+    # new / old; 1 where both are 0, None where only the old one is, or one is missing.
+    ratio: float | None
+    change: float | None  # new − old, None where one is missing
+
+
+class RegressionPart(ChangePart):
+    """A query whose figure has grown."""
+
+    query: str
+    figure: str
+
+
+class DriftPart(Part):
+    """This comparison against an earlier one, the baseline."""
+
+    created: str  # when the baseline was made
+    privbench: str  # the version that made it
+    same_workload: bool  # whether it ran the same queries
+    figures: dict[str, ChangePart]  # every figure that either has
+    # Queries with a larger Q-error, work or run time than then, worst first.
+    regressions: list[RegressionPart]
+    gone: list[str]  # queries that only the baseline has
+    added: list[str]  # queries that only this comparison has
 
 
 class ComparisonDocument(Part):

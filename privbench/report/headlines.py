@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privbench.metrics import METRICS, Grade, Metric
+from privbench.metrics import Grade, Metric
 from privbench.metrics.fidelity import FEW_ROWS
+from privbench.metrics.kld import KLD
+from privbench.metrics.qerror import QERROR
+from privbench.metrics.work import RUNTIME, WORK
 from privbench.report.document import ComparisonDocument
-from privbench.report.text import number, percent
+from privbench.report.text import number, per_cent, percent
 
 #: Seconds below which a run time is the machine's and the network's more than the plan's.
 _SHORT = 0.001
@@ -35,46 +38,66 @@ class Headline:
 
 def headlines(document: ComparisonDocument) -> list[Headline]:
     """The figures that stand for the whole comparison, metrics first."""
-    found = [_metric(document, name) for name in ("qerror", "runtime")]
+    found = [_qerror(document), _runtime(document)]
     found += [_work(document)] if document.work else []
-    found.append(_metric(document, "kld"))
+    found.append(_kld(document))
     found += [_plans(document)] if document.plans else []
     return [*found, _integrity(document), _rows(document)]
 
 
-def _metric(document: ComparisonDocument, name: str) -> Headline:
-    metric = next(metric for metric in METRICS if metric.name == name)
+def _metric(
+    document: ComparisonDocument,
+    metric: Metric,
+    title: str,
+    grade: Grade | None,
+    *asides: tuple[str, str],
+) -> Headline:
     value = document.figures.get(metric.headline)
-    titles = {
-        "qerror": "Q-error, median",
-        "runtime": "Runtime discrepancy, median",
-        "kld": "2-way KLD, mean",
-    }
     shown = "–" if value is None else f"{number(value)} {metric.unit}".rstrip()
-    grade = None if value is None else _grade(document, metric, value)
-    return Headline(
-        titles[name], shown, grade, metric.meaning, _asides(document, name), metric.headline
-    )
+    return Headline(title, shown, grade, metric.meaning, asides, metric.headline)
 
 
-def _grade(document: ComparisonDocument, metric: Metric, value: float) -> Grade | None:
+def _qerror(document: ComparisonDocument) -> Headline:
+    figures = document.figures
+    asides = [(f"95 % of the queries are within {number(figures['qerror.p95'])} ×", "qerror.p95")]
+    if document.rebound:
+        again = f"re-bound by rank {number(figures['qerror.rebound.p50'])} ×, CONFIDENTIAL"
+        asides.append((again, "qerror.rebound.p50"))
+    grade = QERROR.grade(figures.get(QERROR.headline))
+    return _metric(document, QERROR, "Q-error, median", grade, *asides)
+
+
+def _runtime(document: ComparisonDocument) -> Headline:
+    figures, title = document.figures, "Runtime discrepancy, median"
+    if _too_short(document):
+        said = "not graded: most queries take under 1 ms, by the same plan on both sides"
+        return _metric(document, RUNTIME, title, None, (said, ""))
+    grade = _beyond_noise(document)
+    floor, beyond = figures.get("runtime.floor.p50"), figures.get("runtime.beyond_floor")
+    if floor is None:
+        tail = f"95th percentile {number(figures['runtime.p95'])} %"
+        return _metric(document, RUNTIME, title, grade, (tail, "runtime.p95"))
+    asides = [(f"noise floor, source against itself: {number(floor)} %", "runtime.floor.p50")]
+    if beyond is not None:
+        text = f"{percent(beyond)} of the queries beyond it (an identical database: about 50 %)"
+        asides.append((text, "runtime.beyond_floor"))
+    return _metric(document, RUNTIME, title, grade, *asides)
+
+
+def _beyond_noise(document: ComparisonDocument) -> Grade | None:
     """Run times are graded by what lies beyond their noise floor.
 
     Where nothing does, a small discrepancy is good, and a large one says that the machine is too
     noisy to tell: no grade. The rest is what is left of the discrepancy when independent noise of
-    the floor's size is taken out. Nor is there a grade where the median is that of queries too
-    short to be timed, or where all tables are too small to have a distribution.
+    the floor's size is taken out.
     """
-    if metric.name == "kld" and _small(document) == len(document.tables):
-        return None
-    if metric.name == "runtime" and _too_short(document):
-        return None
-    grade, floor = metric.grade(value), document.figures.get("runtime.floor.p50")
-    if metric.name != "runtime" or floor is None or grade == "good":
+    value, floor = (document.figures.get(name) for name in (RUNTIME.headline, "runtime.floor.p50"))
+    grade = RUNTIME.grade(value)
+    if value is None or floor is None or grade == "good":
         return grade
     if value <= floor or not _is_beyond(document):
         return None
-    return metric.grade(math.sqrt(value**2 - floor**2))
+    return RUNTIME.grade(math.sqrt(value**2 - floor**2))
 
 
 def _too_short(document: ComparisonDocument) -> bool:
@@ -90,11 +113,6 @@ def _too_short(document: ComparisonDocument) -> bool:
     return 2 * len(short) > len(timed)
 
 
-def _small(document: ComparisonDocument) -> int:
-    """Tables with too few rows for a distribution."""
-    return sum(table.source_rows < FEW_ROWS for table in document.tables)
-
-
 def _is_beyond(document: ComparisonDocument) -> bool:
     """Whether more queries are beyond their floor than two standard deviations of chance allow."""
     share, queries = document.runtime.beyond_floor, document.runtime.floor
@@ -103,46 +121,21 @@ def _is_beyond(document: ComparisonDocument) -> bool:
     return share > 0.5 + 1 / math.sqrt(queries.n)
 
 
-def _asides(document: ComparisonDocument, name: str) -> tuple[tuple[str, str], ...]:
-    """Further figures in words, and their names."""
+def _kld(document: ComparisonDocument) -> Headline:
+    """No grade where all tables are too small to have a distribution."""
     figures = document.figures
-    if name == "qerror":
-        within = f"95 % of the queries are within {number(figures['qerror.p95'])} ×"
-        again = f"re-bound by rank {number(figures['qerror.rebound.p50'])} ×, CONFIDENTIAL"
-        both = ((within, "qerror.p95"), (again, "qerror.rebound.p50"))
-        return both if document.rebound else both[:1]
-    if name == "kld":
-        told = [(f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2")]
-        small = _small(document)
-        if small:
-            told.append((f"{_tables(small)} under {FEW_ROWS} rows left out", ""))
-        return tuple(told)
-    floor = figures.get("runtime.floor.p50")
-    if _too_short(document):
-        return (("not graded: most queries take under 1 ms, by the same plan on both sides", ""),)
-    if floor is None:
-        return ((f"95th percentile {number(figures['runtime.p95'])} %", "runtime.p95"),)
-    said = [(f"noise floor, source against itself: {number(floor)} %", "runtime.floor.p50")]
-    beyond = figures.get("runtime.beyond_floor")
-    if beyond is not None:
-        text = f"{percent(beyond)} of the queries beyond it (an identical database: about 50 %)"
-        said.append((text, "runtime.beyond_floor"))
-    return tuple(said)
+    asides = [(f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2")]
+    small = sum(table.source_rows < FEW_ROWS for table in document.tables)
+    if small:
+        asides.append((f"{_tables(small)} under {FEW_ROWS} rows left out", ""))
+    grade = KLD.grade(figures.get(KLD.headline)) if small < len(document.tables) else None
+    return _metric(document, KLD, "2-way KLD, mean", grade, *asides)
 
 
 def _work(document: ComparisonDocument) -> Headline:
     """No grade: the noise floor of work is 0, and how much of it matters is the workload's."""
-    value = document.figures.get("work.blocks.p50")
-    rows = document.figures.get("work.rows.p50")
-    return Headline(
-        "Work discrepancy, median",
-        "–" if value is None else f"{number(value)} %",
-        None,
-        "How far the blocks that a query reads in the clone differ from those in the source. "
-        "Unlike run time, this has next to no noise.",
-        ((f"rows through the plans: {number(rows)} %", "work.rows.p50"),),
-        "work.blocks.p50",
-    )
+    rows = f"rows through the plans: {number(document.figures.get('work.rows.p50'))} %"
+    return _metric(document, WORK, "Work discrepancy, median", None, (rows, "work.rows.p50"))
 
 
 def _plans(document: ComparisonDocument) -> Headline:
@@ -150,10 +143,10 @@ def _plans(document: ComparisonDocument) -> Headline:
     order = document.figures.get("plan.join_order")
     return Headline(
         "Same plan",
-        "–" if value is None else percent(value),
+        percent(value),
         None,
         "Queries that the planner runs with the same operators and join order on both sides.",
-        ((f"same join order: {'–' if order is None else percent(order)}", "plan.join_order"),),
+        ((f"same join order: {percent(order)}", "plan.join_order"),),
         "plan.agreement",
     )
 
@@ -187,7 +180,7 @@ def _rows(document: ComparisonDocument) -> Headline:
     total = sum(table.source_rows for table in document.tables)
     return Headline(
         "Row counts, worst table",
-        "–" if value is None else f"{number(value)} %",
+        per_cent(value),
         grade,
         "The largest difference between a table's number of rows in the clone and in the source.",
         ((f"{number(total)} rows in the source, {_tables(len(document.tables))}", ""),),

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from privbench.report.document import ComparisonDocument
-from privbench.report.sections import SECTIONS
+from privbench.report.sections import sections
 from privbench.report.sections.columns import drawn
 from privbench.report.sections.fanouts import drawn as drawn_keys
 from privbench.report.templates import template
@@ -24,11 +24,10 @@ def render(document: ComparisonDocument) -> str:
     Every value is escaped; scripts and styles are inline, so the page works offline.
     """
     fig = Trace(document)
-    shown = [(section, section.render(document, fig)) for section in SECTIONS]
     page = template("page.html.j2").render(
         document=document,
         fig=fig,
-        sections=[(section, body) for section, body in shown if body is not None],
+        sections=list(sections(document, fig)),
         plotly=_library(),
         cells=embedded(_cells(document)),
     )

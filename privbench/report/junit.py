@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from junitparser import Failure, JUnitXml, TestCase, TestSuite
 
-from privbench.report.document import CheckPart, ComparisonDocument, GatePart, QueryPart
+from privbench.metrics.integrity import CheckPart
+from privbench.report.document import ComparisonDocument, GatePart, QueryPart
 from privbench.report.gates import QUERY_FIGURES, Gate
 
 #: Most queries of one gate that get a case: a clone that is wrong everywhere needs no list.

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from privbench.config import Config
 from privbench.metrics import integrity, statistics
+from privbench.metrics.codes import CodedColumn
 from privbench.metrics.columns import is_public
+from privbench.metrics.correlation import association
+from privbench.metrics.fanout import FanoutPart, fanout
 from privbench.metrics.fidelity import TableFidelity, fidelity
+from privbench.metrics.integrity import CheckPart
 from privbench.metrics.modeltree import Modelled
+from privbench.metrics.statistics import ColumnStatistics
+from privbench.metrics.summary import Floats, summarise
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
-from privbench.report import collect_views, parts, parts_work
 from privbench.report.collect_heatmap import drawings, heatmaps
-from privbench.report.document import CheckPart, QueryPart, TablePart
-from privbench.report.document_parts import StatisticsPart, ViewsPart
-from privbench.report.parts_work import Statistics
+from privbench.report.document import (
+    ColumnPart,
+    CorrelationPart,
+    QueryPart,
+    StatisticsPart,
+    TablePart,
+    ViewsPart,
+)
+from privbench.report.parts import CLONE, SOURCE
 from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
 
+#: Most columns of a matrix; a wider one is no longer readable.
+_COLUMNS = 40
+#: Most cells of a column that the report shows; rarer values are joined in one.
+_CELLS = 40
+_NULL, _OTHERS = "NULL", "all others"
+Statistics = dict[str, ColumnStatistics]
 #: Told of a step, how many of its kind are done, and how many there are.
 Tell = Callable[[str, int, int], None]
 
@@ -106,31 +126,28 @@ def measure(
                     (other, statistics.read(clone.connection, table, other)),
                 )
             )
-        checks = integrity.check(
+        found.checks = integrity.check(
             clone.connection, schema, theirs, integrity.of_users(source.connection)
         )
-        fanouts = collect_views.fanouts(source, clone, schema, theirs)
+        fanouts = _fanouts(source, clone, schema, theirs)
     for number, key in enumerate(found.fidelity):
         tell(f"compare {key}", number, len(found.fidelity))
         found.fidelity[key] = found.fidelity[key].measured()
     drawn = drawings(schema, found.fidelity, queries, model.tables if model else {})
-    found.views = ViewsPart(
-        fanouts=fanouts, correlations=collect_views.correlations(found.fidelity)
-    )
+    maps = []
     if drawn:
         with Snapshot(source_dsn) as source, Snapshot(target_dsn) as clone:
             _hold(source, schema, drawn)
             _hold(clone, theirs, drawn)
             maps = heatmaps(source, clone, schema, found.fidelity, drawn)
-        found.views = found.views.model_copy(update={"heatmaps": maps})
+    found.views = ViewsPart(
+        fanouts=fanouts, correlations=_correlations(found.fidelity), heatmaps=maps
+    )
     found.tables = [
-        parts.table(
-            table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key)
-        )
+        _table(table.key, is_public(config, table), rows[table.key], found.fidelity.get(table.key))
         for table in schema
     ]
-    found.checks = [CheckPart(**asdict(check)) for check in checks]
-    found.statistics = parts_work.statistics_part(known)
+    found.statistics = statistics_part(known)
     return found
 
 
@@ -139,3 +156,121 @@ def _hold(side: Snapshot, schema: Schema, keys: Container[str]) -> None:
     some = replace(schema, tables=tuple(table for table in schema if table.key in keys))
     side.hold(some)
     refuse_computing(side.connection, [table.name for table in some])
+
+
+def _fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -> list[FanoutPart]:
+    """Fan-outs along the keys that both sides have."""
+    return [
+        fanout(source.connection, clone.connection, key, table, schema.table(key.ref_table))
+        for table in schema
+        for key in table.foreign_keys
+        if key.ref_table in schema and integrity.has_key(theirs, key)
+    ]
+
+
+def _correlations(found: Mapping[str, TableFidelity]) -> list[CorrelationPart]:
+    """Associations of the columns of the compared tables, by key."""
+    return [
+        _correlation(key, held)
+        for key, held in found.items()
+        if len(held.columns) > 1 and held.rows
+    ]
+
+
+def _correlation(table: str, found: TableFidelity) -> CorrelationPart:
+    columns = found.columns[:_COLUMNS]
+    ordered = [column.ordered for column in columns]
+    matrices = association(columns, ordered)
+    return CorrelationPart(
+        table=table,
+        columns=[column.name for column in columns],
+        ordered=ordered,
+        real=_matrix(matrices.real),
+        clone=_matrix(matrices.clone),
+        mean_difference=matrices.mean_difference,
+        left_out=[column.name for column in found.columns[_COLUMNS:]],
+    )
+
+
+def _matrix(found: Floats) -> list[list[float | None]]:
+    rows = np.round(found, 4).tolist()
+    return [[None if value != value else value for value in row] for row in rows]
+
+
+def _table(
+    name: str, public: bool, rows: tuple[int, int | None], found: TableFidelity | None
+) -> TablePart:
+    """One table; ``found`` is None where it is not compared."""
+    return TablePart(
+        name=name,
+        public=public,
+        source_rows=rows[0],
+        clone_rows=rows[1],
+        divergence={str(way): part for way, part in found.divergence.items()} if found else {},
+        columns=[_column(column) for column in found.columns] if found else [],
+        left_out=found.left_out if found else {},
+        shares=found.shares if found else (1.0, 1.0),
+    )
+
+
+def _column(column: CodedColumn) -> ColumnPart:
+    real, clone = (side / max(int(side.sum()), 1) for side in column.counts())
+    shown, labels = _shown(column, np.stack([real, clone]))
+    return ColumnPart(
+        name=column.name,
+        how=column.plan.how,
+        labels=labels,
+        real=shown[0].tolist(),
+        clone=shown[1].tolist(),
+        tvd=float(0.5 * np.abs(real - clone).sum()),
+    )
+
+
+def _shown(column: CodedColumn, both: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[str]]:
+    """Shares, shape (2, cells), and labels of the cells to show: NULL last, rare values joined."""
+    places = np.flatnonzero(both.sum(axis=0) > 0)
+    values = places[places > 0]
+    keep = values
+    if not column.plan.edges and len(values) > _CELLS:
+        largest = np.argsort(-both[:, values].sum(axis=0), kind="stable")[: _CELLS - 1]
+        keep = np.sort(values[largest])
+    rest = np.setdiff1d(values, keep)
+    shares, names = [both[:, keep]], [column.labels[place - 1] for place in keep]
+    if len(rest):
+        shares.append(both[:, rest].sum(axis=1, keepdims=True))
+        names.append(_OTHERS)
+    if both[:, 0].sum() > 0:
+        shares.append(both[:, :1])
+        names.append(_NULL)
+    return np.concatenate(shares, axis=1), names
+
+
+def statistics_part(
+    found: Iterable[tuple[Table, tuple[int, Statistics], tuple[int, Statistics]]],
+) -> StatisticsPart:
+    """Agreement of ``pg_stats``.
+
+    Args:
+        found: For each table that both sides have: rows and statistics of the source, then of the
+            clone.
+    """
+    absent: dict[str, list[str]] = {SOURCE: [], CLONE: []}
+    columns = []
+    for table, source, clone in found:
+        for name, (rows, known) in ((SOURCE, source), (CLONE, clone)):
+            if rows and table.columns and not known:
+                absent[name].append(table.key)
+        columns += [
+            statistics.difference(table, column.name, source[1][column.name], clone[1][column.name])
+            for column in table.columns
+            if column.name in source[1] and column.name in clone[1]
+        ]
+    return StatisticsPart(
+        absent={name: tables for name, tables in absent.items() if tables},
+        n_distinct=summarise(column.n_distinct for column in columns),
+        null_frac=summarise(column.null_frac for column in columns),
+        mcv=summarise(column.mcv for column in columns),
+        correlation=summarise(column.correlation for column in columns),
+        avg_width=summarise(column.avg_width for column in columns),
+        columns=columns,
+    )

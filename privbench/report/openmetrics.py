@@ -6,14 +6,12 @@ They are exact figures of the source: CONFIDENTIAL, and each says so.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 
 from privbench.metrics import METRICS
 from privbench.report.document import ComparisonDocument
 from privbench.report.figures import POINTS
 
-_TABLE = re.compile(r"(?P<name>[^\[]+)(?:\[(?P<table>.+)\])?\Z", re.DOTALL)
 _TITLES = {metric.name: metric.title for metric in METRICS}
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
 
@@ -50,8 +48,7 @@ def _place(figure: str) -> tuple[str, dict[str, str]]:
     >>> _place("runtime.floor.p95"), _place("plan.agreement")
     (('runtime_floor', {'stat': 'p95'}), ('plan_agreement', {}))
     """
-    found = _TABLE.match(figure)
-    plain, table = (found["name"], found["table"]) if found else (figure, None)
+    plain, _, table = figure.partition("[")
     words = plain.split(".")
     labels = {}
     if words[-1] in POINTS:
@@ -59,5 +56,5 @@ def _place(figure: str) -> tuple[str, dict[str, str]]:
     elif words[-1].isdigit():
         labels["ways"] = words.pop()
     if table:
-        labels["table"] = table
+        labels["table"] = table.removesuffix("]")
     return "_".join(words), labels

@@ -1,71 +1,39 @@
-"""Turn what replay and metrics found into parts of the document."""
+"""Turn what a replay found into parts of the document."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterable
 from statistics import median
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privbench.metrics import qerror
-from privbench.metrics.codes import CodedColumn
-from privbench.metrics.fidelity import TableFidelity
-from privbench.metrics.summary import weighted
+from privbench.metrics import plans, qerror, work
+from privbench.metrics.plans import WorkPart
+from privbench.metrics.qerror import QErrorPart
+from privbench.metrics.summary import Floats, SummaryPart, by_joins, summarise, weighted
 from privbench.metrics.work import discrepancies
 from privbench.report.document import (
     AnswerPart,
-    ColumnPart,
-    DivergencePart,
-    QErrorPart,
+    LoadPart,
+    LoadSidePart,
+    PlansPart,
     QueryPart,
     ReboundPart,
     ReplayPart,
     RuntimePart,
     SidePart,
-    TablePart,
-)
-from privbench.report.document_parts import SummaryPart
-from privbench.report.parts_work import (
-    CLONE,
-    SOURCE,
-    joins_label,
-    ordered,
-    query_work,
-    spread,
-    summary,
-    work_part,
+    WorkSummaryPart,
 )
 from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
-from privbench.workload.replay import AGAIN
+from privbench.workload.replay import AGAIN, Load
 
-__all__ = [
-    "CLONE",
-    "SOURCE",
-    "qerrors",
-    "queries",
-    "rebound",
-    "replay_part",
-    "runtimes",
-    "side",
-    "table",
-]
-
-#: Most cells of a column that the report shows; rarer values are joined in one.
-_CELLS = 40
-_NULL, _OTHERS = "NULL", "all others"
-_Shares = NDArray[np.float64]
+#: Names of the two databases in a replay.
+SOURCE, CLONE = "source", "clone"
 
 
 def side(found: Side) -> SidePart:
     """One database."""
-    return SidePart(
-        database=found.database,
-        version=found.version,
-        settings=found.settings,
-        role=found.role,
-        warning=found.warning,
-    )
+    return SidePart.model_validate(found, from_attributes=True)
 
 
 def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
@@ -74,81 +42,61 @@ def queries(workload: Workload, replay: Replay) -> list[QueryPart]:
 
 
 def _query(query: Query, result: QueryResult) -> QueryPart:
-    source, clone = result.answers[SOURCE], result.answers[CLONE]
-    again = result.answers.get(AGAIN)
+    source, clone = _answer(result.answers[SOURCE]), _answer(result.answers[CLONE])
+    again = _answer(result.answers[AGAIN]) if AGAIN in result.answers else None
     return QueryPart(
         id=query.id,
         sql=query.sql,
         weight=query.weight,
         tables=query.shape.tables,
         joins=query.shape.joins,
-        source=_answer(source),
-        clone=_answer(clone),
+        source=source,
+        clone=clone,
         qerror=_qerror(source, clone),
         runtime=_discrepancy(source, clone),
-        card_matches=_matches(query, source),
-        again=list(again.seconds) if again else [],
+        card_matches=query.card == source.rows
+        if query.card is not None and _whole(source)
+        else None,
+        again=again.seconds if again else [],
         floor=_discrepancy(source, again) if again else None,
-        stable=_stable(source, again) if again else None,
-        work=query_work(source, clone),
+        stable=source.rows == again.rows if again and _whole(source, again) else None,
+        work=work.difference(source.work, clone.work) if source.work and clone.work else None,
     )
 
 
-def _qerror(source: Answer | AnswerPart, clone: Answer | AnswerPart) -> float | None:
+def _answer(answer: Answer) -> AnswerPart:
+    part = AnswerPart.model_validate(answer, from_attributes=True)
+    return part.model_copy(update={"work": plans.read(answer.plan)})
+
+
+def _whole(*answers: AnswerPart) -> bool:
+    """Whether all of them ended, and none was cut off."""
+    return all(answer.status == "ok" and not answer.truncated for answer in answers)
+
+
+def _qerror(source: AnswerPart, clone: AnswerPart) -> float | None:
     """None where an answer is missing or was cut off."""
-    ended = source.status == clone.status == "ok" and _whole(source, clone)
-    if not ended or source.rows is None or clone.rows is None:
+    if not _whole(source, clone) or source.rows is None or clone.rows is None:
         return None
     return float(qerror.qerrors([source.rows], [clone.rows])[0])
 
 
-def _whole(*answers: Answer | AnswerPart) -> bool:
-    return not any(answer.truncated for answer in answers)
-
-
-def _discrepancy(one: Answer, other: Answer) -> float | None:
+def _discrepancy(one: AnswerPart, other: AnswerPart) -> float | None:
     """Of the median run times, per cent; None where a side did not end or was cut off."""
-    ended = one.status == other.status == "ok" and _whole(one, other)
-    if not ended or one.median is None or other.median is None:
+    if not _whole(one, other) or one.median is None or other.median is None:
         return None
     return float(discrepancies([one.median], [other.median])[0])
-
-
-def _stable(source: Answer, again: Answer) -> bool | None:
-    if source.status != "ok" or again.status != "ok" or not _whole(source, again):
-        return None
-    return source.rows == again.rows
-
-
-def _matches(query: Query, source: Answer) -> bool | None:
-    if query.card is None or source.status != "ok" or source.truncated:
-        return None
-    return query.card == source.rows
-
-
-def _answer(answer: Answer) -> AnswerPart:
-    return AnswerPart(
-        status=answer.status,
-        rows=answer.rows,
-        seconds=list(answer.seconds),
-        median=answer.median,
-        truncated=answer.truncated,
-        error=answer.error,
-        work=work_part(answer),
-        message=answer.message,
-    )
 
 
 def qerrors(found: list[QueryPart]) -> QErrorPart:
     """Q-error of the queries that both sides answered."""
     answered = [query for query in found if query.qerror is not None]
-    result = qerror.report(
-        np.array([query.source.rows for query in answered], dtype=np.float64),
-        np.array([query.clone.rows for query in answered], dtype=np.float64),
+    return qerror.report(
+        [query.source.rows or 0 for query in answered],
+        [query.clone.rows or 0 for query in answered],
         [query.joins for query in answered],
+        [query.weight for query in answered],
     )
-    weighing = _weighted(answered, [query.qerror for query in answered])
-    return QErrorPart.model_validate({**asdict(result), "weighted": weighing})
 
 
 def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
@@ -164,51 +112,37 @@ def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -
     return ReboundPart(queries=[*changed.values()], qerror=qerrors(both))
 
 
-def _weighted(found: list[QueryPart], errors: list[float | None]) -> SummaryPart | None:
-    weights = np.array([query.weight for query in found], dtype=np.float64)
-    return summary(weighted(np.array(errors, dtype=np.float64), weights))
-
-
 def runtimes(found: list[QueryPart]) -> RuntimePart:
     """Run time of the queries that ended on both sides, and the noise floor beside it."""
     timed = [query for query in found if query.runtime is not None]
     floored = [query for query in found if query.floor is not None]
+    times, floors = [query.runtime for query in timed], [query.floor for query in floored]
+    weights = np.array([query.weight for query in timed], dtype=np.float64)
     return RuntimePart(
-        overall=spread(query.runtime for query in timed),
-        floor=spread(query.floor for query in floored),
-        source_seconds=float(sum(query.source.median or 0 for query in timed)),
-        clone_seconds=float(sum(query.clone.median or 0 for query in timed)),
-        by_joins=_by_joins(timed, [query.runtime for query in timed]),
-        floor_by_joins=_by_joins(floored, [query.floor for query in floored]),
-        weighted=_weighted(timed, [query.runtime for query in timed]),
+        overall=summarise(times),
+        floor=summarise(floors),
+        source_seconds=sum(query.source.median or 0 for query in timed),
+        clone_seconds=sum(query.clone.median or 0 for query in timed),
+        by_joins=by_joins(times, [query.joins for query in timed]),
+        floor_by_joins=by_joins(floors, [query.joins for query in floored]),
+        weighted=weighted(np.array(times, dtype=np.float64), weights),
         again_seconds=sum(median(query.again) for query in floored) if floored else None,
         beyond_floor=_beyond_floor(found),
     )
 
 
 def _beyond_floor(found: list[QueryPart]) -> float | None:
-    pairs = [(query.runtime, query.floor) for query in found]
     signs = [
-        (runtime > floor) + (runtime == floor) / 2
-        for runtime, floor in pairs
-        if runtime is not None and floor is not None
+        (query.runtime > query.floor) + (query.runtime == query.floor) / 2
+        for query in found
+        if query.runtime is not None and query.floor is not None
     ]
     return sum(signs) / len(signs) if signs else None
-
-
-def _by_joins(found: list[QueryPart], errors: list[float | None]) -> dict[str, SummaryPart]:
-    labels = [joins_label(query.joins) for query in found]
-    parts = {
-        label: spread(error for error, each in zip(errors, labels, strict=True) if each == label)
-        for label in ordered(labels)
-    }
-    return {label: part for label, part in parts.items() if part is not None}
 
 
 def replay_part(replay: Replay, found: list[QueryPart]) -> ReplayPart:
     """How the workload was run, and what went wrong."""
     one, other = replay.sides[SOURCE].settings, replay.sides[CLONE].settings
-    names = sorted(one.keys() | other.keys())
     return ReplayPart(
         repeats=replay.repeats,
         warmup=replay.warmup,
@@ -216,7 +150,7 @@ def replay_part(replay: Replay, found: list[QueryPart]) -> ReplayPart:
         settings=replay.settings,
         differences={
             name: (one.get(name), other.get(name))
-            for name in names
+            for name in sorted(one.keys() | other.keys())
             if one.get(name) != other.get(name)
         },
         timeouts=_ended(found, "timeout"),
@@ -236,57 +170,95 @@ def _ended(found: list[QueryPart], status: str) -> dict[str, int]:
     }
 
 
-def table(
-    name: str, public: bool, rows: tuple[int, int | None], found: TableFidelity | None
-) -> TablePart:
-    """One table; ``found`` is None where it is not compared."""
-    return TablePart(
-        name=name,
-        public=public,
-        source_rows=rows[0],
-        clone_rows=rows[1],
-        divergence={
-            str(way): DivergencePart(**asdict(figures))
-            for way, figures in (found.divergence if found else {}).items()
-        },
-        columns=[_column(column) for column in found.columns] if found else [],
-        left_out=found.left_out if found else {},
-        shares=found.shares if found else (1.0, 1.0),
+def work_summary(found: list[QueryPart]) -> WorkSummaryPart | None:
+    """Work discrepancy of a workload; None where nothing was explained."""
+    both = [(query, query.work) for query in found if query.work is not None]
+    if not both:
+        return None
+    blocks = [item.blocks for _, item in both]
+    weights = np.array([query.weight for query, _ in both], dtype=np.float64)
+    ended = sum(query.source.status == query.clone.status == "ok" for query in found)
+    one = [query.source.work for query, _ in both if query.source.work]
+    other = [query.clone.work for query, _ in both if query.clone.work]
+    return WorkSummaryPart(
+        queries=len(both),
+        missing=ended - len(both),
+        blocks=summarise(blocks),
+        rows=summarise(item.rows for _, item in both),
+        spill=summarise(item.spill for _, item in both),
+        blocks_weighted=weighted(np.array(blocks), weights),
+        source_blocks=sum(run.shared for run in one),
+        clone_blocks=sum(run.shared for run in other),
+        source_spill=sum(run.spill for run in one),
+        clone_spill=sum(run.spill for run in other),
     )
 
 
-def _column(column: CodedColumn) -> ColumnPart:
-    counts = column.counts()
-    real, clone = (side / max(int(side.sum()), 1) for side in counts)
-    labels = [_NULL, *column.labels]
-    shown, labels = _shown(column, real, clone, labels)
-    return ColumnPart(
-        name=column.plan.column.name,
-        how=column.plan.how,
-        labels=labels,
-        real=shown[0].tolist(),
-        clone=shown[1].tolist(),
-        tvd=float(0.5 * np.abs(real - clone).sum()),
+def plans_part(found: list[QueryPart]) -> PlansPart | None:
+    """Plan agreement of a workload; None where nothing was explained."""
+    both = [(query.joins, query.work) for query in found if query.work is not None]
+    if not both:
+        return None
+    same = by_joins([float(item.same_plan) for _, item in both], [joins for joins, _ in both])
+    runs = [(query.source.work, query.clone.work) for query in found]
+    return PlansPart(
+        queries=len(both),
+        same=float(np.mean([item.same_plan for _, item in both])),
+        same_join_order=float(np.mean([item.same_join_order for _, item in both])),
+        same_by_joins={label: part.mean for label, part in same.items()},
+        operators=summarise(value for _, item in both for value in item.operators),
+        source_estimates=_estimates(source for source, _ in runs),
+        clone_estimates=_estimates(clone for _, clone in runs),
+        planning=_apart((one.planning, other.planning) for one, other in runs if one and other),
+        execution=_apart((one.execution, other.execution) for one, other in runs if one and other),
     )
 
 
-def _shown(
-    column: CodedColumn, real: _Shares, clone: _Shares, labels: list[str]
-) -> tuple[_Shares, list[str]]:
-    """Shares, shape (2, cells), and labels of the cells to show: NULL last, rare values joined."""
-    both = np.stack([real, clone])
-    places = np.flatnonzero(both.sum(axis=0) > 0)
-    values = places[places > 0]
-    keep = values
-    if not column.plan.edges and len(values) > _CELLS:
-        largest = np.argsort(-both[:, values].sum(axis=0), kind="stable")[: _CELLS - 1]
-        keep = np.sort(values[largest])
-    rest = np.setdiff1d(values, keep)
-    shares, names = [both[:, keep]], [labels[i] for i in keep]
-    if len(rest):
-        shares.append(both[:, rest].sum(axis=1, keepdims=True))
-        names.append(_OTHERS)
-    if both[:, 0].sum() > 0:
-        shares.append(both[:, :1])
-        names.append(_NULL)
-    return np.concatenate(shares, axis=1), names
+def _estimates(runs: Iterable[WorkPart | None]) -> SummaryPart | None:
+    return summarise(error for run in runs if run for error in run.plan.estimates().tolist())
+
+
+def _apart(pairs: Iterable[tuple[float | None, float | None]]) -> SummaryPart | None:
+    """Discrepancies of those pairs whose first is above 0 and whose second is there."""
+    known = np.array([(a, b) for a, b in pairs if a and b is not None], dtype=np.float64)
+    return summarise(discrepancies(*known.reshape(-1, 2).T))
+
+
+def load_part(found: Load) -> LoadPart:
+    """The workload under load."""
+    sides = {name: _load_side(found, name) for name in found.rounds}
+    medians = {name: found.latencies(name) for name in found.rounds}
+    floor = AGAIN in sides
+    return LoadPart(
+        clients=found.clients,
+        rounds=len(found.rounds[SOURCE]),
+        sides=sides,
+        throughput=_throughput(sides, CLONE),
+        throughput_floor=_throughput(sides, AGAIN) if floor else None,
+        latency=_latency(medians[SOURCE], medians[CLONE]),
+        latency_floor=_latency(medians[SOURCE], medians[AGAIN]) if floor else None,
+    )
+
+
+def _load_side(found: Load, name: str) -> LoadSidePart:
+    rounds = found.rounds[name]
+    latency = np.concatenate([each.latency.ravel() for each in rounds])
+    throughput = [each.throughput for each in rounds]
+    return LoadSidePart(
+        throughput=throughput,
+        median_throughput=float(np.median(throughput)),
+        latency=summarise(latency[np.isfinite(latency)]),
+        failed=int(np.isnan(latency).sum()),
+    )
+
+
+def _throughput(sides: dict[str, LoadSidePart], name: str) -> float | None:
+    source = sides[SOURCE].median_throughput
+    if source <= 0:
+        return None
+    return float(discrepancies([source], [sides[name].median_throughput])[0])
+
+
+def _latency(source: Floats, other: Floats) -> SummaryPart | None:
+    whole = np.isfinite(source) & np.isfinite(other)
+    return summarise(discrepancies(source[whole], other[whole]))

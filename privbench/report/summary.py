@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privbench.report.document import ComparisonDocument, GatePart
 from privbench.report.headlines import headlines
-from privbench.report.parts_work import CLONE, SOURCE
+from privbench.report.parts import CLONE, SOURCE
 from privbench.report.text import few, number
 from privbench.workload.results import failures
 

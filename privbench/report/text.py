@@ -36,7 +36,25 @@ def percent(value: float | None) -> str:
     >>> percent(0.1234), percent(0)
     ('12.3 %', '0 %')
     """
-    return "–" if value is None else f"{number(100 * value)} %"
+    return per_cent(None if value is None else 100 * value)
+
+
+def per_cent(value: float | None) -> str:
+    """What is in per cent already.
+
+    >>> per_cent(12.34), per_cent(None)
+    ('12.3 %', '–')
+    """
+    return "–" if value is None else f"{number(value)} %"
+
+
+def joins(number: str) -> str:
+    """A number of joins in words.
+
+    >>> joins("0"), joins("1"), joins("12"), joins("?")
+    ('one table', '1 join', '12 joins', 'joins unknown')
+    """
+    return {"?": "joins unknown", "0": "one table", "1": "1 join"}.get(number, f"{number} joins")
 
 
 def few(names: Sequence[str], shown: int = 5) -> str:

@@ -50,7 +50,7 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "milliseconds": lambda value: text.seconds(None if value is None else value / 1000),
     "percent": text.percent,
     "share": _share,
-    "per-cent": lambda value: "–" if value is None else f"{text.number(value)} %",
+    "per-cent": text.per_cent,
     "times": lambda value: "–" if value is None else f"{text.number(value)} ×",
     "coefficient": _coefficient,
     "count": lambda value: text.number(len(value)),
@@ -100,9 +100,7 @@ class Trace:
             attributes: Further attributes, written by templates only.
         """
         shown = FORMS[form](self.value(*path))
-        return Markup('<{tag} data-figure="{at}" data-as="{form}"{more}>{shown}</{tag}>').format(
-            tag=tag, at=pointer(*path), form=form, more=_plain(attributes), shown=shown
-        )
+        return _element(tag, {"figure": pointer(*path), "as": form}, attributes, shown)
 
     def pair(
         self,
@@ -114,19 +112,11 @@ class Trace:
     ) -> Markup:
         """One figure made of two (`PAIRS`), as an HTML element."""
         shown = PAIRS[form](self.value(*one), self.value(*other))
-        page = Markup(
-            '<{tag} data-figure="{at}" data-against="{against}" data-as="{form}"{more}>'
-            "{shown}</{tag}>"
-        )
-        return page.format(
-            tag=tag,
-            at=pointer(*one),
-            against=pointer(*other),
-            form=form,
-            more=_plain(attributes),
-            shown=shown,
-        )
+        places = {"figure": pointer(*one), "against": pointer(*other), "as": form}
+        return _element(tag, places, attributes, shown)
 
 
-def _plain(attributes: str) -> Markup:
-    return Markup(f" {attributes}" if attributes else "")  # noqa: S704 - a template's own text
+def _element(tag: str, data: dict[str, str], attributes: str, shown: str) -> Markup:
+    traced = Markup("").join(Markup(' data-{}="{}"').format(*item) for item in data.items())
+    more = Markup(f" {attributes}" if attributes else "")  # noqa: S704 - a template's own text
+    return Markup("<{0}{1}{2}>{3}</{0}>").format(tag, traced, more, shown)

@@ -22,19 +22,12 @@ _STEP = 0.5
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table stands in the forest.
+    """Where a table stands in the forest."""
 
-    Attributes:
-        own: The OWN key, or None for a root.
-        root: The root table of its tree.
-        worth: How good an owner it makes there.
-        reasons: What spoke for its key, or why it has none.
-    """
-
-    own: KeyFacts | None
-    root: str
-    worth: float
-    reasons: tuple[str, ...]
+    own: KeyFacts | None  # the OWN key, or None for a root
+    root: str  # the root table of its tree
+    worth: float  # how good an owner it makes there
+    reasons: tuple[str, ...]  # what spoke for its key, or why it has none
 
 
 def reasons(
@@ -173,32 +166,27 @@ def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
     """The keys of one cycle, or nothing."""
     done: set[str] = set()
     for start in candidates:
-        cycle = _walk(start, candidates, done)
+        cycle = _walk(start, candidates, {}, done)
         if cycle:
             return cycle
     return []
 
 
-def _walk(start: str, candidates: Mapping[str, list[KeyFacts]], done: set[str]) -> list[KeyFacts]:
-    """Depth-first from one table, without recursion."""
-    path: list[KeyFacts] = []
-    stack = [(start, iter(candidates[start]))]
-    on_path = {start: 0}
-    while stack:
-        name, keys = stack[-1]
-        key = next((item for item in keys if item.parent not in done), None)
-        if key is None:
-            stack.pop()
-            done.add(name)
-            on_path.pop(name)
-            if path:
-                path.pop()
-        elif key.parent in on_path:
-            return [*path[on_path[key.parent] :], key]
-        else:
-            path.append(key)
-            on_path[key.parent] = len(stack)
-            stack.append((key.parent, iter(candidates[key.parent])))
+def _walk(
+    name: str, candidates: Mapping[str, list[KeyFacts]], path: dict[str, KeyFacts], done: set[str]
+) -> list[KeyFacts]:
+    """Depth-first from one table; ``path`` holds the tables on the way and the keys taken there."""
+    for key in candidates[name]:
+        path[name] = key
+        if key.parent in path:
+            tables = list(path)
+            return [path[table] for table in tables[tables.index(key.parent) :]]
+        if key.parent not in done:
+            cycle = _walk(key.parent, candidates, path, done)
+            if cycle:
+                return cycle
+    path.pop(name, None)
+    done.add(name)
     return []
 
 

@@ -12,7 +12,7 @@ from privbench.roles.names import listed
 
 
 class Kind(Enum):
-    """Kinds of tables: what they are called and how good an owner they make (V)."""
+    """Kinds of tables: what they are called and how good an owner they make."""
 
     SUBJECT = ("person", 10)
     ROLE = ("role of a person", 9)
@@ -29,20 +29,14 @@ class Kind(Enum):
     LOOKUP = ("look-up", 0)
     INFRA = ("table of a tool", 0)
 
-    @property
-    def label(self) -> str:
-        """What it is called."""
-        return self.value[0]
+    def __init__(self, label: str, worth: float) -> None:
+        self.label = label
+        self.worth = worth
 
     @property
     def article(self) -> str:
         """The article before the label."""
         return "an" if self.label[0] in "aeiou" else "a"
-
-    @property
-    def worth(self) -> float:
-        """How good an owner it makes."""
-        return float(self.value[1])
 
 
 #: People, and what a unit may be named after where there are none.

@@ -12,29 +12,17 @@ from privbench.schema import Column, ForeignKey, Schema, Table
 
 @dataclass(frozen=True)
 class KeyFacts:
-    """One foreign key to another table of the schema.
-
-    Attributes:
-        key: The foreign key.
-        parent: Key of the table it points to.
-        position: Least column number of its columns; orders a table's keys.
-        not_null: Whether every column is NOT NULL.
-        is_primary: Whether it covers exactly the primary key (a one-to-one extension).
-        first_of_primary: Whether it holds the primary key's first column.
-        in_primary: Whether all its columns lie in the primary key.
-        deputy: Whether its columns' names speak of a second party (editor, manager, parent).
-        owner: Whether they are called after the target, or by a word for an owner.
-    """
+    """One foreign key to another table of the schema."""
 
     key: ForeignKey
-    parent: str
-    position: int
-    not_null: bool
-    is_primary: bool
-    first_of_primary: bool
-    in_primary: bool
-    deputy: bool
-    owner: bool
+    parent: str  # key of the table it points to
+    position: int  # least column number of its columns; orders a table's keys
+    not_null: bool  # whether every column is NOT NULL
+    is_primary: bool  # whether it covers exactly the primary key (a one-to-one extension)
+    first_of_primary: bool  # whether it holds the primary key's first column
+    in_primary: bool  # whether all its columns lie in the primary key
+    deputy: bool  # whether its columns' names speak of a second party (editor, manager, parent)
+    owner: bool  # whether they are called after the target, or by a word for an owner
 
     @property
     def cascades(self) -> bool:
@@ -54,25 +42,15 @@ class KeyFacts:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """One table.
-
-    Attributes:
-        table: The table.
-        noun: Words of its name, empty ones taken off.
-        keys: Keys to other tables of the schema, by column number.
-        incoming: How many keys of other tables point to it.
-        personal: Kinds of personal columns.
-        attributes: Columns that say something: no keys, no book-keeping.
-        masked: Whether PostgreSQL Anonymizer masks columns.
-    """
+    """One table."""
 
     table: Table
-    noun: tuple[str, ...]
-    keys: tuple[KeyFacts, ...]
-    incoming: int
-    personal: frozenset[str]
-    attributes: tuple[Column, ...]
-    masked: bool = False
+    noun: tuple[str, ...]  # words of its name, empty ones taken off
+    keys: tuple[KeyFacts, ...]  # keys to other tables of the schema, by column number
+    incoming: int  # how many keys of other tables point to it
+    personal: frozenset[str]  # kinds of personal columns
+    attributes: tuple[Column, ...]  # columns that say something: no keys, no book-keeping
+    masked: bool = False  # whether PostgreSQL Anonymizer masks columns
 
     @property
     def name(self) -> str:

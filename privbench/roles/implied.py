@@ -14,19 +14,12 @@ _TOO_COMMON = frozenset({"id", "name", "code"})
 
 @dataclass(frozen=True)
 class ImpliedKey:
-    """A column that looks like a foreign key and is none.
-
-    Attributes:
-        table: The table it stands in.
-        column: The column.
-        parent: The table that it seems to point to.
-        reason: Why it seems so.
-    """
+    """A column that looks like a foreign key and is none."""
 
     table: str
     column: str
-    parent: str
-    reason: str
+    parent: str  # the table that it seems to point to
+    reason: str  # why it seems so
 
 
 def find(tables: Mapping[str, TableFacts]) -> tuple[ImpliedKey, ...]:

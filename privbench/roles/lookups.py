@@ -22,17 +22,11 @@ _EVIDENCE = ("listed name", "comment", "short key")
 
 @dataclass(frozen=True)
 class LookupScore:
-    """How much a table looks like a look-up.
+    """How much a table looks like a look-up."""
 
-    Attributes:
-        points: Sum of the reasons' points.
-        reasons: What was counted, with points: ``listed name +3``.
-        veto: Why it cannot be one, or None.
-    """
-
-    points: int
-    reasons: tuple[str, ...]
-    veto: str | None = None
+    points: int  # sum of the reasons' points
+    reasons: tuple[str, ...]  # what was counted, with points: ``listed name +3``
+    veto: str | None = None  # why it cannot be one, or None
 
     @property
     def proposed(self) -> bool:

@@ -59,7 +59,6 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
         root=place.root if own else facts.name,
         keys=tuple((key.key.columns, key.parent) for key in facts.keys),
         reason=_reason(found, facts, own),
-        is_lookup=found.kinds[facts.name] is Kind.LOOKUP,
         lookup_reasons=score.reasons,
         ties=_ties(found, facts) if has_people else (),
         spread=_spread(found, facts) if has_people else (),

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import psycopg
 import pytest
 from numpy.typing import NDArray
 from psycopg import sql
+from scipy.stats import chi2_contingency, spearmanr
 from scipy.stats import contingency as reference
-from scipy.stats import spearmanr
 
-from privbench.metrics import correlation, heatmap, heattree
+from privbench.metrics import heatmap, heattree
 from privbench.metrics.codes import CodedColumn
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.correlation import association, contingency, cramers_v, spearman
-from privbench.metrics.fanout import fanout, label
+from privbench.metrics.fanout import fanout
 from privbench.metrics.heatmap import Predicate
 from privbench.metrics.kld import Coded
 from privbench.postgres.introspect import introspect
@@ -87,16 +87,16 @@ def test_made_up_texts_take_no_more_room_than_their_rows() -> None:
 
 
 @pytest.mark.parametrize("values", [3, 40, 900])
-def test_counting_in_a_table_and_by_sorting_agree(
-    values: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_associations_are_the_definitions_however_pairs_are_counted(values: int) -> None:
     rng = np.random.default_rng(values)
-    x = rng.integers(0, values, 4000)
-    y = np.where(rng.random(4000) < 0.5, x, rng.integers(0, values, 4000))
-    counted = cramers_v(x, y), spearman(x, y)
-    monkeypatch.setattr(correlation, "_CELLS_A_ROW", 0)
-    monkeypatch.setattr(correlation, "_CELLS", 0)
-    assert (cramers_v(x, y), spearman(x, y)) == counted
+    x = rng.integers(1, values, 4000)
+    y = np.where(rng.random(4000) < 0.5, x, rng.integers(1, values, 4000))
+    assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic)
+    table = reference.crosstab(x, y).count
+    n, (k, m) = table.sum(), table.shape
+    phi = chi2_contingency(table, correction=False).statistic / n - (k - 1) * (m - 1) / (n - 1)
+    room = min(size - (size - 1) ** 2 / (n - 1) for size in (k, m)) - 1
+    assert cramers_v(x, y) == pytest.approx(np.sqrt(min(1, max(0, phi) / room)))
 
 
 FORUM = """
@@ -111,18 +111,22 @@ INSERT INTO children VALUES (1000, NULL);
 
 
 def test_children_are_counted_in_buckets(make_database: Callable[..., str]) -> None:
-    with psycopg.connect(make_database(), autocommit=True) as connection:
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(FORUM)
         schema = introspect(connection)
         child, parent = schema.table("public.children"), schema.table("public.parents")
-        found = fanout(connection, child.foreign_keys[0], child, parent)
-        assert (found.parents, found.children, found.largest) == (10, 32, 9)
-        names = dict(zip(map(label, range(6)), found.counts, strict=True))
-        assert names == {"0": 3, "1": 1, "2": 1, "3–4": 2, "5–8": 2, "9–16": 1}
-        assert found.shares(7).tolist() == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1, 0.0]
-        connection.execute("TRUNCATE parents, children")
-        empty = fanout(connection, child.foreign_keys[0], child, parent)
-        assert (empty.mean, empty.counts) == (0.0, (0,))
+        with psycopg.connect(dsn) as other:
+            other.execute("DELETE FROM children WHERE parent > 2")
+            found = fanout(connection, other, child.foreign_keys[0], child, parent)
+            assert found.labels == ["0", "1", "2", "3–4", "5–8", "9–16"]
+            assert (found.real.parents, found.real.mean, found.real.max) == (10, 3.2, 9)
+            assert found.real.shares == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1]
+            assert found.clone.shares == [0.8, 0.1, 0.1, 0, 0, 0]
+            assert found.tvd == pytest.approx(0.5)
+            other.execute("TRUNCATE children, parents")
+            empty = fanout(other, other, child.foreign_keys[0], child, parent)
+            assert (empty.clone.mean, empty.labels, empty.tvd) == (0.0, ["0"], 0)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +150,7 @@ def _coded(table: Table, rows: list[tuple[object, ...]]) -> list[CodedColumn]:
         codes = np.array([numbers.get(row[i], 0) for row in rows], dtype=np.uint8)
         size = len(values) + 1
         plan = CellPlan(column, "values")
-        columns.append(CodedColumn(plan, tuple(map(str, values)), Coded(codes, codes, size)))
+        columns.append(CodedColumn(codes, codes, size, plan, tuple(map(str, values))))
     return columns
 
 
@@ -170,7 +174,8 @@ def test_rows_are_routed_and_counted(goods: str) -> None:
         "colour": lambda row: row[2] == "red",
     }
     for place, node in enumerate(nodes):
-        routed = [row for row in rows if all(_holds(row, *step) for step in node.route)]
+        words = [nodes[at].when for at in _way(nodes, place)]
+        routed = [row for row in rows if all(_meets(row, when) for when in words if when)]
         met = [test for name, test in tests.items() if name in node.columns]
         kept = [row for row in routed if all(test(row) for test in met)]
         assert heat.rows[place] == len(routed) > 0
@@ -178,15 +183,21 @@ def test_rows_are_routed_and_counted(goods: str) -> None:
     assert heat.shares[1][0] == pytest.approx(sum(row[2] == "red" for row in rows) / 1000)
 
 
-def _holds(row: tuple[object, ...], split: heattree.Split, holds: bool) -> bool:
-    value = row[["price", "weight", "colour"].index(split.column.plan.column.name)]
-    if split.code == 0:
-        found = value is not None
-    elif split.equal:
-        found = value == split.value
-    else:
-        found = isinstance(value, int) and value >= int(split.value)
-    return found is holds
+def _way(nodes: list[heattree.Node], place: int | None) -> Iterator[int]:
+    while place is not None:
+        yield place
+        place = nodes[place].parent
+
+
+def _meets(row: tuple[object, ...], when: str) -> bool:
+    """Whether a row is one of those that a condition in words speaks of."""
+    name, sign, bound = when.split(" ", 2)
+    value = row[["price", "weight", "colour"].index(name)]
+    if sign == "is":
+        return (value is None) is (bound == "NULL")
+    if sign in "=≠":
+        return (value == bound) is (sign == "=")
+    return (isinstance(value, int) and value >= int(bound)) is (sign == "≥")
 
 
 def test_sum_nodes_share_out_their_rows(goods: str) -> None:
@@ -206,12 +217,12 @@ def test_sum_nodes_share_out_their_rows(goods: str) -> None:
 def test_conditions_of_bins_and_of_nulls() -> None:
     kind = ColumnType("integer", "int4")
     column = Column("n", 1, kind)
-    coded = Coded(np.zeros(0, np.uint8), np.zeros(0, np.uint8), 5)
-    binned = CodedColumn(CellPlan(column, "public bins", ("10", "20", "30")), (), coded)
+    none, plan = np.zeros(0, np.uint8), CellPlan(column, "public bins", ("10", "20", "30"))
+    binned = CodedColumn(none, none, 5, plan, ())
     cut = heattree.Split(binned, 3)
     assert cut.text(True) == "n ≥ 20"
     assert cut.text(False) == "n < 20"
     assert cut.holds(np.arange(5, dtype=np.uint8)).tolist() == [False] * 3 + [True] * 2
     null = heattree.Split(binned, 0)
-    assert (null.text(False), null.condition.as_string(None)) == ("n is NULL", '"n" IS NOT NULL')
+    assert (null.text(False), null.condition(False).as_string(None)) == ("n is NULL", '"n" IS NULL')
     assert null.holds(np.arange(3, dtype=np.uint8)).tolist() == [False, True, True]

@@ -7,14 +7,19 @@ import math
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from privbench.metrics import METRICS
+from privbench.metrics import METRICS, codes, kld
+from privbench.metrics.codes import CodedColumn
+from privbench.metrics.columns import CellPlan
+from privbench.metrics.fidelity import TableFidelity, overall
 from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
 from privbench.metrics.qerror import qerrors, report
 from privbench.metrics.summary import summarise
 from privbench.metrics.work import discrepancies
 from privbench.rng import generator
+from privbench.schema import Column, ColumnType
 
 Rows = list[tuple[int, ...]]
 
@@ -28,7 +33,7 @@ def _rows(n: int, sizes: tuple[int, ...], label: str) -> Rows:
 
 def _coded(real: Rows, clone: Rows, sizes: tuple[int, ...]) -> list[Coded]:
     def column(rows: Rows, i: int) -> np.ndarray:
-        return np.array([row[i] for row in rows], dtype=np.uint8)
+        return np.array([row[i] for row in rows], dtype=np.uint16)
 
     return [Coded(column(real, i), column(clone, i), size) for i, size in enumerate(sizes)]
 
@@ -60,12 +65,26 @@ def test_divergence_is_the_definition(ways: int, clone_rows: int) -> None:
     assert found.sets == found.of == math.comb(5, ways)
 
 
-def test_divergence_of_sparse_wide_columns_is_the_definition() -> None:
-    sizes = (250, 240, 230, 200)  # far more cells than rows
-    real, clone = _rows(120, sizes, "real"), _rows(90, sizes, "clone")
-    found = divergence(_coded(real, clone, sizes), 4)
-    assert found is not None
-    assert (found.kld, found.tvd) == pytest.approx(_by_definition(real, clone, 4), rel=1e-9)
+@pytest.mark.parametrize(
+    ("sizes", "real_rows", "clone_rows"),
+    [
+        ((250, 240, 230, 200), 120, 90),  # far more cells than rows: combinations are sorted
+        ((7, 5), 70_000, 66_000),  # more rows than are coded at once, counted in place
+        ((60_000, 60_000), 70_000, 66_000),  # the same, sorted
+    ],
+)
+def test_every_way_of_counting_is_the_definition(
+    sizes: tuple[int, ...], real_rows: int, clone_rows: int
+) -> None:
+    real, clone = _rows(real_rows, sizes, "real"), _rows(clone_rows, sizes, "clone")
+    found = kld.distance(_coded(real, clone, sizes))
+    assert found == pytest.approx(_by_definition(real, clone, len(sizes)), rel=1e-9)
+
+
+def test_combinations_whose_numbers_need_more_than_32_bits_are_told_apart() -> None:
+    real, clone = _rows(300, (2, 3, 3), "real"), _rows(200, (2, 3, 3), "clone")
+    found = kld.distance(_coded(real, clone, (2, 1 << 16, 1 << 16)))
+    assert found == pytest.approx(_by_definition(real, clone, 3), rel=1e-9)
 
 
 def test_divergence_of_a_known_table() -> None:
@@ -92,6 +111,19 @@ def test_many_sets_are_sampled_with_a_fixed_seed() -> None:
     assert all(len(set(chosen)) == 4 and max(chosen) < 20 for chosen in sets)
     assert len(column_sets(19, 3)) == math.comb(19, 3)
     assert len(column_sets(400, 2)) == len(column_sets(400, 3)) == MOST_SETS
+
+
+def test_tables_of_a_few_rows_do_not_make_the_mean() -> None:
+    def table(rows: int, clone: int) -> TableFidelity:
+        held = np.arange(rows, dtype=np.uint16) % 9
+        plan = CellPlan(Column("c", 1, ColumnType("integer", "int4")), "values")
+        column = CodedColumn(held, (held + clone).astype(np.uint16), 20, plan, ())
+        return TableFidelity((column, column), {}).measured()
+
+    few, many = table(99, 10), table(100, 0)
+    assert few.divergence[2].kld > 1
+    assert overall([few, many], 2) == (many.divergence[2].kld, many.divergence[2].tvd) == (0, 0)
+    assert overall([few], 2) == (few.divergence[2].kld, few.divergence[2].tvd)
 
 
 def test_qerror_floors_both_sides_at_one() -> None:
@@ -142,3 +174,36 @@ def test_declarations_are_sound() -> None:
         best = metric.low if metric.goal == "lower" else metric.high
         assert metric.grade(best) == "good"
         assert metric.grade(float("nan")) == "poor"
+
+
+def test_an_empty_clone_has_no_share_anywhere() -> None:
+    column = Coded(np.zeros(4, np.uint8), np.zeros(0, np.uint8), 2)
+    divergence, tvd = kld.distance([column])
+    assert tvd == 0.5
+    assert divergence == pytest.approx(np.log(1e10), rel=1e-6)
+
+
+def test_too_many_combinations_are_refused() -> None:
+    column = Coded(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1 << 31)
+    with pytest.raises(ValueError, match="too many"):
+        kld.distance([column] * 3)
+
+
+def _batches(rows: int) -> list[pa.RecordBatch]:
+    texts = [str(i % 7) if i % 5 else None for i in range(rows)]
+    return [pa.record_batch({"c": pa.array(texts[i : i + 1000])}) for i in range(0, rows, 1000)]
+
+
+def test_large_sides_are_thinned_by_their_own_share() -> None:
+    column = Column(name="c", position=1, type=ColumnType("text", "text", "b", "S"))
+    plan = CellPlan(column, "values")
+    (whole,) = codes.encode([plan], _batches(20_000), _batches(10_000))
+    (thin,) = codes.encode([plan], _batches(20_000), _batches(10_000), (0.25, 1.0))
+    assert whole.real.dtype == np.uint8
+    assert len(whole.real) == 20_000
+    assert 4500 < len(thin.real) < 5500
+    assert thin.clone.tolist() == whole.clone.tolist()
+    shares = [np.bincount(c.real, minlength=8) / len(c.real) for c in (whole, thin)]
+    assert np.abs(shares[0] - shares[1]).max() < 0.03
+    assert codes.share(1000, 8) == 1
+    assert codes.share(codes.MOST_CODES, 4) == 0.25

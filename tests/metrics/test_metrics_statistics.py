@@ -12,7 +12,7 @@ from privbench.metrics import statistics
 from privbench.metrics.summary import weighted
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
-from privbench.report import parts_work
+from privbench.report.measuring import statistics_part
 
 TABLES = """
 CREATE TABLE kinds (id integer PRIMARY KEY, kind text, n integer, a integer[]);
@@ -44,7 +44,7 @@ def test_statistics_agree_or_not(pair: tuple[str, str]) -> None:
         one = statistics.read(source.connection, table, 4000)
         other = statistics.read(clone.connection, table, 8000)
     assert set(one) == {"id", "kind", "n", "a"}
-    assert (one["id"].n_distinct, other["id"].n_distinct) == (4000, 8000)
+    assert (one["id"].part.n_distinct, other["id"].part.n_distinct) == (4000, 8000)
     assert one["kind"].common == pytest.approx({"x": 0.25, "y": 0.25, "z": 0.25}, abs=0.01)
     kind = statistics.difference(table, "kind", one["kind"], other["kind"])
     assert kind.null_frac == pytest.approx(0, abs=0.01)
@@ -64,8 +64,8 @@ def test_partitioned_tables_have_statistics_as_a_whole(pair: tuple[str, str]) ->
     with Snapshot(pair[0]) as source:
         table = introspect(source.connection).table("parts")
         found = statistics.read(source.connection, table, 300)
-    assert found["k"].n_distinct == pytest.approx(100)
-    assert found["v"].n_distinct == 3
+    assert found["k"].part.n_distinct == pytest.approx(100)
+    assert found["v"].part.n_distinct == 3
 
 
 def test_tables_without_statistics_are_named(pair: tuple[str, str]) -> None:
@@ -73,7 +73,7 @@ def test_tables_without_statistics_are_named(pair: tuple[str, str]) -> None:
         schema = introspect(source.connection)
         kinds, later = schema.table("kinds"), schema.table("later")
         known = statistics.read(source.connection, kinds, 4000)
-    part = parts_work.statistics_part(
+    part = statistics_part(
         [
             (kinds, (4000, known), (4000, known)),
             (later, (5, {}), (0, {})),  # an empty table has none even after ANALYZE

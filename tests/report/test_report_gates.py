@@ -48,3 +48,15 @@ def test_what_is_no_gate_is_refused(text: str) -> None:
 def test_an_unknown_figure_is_refused_with_advice() -> None:
     with pytest.raises(UsageError, match=r"Figures: qerror\.p95"):
         Gate.parse("qerror.p59 > 5").check(FIGURES)
+
+
+def test_a_gate_over_another_figure_is_held_against_its_multiple() -> None:
+    gate = Gate.parse("runtime.p50>2*runtime.floor.p50")
+    assert str(gate) == "runtime.p50 > 2 * runtime.floor.p50"
+    assert gate.check({"runtime.p50": 5.0, "runtime.floor.p50": 2.0}).failed
+    passed = gate.check({"runtime.p50": 3.0, "runtime.floor.p50": 2.0})
+    assert (passed.failed, passed.limit) == (False, 4.0)
+    assert gate.check({"runtime.p50": 3.0, "runtime.floor.p50": None}).failed
+    assert str(Gate.parse("a.b < a.c")) == "a.b < a.c"
+    with pytest.raises(UsageError, match=r"no figure 'query\.qerror'"):
+        Gate.parse("qerror.p50 > query.qerror").check({"qerror.p50": 1.0})

@@ -49,7 +49,7 @@ def _table(draw: st.DrawFn, name: str, names: list[str]) -> Table:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_schemas())
 def test_every_proposal_is_a_forest_that_the_config_accepts(schema: Schema) -> None:
     proposal = propose(schema)
@@ -68,7 +68,7 @@ def test_every_proposal_is_a_forest_that_the_config_accepts(schema: Schema) -> N
     assert all(name in render(proposal) for name in (table.name.name for table in schema))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_schemas(), st.randoms(use_true_random=False))
 def test_the_order_of_tables_and_keys_decides_nothing(schema: Schema, random: object) -> None:
     shuffled = list(schema.tables)

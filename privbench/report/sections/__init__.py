@@ -1,34 +1,78 @@
-"""Sections of the HTML report: a template, a `Section`, and a line in `SECTIONS` each."""
+"""Sections of the HTML report: a template each, and a line in `SECTIONS`.
+
+A template sets its section's ``title`` and ``intro``. What it needs besides the document is made by
+a function in the module of the section's name.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from privbench.report.document import ComparisonDocument
+from privbench.report.headlines import headlines
 from privbench.report.sections import (
     columns,
     correlations,
     fanouts,
     heatmap,
-    plain,
+    integrity,
     qerror,
+    queries,
     runtime,
+    statistics,
+    worst,
 )
-from privbench.report.sections.base import Section
+from privbench.report.templates import template
+from privbench.report.trace import Trace
 
-#: In the order of the page.
-SECTIONS: tuple[Section, ...] = (
-    plain.HEADLINE,
-    plain.DRIFT,
-    qerror.SECTION,
-    plain.WORST,
-    runtime.SECTION,
-    plain.LOAD,
-    plain.WORK,
-    plain.TABLES,
-    columns.SECTION,
-    correlations.SECTION,
-    fanouts.SECTION,
-    heatmap.SECTION,
-    plain.STATISTICS,
-    plain.INTEGRITY,
-    plain.QUERIES,
-    plain.ENVIRONMENT,
-)
+Values = dict[str, object]
+
+#: What the templates need besides the document, None to leave a section out; in the page's order.
+SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
+    "headline": lambda document: {"headlines": headlines(document)},
+    "drift": lambda document: _if(document.drift),
+    "qerror": qerror.values,
+    "worst": worst.values,
+    "runtime": runtime.values,
+    "load": lambda document: _if(document.load),
+    "work": lambda document: _if(document.work and document.plans),
+    "tables": lambda document: _if(document.tables),
+    "columns": columns.values,
+    "correlations": correlations.values,
+    "fanouts": fanouts.values,
+    "heatmap": heatmap.values,
+    "statistics": statistics.values,
+    "integrity": integrity.values,
+    "queries": queries.values,
+    "environment": lambda document: {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section as it is shown."""
+
+    name: str  # its anchor, and its template's name
+    title: str  # its heading
+    intro: str  # one or two sentences that say what it shows
+    body: Markup
+
+
+def sections(document: ComparisonDocument, fig: Trace) -> Iterator[Section]:
+    """The sections that have something to show."""
+    for name, values in SECTIONS.items():
+        found = values(document)
+        if found is not None:
+            given = {"document": document, "fig": fig, **found}
+            module: Any = template(f"{name}.html.j2").make_module(given)
+            # Safe because the template has escaped every value.
+            yield Section(name, module.title, module.intro, Markup(module))  # noqa: S704
+
+
+def _if(part: object) -> Values | None:
+    """No further values; None where the document lacks the part that the section shows."""
+    return {} if part else None

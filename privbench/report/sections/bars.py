@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 #: Size of a chart's plot area in SVG units.
 WIDTH, HEIGHT = 300.0, 96.0
@@ -11,13 +12,8 @@ WIDTH, HEIGHT = 300.0, 96.0
 _PAIRED, _LABELLED = 16, 7
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A label under the chart."""
-
-    x: float
-    anchor: str
-    label: str
+#: A label under the chart: where, how it is aligned, and its text.
+Tick = tuple[float, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +25,9 @@ class Bars:
     line: bool  # whether it is a line
     ticks: list[Tick]  # labels of the cells, or of the ends of the range
     cell: float  # width of a cell
+    ends: tuple[str, str]  # what stands at the upper and the lower edge
+    width: ClassVar[float] = WIDTH
+    height: ClassVar[float] = HEIGHT
 
 
 def bars(
@@ -36,7 +35,7 @@ def bars(
     real: Sequence[float],
     clone: Sequence[float],
     height: Callable[[float], float],
-    paired: bool | None = None,
+    ends: tuple[str, str],
     ticks: list[Tick] | None = None,
 ) -> Bars:
     """Bars of the shares of each cell.
@@ -46,10 +45,11 @@ def bars(
         real: Shares on the source.
         clone: Shares on the clone.
         height: Share to height of the bar, from 0 to 1.
-        paired: Two bars a cell; by default where there is room.
-        ticks: Labels under the chart; by default all, or the ends where there is no room.
+        ends: What stands at the upper and the lower edge.
+        ticks: Labels under the chart, whose cells then have two bars each; by default all labels
+            and two bars, or the ends and a line where there is no room.
     """
-    two = len(labels) <= _PAIRED if paired is None else paired
+    two = ticks is not None or len(labels) <= _PAIRED
     cell = WIDTH / max(len(labels), 1)
     gap = 0.08 * cell if two else 0.0
     width = (cell - 2 * gap) / (2 if two else 1)
@@ -63,6 +63,7 @@ def bars(
         line=not two,
         ticks=_ticks(labels) if ticks is None else ticks,
         cell=round(cell, 3),
+        ends=ends,
     )
 
 
@@ -86,13 +87,13 @@ def _ticks(labels: Sequence[str]) -> list[Tick]:
         width = WIDTH / len(labels)
         room = max(3, int(width / 5))
         return [
-            Tick(round((i + 0.5) * width, 2), "middle", cut(label, room))
+            (round((i + 0.5) * width, 2), "middle", cut(label, room))
             for i, label in enumerate(labels)
         ]
     ends = labels[0].partition(" – ")[0], labels[-1]
     return [
-        Tick(0.0, "start", cut(ends[0].replace("T", " "), 26)),
-        Tick(WIDTH, "end", cut(ends[1].replace("T", " "), 26)),
+        (0.0, "start", cut(ends[0].replace("T", " "), 26)),
+        (WIDTH, "end", cut(ends[1].replace("T", " "), 26)),
     ]
 
 

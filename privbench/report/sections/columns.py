@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from privbench.report.document import ColumnPart, ComparisonDocument
-from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, bars
-from privbench.report.sections.base import Section
+from privbench.report.sections.bars import Bars, bars
 from privbench.report.text import percent
 
 #: Columns that are drawn in all: a page has to open fast.
@@ -30,7 +29,8 @@ def drawn(document: ComparisonDocument) -> frozenset[str]:
     return frozenset(found)
 
 
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     chosen = drawn(document)
     described = sum(bool(table.columns or table.left_out) for table in document.tables)
     tables = [
@@ -42,26 +42,15 @@ def _values(document: ComparisonDocument) -> dict[str, object] | None:
         return None
     return {
         "tables": tables,
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left_out": lambda table: "; ".join(f"{n} ({why})" for n, why in table.left_out.items()),
         "hidden": described - len(tables),
         "unfolded": len(tables) <= UNFOLDED,
     }
 
 
-def _chart(column: ColumnPart) -> tuple[ColumnPart, Bars, str, str]:
-    """Column, its bars, the share at the upper edge, and how values became cells."""
+def _chart(column: ColumnPart) -> tuple[ColumnPart, Bars, str]:
+    """Column, its bars, and how values became cells."""
     top = max([*column.real, *column.clone, 1e-12])
-    drawn = bars(column.labels, column.real, column.clone, lambda share: share / top)
+    ends = percent(top), "0"
+    drawn = bars(column.labels, column.real, column.clone, lambda share: share / top, ends)
     note = f"{len(column.labels)} {_HOW[column.how]}" if _HOW[column.how] else ""
-    return column, drawn, percent(top), note
-
-
-SECTION = Section(
-    name="columns",
-    title="Columns: source and clone side by side",
-    intro="The share of rows with each value (or in each bin) in the source and in the clone. "
-    "“Apart” is the share of rows that would have to change to make the two equal.",
-    values=_values,
-)
+    return column, drawn, note

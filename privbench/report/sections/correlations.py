@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privbench.report.document import ComparisonDocument
-from privbench.report.document_parts import CorrelationPart
+from privbench.report.document import ComparisonDocument, CorrelationPart
 from privbench.report.sections.bars import cut
-from privbench.report.sections.base import Section
 from privbench.report.sections.columns import UNFOLDED, drawn
 
 #: Side of a matrix and width of its labels, in SVG units; columns up to which numbers fit.
@@ -31,16 +29,8 @@ class Grid:
     numbers: list[tuple[int, int, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A pair of columns, by their places, that differ."""
-
-    one: int
-    other: int
-    size: float
-
-
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     parts = document.views.correlations
     chosen = drawn(document)
     if not any(part.table in chosen for part in parts):
@@ -102,22 +92,12 @@ def step(value: float | None) -> str:
     return f"n{place}" if value < 0 and place else f"p{place}"
 
 
-def _gaps(part: CorrelationPart) -> list[Gap]:
-    """The largest differences."""
+def _gaps(part: CorrelationPart) -> list[tuple[int, int]]:
+    """The pairs of columns, by their places, that differ most."""
     found = [
-        Gap(i, j, abs(real - clone))
+        (abs(real - clone), i, j)
         for i in range(len(part.columns))
         for j in range(i)
         if (real := part.real[i][j]) is not None and (clone := part.clone[i][j]) is not None
     ]
-    return sorted(found, key=lambda gap: -gap.size)[:_LISTED]
-
-
-SECTION = Section(
-    name="correlations",
-    title="Which columns hang together?",
-    intro="The strength of every pair of columns: Spearman’s rank correlation (−1 to 1) where both "
-    "have an order, Cramér’s V (0 to 1, corrected for bias) for all other pairs. The third picture "
-    "of each table is the clone’s less the source’s: the paler, the better.",
-    values=_values,
-)
+    return [(i, j) for _, i, j in sorted(found, key=lambda gap: -gap[0])[:_LISTED]]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
+from privbench.metrics.fanout import FanoutPart
 from privbench.report.document import ComparisonDocument
-from privbench.report.document_parts import FanoutPart
-from privbench.report.sections.bars import HEIGHT, WIDTH, Bars, Tick, bars
-from privbench.report.sections.base import Section
+from privbench.report.sections.bars import WIDTH, Bars, Tick, bars
 from privbench.report.sections.columns import UNFOLDED
 from privbench.report.text import percent
 
@@ -21,20 +20,19 @@ def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
     return sorted(sorted(found, key=lambda item: -item[1].tvd)[:KEYS], key=lambda item: item[0])
 
 
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     found = document.views.fanouts
     if not found:
         return None
     return {
-        "keys": [(i, part, *_chart(part)) for i, part in drawn(document)],
+        "keys": [(i, part, _chart(part)) for i, part in drawn(document)],
         "hidden": max(0, len(found) - KEYS),
-        "width": WIDTH,
-        "height": HEIGHT,
         "unfolded": len(found) <= 2 * UNFOLDED,
     }
 
 
-def _chart(part: FanoutPart) -> tuple[Bars, str, str]:
+def _chart(part: FanoutPart) -> Bars:
     """Bars on a logarithmic scale (a heavy tail is few parents), and the shares at its ends."""
     shares = [share for share in (*part.real.shares, *part.clone.shares) if share > 0]
     low = math.floor(math.log10(min(shares, default=0.1)) - 1e-9)
@@ -43,27 +41,16 @@ def _chart(part: FanoutPart) -> tuple[Bars, str, str]:
     def height(share: float) -> float:
         return (math.log10(share) - low) / max(high - low, 1e-9) if share > 0 else 0.0
 
-    drawn = bars(
-        part.labels, part.real.shares, part.clone.shares, height, True, _ticks(part.labels)
-    )
-    return drawn, percent(10**high), percent(10**low)
+    ends = percent(10**high), percent(10**low)
+    ticks = _ticks(part.labels)
+    return bars(part.labels, part.real.shares, part.clone.shares, height, ends, ticks)
 
 
 def _ticks(labels: list[str]) -> list[Tick]:
     """The lower ends of the buckets, every second one where there are many."""
     cell = WIDTH / len(labels)
     return [
-        Tick(round((i + 0.5) * cell, 2), "middle", label.partition("–")[0])
+        (round((i + 0.5) * cell, 2), "middle", label.partition("–")[0])
         for i, label in enumerate(labels)
         if len(labels) <= 9 or i % 2 == 0
     ]
-
-
-SECTION = Section(
-    name="fanouts",
-    title="Foreign keys: children per parent",
-    intro="How many rows refer to each row of the parent table, in buckets that double. Heights "
-    "are logarithmic, so that the few parents with many children, which decide what joins cost, "
-    "can be seen. A clone with the right mean and a wrong tail answers joins wrongly.",
-    values=_values,
-)

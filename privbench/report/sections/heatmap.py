@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from privbench.report.document import ComparisonDocument
-from privbench.report.document_parts import HeatMapPart, HeatNodePart
+from privbench.report.document import ComparisonDocument, HeatMapPart, HeatNodePart
 from privbench.report.sections.bars import cut
-from privbench.report.sections.base import Section
 
 #: Sizes in SVG units: distance of levels and of leaves, a node, and room for the leaves' names.
 LEVEL, ROW, BOX, NAMES = 84.0, 22.0, (58.0, 16.0), 92.0
-_SIGNS = {"sum": "+", "product": "×", "leaf": ""}
 #: Upper ends of the steps of selectivity that share a colour.
 STEPS = (0.0, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
+#: A node's left edge and middle, and the path from its parent, which is empty for the root.
+Spot = tuple[float, float, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A node in the picture."""
-
-    place: int  # its number in the document
-    sign: str  # what kind of node it is
-    x: float  # left edge
-    y: float  # middle
-    edge: str  # path from its parent; empty for the root
-    when: str  # the condition on which rows come here
-    name: str  # A leaf's column
-
-
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     maps = document.views.heatmaps
     if not maps:
         return None
@@ -61,7 +46,7 @@ def heat(share: float | None) -> str:
     return f"h{next(i for i, top in enumerate(STEPS) if share <= top)}"
 
 
-def _asked(part: HeatMapPart, predicates: list[str], node: HeatNodePart) -> bool:
+def _asked(predicates: list[str], node: HeatNodePart) -> bool:
     """Whether some predicate reads a column of the node's scope."""
     words = " ".join(predicates).lower()
     return any(column.lower() in words for column in node.columns)
@@ -91,8 +76,7 @@ def _spots(nodes: list[HeatNodePart]) -> list[Spot]:
             bend = (left + x) / 2
             curve = f"{bend:g} {high:.4g} {bend:g} {y:.4g}"
             edge = f"M{left:g} {high:.4g}C{curve} {x:g} {y:.4g}"
-        name = node.columns[0] if node.kind == "leaf" else ""
-        spots.append(Spot(place, _SIGNS[node.kind], x, y, edge, node.when, name))
+        spots.append((x, y, edge))
     return spots
 
 
@@ -116,15 +100,3 @@ def _heights(nodes: list[HeatNodePart]) -> list[float]:
 
     set_height(0)
     return ys
-
-
-SECTION = Section(
-    name="heatmap",
-    title="Query heat map",
-    intro="A table as a circuit (sum-product network): × nodes set columns apart, + nodes split "
-    "the rows by a condition, leaves are single columns. Colour and number of a node are the share "
-    "of the rows that come to it which satisfy the query’s predicates on the node’s columns. Where "
-    "the trees have the same colours, the clone answers the query right for the right reasons; "
-    "where they differ, the branch says which rows it gets wrong.",
-    values=_values,
-)

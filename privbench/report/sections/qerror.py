@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import numpy as np
+import plotly.graph_objects as go
+from markupsafe import Markup
 
-from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.sections.base import Section
-from privbench.report.sections.charts import ecdf, violins
+from privbench.metrics import qerror
+from privbench.metrics.summary import joins_label
+from privbench.report.document import ComparisonDocument
+from privbench.report.sections.charts import QUIET_COLOUR, SOURCE_COLOUR, curve, embed, short, ticks
+from privbench.report.text import joins as in_words
 
-_THIRDS = {"small": "smallest third", "middle": "middle third", "large": "largest third"}
+_SIZES = {"small": "smallest", "middle": "middle", "large": "largest"}
 _PLACE = "/queries/*/qerror"
 #: Re-bound queries that are shown; all of them are in comparison.json.
 _SHOWN = 20
 
 
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     answered = [query for query in document.queries if query.qerror is not None]
     if not answered:
         return None
-    joins, thirds = document.qerror.by_joins, document.qerror.by_third
-    by_joins, by_third = _by_joins(answered, list(joins)), _by_third(answered)
+    errors = [query.qerror or 1.0 for query in answered]
+    thirds = qerror.thirds([query.source.rows or 0 for query in answered])
+    by_joins = [joins_label(query.joins) for query in answered]
+    by_third = [qerror.THIRDS[place] for place in thirds]
+    joins = {name: in_words(name) for name in document.qerror.by_joins}
+    sizes = {name: f"{_SIZES[name]} third" for name in document.qerror.by_third}
     return {
-        "chart": ecdf(_errors(answered), "chart-qerror", _PLACE),
-        "joins_chart": violins(by_joins, "Q-error", "chart-qerror-joins", _PLACE),
-        "thirds_chart": violins(by_third, "Q-error", "chart-qerror-thirds", _PLACE),
-        "lines": [("Q-error", ("qerror", "overall")), ("by weight", ("qerror", "weighted"))],
+        "chart": _chart(errors),
+        "joins_chart": _violins(_grouped(errors, by_joins, joins), "joins"),
+        "thirds_chart": _violins(_grouped(errors, by_third, sizes), "thirds"),
         "rebound": _rebound(document),
-        "joins": [(joins_label(name), ("qerror", "by_joins", name)) for name in joins],
-        "thirds": [(_THIRDS[name], ("qerror", "by_third", name)) for name in thirds],
+        "joins": [(label, ("qerror", "by_joins", name)) for name, label in joins.items()],
+        "thirds": [(label, ("qerror", "by_third", name)) for name, label in sizes.items()],
     }
 
 
@@ -39,40 +47,63 @@ def _rebound(document: ComparisonDocument) -> list[tuple[int, int]]:
     return sorted(found, key=lambda pair: -(document.queries[pair[1]].qerror or 0))[:_SHOWN]
 
 
-def _errors(queries: list[QueryPart]) -> list[float]:
-    return [query.qerror for query in queries if query.qerror is not None]
-
-
-def _by_joins(queries: list[QueryPart], names: list[str]) -> dict[str, list[float]]:
-    groups: dict[str, list[QueryPart]] = {name: [] for name in names}
-    for query in queries:
-        groups["?" if query.joins is None else str(query.joins)].append(query)
-    return {joins_label(name): _errors(group) for name, group in groups.items() if group}
-
-
-def _by_third(queries: list[QueryPart]) -> dict[str, list[float]]:
-    """The thirds of the metric: equal true answers stay together."""
-    true = np.array([query.source.rows or 0 for query in queries], dtype=np.float64)
-    thirds = 3 * np.searchsorted(np.sort(true), true, side="left") // len(true)
-    groups = {
-        label: _errors([query for query, k in zip(queries, thirds, strict=True) if k == third])
-        for third, label in enumerate(_THIRDS.values())
-    }
+def _grouped(
+    errors: list[float], names: list[str], labels: dict[str, str]
+) -> dict[str, list[float]]:
+    """Errors by the label of their group; groups without any are left out."""
+    pairs = list(zip(errors, names, strict=True))
+    groups = {labels[name]: [e for e, group in pairs if group == name] for name in labels}
     return {label: group for label, group in groups.items() if group}
 
 
-def joins_label(name: str) -> str:
-    """A number of joins in words."""
-    if name == "?":
-        return "joins unknown"
-    return {"0": "one table", "1": "1 join"}.get(name, f"{name} joins")
+def _chart(errors: list[float]) -> Markup:
+    """Share of the queries whose Q-error is at most x."""
+    x, share = curve(errors)
+    figure = go.Figure()
+    figure.add_trace(
+        go.Scatter(
+            x=[1.0, *x], y=[0.0, *share], mode="lines",
+            line={"color": SOURCE_COLOUR, "width": 2.5, "shape": "hv"},
+            fill="tozeroy", fillcolor="rgba(0,114,178,0.08)",
+            hovertemplate="%{y:.0f} % of the queries: Q-error ≤ %{x:.3g}<extra></extra>",
+            showlegend=False,
+        )
+    )  # fmt: skip
+    for point, label, low in ((50, "median", 6), (95, "95 %", 16)):
+        value = float(np.percentile(errors, point))
+        figure.add_vline(x=value, line={"color": QUIET_COLOUR, "width": 1, "dash": "dot"})
+        figure.add_annotation(
+            x=float(np.log10(value)), y=low, text=f"{label}: {value:.3g}", showarrow=False,
+            xanchor="left", xshift=4, font={"size": 12},
+        )  # fmt: skip
+    top = max(2.0, x[-1] * 1.15)
+    figure.update_xaxes(
+        title="Q-error (1 is exact)", type="log", range=[0, float(np.log10(top))], **ticks(1, top)
+    )
+    figure.update_yaxes(title="queries, %", range=[0, 103])
+    return embed(figure, "chart-qerror", 340, _PLACE)
 
 
-SECTION = Section(
-    name="qerror",
-    title="Do queries give the same answers?",
-    intro="The Q-error of a query is how many times the clone's answer is larger or smaller than "
-    "the true one. The curve shows the share of queries that stay within a given Q-error: the "
-    "sooner it reaches 100 %, the better.",
-    values=_values,
-)
+def _violins(parts: dict[str, list[float]], name: str) -> Markup:
+    """Distributions of Q-errors side by side, on a logarithmic axis."""
+    figure = go.Figure()
+    top = 2.0
+    for label, errors in parts.items():
+        top = max(top, max(errors) * 1.15)
+        # The shape is estimated on the logarithms, as they are drawn.
+        figure.add_trace(
+            go.Violin(
+                y=short(np.log10(errors)), name=f"{label}<br>n = {len(errors)}",
+                line={"color": SOURCE_COLOUR, "width": 1.4}, fillcolor="rgba(0,114,178,0.18)",
+                box={"visible": True, "width": 0.12}, meanline={"visible": False}, spanmode="hard",
+                points="outliers", marker={"size": 3, "opacity": 0.6}, showlegend=False,
+                scalemode="width", hoverinfo="skip",
+            )
+        )  # fmt: skip
+    marks = ticks(1, top)
+    figure.update_yaxes(
+        title="Q-error", range=[-0.02, float(np.log10(top))],
+        tickvals=[float(np.log10(value)) for value in marks["tickvals"]],
+        ticktext=marks["ticktext"],
+    )  # fmt: skip
+    return embed(figure, f"chart-qerror-{name}", 320, _PLACE)

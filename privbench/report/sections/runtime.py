@@ -1,67 +1,87 @@
-"""Run times and work on both sides."""
+"""Run times on both sides, and their discrepancies beside the noise floor."""
 
 from __future__ import annotations
 
+import numpy as np
+import plotly.graph_objects as go
+from markupsafe import Markup
+
 from privbench.report.document import ComparisonDocument, QueryPart
-from privbench.report.sections.base import Section
-from privbench.report.sections.charts import (
-    CLONE_COLOUR,
-    FURTHER_COLOUR,
-    QUIET_COLOUR,
-    ecdfs,
-    scatter,
-)
-from privbench.report.sections.qerror import joins_label
+from privbench.report.sections.charts import CLONE_COLOUR, QUIET_COLOUR, curve, embed, short, ticks
+from privbench.report.text import joins as in_words
+
+_WORK_COLOUR = "#009E73"
 
 
-def _values(document: ComparisonDocument) -> dict[str, object] | None:
+def values(document: ComparisonDocument) -> dict[str, object] | None:
+    """What the template needs."""
     timed = [query for query in document.queries if query.runtime is not None]
     if not timed:
         return None
-    chart = scatter(
-        [max(1e-3, 1000 * (query.source.median or 0)) for query in timed],
-        [max(1e-3, 1000 * (query.clone.median or 0)) for query in timed],
-        [query.id for query in timed],
-        ("source, ms", "clone, ms"),
-        "chart-runtime",
-        "/queries/*/source/median /queries/*/clone/median",
-    )
     floors = document.runtime.floor_by_joins
     joins: list[tuple[str, tuple[str, ...]]] = []
     for name in document.runtime.by_joins:
-        joins.append((joins_label(name), ("runtime", "by_joins", name)))
+        joins.append((in_words(name), ("runtime", "by_joins", name)))
         if name in floors:
             joins.append(("↳ noise floor", ("runtime", "floor_by_joins", name)))
-    return {
-        "chart": chart,
-        "curves": _curves(timed),
-        "lines": [
-            ("source against clone", ("runtime", "overall")),
-            ("by weight", ("runtime", "weighted")),
-            ("noise floor: source against itself", ("runtime", "floor")),
-        ],
-        "joins": joins,
-    }
+    return {"chart": _scatter(timed), "curves": _curves(timed), "joins": joins}
 
 
-def _curves(timed: list[QueryPart]) -> object:
+def _scatter(timed: list[QueryPart]) -> Markup:
+    """Source against clone, both in milliseconds on logarithmic scales."""
+    x = np.array([max(1e-3, 1000 * (query.source.median or 0)) for query in timed])
+    y = np.array([max(1e-3, 1000 * (query.clone.median or 0)) for query in timed])
+    low, high = float(min(x.min(), y.min())) / 1.5, float(max(x.max(), y.max())) * 1.5
+    figure = go.Figure()
+    for factor, dash in ((1.0, "solid"), (2.0, "dot"), (0.5, "dot")):
+        figure.add_trace(
+            go.Scatter(
+                x=[low, high], y=[low * factor, high * factor], mode="lines", hoverinfo="skip",
+                line={"color": QUIET_COLOUR, "width": 1, "dash": dash},
+                name="equal" if factor == 1 else "twice, half",
+                showlegend=factor >= 1,
+            )
+        )  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=short(x), y=short(y), mode="markers", name="a query",
+            customdata=[query.id for query in timed],
+            marker={"color": CLONE_COLOUR, "size": 7, "opacity": 0.6},
+            hovertemplate="%{customdata}<br>source %{x:.3g} ms<br>clone %{y:.3g} ms<extra></extra>",
+        )
+    )  # fmt: skip
+    axis = {"type": "log", "range": [float(np.log10(low)), float(np.log10(high))]}
+    axis |= ticks(low, high)
+    figure.update_xaxes(title="source, ms", **axis)
+    figure.update_yaxes(title="clone, ms", **axis)
+    places = "/queries/*/source/median /queries/*/clone/median"
+    return embed(figure, "chart-runtime", 400, places)
+
+
+def _curves(timed: list[QueryPart]) -> Markup:
+    """Distributions of discrepancies in per cent, in one chart."""
     curves = {"run time": ([query.runtime or 0.0 for query in timed], CLONE_COLOUR, "solid")}
     floor = [query.floor for query in timed if query.floor is not None]
     work = [query.work.blocks for query in timed if query.work is not None]
     if floor:
         curves["its noise floor"] = (floor, QUIET_COLOUR, "dash")
     if work:
-        curves["blocks read"] = (work, FURTHER_COLOUR, "solid")
+        curves["blocks read"] = (work, _WORK_COLOUR, "solid")
+    figure = go.Figure()
+    top = 1.0
+    for label, (discrepancies, colour, dash) in curves.items():
+        x, share = curve(discrepancies)
+        top = max(top, x[-1])
+        figure.add_trace(
+            go.Scatter(
+                # A value of 0 has no place on a logarithmic axis: it stands at its left end.
+                x=[max(value, 0.1) for value in x], y=share, mode="lines", name=label,
+                line={"color": colour, "width": 2.2, "shape": "hv", "dash": dash},
+                hovertemplate="%{y:.0f} % of the queries: ≤ %{x:.3g} %",
+            )
+        )  # fmt: skip
+    axis = {"type": "log", "range": [-1, float(np.log10(top * 1.1))], **ticks(0.1, top * 1.1)}
+    figure.update_xaxes(title="discrepancy, %", **axis)
+    figure.update_yaxes(title="queries, %", range=[0, 103])
     places = "/queries/*/runtime /queries/*/floor /queries/*/work/blocks"
-    return ecdfs(curves, "discrepancy, %", "chart-discrepancy", places)
-
-
-SECTION = Section(
-    name="runtime",
-    title="Do queries take as long?",
-    intro="Median run time of each query on both sides. A point on the solid line takes as long on "
-    "the clone as on the source; between the dotted lines it takes at most twice or half as long. "
-    "The curves show the share of queries whose discrepancy is at most x, beside what the "
-    "machine’s own noise gives.",
-    values=_values,
-)
+    return embed(figure, "chart-discrepancy", 360, places)

@@ -1,10 +1,10 @@
-"""The Jinja templates of the HTML report, and the filters that they use."""
+"""The Jinja templates of the report, and the filters that they use."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
 
 from privbench.report import text
 
@@ -13,7 +13,7 @@ from privbench.report import text
 def _environment(package: str, folder: str) -> Environment:
     environment = Environment(
         loader=PackageLoader(package, folder),
-        autoescape=True,
+        autoescape=select_autoescape(disabled_extensions=["md.j2"], default=True),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -22,10 +22,12 @@ def _environment(package: str, folder: str) -> Environment:
         "number": text.number,
         "seconds": text.seconds,
         "percent": text.percent,
+        "joins": text.joins,
+        "few": text.few,
     }
     return environment
 
 
 def template(name: str, package: str = "privbench.report", folder: str = "templates") -> Template:
-    """The template of that name; what it prints is escaped unless it is Markup."""
+    """The template of that name; all but Markdown escape what they print unless it is Markup."""
     return _environment(package, folder).get_template(name)
