@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import sqlglot
@@ -334,12 +334,3 @@ def allowed(limits: tuple[Limits, ...]) -> tuple[str, ...] | None:
         return None
     kept = [value for value in lists[0] if all(value in other for other in lists[1:])]
     return tuple(dict.fromkeys(kept))
-
-
-def ends(limits: tuple[Limits, ...]) -> tuple[Limits, ...]:
-    """Only the constraints that bound an end."""
-    return tuple(
-        replace(item, values=None)
-        for item in limits
-        if item.low is not None or item.high is not None
-    )

@@ -42,12 +42,9 @@ class IntegerScale(Scale):
     """
 
     octaves: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
 
     base: str
-
-    @property
-    def whole(self) -> bool:
-        return True
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -14,7 +14,6 @@ from privbench.encoding.checks import (
     Limits,
     allowed,
     column_limits,
-    ends,
     length_limits,
     unread_checks,
 )
@@ -86,7 +85,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if column.type.base in TEXT_BASES:
         return text_reader(table, column, config, delta, unique=_unique(table, column))
     if scale is not None and config.kind != "categories":
-        known = public_range(table.key, column, scale, config, ends(limits))
+        known = public_range(table.key, column, scale, config, limits)
         title = plain_name(column.name, table)
         shared = delta > 0 and config.kind == "auto" and not _unique(table, column)
         per_unit = config.per_unit if shared else 0

@@ -15,7 +15,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding.base import Codec
 from privbench.encoding.bounds import public_range
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.checks import allowed, column_limits, ends, length_limits
+from privbench.encoding.checks import allowed, column_limits, length_limits
 from privbench.encoding.keys.uniqueness import Indices
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
@@ -124,7 +124,7 @@ def modelled_values(
     if scale is not None:
         if isinstance(codec, OrderedCodec):
             return ValueSpace(column, scale, *codec.limits, unit=codec.scale.step)
-        known = public_range(table.key, column, scale, ColumnConfig(), ends(limits))
+        known = public_range(table.key, column, scale, ColumnConfig(), limits)
         return ValueSpace(column, scale, known.lo, known.hi)
     if column.type.base in TEXT_BASES:
         least, greatest = length_limits(limits, column.type.length)
