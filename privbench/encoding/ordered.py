@@ -26,16 +26,11 @@ from privbench.encoding.base import (
     DecimalsNeed,
     Floats,
     Need,
-    Parsers,
     Released,
     Rng,
     Spans,
     attribute,
-    integers,
     null_mask,
-    optional,
-    pair,
-    texts,
 )
 from privbench.encoding.bounds import (
     Bounds,
@@ -62,7 +57,6 @@ class OrderedCodec(Codec):
     """
 
     kind: ClassVar[str] = "ordered"
-    parsers: ClassVar[Parsers] = {"recoding": lambda made: made}
 
     recoding: EdgesRecoding
     settled: bool
@@ -149,13 +143,13 @@ class OrderedCodec(Codec):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        edges = integers(data["edges"])
+        edges = tuple(int(edge) for edge in data["edges"])
         if data["unit"]:
             if not 0 < edges[1] - edges[0] <= 1_000_000:
                 raise ValueError("too many edges")
             edges = tuple(range(edges[0], edges[1] + 1))
-        core = optional(pair)(data["core"])
-        recoding = EdgesRecoding(edges, texts(data["specials"]), bool(data["nullable"]), core)
+        core = None if data["core"] is None else (int(data["core"][0]), int(data["core"][1]))
+        recoding = EdgesRecoding(edges, tuple(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)
         return codec

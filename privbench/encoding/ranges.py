@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
+from pydantic import PlainValidator
 
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
@@ -21,7 +22,6 @@ from privbench.encoding.base import (
     Codes,
     ColumnReader,
     Need,
-    Parsers,
     Released,
     Rng,
     attribute,
@@ -101,6 +101,8 @@ def _ordered_codecs(
         yield codec
 
 
+#: The codec of a part, which a model holds as that of a column.
+_Part = Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)]
 _COORDINATE = ColumnType("double precision", "float8", category="N")
 
 
@@ -134,10 +136,9 @@ class PointCodec(Codec):
     """
 
     kind: ClassVar[str] = "point"
-    parsers: ClassVar[Parsers] = dict.fromkeys(("x", "y"), OrderedCodec.from_json)
 
-    x: OrderedCodec
-    y: OrderedCodec
+    x: _Part
+    y: _Part
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -235,10 +236,9 @@ class RangeCodec(Codec):
     """
 
     kind: ClassVar[str] = "range"
-    parsers: ClassVar[Parsers] = dict.fromkeys(("lower", "size"), OrderedCodec.from_json)
 
-    lower: OrderedCodec
-    size: OrderedCodec
+    lower: _Part
+    size: _Part
 
     def __post_init__(self) -> None:
         """Refuse a type without a size."""

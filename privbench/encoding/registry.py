@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
@@ -195,7 +197,8 @@ def codec_from_json(data: Mapping[str, Any]) -> Codec:
     try:
         return _CODECS[str(data["codec"])].from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"the model holds a codec that cannot be read: {error}.") from error
+        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise ModelError(f"the model holds a codec that cannot be read: {what}.") from error
 
 
 def coverage(plan: ColumnReader) -> CoverageLine:

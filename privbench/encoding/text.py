@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
+from pydantic import AfterValidator, BeforeValidator
 
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
@@ -21,13 +22,11 @@ from privbench.encoding.base import (
     ColumnReader,
     Floats,
     Need,
-    Parsers,
     Released,
     Rng,
     Spans,
     attribute,
     null_mask,
-    optional,
     within,
 )
 from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
@@ -95,15 +94,11 @@ class TextCodec(Codec):
     """
 
     kind: ClassVar[str] = "text"
-    parsers: ClassVar[Parsers] = {
-        "provider": optional(known_provider),
-        "surrogates": surrogates_from_json,
-    }
 
     labels: tuple[str, ...] | None
     lengths: tuple[int, ...] | None
-    provider: str | None
-    surrogates: Surrogates | None = None
+    provider: Annotated[str, AfterValidator(known_provider)] | None
+    surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
 
     @property
     def domains(self) -> dict[str, Domain]:
