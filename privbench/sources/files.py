@@ -62,31 +62,18 @@ FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_ind
 
 
 @dataclass(frozen=True)
-class FileColumn:
-    """A column.
-
-    Attributes:
-        name: Its name.
-        kind: Its type, as DuckDB prints it.
-    """
-
-    name: str
-    kind: str
-
-
-@dataclass(frozen=True)
 class FileTable:
     """A table.
 
     Attributes:
         name: What it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``.
         relation: What DuckDB selects from.
-        columns: Its columns.
+        columns: The types of its columns by their names, as DuckDB prints them.
     """
 
     name: TableName
     relation: str
-    columns: tuple[FileColumn, ...]
+    columns: dict[str, str]
 
     @property
     def key(self) -> str:
@@ -170,7 +157,7 @@ class Files:
         Raises:
             DatabaseError: DuckDB cannot read them.
         """
-        columns = [selected(column.kind, _quoted(column.name)) for column in table.columns]
+        columns = [selected(kind, _quoted(name)) for name, kind in table.columns.items()]
         query = f"SELECT {', '.join(columns)} FROM {table.relation}"  # noqa: S608
         with _duckdb_errors("its rows cannot be read", table.key):
             reader = self._connection.sql(query).to_arrow_reader(_ROWS)
@@ -182,13 +169,13 @@ class Files:
 
     def with_nul(self, table: FileTable) -> str | None:
         """The first column of which a text holds the character of number 0."""
-        for column in table.columns:
-            if postgres_type(column.kind) in ("text", "json", "text[]", "json[]"):
-                text = f"contains(CAST({_quoted(column.name)} AS VARCHAR), chr(0))"
+        for name, kind in table.columns.items():
+            if postgres_type(kind) in ("text", "json", "text[]", "json[]"):
+                text = f"contains(CAST({_quoted(name)} AS VARCHAR), chr(0))"
                 query = f"SELECT 1 FROM {table.relation} WHERE {text} LIMIT 1"  # noqa: S608
                 with _duckdb_errors("its rows cannot be read", table.key):
                     if self._ask(query):
-                        return column.name
+                        return name
         return None
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
@@ -231,7 +218,7 @@ class Files:
             table = self._table(name, f"read_parquet([{', '.join(texts)}])")
             # DuckDB would drop the columns that the first file lacks, and round to its types.
             alone = [f"read_parquet({text}, hive_partitioning = false)" for text in texts]
-            if len({frozenset(self._columns(name, item)) for item in alone}) > 1:
+            if len({frozenset(self._columns(name, item).items()) for item in alone}) > 1:
                 raise SchemaError("its files have different columns or types.", table=str(name))
             listed.append(table)
         return _checked(listed, path)
@@ -248,13 +235,13 @@ class Files:
         _refuse_name(name.name, str(name), "table")
         columns = self._columns(name, relation)
         for column in columns:
-            _refuse_name(column.name, str(name), "column")
+            _refuse_name(column, str(name), "column")
         return FileTable(name, relation, columns)
 
-    def _columns(self, name: TableName, relation: str) -> tuple[FileColumn, ...]:
+    def _columns(self, name: TableName, relation: str) -> dict[str, str]:
         with _duckdb_errors("it cannot be read", str(name), "All its files need the same columns."):
             described = self._ask(f"DESCRIBE SELECT * FROM {relation}")  # noqa: S608
-        return tuple(FileColumn(row[0], row[1]) for row in described)
+        return {row[0]: row[1] for row in described}
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
@@ -297,7 +284,7 @@ def _declared(row: tuple[Any, ...], tables: Sequence[FileTable]) -> Declared:
         return known[_spelled(str(_named(schema, other)), known)]
 
     def spelled(other: FileTable, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(_spelled(column, [item.name for item in other.columns]) for column in names)
+        return tuple(_spelled(column, other.columns) for column in names)
 
     mine, theirs = table(name), table(ref) if ref else None
     return Declared(

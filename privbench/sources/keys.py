@@ -59,7 +59,7 @@ def settle(
     keys = {table.name: Keys() for table in tables}
     for item in declared:
         _take(keys[item.table], item)
-    known = {table.name: {column.name for column in table.columns} for table in tables}
+    known = {table.name: set(table.columns) for table in tables}
     sections = {
         TableName.parse(name): item for name, item in (config or SourceConfig()).tables.items()
     }
