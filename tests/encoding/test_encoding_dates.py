@@ -13,6 +13,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.generate import fill_keys
+from privbench.encoding.keys.table import TableRows
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
@@ -31,7 +32,7 @@ def made(values, **more):
     }
     rows = len(next(iter(columns.values())))
     rng = np.random.default_rng(0)
-    found = fill_keys(loans(*values, **more), columns, {}, None, rng, rows=rows).columns
+    found = fill_keys(TableRows(loans(*values, **more), columns, {}, rng, rows), None).columns
     return [found[name].cast(pa.int32()).to_numpy(zero_copy_only=False) for name in values]
 
 

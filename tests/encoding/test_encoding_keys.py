@@ -31,6 +31,7 @@ from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.columns import folded_uniques, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
+from privbench.encoding.keys.table import TableRows
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
@@ -92,9 +93,8 @@ def run(tables, rows, decoded, seed, **more):
 
 def fill(item, rows, decoded=(), parents=(), keys=None, seed=1, **more):
     """The keys of one table; `keys` are the values that all its keys refer to."""
-    return fill_keys(
-        item, dict(decoded), dict(parents), lambda key: keys, generator(seed), rows=rows, **more
-    )
+    work = TableRows(item, dict(decoded), dict(parents), generator(seed), rows, **more)
+    return fill_keys(work, lambda key: keys)
 
 
 def ints(values):
@@ -543,7 +543,7 @@ def test_pairs_of_a_dense_junction_are_kept():
     parents = {"pair_f0": np.repeat(np.arange(100), 20), "pair_f1": popular}
     sizes = {"pair_f0": 100, "pair_f1": 25}
     ids = lambda key: [ints(np.arange(sizes[key.name]))]  # noqa: E731
-    made = fill_keys(pair, {}, parents, ids, rng, rows=2000, own="pair_f0")
+    made = fill_keys(TableRows(pair, {}, parents, rng, 2000, own="pair_f0"), ids)
     assert made.rows >= 1997
     assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
 
@@ -572,7 +572,7 @@ def test_columns_that_must_be_filled_in_where_the_reference_is_null():
     assert set(made.columns["y"].to_pylist()) == {5, 6}
     # Where no parent has a value, one is generated.
     item = table("c", col("x", null=True), col("y"), uniques=[("y",)], keys=keys)
-    made = fill(item, 7, (), {"c_f0": np.zeros(7)}, [ints([])] * 2)
+    made = fill(item, 7, (), {"c_f0": np.zeros(7, int)}, [ints([])] * 2)
     assert (made.rows, made.columns["x"].null_count) == (7, 7)
     assert len(set(made.columns["y"].to_pylist()) - {None}) == 7
 

@@ -17,6 +17,7 @@ from privbench.encoding.base import MORE, MOST, ZERO, Decimals
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.floats import value
 from privbench.encoding.keys.generate import fill_keys
+from privbench.encoding.keys.table import TableRows
 from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
 from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
@@ -234,9 +235,8 @@ def test_unique_values_stay_multiples_where_there_are_enough(rows, whole):
     codec = codec_of(replace(found, range=replace(found.range, settled=False)), 1, 51, 0)
     values = codec.scale.build(generator(rows, "unique").integers(1, 51, rows) * 100, {})
     item = table("t", found.column, uniques=[("c",)], checks=["(c > 0)", "(c <= 50)"])
-    made = fill_keys(
-        item, {"c": values}, {}, lambda key: [], generator(1), rows=rows, codecs={"c": codec}
-    )
+    work = TableRows(item, {"c": values}, {}, generator(1), rows, {"c": codec})
+    made = fill_keys(work, None)
     moved = codec.scale.points_of(made.columns["c"])
     assert made.rows == len(set(moved.tolist())) == rows
     assert bool((moved % 100 == 0).all()) == whole

@@ -9,6 +9,7 @@ from columns import TEXT, char, col, table
 from psycopg import sql
 
 from privbench.encoding.keys.generate import fill_keys
+from privbench.encoding.keys.table import TableRows
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.regex import MOST, Unknown, parse
 from privbench.encoding.registry import table_coverage, unkept
@@ -102,7 +103,7 @@ def test_keys_keep_their_pattern(loaded):
         name: column_pattern(item, item.column(name)).make(300, generator(5))
         for name in ("sku", "z", "lk")
     }
-    made = fill_keys(item, texts, {}, None, generator(2), rows=300)
+    made = fill_keys(TableRows(item, texts, {}, generator(2), 300), None)
     assert made.rows > 250
     columns = made.columns
     with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
@@ -131,7 +132,7 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
         connection.execute(f"CREATE TABLE t (k {type_} PRIMARY KEY CHECK (k {text}))")
         table = introspect(connection).table("t")
         rng = generator(1)
-        keys = fill_keys(table, {}, {}, None, rng, rows=rows).columns["k"]
+        keys = fill_keys(TableRows(table, {}, {}, rng, rows), None).columns["k"]
         assert len(keys) == rows
         pattern = column_pattern(table, table.column("k"))
         mended = pattern.replace_bad(

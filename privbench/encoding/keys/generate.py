@@ -70,41 +70,27 @@ class KeyedTable:
 
 
 def fill_keys(
-    table: Table,
-    decoded: Mapping[str, pa.Array],
-    parents: Mapping[str, Indices],
+    work: TableRows,
     parent_keys: ParentKeys,
-    rng: np.random.Generator,
     *,
-    rows: int,
-    codecs: Mapping[str, Codec] | None = None,
     deferred: Collection[str] = (),
     wanted: Collection[str] = (),
-    own: str | None = None,
 ) -> KeyedTable:
     """Fill in all keys of a table and repair its UNIQUE sets.
 
     Args:
-        table: The table.
-        decoded: Decoded values of the modelled columns, each of shape (rows,).
-        parents: Parent row by foreign key's name, negative for none; indices count the parent's
-            kept rows (see `references.remap`), or the given rows of the table itself where the key
-            is a self-reference.
+        work: The table's modelled columns and parents.
         parent_keys: Gives the parent's key values; not asked for self-references.
-        rng: Source of randomness.
-        rows: Number of rows.
-        codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
         deferred: Keys that are filled in later (`_fill_deferred_key`), when their parent exists.
         wanted: Columns of deferred keys that others refer to already: they get surrogate keys.
-        own: The key whose parents should change last.
 
     Returns:
         The table; rows for which no valid key is left are dropped.
     """
-    work = TableRows(table, decoded, parents, rng, rows, codecs, own)
+    table = work.table
     work.fixed |= table.pinned_columns & set(work.columns)
     outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
-    for key in sorted(outer, key=lambda key: (key.name != own, -len(key.columns))):
+    for key in sorted(outer, key=lambda key: (key.name != work.own, -len(key.columns))):
         values = parent_keys(key)
         fill_reference(work, key, dict(zip(key.columns, values, strict=True)))
     repair_orders(work)
@@ -324,7 +310,7 @@ def generate_keys(
     wanted = _referred_columns(tables)
     made: dict[str, KeyedTable] = {}
     steps = table_order(tables)
-    private = {table.key for table in tables}
+    parent_keys = _keys_of(made, {table.key for table in tables}, public_keys)
     for step in steps:
         table = step.table
         count = rows[table.key]
@@ -338,17 +324,20 @@ def generate_keys(
         keys = table.foreign_keys
         later = {name for key in keys if key.name in step.deferred for name in key.columns}
         now = {name for key in keys if key.name not in step.deferred for name in key.columns}
-        made[table.key] = fill_keys(
+        work = TableRows(
             table,
             {name: values.slice(0, count) for name, values in columns.items()},
             index,
-            _keys_of(made, private, public_keys),
             generator(seed, "mint", table.key),
-            rows=count,
-            codecs=(codecs or {}).get(table.key),
+            count,
+            (codecs or {}).get(table.key, {}),
+            (own or {}).get(table.key),
+        )
+        made[table.key] = fill_keys(
+            work,
+            parent_keys,
             deferred=step.deferred,
             wanted={name for name in later - now if (table.key, name) in wanted},
-            own=(own or {}).get(table.key),
         )
         if not references and not step.deferred:
             made[table.key] = replace(made[table.key], parents={})
@@ -356,9 +345,8 @@ def generate_keys(
         # The load ends references to rows that go.
         key, mine = table.foreign_key(name), made[table.key]
         given = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
-        values = _keys_of(made, private, public_keys)(key)
         rng = generator(seed, "defer", table.key, name)
-        made[table.key] = _fill_deferred_key(table, mine, key, given, values, rng)
+        made[table.key] = _fill_deferred_key(table, mine, key, given, parent_keys(key), rng)
     return made
 
 
