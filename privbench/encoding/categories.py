@@ -27,11 +27,19 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.scale import Scale, scale_of
 from privbench.privacy.data import LabelsRecoding, Recoding
+from privbench.schema import ColumnType
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
 #: The longest text that can be a category, in characters.
 MAX_LABEL = 128
+
+
+def labels_of(type_: ColumnType) -> tuple[str, ...]:
+    """All values of an enum or a boolean, in order; none for other types."""
+    if type_.base == "bool":
+        return ("false", "true")
+    return type_.labels if type_.kind == "e" else ()
 
 
 @dataclass(frozen=True)

@@ -108,11 +108,7 @@ class _Calendar(Scale):
         """The grid point of a finite value within the limits."""
 
     def read(self, array: pa.Array) -> Points:
-        points = int64_points(array)
-        raw = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
-        points[raw == NEG_INF] = NEG_INF
-        points[raw == POS_INF] = POS_INF
-        return points
+        return int64_points(array, (NEG_INF, POS_INF))
 
     def candidates(self) -> Points:
         """Four weeks in 1990 to 2040, quarters in 1900 to 2100, then decades and centuries."""

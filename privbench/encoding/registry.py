@@ -11,7 +11,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
-from privbench.encoding.categories import LabelReader, ListCodec, ListReader
+from privbench.encoding.categories import LabelReader, ListCodec, ListReader, labels_of
 from privbench.encoding.checks import (
     Limits,
     allowed,
@@ -79,11 +79,9 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     listed = _listed(table, column, config, limits, scale)
     if listed is not None:
         return listed
-    if column.type.kind == "e" and column.type.labels:
-        labels = column.type.labels
-        return ListReader(table.key, column, labels, True, False, "labels of the enum type")
-    if column.type.base == "bool":
-        return ListReader(table.key, column, ("false", "true"), True, False, "boolean")
+    if labels := labels_of(column.type):
+        why = "boolean" if column.type.base == "bool" else "labels of the enum type"
+        return ListReader(table.key, column, labels, True, False, why)
     if column.type.base in TEXT_BASES:
         return text_reader(table, column, config, delta, unique=_unique(table, column))
     if scale is not None and config.kind != "categories":
@@ -116,7 +114,7 @@ def _unique(table: Table, column: Column) -> bool:
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:
     """Kinds that the type cannot have."""
     text = column.type.base in TEXT_BASES
-    listable = text or scale is not None or column.type.base == "bool" or column.type.kind == "e"
+    listable = text or scale is not None or bool(labels_of(column.type))
     fits = {"range": scale is not None, "text": text, "categories": listable, "values": listable}
     asked: str = "values" if config.values is not None else config.kind
     if fits.get(asked, True) and config.faker is not None:
@@ -151,7 +149,7 @@ def _listed(
             )
         if scale is not None:
             values = _sorted(scale, values)
-        ordered = scale is not None or column.type.kind == "e" or column.type.base == "bool"
+        ordered = scale is not None or bool(labels_of(column.type))
         return ListReader(table.key, column, values, ordered, True, "declared list")
     if not check or config.kind not in ("auto", "categories"):
         return None
@@ -160,8 +158,8 @@ def _listed(
             check = _sorted(scale, check)
         except ValueError:
             return None
-    if column.type.kind == "e" or column.type.base == "bool":
-        check = tuple(value for value in column.type.labels or ("false", "true") if value in check)
+    if labels := labels_of(column.type):
+        check = tuple(value for value in labels if value in check)
     return ListReader(table.key, column, check, scale is not None, False, "CHECK constraint")
 
 
@@ -178,10 +176,8 @@ def _valid(column: Column, value: str, limits: tuple[Limits, ...], scale: Scale 
         except ValueError:
             return False
         return True
-    if column.type.kind == "e":
-        return value in column.type.labels
-    if column.type.base == "bool":
-        return value in ("true", "false")
+    if labels := labels_of(column.type):
+        return value in labels
     least, greatest = length_limits(limits, column.type.length)
     listed = allowed(limits)
     fits = least <= len(value) <= (len(value) if greatest is None else greatest)
