@@ -242,7 +242,7 @@ def test_children_of_dropped_parents_find_another():
 def test_a_cycle_is_filled_and_breaks_at_the_cheapest_key(null):
     one, two = refers("a", "b", null=null), refers("b", "a")
     if null:
-        steps = [(step.table.key, step.deferred) for step in table_order([two, one])]
+        steps = [(item.key, deferred) for item, deferred in table_order([two, one])]
         assert steps == [("public.a", ("a_f0",)), ("public.b", ())]
     made = run([one, two], {"a": 30, "b": 20}, {}, 6)
     verify([one, two], made)

@@ -216,39 +216,25 @@ def _result(work: TableRows, selves: Sequence[ForeignKey]) -> KeyedTable:
     return KeyedTable(columns, parents, keep)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One table's turn.
-
-    Attributes:
-        table: The table.
-        deferred: Foreign keys to fill in at the end, since their parent comes later.
-    """
-
-    table: Table
-    deferred: tuple[str, ...] = ()
-
-
-def table_order(tables: Iterable[Table]) -> list[Step]:
+def table_order(tables: Iterable[Table]) -> list[tuple[Table, tuple[str, ...]]]:
     """Parents before children; a cycle breaks at the keys that matter least.
 
     Keys whose columns stand in no UNIQUE set and are referred to by nobody come first, nullable
     ones before the others. Self-references never count.
+
+    Returns:
+        The tables, each with the foreign keys to fill in at the end, since their parent comes
+        later.
     """
     left = {table.key: table for table in tables}
     wanted = _referred_columns(left.values())
-    steps: list[Step] = []
+    steps: list[tuple[Table, tuple[str, ...]]] = []
     while left:
         ready = [table for table in left.values() if not _pending(table, left)]
-        if ready:
-            chosen = [Step(table) for table in ready]
-        else:
-            table = min(left.values(), key=lambda item: _cost(item, left, wanted))
-            names = tuple(key.name for key in _pending(table, left))
-            chosen = [Step(table, names)]
-        steps += chosen
-        for step in chosen:
-            del left[step.table.key]
+        chosen = ready or [min(left.values(), key=lambda item: _cost(item, left, wanted))]
+        steps += [(table, tuple(key.name for key in _pending(table, left))) for table in chosen]
+        for table in chosen:
+            del left[table.key]
     return steps
 
 
@@ -311,19 +297,18 @@ def generate_keys(
     made: dict[str, KeyedTable] = {}
     steps = table_order(tables)
     parent_keys = _keys_of(made, {table.key for table in tables}, public_keys)
-    for step in steps:
-        table = step.table
+    for table, deferred in steps:
         count = rows[table.key]
         index = {
             key.name: _index(key, parents.get(table.key, {}), made, count)
             for key in table.foreign_keys
-            if key.name not in step.deferred
+            if key.name not in deferred
         }
         columns = decoded.get(table.key, {})
         # Of columns that others refer to, no key fills these at once.
         keys = table.foreign_keys
-        later = {name for key in keys if key.name in step.deferred for name in key.columns}
-        now = {name for key in keys if key.name not in step.deferred for name in key.columns}
+        later = {name for key in keys if key.name in deferred for name in key.columns}
+        now = {name for key in keys if key.name not in deferred for name in key.columns}
         work = TableRows(
             table,
             {name: values.slice(0, count) for name, values in columns.items()},
@@ -336,12 +321,12 @@ def generate_keys(
         made[table.key] = fill_keys(
             work,
             parent_keys,
-            deferred=step.deferred,
+            deferred=deferred,
             wanted={name for name in later - now if (table.key, name) in wanted},
         )
-        if not references and not step.deferred:
+        if not references and not deferred:
             made[table.key] = replace(made[table.key], parents={})
-    for table, name in ((step.table, name) for step in steps for name in step.deferred):
+    for table, name in ((table, name) for table, deferred in steps for name in deferred):
         # The load ends references to rows that go.
         key, mine = table.foreign_key(name), made[table.key]
         given = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]

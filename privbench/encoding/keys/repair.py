@@ -401,8 +401,4 @@ def _redraw(work: TableRows, item: Unique) -> None:
 
 def _shares(work: TableRows, key: ForeignKey) -> bool:
     """Whether another key has a column in common, so that parents are not free."""
-    return any(
-        set(other.columns) & set(key.columns)
-        for other in work.table.foreign_keys
-        if other.name != key.name
-    )
+    return any(work.in_other_keys(key, name) for name in key.columns)

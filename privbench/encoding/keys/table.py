@@ -59,6 +59,11 @@ class TableRows:
         """The values that a column can take."""
         return value_space(self.table, self.table.column(name), self.codecs.get(name), self.rows)
 
+    def in_other_keys(self, key: ForeignKey, name: str) -> bool:
+        """Whether another foreign key has a column of this one."""
+        keys = self.table.foreign_keys
+        return any(name in other.columns for other in keys if other.name != key.name)
+
     def own_keys(self, key: ForeignKey) -> dict[str, pa.Array]:
         """The table's own key values by referencing column, for a self-reference."""
         pairs = zip(key.columns, key.ref_columns, strict=True)
