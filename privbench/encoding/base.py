@@ -153,6 +153,11 @@ class ColumnReader(ABC):
         return not self.column.not_null
 
     @property
+    def head(self) -> tuple[str, ColumnType, bool]:
+        """The fields that every codec has."""
+        return self.name, self.column.type, self.nullable
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """Attributes that the column becomes; may be empty."""
         return (self.name,)

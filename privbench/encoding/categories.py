@@ -94,9 +94,7 @@ class ListReader(ColumnReader):
         return {self.name: codes.astype(domain.dtype)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        return ListCodec(
-            self.name, self.column.type, self.nullable, self.values, self.ordered, self.other, True
-        )
+        return ListCodec(*self.head, self.values, self.ordered, self.other, True)
 
     def describe(self) -> tuple[str, str]:
         return f"{len(self.values)} public values", self.why
@@ -131,10 +129,8 @@ class LabelReader(ColumnReader):
         return True
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        values = released_labels(released, self.name)
-        return ListCodec(
-            self.name, self.column.type, self.nullable, values or (self.filler,), False, True, False
-        )
+        values = released_labels(released, self.name) or (self.filler,)
+        return ListCodec(*self.head, values, False, True, False)
 
     def describe(self) -> tuple[str, str]:
         return "categories, released list", "used by enough units, under δ"

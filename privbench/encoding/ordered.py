@@ -265,7 +265,7 @@ class OrderedReader(ColumnReader):
     def cells(self) -> dict[str, Domain]:
         return {self.name: self._recoding.domain} if self.range.settled else {}
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, Released]) -> OrderedCodec:
         decimals = None
         if self.range.settled:
             recoding = self._recoding
@@ -277,9 +277,8 @@ class OrderedReader(ColumnReader):
             values = released.get(shared.attribute, ()) if shared else ()
             assert isinstance(values, tuple)
             recoding = self._released_recoding(bounds, decimals, tuple(map(int, values)))
-        limits, settled = (self.range.lo, self.range.hi), self.range.settled
-        head = (self.name, self.column.type, self.nullable)
-        return OrderedCodec(*head, recoding, settled, limits, decimals)
+        limits = (self.range.lo, self.range.hi)
+        return OrderedCodec(*self.head, recoding, self.range.settled, limits, decimals)
 
     def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.

@@ -77,8 +77,7 @@ class FillReader(ColumnReader):
         return {self.name: _presence(self.nullable, self.blank)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        head = (self.name, self.column.type, self.nullable)
-        return FillCodec(*head, self.filler, bool(self.attributes), self.blank)
+        return FillCodec(*self.head, self.filler, bool(self.attributes), self.blank)
 
     def describe(self) -> tuple[str, str]:
         return self.how, self.why
@@ -248,7 +247,7 @@ class SizedReader(ColumnReader):
         return length_edges(0, top)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        return SizedCodec(self.name, self.column.type, self.nullable, self.measure, self._edges)
+        return SizedCodec(*self.head, self.measure, self._edges)
 
     def describe(self) -> tuple[str, str]:
         return "valid filler of measured size", f"values of {self.column.type.sql} are never copied"
