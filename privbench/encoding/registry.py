@@ -36,7 +36,6 @@ from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
     FillCodec,
-    FillReader,
     SizedCodec,
     constant_of,
     fallback_reader,
@@ -95,9 +94,6 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
             raise no_delta(table.key, column)
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
-    if column.type.base == "uuid":
-        how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
-        return FillReader(table.key, column, "uuid", True, how, why)
     return (
         parts_reader(table.key, column)
         or sized_reader(table.key, column, index_room(table, column.name))

@@ -125,9 +125,12 @@ class FillCodec(Codec):
 def fallback_reader(table: str, column: Column) -> ColumnReader:
     """For types that are never modelled."""
     filler = filler_of(column.type)
+    if filler == "uuid":
+        how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
+        return FillReader(table, column, filler, True, how, why)
     if filler is not None:
-        how = "random, made by construction" if filler == "uuid" else "valid filler, NULL rate only"
-        return FillReader(table, column, filler, True, how, f"{column.type.sql} is not modelled")
+        why = f"{column.type.sql} is not modelled"
+        return FillReader(table, column, filler, True, "valid filler, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
     if not column.not_null:
         return FillReader(table, column, "null", False, "NULL", unknown)

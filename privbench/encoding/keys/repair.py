@@ -365,9 +365,7 @@ def _renumber(work: TableRows, item: Unique, space: ValueSpace) -> None:
             return
         text = work.columns[name].cast(pa.string())
         numbered = number_texts(text.fill_null(""), rows, offset + np.arange(len(rows)), top)
-        mask = np.zeros(work.rows, dtype=np.bool_)
-        mask[rows] = True
-        work.columns[name] = pc.if_else(pa.array(mask), numbered, text)
+        work.columns[name] = replace_rows(text, rows, numbered.take(pa.array(rows)))
         offset = offset * 10 + len(rows)
     rows = np.flatnonzero(work.duplicates(item))
     index = space.capacity - 1 - np.arange(min(len(rows), space.capacity))
