@@ -13,7 +13,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -61,6 +61,43 @@ FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_ind
 """
 
 
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A foreign key.
+
+    Attributes:
+        columns: Its columns.
+        table: The table that it refers to.
+        references: Columns there.
+    """
+
+    columns: Columns
+    table: TableName
+    references: Columns
+
+
+@dataclass
+class Keys:
+    """Keys of one table.
+
+    Attributes:
+        primary: Columns of the primary key; none if it has none.
+        unique: Columns of every other key.
+        not_null: Columns without NULL.
+        foreign: Foreign keys.
+        leave_out: Columns that are not read.
+    """
+
+    primary: Columns = ()
+    unique: list[Columns] = field(default_factory=list)
+    not_null: list[str] = field(default_factory=list)
+    foreign: list[Reference] = field(default_factory=list)
+    leave_out: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)
 class FileTable:
     """A table.
@@ -81,25 +118,6 @@ class FileTable:
         return str(self.name)
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A constraint that a DuckDB file declares.
-
-    Attributes:
-        table: The table.
-        kind: ``PRIMARY KEY``, ``UNIQUE``, ``FOREIGN KEY``, ``NOT NULL`` or ``CHECK``.
-        columns: Its columns.
-        ref_table: The table that a foreign key refers to.
-        ref_columns: Columns there.
-    """
-
-    table: TableName
-    kind: str
-    columns: tuple[str, ...]
-    ref_table: TableName | None
-    ref_columns: tuple[str, ...]
-
-
 def is_file(source: str) -> bool:
     """Whether a source is named as a DuckDB file or a folder of Parquet files.
 
@@ -117,7 +135,7 @@ class Files:
 
     Attributes:
         tables: Its tables.
-        declared: Constraints that the file declares.
+        declared: Keys that a DuckDB file declares, by table.
         views: Views of a DuckDB file, which are not read.
 
     Raises:
@@ -131,7 +149,7 @@ class Files:
         if found is None:
             raise ValueError("not a source of files")
         self._connection = _connect()
-        self.declared: tuple[Declared, ...] = ()
+        self.declared: dict[TableName, Keys] = {}
         self.views: tuple[TableName, ...] = ()
         try:
             attach = self._attach if found[1] == "duckdb" else self._list
@@ -198,7 +216,7 @@ class Files:
             self._table(_named(schema, name), f"source.{_quoted(schema)}.{_quoted(name)}")
             for schema, name in pairs
         ]
-        self.declared = tuple(_declared(row, listed) for row in declared)
+        self.declared = _declared(declared, listed)
         return _checked(listed, path)
 
     def _list(self, path: Path) -> list[FileTable]:
@@ -275,25 +293,30 @@ def _named(schema: str, name: str) -> TableName:
     return TableName("public" if schema == "main" else schema, name)
 
 
-def _declared(row: tuple[Any, ...], tables: Sequence[FileTable]) -> Declared:
-    """A constraint, its names spelled as where they are made: DuckDB finds them in any case."""
-    schema, name, kind, columns, ref, ref_columns = row
-    known = {str(table.name): table for table in tables}
+def _declared(
+    rows: Iterable[tuple[Any, ...]], tables: Sequence[FileTable]
+) -> dict[TableName, Keys]:
+    """Keys by table, names spelled as where they are made: DuckDB finds them in any case."""
+    known = {table.key: table for table in tables}
+    found = {table.name: Keys() for table in tables}
 
-    def table(other: str) -> FileTable:
-        return known[_spelled(str(_named(schema, other)), known)]
+    def table(schema: str, name: str) -> FileTable:
+        return known[_spelled(str(_named(schema, name)), known)]
 
-    def spelled(other: FileTable, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(_spelled(column, other.columns) for column in names)
-
-    mine, theirs = table(name), table(ref) if ref else None
-    return Declared(
-        mine.name,
-        kind,
-        spelled(mine, columns),
-        theirs.name if theirs else None,
-        spelled(theirs, ref_columns) if theirs else (),
-    )
+    for schema, name, kind, names, ref, ref_names in rows:
+        mine = table(schema, name)
+        keys, columns = found[mine.name], tuple(_spelled(item, mine.columns) for item in names)
+        if kind == "PRIMARY KEY":
+            keys.primary = columns
+        elif kind == "UNIQUE":
+            keys.unique.append(columns)
+        elif kind == "NOT NULL":
+            keys.not_null += columns
+        elif kind == "FOREIGN KEY" and ref:
+            theirs = table(schema, ref)
+            there = tuple(_spelled(item, theirs.columns) for item in ref_names)
+            keys.foreign.append(Reference(columns, theirs.name, there))
+    return found
 
 
 def _spelled(name: str, names: Iterable[str]) -> str:

@@ -30,8 +30,8 @@ from privbench.postgres.lifeline import Lifeline
 from privbench.postgres.staging import copy_rows
 from privbench.postgres.upkeep import vacuum
 from privbench.schema import TableName
-from privbench.sources.files import Files, FileTable, is_file
-from privbench.sources.keys import Columns, Keys, settle
+from privbench.sources.files import Columns, Files, FileTable, Keys, is_file
+from privbench.sources.keys import settle
 from privbench.sources.types import postgres_type
 
 logger = logging.getLogger(__name__)
