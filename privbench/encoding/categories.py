@@ -155,9 +155,7 @@ class ListCodec(Codec):
     """Gives the listed value of every code; ``other`` draws from the list.
 
     Attributes:
-        values: Listed values.
-        ordered: Whether they are in order.
-        other: Whether there is a cell for everything else.
+        values, ordered, other: See `ListReader`.
         settled: Whether the list was public before the fit.
     """
 

@@ -85,13 +85,7 @@ class FillReader(ColumnReader):
 
 @dataclass(frozen=True)
 class FillCodec(Codec):
-    """Fills in valid values that say nothing of the source.
-
-    Attributes:
-        filler: What makes them.
-        measured: Whether there is an attribute for NULL.
-        blank: Whether it has a cell for the empty text too.
-    """
+    """Fills in valid values that say nothing of the source; fields as in `FillReader`."""
 
     kind: ClassVar[str] = "fill"
 
