@@ -1,14 +1,18 @@
-"""What the tests of encoders share: types, tables, readers of one column, answers of a release."""
+"""What the tests of encoders share: types, tables, readers, answers of a release, loading."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import pyarrow as pa
+from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
+from privbench.postgres.csvtext import csv_blocks
 from privbench.privacy.data import Cells, Grid
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 
@@ -107,3 +111,12 @@ def codes_of(codec, attributes):
         else:
             codes[name] = recoding.apply(item._codes, item._labels)
     return codes
+
+
+def copy_in(connection, relation, columns):
+    """COPY rows into a table; the server checks every value."""
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(relation, names)
+    with connection.cursor().copy(statement) as copy:
+        for block in csv_blocks([pa.table(columns)], len(columns)):
+            copy.write(bytes(block))

@@ -18,6 +18,7 @@ from columns import (
     UUID,
     char,
     col,
+    copy_in,
     modelled,
     table,
     varchar,
@@ -35,7 +36,6 @@ from privbench.encoding.keys.table import TableRows
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
-from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
 from privbench.schema import ColumnType, Index
@@ -443,24 +443,14 @@ def test_a_rich_schema_loads(shop, seed):
     with psycopg.connect(dsn) as connection:
         connection.execute("SET session_replication_role = replica")
         for item in schema:
-            copy_in(connection, item, made[item.key].columns)
+            columns = made[item.key].columns
+            assert all(c.generated for c in item.columns if c.name not in columns)
+            copy_in(connection, sql.Identifier("public", item.name.name), columns)
         connection.execute("SET session_replication_role = DEFAULT")
         for item in schema:
             for key in item.foreign_keys:
                 recheck(connection, item, key)
         connection.rollback()
-
-
-def copy_in(connection, item, columns):
-    names = [c.name for c in item.columns if c.name in columns]
-    assert all(c.generated for c in item.columns if c.name not in names)
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
-        sql.Identifier(item.name.schema, item.name.name),
-        sql.SQL(", ").join(map(sql.Identifier, names)),
-    )
-    with connection.cursor().copy(statement) as copy:
-        for block in csv_blocks([pa.table({c: columns[c] for c in names})], len(names)):
-            copy.write(bytes(block))
 
 
 def recheck(connection, item, key):

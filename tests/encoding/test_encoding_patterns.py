@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import TEXT, char, col, table
+from columns import TEXT, char, col, copy_in, table
 from psycopg import sql
 
 from privbench.encoding.keys.generate import fill_keys
@@ -105,14 +105,10 @@ def test_keys_keep_their_pattern(loaded):
     }
     made = fill_keys(TableRows(item, texts, {}, generator(2), 300), None)
     assert made.rows > 250
-    columns = made.columns
-    with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
-        listed = sql.SQL(", ").join(map(sql.Identifier, columns))
-        with cursor.copy(sql.SQL("COPY t ({}) FROM STDIN").format(listed)) as copy:
-            for row in zip(*(values.to_pylist() for values in columns.values()), strict=True):
-                copy.write_row(row)
-        cursor.execute("SELECT count(*), count(DISTINCT code) FROM t")
-        assert cursor.fetchone() == (made.rows, made.rows)
+    with psycopg.connect(dsn) as connection:
+        copy_in(connection, sql.Identifier("t"), made.columns)
+        counts = connection.execute("SELECT count(*), count(DISTINCT code) FROM t").fetchone()
+    assert counts == (made.rows, made.rows)
 
 
 SPANS = [

@@ -4,14 +4,13 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import codes_of, modelled, release
+from columns import codes_of, copy_in, modelled, release
 from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import DecimalsNeed
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.errors import SchemaError
-from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
@@ -186,19 +185,11 @@ def load(dsn, table, columns):
     with psycopg.connect(dsn) as connection:
         if not has_xml(connection):
             columns = {name: values for name, values in columns.items() if name != "x"}
-        batch = pa.table(columns)
-        copied = sql.SQL("CREATE TEMP TABLE copied (LIKE {} INCLUDING ALL)").format(
-            sql.Identifier(table.name.name)
-        )
-        connection.execute(copied)
-        statement = sql.SQL("COPY copied ({}) FROM STDIN (FORMAT csv)").format(
-            sql.SQL(", ").join(map(sql.Identifier, columns))
-        )
-        with connection.cursor().copy(statement) as copy:
-            for block in csv_blocks([batch], len(columns)):
-                copy.write(bytes(block))
+        copied = sql.SQL("CREATE TEMP TABLE copied (LIKE {} INCLUDING ALL)")
+        connection.execute(copied.format(sql.Identifier(table.name.name)))
+        copy_in(connection, sql.Identifier("copied"), columns)
         rows = connection.execute("SELECT count(*) FROM copied").fetchone()
-        assert rows == (batch.num_rows,)
+        assert rows == (len(next(iter(columns.values()))),)
 
 
 def test_the_coverage_map_names_every_column(table):
