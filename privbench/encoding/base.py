@@ -10,14 +10,16 @@ valid input for the column's type. A codec never sees a private row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
+from pydantic import TypeAdapter
 
 from privbench.domain import Domain
 from privbench.encoding.bounds import Bounds, BoundsNeed
@@ -34,7 +36,6 @@ Spans = Sequence[tuple[int, int]]
 #: Ends of a span that is not bounded.
 FIRST: Final = -(2**63)
 END: Final = 2**63
-Parsers = Mapping[str, Callable[[Any], Any]]
 Rng = np.random.Generator
 
 
@@ -152,6 +153,11 @@ class ColumnReader(ABC):
         return not self.column.not_null
 
     @property
+    def head(self) -> tuple[str, ColumnType, bool]:
+        """The fields that every codec has."""
+        return self.name, self.column.type, self.nullable
+
+    @property
     def attributes(self) -> tuple[str, ...]:
         """Attributes that the column becomes; may be empty."""
         return (self.name,)
@@ -216,9 +222,8 @@ class Codec(ABC):
         nullable: Whether the column may hold NULL.
     """
 
-    #: What a model names the codec, and what reads fields from JSON that need more than their type.
+    #: What a model names the codec.
     kind: ClassVar[str]
-    parsers: ClassVar[Parsers] = {}
 
     column: str
     type: ColumnType
@@ -299,13 +304,10 @@ class Codec(ABC):
         Raises:
             KeyError, TypeError, ValueError: The object describes no such codec.
         """
-        own = {
-            field.name: (cls.parsers.get(field.name) or _PARSERS[str(field.type)])(data[field.name])
-            for field in fields(cls)[_HEAD:]
-            if field.name in data
-        }
-        head = (str(data["column"]), type_from_json(data["type"]), bool(data["nullable"]))
-        return cls(*head, **own)
+        given = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        type_ = type_from_json(data["type"])
+        result: Self = _validator(cls).validate_python({**given, "type": type_})
+        return result
 
 
 def _jsonable(value: Any) -> Any:
@@ -314,39 +316,13 @@ def _jsonable(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def texts(value: Any) -> tuple[str, ...]:
-    """A list of texts in a model."""
-    return tuple(str(item) for item in value)
-
-
-def integers(value: Any) -> tuple[int, ...]:
-    """A list of integers in a model."""
-    return tuple(int(item) for item in value)
-
-
-def optional(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Like a parser, but null stays what it is."""
-    return lambda value: None if value is None else parse(value)
-
-
-def pair(value: Any) -> tuple[int, int]:
-    """Two integers in a model."""
-    low, high = value
-    return int(low), int(high)
-
-
-#: Fields that every codec has, and what reads others by their type.
+#: Fields that every codec has.
 _HEAD = 3
-_PARSERS: dict[str, Callable[[Any], Any]] = {
-    "str": str,
-    "bool": bool,
-    "int | None": optional(int),
-    "tuple[int, int]": pair,
-    "tuple[int, ...]": integers,
-    "tuple[int, ...] | None": optional(integers),
-    "tuple[str, ...]": texts,
-    "tuple[str, ...] | None": optional(texts),
-}
+
+
+@cache
+def _validator(kind: type[Codec]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def attribute(column: str, part: str) -> str:
@@ -404,7 +380,9 @@ def type_from_json(data: Mapping[str, Any]) -> ColumnType:
     known = {name: data[name] for name in _TYPE_FIELDS}
     parts = (
         replace(
-            type_from_json(part), labels=texts(part["labels"]), domain_checks=texts(part["checks"])
+            type_from_json(part),
+            labels=tuple(map(str, part["labels"])),
+            domain_checks=tuple(map(str, part["checks"])),
         )
         for part in data.get("parts", ())
     )

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -224,93 +223,70 @@ _NUMBER = re.compile(r"'?(-?\d+(?:\.\d+)?)'?(?:::[a-z ]+(?:\([\d, ]+\))?)?\Z")
 _MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
 
 
-@dataclass(frozen=True)
-class RangeDefault:
-    """A column's usual range.
+def default_number(scale: Scale, known: Range, default: str | None) -> Decimal | None:
+    """A column's DEFAULT, if it is a number that rows are likely to have.
 
-    Attributes:
+    A mark such as -1, 99999 or the type's own end says nothing of other rows.
+    """
+    result = _NUMBER.match(default or "") if scale.octaves else None
+    if result is None or _MARK.match(result[1]):
+        return None
+    return Decimal(result[1]) if known.lo < scale.parse(result[1]) < known.hi else None
+
+
+def named_range(
+    scale: Scale, known: Range, title: str, number: Decimal | None
+) -> tuple[int, int] | None:
+    """The range that a name suggests, ``low <= x < high``; None if nothing of it is public.
+
+    Args:
         scale: The type's grid.
-        range: What is publicly known of its range.
-        title: The name that suggestions are looked up by.
-        default: The column's default as the catalog prints it, or None.
+        known: What is publicly known of the range.
+        title: The name.
+        number: The column's `default_number`.
+    """
+    suggestion = suggested_range(title, whole=scale.whole) if scale.octaves else None
+    if suggestion is None:
+        return None
+    low, high = scale.parse(suggestion.low), scale.parse(suggestion.high) + 1
+    if number is not None:
+        point = scale.parse(str(number))
+        low, high = min(low, point), max(high, point + 1)
+    low, high = max(low, known.lo), min(high, known.hi + 1)
+    # A single value that a CHECK has left is no range that a name could have meant.
+    return (low, high) if low + 1 < high else None
+
+
+def usual_range(
+    scale: Scale, known: Range, points: Points, number: Decimal | None, of_type: tuple[int, int]
+) -> tuple[int, int]:
+    """The range to take where the name suggests none, as far as it lies within what is public.
+
+    A CHECK's ends, if they are near; where nothing is left of the usual range, two octaves from the
+    nearer public end on.
+
+    Args:
+        scale: The type's grid.
+        known: What is publicly known of the range.
+        points: The candidates of bounds.
+        number: The column's `default_number`.
         of_type: The usual range of the type.
     """
-
-    scale: Scale
-    range: Range
-    title: str
-    default: str | None
-    of_type: tuple[int, int]
-
-    @property
-    def hard(self) -> bool:
-        """Whether the range that the name suggests has ends that no value of its kind passes."""
-        suggestion = suggested_range(self.title)
-        return suggestion is not None and suggestion.hard
-
-    def default_range(self, points: Points) -> tuple[int, int]:
-        """The default range, as far as it lies within what is public.
-
-        The name's suggestion first, then a CHECK's ends, if they are near; where nothing is left of
-        the usual range, two octaves from the nearer public end on.
-        """
-        if self.named is not None:
-            return self.named
-        lo, hi = self.range.lo, self.range.hi
-        if self._fenced:
+    lo, hi = known.lo, known.hi
+    if scale.octaves and lo > scale.limits[0]:
+        # A CHECK's ends that are small enough numbers for rows to reach them.
+        nearest, farthest = (scale.parse(text) for text in _NEAR)
+        if nearest <= lo and hi <= farthest:
             return lo, hi + 1
-        low, high = self.by_default or self.of_type
-        if max(low, lo) < min(high, hi):
-            return max(low, lo), min(high, hi)
-        if low < lo:
-            end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
-            return lo, min(int(points[end]), hi)
-        start = max(int(np.searchsorted(points, hi)) - _OCTAVES - 1, 0)
-        return max(int(points[start]), lo), hi
-
-    @property
-    def _fenced(self) -> bool:
-        """Whether a CHECK's ends are small enough numbers for rows to reach them."""
-        near = self.scale.octaves and self.range.lo > self.scale.limits[0]
-        low, high = (self.scale.parse(text) for text in _NEAR) if near else (0, 0)
-        return near and low <= self.range.lo and self.range.hi <= high
-
-    @cached_property
-    def named(self) -> tuple[int, int] | None:
-        """The range that the name suggests, ``low <= x < high``; None if nothing of it is left."""
-        suggestion = (
-            suggested_range(self.title, whole=self.scale.whole) if self.scale.octaves else None
-        )
-        if suggestion is None:
-            return None
-        low, high = self.scale.parse(suggestion.low), self.scale.parse(suggestion.high) + 1
-        if self.number is not None:
-            point = self.scale.parse(str(self.number))
-            low, high = min(low, point), max(high, point + 1)
-        low, high = max(low, self.range.lo), min(high, self.range.hi + 1)
-        # A single value that a CHECK has left is no range that a name could have meant.
-        return (low, high) if low + 1 < high else None
-
-    @cached_property
-    def number(self) -> Decimal | None:
-        """The column's DEFAULT, if it is a number that rows are likely to have.
-
-        A mark such as -1, 99999 or the type's own end says nothing of other rows.
-        """
-        result = _NUMBER.match(self.default or "") if self.scale.octaves else None
-        if result is None or _MARK.match(result[1]):
-            return None
-        inside = self.range.lo < self.scale.parse(result[1]) < self.range.hi
-        return Decimal(result[1]) if inside else None
-
-    @cached_property
-    def by_default(self) -> tuple[int, int] | None:
-        """The order of magnitude of the column's DEFAULT, if the type's default range lacks it."""
-        if self.number is None:
-            return None
-        low, high = self.of_type
-        if low <= self.scale.parse(str(self.number)) <= high:
-            return None
+    low, high = of_type
+    if number is not None and not low <= scale.parse(str(number)) <= high:
         # The literal is doubled, not the grid point: that of a float is no number.
-        twice = self.scale.parse(str(2 * self.number))
-        return min(0, twice), max(0, twice)
+        twice = scale.parse(str(2 * number))
+        low, high = min(0, twice), max(0, twice)
+    if max(low, lo) < min(high, hi):
+        return max(low, lo), min(high, hi)
+    if low < lo:
+        end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
+        return lo, min(int(points[end]), hi)
+    start = max(int(np.searchsorted(points, hi)) - _OCTAVES - 1, 0)
+    return max(int(points[start]), lo), hi

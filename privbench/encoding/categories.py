@@ -27,11 +27,19 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.scale import Scale, scale_of
 from privbench.privacy.data import LabelsRecoding, Recoding
+from privbench.schema import ColumnType
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
 #: The longest text that can be a category, in characters.
 MAX_LABEL = 128
+
+
+def labels_of(type_: ColumnType) -> tuple[str, ...]:
+    """All values of an enum or a boolean, in order; none for other types."""
+    if type_.base == "bool":
+        return ("false", "true")
+    return type_.labels if type_.kind == "e" else ()
 
 
 @dataclass(frozen=True)
@@ -86,9 +94,7 @@ class ListReader(ColumnReader):
         return {self.name: codes.astype(domain.dtype)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        return ListCodec(
-            self.name, self.column.type, self.nullable, self.values, self.ordered, self.other, True
-        )
+        return ListCodec(*self.head, self.values, self.ordered, self.other, True)
 
     def describe(self) -> tuple[str, str]:
         return f"{len(self.values)} public values", self.why
@@ -123,10 +129,8 @@ class LabelReader(ColumnReader):
         return True
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        values = released_labels(released, self.name)
-        return ListCodec(
-            self.name, self.column.type, self.nullable, values or (self.filler,), False, True, False
-        )
+        values = released_labels(released, self.name) or (self.filler,)
+        return ListCodec(*self.head, values, False, True, False)
 
     def describe(self) -> tuple[str, str]:
         return "categories, released list", "used by enough units, under δ"
@@ -151,9 +155,7 @@ class ListCodec(Codec):
     """Gives the listed value of every code; ``other`` draws from the list.
 
     Attributes:
-        values: Listed values.
-        ordered: Whether they are in order.
-        other: Whether there is a cell for everything else.
+        values, ordered, other: See `ListReader`.
         settled: Whether the list was public before the fit.
     """
 

@@ -1,9 +1,10 @@
-"""What CHECK constraints say of columns: bounds, lists, lengths, and orders of two columns."""
+"""What CHECKs say of columns: bounds, lists, lengths, patterns, and orders of two columns."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import sqlglot
@@ -336,10 +337,66 @@ def allowed(limits: tuple[Limits, ...]) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(kept))
 
 
-def ends(limits: tuple[Limits, ...]) -> tuple[Limits, ...]:
-    """Only the constraints that bound an end."""
-    return tuple(
-        replace(item, values=None)
-        for item in limits
-        if item.low is not None or item.high is not None
-    )
+#: Special in a regular expression, plain in LIKE.
+_SPECIAL = ".^$*+?()[]{}|\\"
+
+
+def pattern_of(expression: str, column: str, *, alone: bool = False) -> tuple[str, bool] | None:
+    """The regular expression that a CHECK demands (``~``, LIKE), and whether case does not count.
+
+    Args:
+        expression: The CHECK.
+        column: The column's name, or ``VALUE`` in the CHECK of a domain.
+        alone: Give none where the CHECK says more than that.
+    """
+    parts = conjuncts(expression)
+    if alone and len(parts) != 1:
+        return None
+    for part in parts:
+        tree = not_null_part(part)
+        if isinstance(tree, (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)):
+            name, text = column_of(tree.this), _similar(tree.expression) or text_of(tree.expression)
+            if text is not None and (name == column or (name or "").upper() == column == "VALUE"):
+                like = isinstance(tree, (exp.Like, exp.ILike))
+                fold = isinstance(tree, (exp.ILike, exp.RegexpILike))
+                return _from_like(text) if like else text, fold
+    return None
+
+
+def case_of(expression: str, column: str) -> str | None:
+    """The case, ``upper`` or ``lower``, that a CHECK demands of a whole column; else None."""
+    for part in conjuncts(expression):
+        tree = not_null_part(part)
+        if not isinstance(tree, exp.EQ):
+            continue
+        for plain, cased in ((tree.left, tree.right), (tree.right, tree.left)):
+            cased = bare(cased)
+            if isinstance(cased, (exp.Upper, exp.Lower)):
+                names = {column_of(plain), column_of(cased.this)}
+                if names == {column} or (column == "VALUE" and names in ({"value"}, {"VALUE"})):
+                    return "upper" if isinstance(cased, exp.Upper) else "lower"
+    return None
+
+
+def _similar(tree: exp.Expr) -> str | None:
+    """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
+    tree = bare(tree)
+    named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
+    text = text_of(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
+    if text is None:
+        return None
+    made, listed = "", False
+    for letter in text:
+        listed = letter == "[" or (listed and letter != "]")
+        plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
+        made += letter if listed else plain.get(letter, letter)
+    return f"^(?:{made})$"
+
+
+def _from_like(text: str) -> str:
+    """The regular expression of a LIKE pattern, in which a backslash makes a letter plain."""
+    made = ""
+    for part in re.findall(r"\\?.", text, re.DOTALL):
+        plain = f"\\{part[-1]}" if part[-1] in _SPECIAL else part[-1]
+        made += {"%": ".*", "_": "."}.get(part, plain)
+    return f"^{made}$"

@@ -65,17 +65,11 @@ class _Calendar(Scale):
     """What dates and timestamps share: infinities, weekly candidates, text where infinite."""
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
+    #: A cell holds many days, and would hide one that all rows share (that of a migration).
+    hides_frequent_values: ClassVar[bool] = True
+    usual: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
     #: Grid steps per day.
     per_day: ClassVar[int]
-
-    @property
-    def hides_frequent_values(self) -> bool:
-        """A cell holds many days, and would hide one that all rows share (that of a migration)."""
-        return True
-
-    @property
-    def usual(self) -> tuple[str, str]:
-        return ("2000-01-01", "2030-01-01")
 
     @property
     def plausible(self) -> tuple[int, int]:
@@ -114,11 +108,7 @@ class _Calendar(Scale):
         """The grid point of a finite value within the limits."""
 
     def read(self, array: pa.Array) -> Points:
-        points = int64_points(array)
-        raw = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))
-        points[raw == NEG_INF] = NEG_INF
-        points[raw == POS_INF] = POS_INF
-        return points
+        return int64_points(array, (NEG_INF, POS_INF))
 
     def candidates(self) -> Points:
         """Four weeks in 1990 to 2040, quarters in 1900 to 2100, then decades and centuries."""
@@ -355,13 +345,10 @@ class IntervalScale(Scale):
     """
 
     octaves: ClassVar[bool] = True
+    #: Durations are mostly a few round ones, such as three hours or thirty days.
+    hides_frequent_values: ClassVar[bool] = True
 
     unit: str = "second"
-
-    @property
-    def hides_frequent_values(self) -> bool:
-        """Durations are mostly a few round ones, such as three hours or thirty days."""
-        return True
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -146,6 +146,8 @@ class FloatScale(Scale):
     specials: ClassVar[tuple[str, ...]] = ("nan", "-inf", "inf")
     octaves: ClassVar[bool] = True
     fractions: ClassVar[bool] = True
+    hides_frequent_values: ClassVar[bool] = True
+    decimal_choices: ClassVar[range] = range(MORE + 1)
 
     base: str
     decimals: int | None = None
@@ -154,14 +156,6 @@ class FloatScale(Scale):
     def decimal_grid(self) -> DecimalGrid | None:
         """Numbers with the released decimals, if there are any."""
         return None if self.decimals is None else DecimalGrid(self.decimals, self.base == "float4")
-
-    @property
-    def hides_frequent_values(self) -> bool:
-        return True
-
-    @property
-    def decimal_choices(self) -> range:
-        return range(MORE + 1)
 
     def with_decimals(self, decimals: int) -> FloatScale:
         scale = replace(self, decimals=decimals)

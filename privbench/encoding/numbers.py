@@ -42,12 +42,9 @@ class IntegerScale(Scale):
     """
 
     octaves: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
 
     base: str
-
-    @property
-    def whole(self) -> bool:
-        return True
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -201,10 +198,7 @@ class NumericScale(Scale):
         )
 
     def read(self, array: pa.Array) -> Points:
-        points = int64_points(array)
-        # int64_points moves values off the sentinels; SQL wrote NaN's on purpose.
-        points[np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False)) == NAN] = NAN
-        return points
+        return int64_points(array, (NAN,))
 
     def parse(self, text: str, *, up: bool = False) -> int:
         return grid_number(text, self.digits, self.limits, up=up)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -25,18 +26,21 @@ from privbench.encoding.base import (
     DecimalsNeed,
     Floats,
     Need,
-    Parsers,
     Released,
     Rng,
     Spans,
     attribute,
-    integers,
     null_mask,
-    optional,
-    pair,
-    texts,
 )
-from privbench.encoding.bounds import Bounds, BoundsNeed, Range, RangeDefault
+from privbench.encoding.bounds import (
+    Bounds,
+    BoundsNeed,
+    Range,
+    default_number,
+    named_range,
+    usual_range,
+)
+from privbench.encoding.column_names import suggested_range
 from privbench.encoding.scale import GREATEST, LEAST, LINEAR, Points, Scale, Spacing, scale_of
 from privbench.privacy.data import EdgesRecoding, Recoding
 
@@ -53,7 +57,6 @@ class OrderedCodec(Codec):
     """
 
     kind: ClassVar[str] = "ordered"
-    parsers: ClassVar[Parsers] = {"recoding": lambda made: made}
 
     recoding: EdgesRecoding
     settled: bool
@@ -140,13 +143,13 @@ class OrderedCodec(Codec):
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        edges = integers(data["edges"])
+        edges = tuple(int(edge) for edge in data["edges"])
         if data["unit"]:
             if not 0 < edges[1] - edges[0] <= 1_000_000:
                 raise ValueError("too many edges")
             edges = tuple(range(edges[0], edges[1] + 1))
-        core = optional(pair)(data["core"])
-        recoding = EdgesRecoding(edges, texts(data["specials"]), bool(data["nullable"]), core)
+        core = None if data["core"] is None else (int(data["core"][0]), int(data["core"][1]))
+        recoding = EdgesRecoding(edges, tuple(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)
         return codec
@@ -213,8 +216,10 @@ class OrderedReader(ColumnReader):
 
     @property
     def _bounds(self) -> BoundsNeed:
-        points, named = self.scale.candidates(), self._default.named
-        low, high = self._default.default_range(points)
+        points, named = self.scale.candidates(), self._named
+        low, high = named or usual_range(
+            self.scale, self.range, points, self._number, self._of_type
+        )
         return BoundsNeed(
             self.name,
             self._within(points),
@@ -237,10 +242,13 @@ class OrderedReader(ColumnReader):
         return low, high
 
     @cached_property
-    def _default(self) -> RangeDefault:
-        """The range before rows are seen."""
-        title, default = self.title or self.name, self.column.default
-        return RangeDefault(self.scale, self.range, title, default, self._of_type)
+    def _number(self) -> Decimal | None:
+        return default_number(self.scale, self.range, self.column.default)
+
+    @cached_property
+    def _named(self) -> tuple[int, int] | None:
+        """The range that the column's name suggests."""
+        return named_range(self.scale, self.range, self.title or self.name, self._number)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         return [(self.scale.select(identifier), self.alias())]
@@ -257,7 +265,7 @@ class OrderedReader(ColumnReader):
     def cells(self) -> dict[str, Domain]:
         return {self.name: self._recoding.domain} if self.range.settled else {}
 
-    def finish(self, released: Mapping[str, Released]) -> Codec:
+    def finish(self, released: Mapping[str, Released]) -> OrderedCodec:
         decimals = None
         if self.range.settled:
             recoding = self._recoding
@@ -269,9 +277,8 @@ class OrderedReader(ColumnReader):
             values = released.get(shared.attribute, ()) if shared else ()
             assert isinstance(values, tuple)
             recoding = self._released_recoding(bounds, decimals, tuple(map(int, values)))
-        limits, settled = (self.range.lo, self.range.hi), self.range.settled
-        head = (self.name, self.column.type, self.nullable)
-        return OrderedCodec(*head, recoding, settled, limits, decimals)
+        limits = (self.range.lo, self.range.hi)
+        return OrderedCodec(*self.head, recoding, self.range.settled, limits, decimals)
 
     def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """Decimals to draw values with; None for any number of the type.
@@ -323,8 +330,7 @@ class OrderedReader(ColumnReader):
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
-        default = self._default
-        named = default.named
+        named = self._named
         meant = named if named is not None and named[0] <= lo and hi <= named[1] else None
         lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
@@ -334,7 +340,8 @@ class OrderedReader(ColumnReader):
             # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
             # but there is no thirteenth month unless rows are clear beyond the twelfth.
             below = [edge for edge in below if edge >= meant[0]]
-            if default.hard:
+            suggestion = suggested_range(self.title or self.name)
+            if suggestion is not None and suggestion.hard:
                 above = [edge for edge in above if edge <= meant[1]]
         inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
         edges = {*below, *inside, *above, *_own_cells(scale, values)}

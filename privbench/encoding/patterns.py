@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import string
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,17 +10,14 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import expressions as exp
 
 from privbench.encoding.checks import (
     Limits,
-    bare,
+    case_of,
     column_limits,
-    column_of,
     conjuncts,
     length_limits,
-    not_null_part,
-    text_of,
+    pattern_of,
 )
 from privbench.encoding.keys.uniqueness import replace_rows
 from privbench.encoding.regex import EXTRA, Node, Unknown, parse
@@ -92,58 +88,10 @@ def _letter_class(letters: str) -> str:
     return letters if len(letters) == 1 else f"[{letters[0]}-{letters[-1]}]"
 
 
-#: Special in a regular expression, plain in LIKE.
-_SPECIAL = ".^$*+?()[]{}|\\"
 #: Rounds in which distinct texts are drawn.
 _DRAWS = 4
 #: Characters of a text of which nothing but its case is demanded.
 _WORD = 8
-
-
-def pattern_of(
-    expression: str, column: str, *, alone: bool = False
-) -> tuple[type[exp.Expr], str] | None:
-    """The kind and text of a pattern (``~``, LIKE) that a CHECK demands, `alone` or with more."""
-    parts = conjuncts(expression)
-    if alone and len(parts) != 1:
-        return None
-    for part in parts:
-        tree = not_null_part(part)
-        if isinstance(tree, (exp.RegexpLike, exp.RegexpILike, exp.Like, exp.ILike)):
-            name, text = column_of(tree.this), _similar(tree.expression) or text_of(tree.expression)
-            if text is not None and (name == column or (name or "").upper() == column == "VALUE"):
-                return type(tree), text
-    return None
-
-
-def case_of(expression: str, column: str) -> str | None:
-    """The case, ``upper`` or ``lower``, that a CHECK demands of a whole column; else None."""
-    for part in conjuncts(expression):
-        tree = not_null_part(part)
-        if not isinstance(tree, exp.EQ):
-            continue
-        for plain, cased in ((tree.left, tree.right), (tree.right, tree.left)):
-            cased = bare(cased)
-            if isinstance(cased, (exp.Upper, exp.Lower)):
-                names = {column_of(plain), column_of(cased.this)}
-                if names == {column} or (column == "VALUE" and names in ({"value"}, {"VALUE"})):
-                    return "upper" if isinstance(cased, exp.Upper) else "lower"
-    return None
-
-
-def _similar(tree: exp.Expr) -> str | None:
-    """The regular expression of ``SIMILAR TO``, which PostgreSQL keeps as a call; else None."""
-    tree = bare(tree)
-    named = isinstance(tree, exp.Anonymous) and str(tree.this).lower().endswith("similar_to_escape")
-    text = text_of(tree.expressions[0]) if named and len(tree.expressions) == 1 else None
-    if text is None:
-        return None
-    made, listed = "", False
-    for letter in text:
-        listed = letter == "[" or (listed and letter != "]")
-        plain = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
-        made += letter if listed else plain.get(letter, letter)
-    return f"^(?:{made})$"
 
 
 @dataclass(frozen=True)
@@ -257,10 +205,9 @@ def _pattern(expression: str, name: str, length: int | None) -> Pattern | None:
     result = pattern_of(expression, name)
     if result is None:
         return None
-    kind, text = result
-    regex = _from_like(text) if kind in (exp.Like, exp.ILike) else text
+    regex, fold = result
     try:
-        return Pattern(regex, kind in (exp.ILike, exp.RegexpILike), parse(regex), length)
+        return Pattern(regex, fold, parse(regex), length)
     except Unknown:
         return None
 
@@ -272,12 +219,3 @@ def _cased(case: str, length: int | None) -> Pattern:
     size = _WORD if length is None else max(min(length, _WORD), 1)
     tree = parse(f"^[{letters}][{letters}0-9]{{{size - 1}}}$" if size > 1 else f"^[{letters}]$")
     return Pattern(f"^[^{others}]*$", False, tree, length, case=case)
-
-
-def _from_like(text: str) -> str:
-    """The regular expression of a LIKE pattern, in which a backslash makes a letter plain."""
-    made = ""
-    for part in re.findall(r"\\?.", text, re.DOTALL):
-        plain = f"\\{part[-1]}" if part[-1] in _SPECIAL else part[-1]
-        made += {"%": ".*", "_": "."}.get(part, plain)
-    return f"^{made}$"

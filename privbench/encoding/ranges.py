@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
+from pydantic import PlainValidator
 
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
@@ -21,7 +22,6 @@ from privbench.encoding.base import (
     Codes,
     ColumnReader,
     Need,
-    Parsers,
     Released,
     Rng,
     attribute,
@@ -92,15 +92,8 @@ def _scale(type_: ColumnType) -> Scale:
     return scale
 
 
-def _ordered_codecs(
-    readers: Iterable[ColumnReader], released: Mapping[str, Released]
-) -> Iterator[OrderedCodec]:
-    for reader in readers:
-        codec = reader.finish(released)
-        assert isinstance(codec, OrderedCodec)
-        yield codec
-
-
+#: The codec of a part, which a model holds as that of a column.
+_Part = Annotated[OrderedCodec, PlainValidator(OrderedCodec.from_json)]
 _COORDINATE = ColumnType("double precision", "float8", category="N")
 
 
@@ -117,8 +110,7 @@ class PointReader(PartsReader):
         return [sql.SQL("({})[{}]").format(identifier, sql.Literal(i)) for i in range(2)]
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        codecs = _ordered_codecs(self.parts, released)
-        return PointCodec(self.name, self.column.type, self.nullable, *codecs)
+        return PointCodec(*self.head, *(part.finish(released) for part in self.parts))
 
     def describe(self) -> tuple[str, str]:
         return "point by its coordinates, bounds released", "no range is declared"
@@ -134,10 +126,9 @@ class PointCodec(Codec):
     """
 
     kind: ClassVar[str] = "point"
-    parsers: ClassVar[Parsers] = dict.fromkeys(("x", "y"), OrderedCodec.from_json)
 
-    x: OrderedCodec
-    y: OrderedCodec
+    x: _Part
+    y: _Part
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -217,8 +208,7 @@ class RangeReader(PartsReader):
         return (_kind(identifier), *_expressions(identifier, base))
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        codecs = _ordered_codecs(self.parts[1:], released)
-        return RangeCodec(self.name, self.column.type, self.nullable, *codecs)
+        return RangeCodec(*self.head, *(part.finish(released) for part in self.parts[1:]))
 
     def describe(self) -> tuple[str, str]:
         how = f"{self.column.type.sql} by kind, beginning and size, bounds released"
@@ -235,10 +225,9 @@ class RangeCodec(Codec):
     """
 
     kind: ClassVar[str] = "range"
-    parsers: ClassVar[Parsers] = dict.fromkeys(("lower", "size"), OrderedCodec.from_json)
 
-    lower: OrderedCodec
-    size: OrderedCodec
+    lower: _Part
+    size: _Part
 
     def __post_init__(self) -> None:
         """Refuse a type without a size."""

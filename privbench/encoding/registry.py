@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
-from privbench.encoding.categories import LabelReader, ListCodec, ListReader
+from privbench.encoding.categories import LabelReader, ListCodec, ListReader, labels_of
 from privbench.encoding.checks import (
     Limits,
     allowed,
     column_limits,
-    ends,
     length_limits,
     unread_checks,
 )
@@ -35,7 +36,6 @@ from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.encoding.text import TextCodec, no_delta, text_reader
 from privbench.encoding.unmodelled import (
     FillCodec,
-    FillReader,
     SizedCodec,
     constant_of,
     fallback_reader,
@@ -78,15 +78,13 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     listed = _listed(table, column, config, limits, scale)
     if listed is not None:
         return listed
-    if column.type.kind == "e" and column.type.labels:
-        labels = column.type.labels
-        return ListReader(table.key, column, labels, True, False, "labels of the enum type")
-    if column.type.base == "bool":
-        return ListReader(table.key, column, ("false", "true"), True, False, "boolean")
+    if labels := labels_of(column.type):
+        why = "boolean" if column.type.base == "bool" else "labels of the enum type"
+        return ListReader(table.key, column, labels, True, False, why)
     if column.type.base in TEXT_BASES:
         return text_reader(table, column, config, delta, unique=_unique(table, column))
     if scale is not None and config.kind != "categories":
-        known = public_range(table.key, column, scale, config, ends(limits))
+        known = public_range(table.key, column, scale, config, limits)
         title = plain_name(column.name, table)
         shared = delta > 0 and config.kind == "auto" and not _unique(table, column)
         per_unit = config.per_unit if shared else 0
@@ -96,9 +94,6 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
             raise no_delta(table.key, column)
         filler = (constant_of(column) or "text:0").removeprefix("text:")
         return LabelReader(table.key, column, config.per_unit, filler)
-    if column.type.base == "uuid":
-        how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
-        return FillReader(table.key, column, "uuid", True, how, why)
     return (
         parts_reader(table.key, column)
         or sized_reader(table.key, column, index_room(table, column.name))
@@ -115,7 +110,7 @@ def _unique(table: Table, column: Column) -> bool:
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:
     """Kinds that the type cannot have."""
     text = column.type.base in TEXT_BASES
-    listable = text or scale is not None or column.type.base == "bool" or column.type.kind == "e"
+    listable = text or scale is not None or bool(labels_of(column.type))
     fits = {"range": scale is not None, "text": text, "categories": listable, "values": listable}
     asked: str = "values" if config.values is not None else config.kind
     if fits.get(asked, True) and config.faker is not None:
@@ -150,7 +145,7 @@ def _listed(
             )
         if scale is not None:
             values = _sorted(scale, values)
-        ordered = scale is not None or column.type.kind == "e" or column.type.base == "bool"
+        ordered = scale is not None or bool(labels_of(column.type))
         return ListReader(table.key, column, values, ordered, True, "declared list")
     if not check or config.kind not in ("auto", "categories"):
         return None
@@ -159,8 +154,8 @@ def _listed(
             check = _sorted(scale, check)
         except ValueError:
             return None
-    if column.type.kind == "e" or column.type.base == "bool":
-        check = tuple(value for value in column.type.labels or ("false", "true") if value in check)
+    if labels := labels_of(column.type):
+        check = tuple(value for value in labels if value in check)
     return ListReader(table.key, column, check, scale is not None, False, "CHECK constraint")
 
 
@@ -177,10 +172,8 @@ def _valid(column: Column, value: str, limits: tuple[Limits, ...], scale: Scale 
         except ValueError:
             return False
         return True
-    if column.type.kind == "e":
-        return value in column.type.labels
-    if column.type.base == "bool":
-        return value in ("true", "false")
+    if labels := labels_of(column.type):
+        return value in labels
     least, greatest = length_limits(limits, column.type.length)
     listed = allowed(limits)
     fits = least <= len(value) <= (len(value) if greatest is None else greatest)
@@ -196,7 +189,8 @@ def codec_from_json(data: Mapping[str, Any]) -> Codec:
     try:
         return _CODECS[str(data["codec"])].from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"the model holds a codec that cannot be read: {error}.") from error
+        what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        raise ModelError(f"the model holds a codec that cannot be read: {what}.") from error
 
 
 def coverage(plan: ColumnReader) -> CoverageLine:

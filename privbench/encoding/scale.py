@@ -7,7 +7,7 @@ candidates and edges follow from the type alone.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from functools import lru_cache
@@ -250,14 +250,17 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     return result
 
 
-def int64_points(array: pa.Array) -> Points:
+def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
     """Grid points of an int64 Arrow array; NULL becomes its sentinel.
 
-    Values that collide with a sentinel move to the nearest point that does not.
+    Values that collide with a sentinel move to the nearest point that does not, unless SQL wrote
+    that one on purpose.
     """
     column = array.cast(pa.int64()) if array.type != pa.int64() else array
     values = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
     points = np.clip(values, LEAST, GREATEST)
+    for sentinel in sentinels:
+        points[values == sentinel] = sentinel
     if column.null_count:
         points[column.is_null().to_numpy(zero_copy_only=False)] = NULL
     return points

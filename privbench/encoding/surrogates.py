@@ -41,10 +41,8 @@ def times(surrogates: Surrogates, rows: int) -> NDArray[np.int64]:
     return np.append(counts[counts > 0], np.ones(single)).astype(np.int64)
 
 
-def surrogates_from_json(data: Any) -> Surrogates | None:
+def surrogates_from_json(data: Any) -> Surrogates:
     """The blocks that a model holds."""
-    if data is None:
-        return None
     result = tuple((count, float(share)) for count, share in data)
     sound = all(type(n) is int and n >= 0 and 0 < share < math.inf for n, share in result)
     if not sound or sum(count for count, _ in result) > _MOST:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
+from pydantic import AfterValidator, BeforeValidator
 
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
+from privbench.encoding import column_names
 from privbench.encoding.base import (
     AnyCodes,
     CategoriesNeed,
@@ -21,27 +23,15 @@ from privbench.encoding.base import (
     ColumnReader,
     Floats,
     Need,
-    Parsers,
     Released,
     Rng,
     Spans,
     attribute,
     null_mask,
-    optional,
     within,
 )
 from privbench.encoding.categories import MAX_LABEL, label_piece, released_labels
 from privbench.encoding.checks import column_limits, length_limits
-from privbench.encoding.column_names import (
-    Semantic,
-    by_name,
-    default_label,
-    is_kind,
-    is_own,
-    of_table,
-    plain_name,
-    suggested_labels,
-)
 from privbench.encoding.keys.columns import index_room
 from privbench.encoding.keys.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.scale import int64_points
@@ -95,15 +85,11 @@ class TextCodec(Codec):
     """
 
     kind: ClassVar[str] = "text"
-    parsers: ClassVar[Parsers] = {
-        "provider": optional(known_provider),
-        "surrogates": surrogates_from_json,
-    }
 
     labels: tuple[str, ...] | None
     lengths: tuple[int, ...] | None
-    provider: str | None
-    surrogates: Surrogates | None = None
+    provider: Annotated[str, AfterValidator(known_provider)] | None
+    surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -261,8 +247,8 @@ class TextReader(ColumnReader):
     def needs(self) -> tuple[Need, ...]:
         if not self.per_unit:
             return ()
-        kind = is_kind(self.title)
-        own = is_own(self.title) and not (kind or self.named)
+        kind = column_names.is_kind(self.title)
+        own = column_names.is_own(self.title) and not (kind or self.named)
         blank = ("",) if self.least == 0 else ()
         public = tuple(dict.fromkeys((*blank, *self.usual)))[:_PUBLIC]
         length = self.greatest
@@ -309,8 +295,7 @@ class TextReader(ColumnReader):
         usual = self.usual[:_LABELS_UNRELEASED] or None
         labels = released_labels(released, self.name) if self.per_unit else usual
         lengths = self._lengths.edges if self.shaped else None
-        head = (self.name, self.column.type, self.nullable)
-        return TextCodec(*head, labels, lengths, self.provider)
+        return TextCodec(*self.head, labels, lengths, self.provider)
 
     def describe(self) -> tuple[str, str]:
         rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
@@ -341,7 +326,7 @@ def text_reader(
     least, greatest = length_limits(column_limits(table, column), declared_length)
     listed = config.kind == "categories" or (config.kind == "auto" and not unique)
     per_unit = config.per_unit if listed and delta > 0 else 0
-    title = plain_name(column.name, table)
+    title = column_names.plain_name(column.name, table)
     kind = _semantic(table, column, title, config)
     allowed = listed and not _spoken_of(table, column)
     usual, named = _public_labels(table, column, title, (least, greatest), allowed)
@@ -378,19 +363,25 @@ def _public_labels(
     if not allowed:
         return (), False
     least, greatest = lengths
-    usual = suggested_labels(title, least, greatest, table=table.name.name)
+    usual = column_names.suggested_labels(title, least, greatest, table=table.name.name)
     longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
-    default = default_label(column, least, longest)
+    default = column_names.default_label(column, least, longest)
     first = () if default is None else (default,)
     return tuple(dict.fromkeys((*first, *usual))), bool(usual)
 
 
-def _semantic(table: Table, column: Column, title: str, config: ColumnConfig) -> Semantic | None:
+def _semantic(
+    table: Table, column: Column, title: str, config: ColumnConfig
+) -> column_names.Semantic | None:
     if config.faker is not None:
         return declared(config.faker, table=table.key, column=column.name)
     if config.kind != "auto":
         return None
-    return by_name(column.name) or by_name(title) or of_table(title, table.name.name)
+    return (
+        column_names.by_name(column.name)
+        or column_names.by_name(title)
+        or column_names.of_table(title, table.name.name)
+    )
 
 
 def no_delta(table: str, column: Column) -> ConfigError:

@@ -77,8 +77,7 @@ class FillReader(ColumnReader):
         return {self.name: _presence(self.nullable, self.blank)}
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        head = (self.name, self.column.type, self.nullable)
-        return FillCodec(*head, self.filler, bool(self.attributes), self.blank)
+        return FillCodec(*self.head, self.filler, bool(self.attributes), self.blank)
 
     def describe(self) -> tuple[str, str]:
         return self.how, self.why
@@ -86,13 +85,7 @@ class FillReader(ColumnReader):
 
 @dataclass(frozen=True)
 class FillCodec(Codec):
-    """Fills in valid values that say nothing of the source.
-
-    Attributes:
-        filler: What makes them.
-        measured: Whether there is an attribute for NULL.
-        blank: Whether it has a cell for the empty text too.
-    """
+    """Fills in valid values that say nothing of the source; fields as in `FillReader`."""
 
     kind: ClassVar[str] = "fill"
 
@@ -126,9 +119,12 @@ class FillCodec(Codec):
 def fallback_reader(table: str, column: Column) -> ColumnReader:
     """For types that are never modelled."""
     filler = filler_of(column.type)
+    if filler == "uuid":
+        how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
+        return FillReader(table, column, filler, True, how, why)
     if filler is not None:
-        how = "random, made by construction" if filler == "uuid" else "valid filler, NULL rate only"
-        return FillReader(table, column, filler, True, how, f"{column.type.sql} is not modelled")
+        why = f"{column.type.sql} is not modelled"
+        return FillReader(table, column, filler, True, "valid filler, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
     if not column.not_null:
         return FillReader(table, column, "null", False, "NULL", unknown)
@@ -248,7 +244,7 @@ class SizedReader(ColumnReader):
         return length_edges(0, top)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        return SizedCodec(self.name, self.column.type, self.nullable, self.measure, self._edges)
+        return SizedCodec(*self.head, self.measure, self._edges)
 
     def describe(self) -> tuple[str, str]:
         return "valid filler of measured size", f"values of {self.column.type.sql} are never copied"

@@ -13,7 +13,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -61,17 +61,41 @@ FROM duckdb_constraints() WHERE database_name = 'source' ORDER BY constraint_ind
 """
 
 
+Columns = tuple[str, ...]
+
+
 @dataclass(frozen=True)
-class FileColumn:
-    """A column.
+class Reference:
+    """A foreign key.
 
     Attributes:
-        name: Its name.
-        kind: Its type, as DuckDB prints it.
+        columns: Its columns.
+        table: The table that it refers to.
+        references: Columns there.
     """
 
-    name: str
-    kind: str
+    columns: Columns
+    table: TableName
+    references: Columns
+
+
+@dataclass
+class Keys:
+    """Keys of one table.
+
+    Attributes:
+        primary: Columns of the primary key; none if it has none.
+        unique: Columns of every other key.
+        not_null: Columns without NULL.
+        foreign: Foreign keys.
+        leave_out: Columns that are not read.
+    """
+
+    primary: Columns = ()
+    unique: list[Columns] = field(default_factory=list)
+    not_null: list[str] = field(default_factory=list)
+    foreign: list[Reference] = field(default_factory=list)
+    leave_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -81,36 +105,17 @@ class FileTable:
     Attributes:
         name: What it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``.
         relation: What DuckDB selects from.
-        columns: Its columns.
+        columns: The types of its columns by their names, as DuckDB prints them.
     """
 
     name: TableName
     relation: str
-    columns: tuple[FileColumn, ...]
+    columns: dict[str, str]
 
     @property
     def key(self) -> str:
         """Its name as text."""
         return str(self.name)
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A constraint that a DuckDB file declares.
-
-    Attributes:
-        table: The table.
-        kind: ``PRIMARY KEY``, ``UNIQUE``, ``FOREIGN KEY``, ``NOT NULL`` or ``CHECK``.
-        columns: Its columns.
-        ref_table: The table that a foreign key refers to.
-        ref_columns: Columns there.
-    """
-
-    table: TableName
-    kind: str
-    columns: tuple[str, ...]
-    ref_table: TableName | None
-    ref_columns: tuple[str, ...]
 
 
 def is_file(source: str) -> bool:
@@ -130,7 +135,7 @@ class Files:
 
     Attributes:
         tables: Its tables.
-        declared: Constraints that the file declares.
+        declared: Keys that a DuckDB file declares, by table.
         views: Views of a DuckDB file, which are not read.
 
     Raises:
@@ -144,7 +149,7 @@ class Files:
         if found is None:
             raise ValueError("not a source of files")
         self._connection = _connect()
-        self.declared: tuple[Declared, ...] = ()
+        self.declared: dict[TableName, Keys] = {}
         self.views: tuple[TableName, ...] = ()
         try:
             attach = self._attach if found[1] == "duckdb" else self._list
@@ -170,7 +175,7 @@ class Files:
         Raises:
             DatabaseError: DuckDB cannot read them.
         """
-        columns = [selected(column.kind, _quoted(column.name)) for column in table.columns]
+        columns = [selected(kind, _quoted(name)) for name, kind in table.columns.items()]
         query = f"SELECT {', '.join(columns)} FROM {table.relation}"  # noqa: S608
         with _duckdb_errors("its rows cannot be read", table.key):
             reader = self._connection.sql(query).to_arrow_reader(_ROWS)
@@ -182,13 +187,13 @@ class Files:
 
     def with_nul(self, table: FileTable) -> str | None:
         """The first column of which a text holds the character of number 0."""
-        for column in table.columns:
-            if postgres_type(column.kind) in ("text", "json", "text[]", "json[]"):
-                text = f"contains(CAST({_quoted(column.name)} AS VARCHAR), chr(0))"
+        for name, kind in table.columns.items():
+            if postgres_type(kind) in ("text", "json", "text[]", "json[]"):
+                text = f"contains(CAST({_quoted(name)} AS VARCHAR), chr(0))"
                 query = f"SELECT 1 FROM {table.relation} WHERE {text} LIMIT 1"  # noqa: S608
                 with _duckdb_errors("its rows cannot be read", table.key):
                     if self._ask(query):
-                        return column.name
+                        return name
         return None
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
@@ -211,7 +216,7 @@ class Files:
             self._table(_named(schema, name), f"source.{_quoted(schema)}.{_quoted(name)}")
             for schema, name in pairs
         ]
-        self.declared = tuple(_declared(row, listed) for row in declared)
+        self.declared = _declared(declared, listed)
         return _checked(listed, path)
 
     def _list(self, path: Path) -> list[FileTable]:
@@ -231,7 +236,7 @@ class Files:
             table = self._table(name, f"read_parquet([{', '.join(texts)}])")
             # DuckDB would drop the columns that the first file lacks, and round to its types.
             alone = [f"read_parquet({text}, hive_partitioning = false)" for text in texts]
-            if len({frozenset(self._columns(name, item)) for item in alone}) > 1:
+            if len({frozenset(self._columns(name, item).items()) for item in alone}) > 1:
                 raise SchemaError("its files have different columns or types.", table=str(name))
             listed.append(table)
         return _checked(listed, path)
@@ -248,13 +253,13 @@ class Files:
         _refuse_name(name.name, str(name), "table")
         columns = self._columns(name, relation)
         for column in columns:
-            _refuse_name(column.name, str(name), "column")
+            _refuse_name(column, str(name), "column")
         return FileTable(name, relation, columns)
 
-    def _columns(self, name: TableName, relation: str) -> tuple[FileColumn, ...]:
+    def _columns(self, name: TableName, relation: str) -> dict[str, str]:
         with _duckdb_errors("it cannot be read", str(name), "All its files need the same columns."):
             described = self._ask(f"DESCRIBE SELECT * FROM {relation}")  # noqa: S608
-        return tuple(FileColumn(row[0], row[1]) for row in described)
+        return {row[0]: row[1] for row in described}
 
 
 def _connect() -> duckdb.DuckDBPyConnection:
@@ -288,25 +293,30 @@ def _named(schema: str, name: str) -> TableName:
     return TableName("public" if schema == "main" else schema, name)
 
 
-def _declared(row: tuple[Any, ...], tables: Sequence[FileTable]) -> Declared:
-    """A constraint, its names spelled as where they are made: DuckDB finds them in any case."""
-    schema, name, kind, columns, ref, ref_columns = row
-    known = {str(table.name): table for table in tables}
+def _declared(
+    rows: Iterable[tuple[Any, ...]], tables: Sequence[FileTable]
+) -> dict[TableName, Keys]:
+    """Keys by table, names spelled as where they are made: DuckDB finds them in any case."""
+    known = {table.key: table for table in tables}
+    found = {table.name: Keys() for table in tables}
 
-    def table(other: str) -> FileTable:
-        return known[_spelled(str(_named(schema, other)), known)]
+    def table(schema: str, name: str) -> FileTable:
+        return known[_spelled(str(_named(schema, name)), known)]
 
-    def spelled(other: FileTable, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(_spelled(column, [item.name for item in other.columns]) for column in names)
-
-    mine, theirs = table(name), table(ref) if ref else None
-    return Declared(
-        mine.name,
-        kind,
-        spelled(mine, columns),
-        theirs.name if theirs else None,
-        spelled(theirs, ref_columns) if theirs else (),
-    )
+    for schema, name, kind, names, ref, ref_names in rows:
+        mine = table(schema, name)
+        keys, columns = found[mine.name], tuple(_spelled(item, mine.columns) for item in names)
+        if kind == "PRIMARY KEY":
+            keys.primary = columns
+        elif kind == "UNIQUE":
+            keys.unique.append(columns)
+        elif kind == "NOT NULL":
+            keys.not_null += columns
+        elif kind == "FOREIGN KEY" and ref:
+            theirs = table(schema, ref)
+            there = tuple(_spelled(item, theirs.columns) for item in ref_names)
+            keys.foreign.append(Reference(columns, theirs.name, there))
+    return found
 
 
 def _spelled(name: str, names: Iterable[str]) -> str:

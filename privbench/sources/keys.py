@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 
 from privbench.config import SourceConfig
 from privbench.errors import ConfigError
 from privbench.schema import TableName
-from privbench.sources.files import Declared, FileTable
-
-Columns = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A foreign key.
-
-    Attributes:
-        columns: Its columns.
-        table: The table that it refers to.
-        references: Columns there.
-    """
-
-    columns: Columns
-    table: TableName
-    references: Columns
-
-
-@dataclass
-class Keys:
-    """Keys of one table.
-
-    Attributes:
-        primary: Columns of the primary key; none if it has none.
-        unique: Columns of every other key.
-        not_null: Columns without NULL.
-        foreign: Foreign keys.
-        leave_out: Columns that are not read.
-    """
-
-    primary: Columns = ()
-    unique: list[Columns] = field(default_factory=list)
-    not_null: list[str] = field(default_factory=list)
-    foreign: list[Reference] = field(default_factory=list)
-    leave_out: frozenset[str] = frozenset()
+from privbench.sources.files import FileTable, Keys, Reference
 
 
 def settle(
-    tables: Sequence[FileTable], declared: Iterable[Declared], config: SourceConfig | None
+    tables: Sequence[FileTable], declared: Mapping[TableName, Keys], config: SourceConfig | None
 ) -> dict[TableName, Keys]:
     """The keys of every table; what the config says of a primary key goes before the file's word.
 
@@ -56,10 +20,8 @@ def settle(
         ConfigError: The config names a table or column that is not there, or a foreign key leads to
             columns that are no key.
     """
-    keys = {table.name: Keys() for table in tables}
-    for item in declared:
-        _take(keys[item.table], item)
-    known = {table.name: {column.name for column in table.columns} for table in tables}
+    keys = {table.name: deepcopy(declared.get(table.name, Keys())) for table in tables}
+    known = {table.name: set(table.columns) for table in tables}
     sections = {
         TableName.parse(name): item for name, item in (config or SourceConfig()).tables.items()
     }
@@ -84,18 +46,6 @@ def settle(
     for name, mine in keys.items():
         _settle_table(name, mine, keys, known)
     return keys
-
-
-def _take(keys: Keys, item: Declared) -> None:
-    match item.kind:
-        case "PRIMARY KEY":
-            keys.primary = item.columns
-        case "UNIQUE":
-            keys.unique.append(item.columns)
-        case "NOT NULL":
-            keys.not_null += item.columns
-        case "FOREIGN KEY" if item.ref_table is not None:
-            keys.foreign.append(Reference(item.columns, item.ref_table, item.ref_columns))
 
 
 def _settle_table(

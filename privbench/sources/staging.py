@@ -30,8 +30,8 @@ from privbench.postgres.lifeline import Lifeline
 from privbench.postgres.staging import copy_rows
 from privbench.postgres.upkeep import vacuum
 from privbench.schema import TableName
-from privbench.sources.files import Files, FileTable, is_file
-from privbench.sources.keys import Columns, Keys, settle
+from privbench.sources.files import Columns, Files, FileTable, Keys, is_file
+from privbench.sources.keys import settle
 from privbench.sources.types import postgres_type
 
 logger = logging.getLogger(__name__)
@@ -78,14 +78,13 @@ def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
 
 def _chosen(table: FileTable, keys: Keys) -> FileTable:
     """The table without the columns that are left out; the others have types of PostgreSQL."""
-    columns = tuple(column for column in table.columns if column.name not in keys.leave_out)
-    for column in columns:
-        if postgres_type(column.kind) is None:
-            kind = column.kind.partition("(")[0]
+    columns = {name: kind for name, kind in table.columns.items() if name not in keys.leave_out}
+    for name, kind in columns.items():
+        if postgres_type(kind) is None:
             raise SchemaError(
-                f"its type {kind} has no counterpart in PostgreSQL.",
+                f"its type {kind.partition('(')[0]} has no counterpart in PostgreSQL.",
                 table=table.key,
-                column=column.name,
+                column=name,
                 remedy="Leave it out in the config, leave_out under "
                 f"[source.tables.'{table.key}'], or write the file anew with a column of another "
                 "type.",
@@ -192,11 +191,11 @@ def _grant(connection: Connection, schemas: list[str]) -> None:
 def _create(connection: Connection, table: FileTable, keys: Keys) -> None:
     columns = [
         sql.SQL("{} {}{}").format(
-            sql.Identifier(column.name),
-            sql.SQL(str(postgres_type(column.kind))),
-            sql.SQL(" NOT NULL" if column.name in keys.not_null else ""),
+            sql.Identifier(name),
+            sql.SQL(str(postgres_type(kind))),
+            sql.SQL(" NOT NULL" if name in keys.not_null else ""),
         )
-        for column in table.columns
+        for name, kind in table.columns.items()
     ]
     statement = sql.SQL("CREATE TABLE {} ({})")
     with database_errors("making a table", table.key):
@@ -210,7 +209,7 @@ def _copy(connection: Connection, files: Files, table: FileTable) -> None:
         SchemaError: A column that is declared to be without NULL is not.
         DatabaseError: DuckDB cannot read them, or PostgreSQL cannot hold a value.
     """
-    names = [column.name for column in table.columns]
+    names = list(table.columns)
     batches = files.batches(table)
     try:
         copy_rows(connection, _identifier(table.name), names, batches, freeze=True)

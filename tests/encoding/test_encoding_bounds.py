@@ -1,39 +1,64 @@
-"""Numbers and times that many units share: released like labels, drawn exactly."""
+"""Ranges of columns on a grid, and values that many units share: released like labels."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from columns import DATE, FLOAT8, INT4, INTERVAL, MONEY, NUMERIC, STAMP, STAMPZ, numeric, plan
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals, DecimalsNeed
-from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.registry import codec_from_json
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
-from privbench.schema import Check, Column, ColumnType, Table, TableName, Unique
 
+
+def test_bounds_between_candidates():
+    """Cell i lies between candidates i − 1 and i; the outermost ones end at the last candidate."""
+    need = BoundsNeed("c", np.array([0, 10, 100, 1000]), Bounds(0, 100))
+    pieces = np.ones(5, np.int64)
+    assert need.between(1, 2, pieces, 40) == Bounds(0, 100, 40, (10,))
+    assert need.between(2, 2, pieces, 40) == Bounds(10, 100, 40)
+    assert need.between(0, 4, pieces, 40) == Bounds(0, 1000, 40, (10, 100))
+    assert need.between(0, 0, pieces, 40) == Bounds(0, 1, 40)
+    assert need.between(4, 4, pieces, 40) == Bounds(1000, 1001, 40)
+
+
+@given(st.sets(st.integers(-(10**12), 10**12), min_size=1, max_size=30), st.data())
+@settings(max_examples=60, deadline=None)
+def test_bounds_enclose_their_cells(points, data):
+    candidates = np.array(sorted(points))
+    size = len(candidates) + 1
+    first = data.draw(st.integers(0, size - 1))
+    last = data.draw(st.integers(first, size - 1))
+    pieces = np.array(data.draw(st.lists(st.integers(1, 9), min_size=size, max_size=size)))
+    found = BoundsNeed("c", candidates, Bounds(0, 100)).between(first, last, pieces, 16)
+    assert found.lo == candidates[min(max(first - 1, 0), len(candidates) - 1)] < found.hi
+    assert all(found.lo < edge < found.hi for edge in found.inner)
+    assert list(found.inner) == sorted(set(found.inner))
+    inside = candidates[(candidates > found.lo) & (candidates < found.hi)]
+    assert set(inside.tolist()) <= set(found.inner)
+
+
+PRICE = numeric(10, 2)
 TYPES = {
-    "numeric": (ColumnType("numeric(10,2)", "numeric", precision=10, scale=2), "4.99"),
-    "bare": (ColumnType("numeric", "numeric"), "0.125"),
-    "float8": (ColumnType("double precision", "float8"), "-17.3"),
-    "money": (ColumnType("money", "money"), "19.99"),
-    "date": (ColumnType("date", "date"), "2022-02-14"),
-    "timestamp": (ColumnType("timestamp", "timestamp"), "2022-02-15 09:34:33.123456"),
-    "timestamptz": (ColumnType("timestamptz", "timestamptz"), "2022-02-15T09:34:33+00:00"),
-    "interval": (ColumnType("interval", "interval"), "3:00:00"),
+    "numeric": (PRICE, "4.99"),
+    "bare": (NUMERIC, "0.125"),
+    "float8": (FLOAT8, "-17.3"),
+    "money": (MONEY, "19.99"),
+    "date": (DATE, "2022-02-14"),
+    "timestamp": (STAMP, "2022-02-15 09:34:33.123456"),
+    "timestamptz": (STAMPZ, "2022-02-15T09:34:33+00:00"),
+    "interval": (INTERVAL, "3:00:00"),
 }
 
 
-def plan(type_, *, delta=1e-9, checks=(), uniques=(), config=None):
-    table = Table(
-        TableName("public", "t"), (Column("c", 1, type_),), checks=checks, uniques=uniques
-    )
-    return reader(table.columns[0], table, config or ColumnConfig(), delta)
-
-
-def lists(readers):
-    return [need for need in readers.needs if isinstance(need, CategoriesNeed)]
+def lists(type_, *checks, delta=1e-9, **more):
+    needs = plan(type_, *checks, delta=delta, **more).needs
+    return [need for need in needs if isinstance(need, CategoriesNeed)]
 
 
 def released(readers, points, decimals=None):
@@ -41,9 +66,8 @@ def released(readers, points, decimals=None):
     found = {}
     for need in readers.needs:
         if isinstance(need, BoundsNeed):
-            edges = need.candidates
-            third = len(edges) // 3
-            found[need.attribute] = Bounds(int(edges[third]), int(edges[2 * third]))
+            third = len(need.candidates) // 3
+            found[need.attribute] = Bounds(*need.candidates[[third, 2 * third]].tolist())
         elif isinstance(need, DecimalsNeed):
             found[need.attribute] = Decimals(decimals)
         else:
@@ -51,50 +75,43 @@ def released(readers, points, decimals=None):
     return found
 
 
+def drawn(codec, points, count=20):
+    """The codes of some points, each of which is all that its code's cell gives."""
+    codes = codec.recodings["c"].apply(np.array(points)).tolist()
+    for code, point in zip(codes, points, strict=True):
+        made = codec.decode({"c": np.full(count, code)}, generator(3))
+        assert codec.scale.points_of(made).tolist() == [point] * count
+    return codes
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_a_value_that_many_share_is_drawn_exactly(name):
     type_, text = TYPES[name]
-    readers = plan(type_)
-    (need,) = lists(readers)
-    assert need.source == need.grid == "c"
-    assert need.attribute != "c"
-    scale = scale_of(type_)
-    point = scale.parse(text)
-    codec = readers.finish(released(readers, [point]))
-    codec = codec_from_json(codec.to_json())
-    recoding = codec.recodings["c"]
-    near = np.array([point, point - 1, point + 1])
-    code, *others = recoding.apply(near).tolist()
-    assert code not in others
-    made = codec.decode({"c": np.full(50, code)}, generator(3))
-    assert scale.points_of(made).tolist() == [point] * 50
-
-
-@pytest.mark.parametrize("name", TYPES)
-def test_shared_values_at_the_ends_of_what_is_public(name):
-    type_, _ = TYPES[name]
-    readers = plan(type_)
+    (need,) = lists(type_)
+    assert need.source == need.grid == "c" != need.attribute
+    readers = plan(type_, delta=1e-9)
+    point = scale_of(type_).parse(text)
+    codec = codec_from_json(readers.finish(released(readers, [point])).to_json())
+    (code,) = drawn(codec, [point], 50)
+    assert code not in codec.recodings["c"].apply(np.array([point - 1, point + 1]))
+    # Values at the ends of what is public.
     lo, hi = readers.range.lo, readers.range.hi
     codec = readers.finish(released(readers, [lo, hi]))
     edges = np.array(codec.recoding.edges)
     assert (np.diff(edges) > 0).all()
     assert (edges[0], edges[-1]) == (lo, hi + 1)
-    for point in (lo, hi):
-        (code,) = codec.recodings["c"].apply(np.array([point]))
-        made = codec.decode({"c": np.array([code])}, generator(3))
-        assert readers.scale.points_of(made).tolist() == [point]
+    drawn(codec, [lo, hi])
 
 
 def test_where_no_value_is_looked_for():
-    price = TYPES["numeric"][0]
-    assert lists(plan(price))
-    assert not lists(plan(price, delta=0.0))
-    assert not lists(plan(price, uniques=(Unique("u", ("c",)),)))
-    assert not lists(plan(price, config=ColumnConfig(min=0, max=9)))
-    assert not lists(plan(price, checks=(Check("k", "((c >= 0) AND (c <= 5))", ("c",)),)))
-    assert lists(plan(price, checks=(Check("k", "((c >= 0) AND (c <= 9))", ("c",)),)))
-    assert not lists(plan(ColumnType("integer", "int4")))
-    assert not lists(plan(ColumnType("numeric(5,0)", "numeric", precision=5, scale=0)))
+    assert lists(PRICE)
+    assert not lists(PRICE, delta=0.0)
+    assert not lists(PRICE, uniques=[("c",)])
+    assert not lists(PRICE, config=ColumnConfig(min=0, max=9))
+    assert not lists(PRICE, "((c >= 0) AND (c <= 5))")
+    assert lists(PRICE, "((c >= 0) AND (c <= 9))")
+    assert not lists(INT4)
+    assert not lists(numeric(5, 0))
 
 
 @pytest.mark.parametrize(
@@ -104,17 +121,12 @@ def test_where_no_value_is_looked_for():
 )  # fmt: skip
 def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, shared):
     """No cell next to it is without any number of the lattice."""
-    readers = plan(TYPES[name][0])
-    scale = scale_of(TYPES[name][0])
+    type_ = TYPES[name][0]
+    readers, scale = plan(type_, delta=1e-9), scale_of(type_)
     points = [scale.parse(text) for text in shared]
-    found = released(readers, points, decimals)
-    low, high = (scale.parse(text) for text in ("0", "900"))
-    found["c"] = Bounds(low, high)
-    codec = readers.finish(found)
-    for point in points:
-        (code,) = codec.recodings["c"].apply(np.array([point]))
-        made = codec.decode({"c": np.full(20, code)}, generator(1))
-        assert scale.points_of(made).tolist() == [point] * 20
+    middle = {"c": Bounds(scale.parse("0"), scale.parse("900"))}
+    codec = readers.finish(released(readers, points, decimals) | middle)
+    for code in drawn(codec, points):
         beside = np.repeat([code - 1, code + 1], 50)
         values = codec.decode({"c": beside}, generator(2)).cast(pa.float64()).to_numpy()
         unit = 10.0**-decimals
@@ -122,7 +134,6 @@ def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, 
 
 
 def test_a_shared_value_with_more_decimals_than_others_gets_no_cell():
-    readers = plan(TYPES["numeric"][0])
+    readers = plan(PRICE, delta=1e-9)
     found = released(readers, [299], 0) | {"c": Bounds(0, 90000)}
-    edges = set(readers.finish(found).recoding.edges)
-    assert not edges & {299, 300 - 1}
+    assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}

@@ -7,29 +7,31 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from columns import FLOAT8, INT2, INT4, INTERVAL, TEXT, char, numeric, plan
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
-from privbench.encoding.column_names import packaged, suggested_labels, suggested_range
-from privbench.encoding.registry import reader
+from privbench.encoding.column_names import by_name, packaged, suggested_labels, suggested_range
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
-from privbench.schema import Check, Column, ColumnType, Table, TableName
+from privbench.schema import Check
 
-TEXT = ColumnType("text", "text", category="S")
-TWO = ColumnType("character(2)", "bpchar", category="S", length=2)
-SMALL = ColumnType("smallint", "int2", category="N")
-INT = ColumnType("integer", "int4", category="N")
-NUMERIC = ColumnType("numeric(12,2)", "numeric", category="N", precision=12, scale=2)
-FLOAT = ColumnType("double precision", "float8", category="N")
-SPAN = ColumnType("interval", "interval")
+TWO, NUMERIC = char(2), numeric(12, 2)
 
 
-def plan(name, type_=TEXT, config=None, delta=1e-9, *checks):
-    column = Column(name, 1, type_)
-    found = tuple(Check(f"k{i}", text, (name,)) for i, text in enumerate(checks))
-    table = Table(TableName("public", "t"), (column,), checks=found)
-    return reader(column, table, config or ColumnConfig(), delta)
+def named(name, type_=TEXT, *checks, delta=1e-9, **more):
+    """The reader of a column of that name; every CHECK speaks of it."""
+    found = [Check(f"k{i}", text, (name,)) for i, text in enumerate(checks)]
+    return plan(type_, *found, name=name, delta=delta, **more)
+
+
+def bounds_of(name, type_=INT4, *checks, **more):
+    need, *_ = named(name, type_, *checks, **more).needs
+    return need
+
+
+def domain_of(name, bounds, type_=INT4):
+    return named(name, type_).finish({name: bounds}).domains[name]
 
 
 def test_lists_are_distinct_and_every_pattern_matches_a_name():
@@ -38,6 +40,23 @@ def test_lists_are_distinct_and_every_pattern_matches_a_name():
         assert labels
         assert len(set(labels)) == len(labels)
     assert all(float(item["low"]) < float(item["high"]) for item in data["ranges"])
+
+
+@pytest.mark.parametrize(
+    ("name", "provider"),
+    [
+        ("email", "email"), ("EmailAddress", "email"), ("e_mail", "email"),
+        ("phone_number", "phone_number"),
+        ("mobile", "phone_number"), ("first_name", "first_name"), ("LastName", "last_name"),
+        ("full_name", "name"), ("address_line_1", "street_address"), ("city", "city"),
+        ("website_url", "url"), ("client_ip", "ipv4_private"), ("username", "user_name"),
+        ("emailpromotion", None), ("name", None), ("title", None), ("capacity", None),
+        ("zip", None), ("description", None), ("tip", None),
+    ],
+)  # fmt: skip
+def test_semantic_names(name, provider):
+    found = by_name(name)
+    assert (found.provider if found else None) == provider
 
 
 @pytest.mark.parametrize(
@@ -59,88 +78,67 @@ def test_other_names_suggest_none(name):
     assert suggested_range(name) is None
 
 
+def test_the_first_few_hold_every_way_to_write_them_and_states_are_not_mixed_up():
+    assert {"USA", "US", "Germany", "DE"} <= set(suggested_labels("country")[:32])
+    assert {"active", "CA"} <= set(suggested_labels("state")[:32])
+    assert "active" in suggested_labels("order_state")[:32]
+    assert "CA" not in suggested_labels("order_state")
+    assert "shipped" not in suggested_labels("marital_status")
+
+
 @pytest.mark.parametrize("name", ["posttypeid", "PostTypeId", "vote_type_id", "class", "statusid"])
 def test_names_of_codes_suggest_few_values(name):
     assert suggested_range(name).high == "10"
     assert suggested_range(f"{name}_count") is None
 
 
-def test_a_status_of_people_is_not_that_of_orders():
-    assert "shipped" not in suggested_labels("marital_status")
-
-
-def test_the_first_few_hold_every_way_to_write_them():
-    assert {"USA", "US", "Germany", "DE"} <= set(suggested_labels("country")[:32])
-    assert {"active", "CA"} <= set(suggested_labels("state")[:32])
-    assert "active" in suggested_labels("order_state")[:32]
-    assert "CA" not in suggested_labels("order_state")
-
-
 @pytest.mark.parametrize(
     "name",
-    [
-        "price_per_month",
-        "cost_per_day",
-        "revenue_last_quarter",
-        "how_long",
-        "sea_level",
-        "lat_total",
-    ],
-)
+    ["price_per_month", "cost_per_day", "revenue_last_quarter", "how_long", "sea_level",
+     "lat_total"],
+)  # fmt: skip
 def test_rates_and_sums_are_no_parts_of_calendars(name):
     assert suggested_range(name) is None
 
 
-@pytest.mark.parametrize("type_", [INT, NUMERIC, FLOAT])
+@pytest.mark.parametrize("type_", [INT4, NUMERIC, FLOAT8])
 @pytest.mark.parametrize(
     ("name", "check"),
     [("month", "c > 50"), ("rank", "c > 50"), ("x", "c >= 1000"), ("x", "c < '-7'::integer")],
 )
 def test_a_suggested_range_that_a_check_forbids_is_no_point(type_, name, check):
-    text = f"({check.replace('c ', name + ' ')})"
-    (need, *_) = plan(name, type_, None, 1e-9, text).needs
-    low, high = (value(need, type_, end) for end in (need.usual.lo, need.usual.hi))
+    need = bounds_of(name, type_, f"({check.replace('c ', name + ' ')})")
+    made = scale_of(type_).build(np.array([need.usual.lo, need.usual.hi]), {})
+    low, high = map(float, made.to_pylist())
     assert high - low >= 0.5 * min(abs(low), abs(high), 40)
-
-
-def value(need, type_, point):
-    """The number of a grid point, as text of the column's type reads back."""
-    scale = scale_of(type_)
-    return float(scale.build(np.array([point]), {}).to_pylist()[0])
 
 
 def test_labels_fit_the_column():
     assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
-    assert plan("country", TWO).usual == suggested_labels("country", 0, 2)
+    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
 
 
 def test_no_label_might_break_a_check_or_was_asked_not_to_be():
-    column = Column("status", 1, TEXT)
-    for check in (Check("k", "(status <> 'open'::text)", ("status",)), Check("k", "f(t.*)")):
-        table = Table(TableName("public", "t"), (column,), checks=(check,))
-        assert reader(column, table, ColumnConfig(), 1e-9).usual == ()
+    assert named("status", TEXT, "(status <> 'open'::text)").usual == ()
+    assert plan(TEXT, "f(t.*)", name="status", delta=1e-9).usual == ()
     other = Check("k", "(order_status <> 'x'::text)", ("order_status",))
-    table = Table(TableName("public", "t"), (column,), checks=(other,))
-    assert reader(column, table, ColumnConfig(), 1e-9).usual
-    parted = Table(TableName("public", "t"), (column,), partition_key="LIST (status)")
-    assert reader(column, parted, ColumnConfig(), 1e-9).usual == ()
-    assert plan("status", TEXT, ColumnConfig(kind="text")).usual == ()
+    assert plan(TEXT, other, name="status", delta=1e-9).usual
+    assert named("status", partition_key="LIST (status)").usual == ()
+    assert named("status", config=ColumnConfig(kind="text")).usual == ()
     labels = suggested_labels("status")
-    (need,) = plan("status").needs
+    (need,) = named("status").needs
     assert need == CategoriesNeed("status", 64, True, labels, public=("", *labels))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 def test_suggested_labels_are_counted_and_other_text_is_generated(delta):
-    column = plan("nationality", delta=delta)
+    column = named("nationality", delta=delta)
     texts = pa.array(["German", "secret of a row", "British"])
     assert "nationality" in column.read({"c1": texts, "c1n": pa.array([6, 15, 7])})
-    released = {need.attribute: need.usual[:8] for need in column.needs}
-    codec = column.finish(released)
+    codec = column.finish({need.attribute: need.usual[:8] for need in column.needs})
     recoding = codec.recodings["nationality"]
     codes = recoding.apply(np.array([0, 1, -1, 2], np.int32), texts)
-    assert recoding.values[codes[0]] == "German"
-    assert recoding.values[codes[3]] == "British"
+    assert [recoding.values[codes[0]], recoding.values[codes[3]]] == ["German", "British"]
     assert codes[1] == recoding.domain.special_code("other")
     assert codes[2] == recoding.domain.null_code
     rows = {name: np.zeros(4, np.int64) for name in codec.domains}
@@ -151,23 +149,23 @@ def test_suggested_labels_are_counted_and_other_text_is_generated(delta):
 
 
 def test_a_name_suggests_a_range_of_numbers_only():
-    (need,) = plan("latitude", INT).needs
-    assert (need.usual.lo, need.usual.hi) == (-90, 91)
-    (need,) = plan("n", INT).needs
-    assert (need.usual.lo, need.usual.hi) == (0, 100)
-    need, shared = plan("day_hour", SPAN).needs
+    for name, ends in (("latitude", (-90, 91)), ("n", (0, 100))):
+        need = bounds_of(name)
+        assert (need.usual.lo, need.usual.hi) == ends
+    need, shared = named("day_hour", INTERVAL).needs
     assert need.usual.lo == 0
     # Durations are mostly a few round ones: values that many share are asked for.
     assert shared.grid == "day_hour"
 
 
-def test_ranges_that_nobody_saw_hold_nothing_beyond_unless_it_is_clear():
-    column = plan("n", INT)
-    (need,) = column.needs
-    domain = column.finish({"n": need.usual}).domains["n"]
-    assert domain.edges is not None
-    assert domain.edges[-1] > 1_000_000
-    assert domain.edges[domain.core[1]] == 100
+@pytest.mark.parametrize(("type_", "high"), [(INT4, 100), (INT2, 10)])
+def test_ranges_that_nobody_saw_hold_nothing_beyond_unless_it_is_clear(type_, high):
+    """A smallint holds codes."""
+    need = bounds_of("n", type_)
+    assert (need.usual.lo, need.usual.hi, need.told) == (0, high, False)
+    domain = domain_of("n", need.usual, type_)
+    assert domain.edges[domain.core[1]] == high
+    assert domain.edges[-1] > 1000 * high
 
 
 @pytest.mark.parametrize(
@@ -176,21 +174,21 @@ def test_ranges_that_nobody_saw_hold_nothing_beyond_unless_it_is_clear():
      "archived_flag", "can_edit", "enabled", "Discontinued", "is_discounted"],
 )  # fmt: skip
 def test_names_of_flags_suggest_zero_and_one(name):
-    (need,) = plan(name, INT).needs
+    need = bounds_of(name)
     assert (need.usual.lo, need.usual.hi, need.told) == (0, 2, True)
-    domain = plan(name, INT).finish({name: need.usual}).domains[name]
+    domain = domain_of(name, need.usual)
     # Zero and one; cells beyond stay empty unless they are clear, and hold what a name hides.
     assert (domain.edges[:3], domain.core) == ((0, 1, 2), (0, 2))
     assert domain.edges[-1] > 10_000
     assert domain.specials == ("below", "above")
 
 
-@pytest.mark.parametrize("type_", [NUMERIC, FLOAT])
+@pytest.mark.parametrize("type_", [NUMERIC, FLOAT8])
 @pytest.mark.parametrize("name", ["loan_approved", "memory_required", "has_price"])
 def test_amounts_are_no_flags(name, type_):
-    need, *_ = plan(name, type_).needs
+    need = bounds_of(name, type_)
     assert not need.told
-    assert need.usual == plan("n", type_).needs[0].usual
+    assert need.usual == bounds_of("n", type_).usual
 
 
 @pytest.mark.parametrize(
@@ -205,71 +203,46 @@ def test_names_of_numbers_are_no_flags(name):
 
 @pytest.mark.parametrize(
     ("name", "low", "high"),
-    [
-        ("month", 1, 12),
-        ("hour", 0, 23),
-        ("status", 0, 5),
-        ("http_status", 200, 500),
-        ("qty", 1, 10),
-    ],
-)
+    [("month", 1, 12), ("hour", 0, 23), ("status", 0, 5), ("http_status", 200, 500),
+     ("qty", 1, 10)],
+)  # fmt: skip
 def test_both_ends_of_a_range_that_a_name_suggests_are_in_it(name, low, high):
-    (need,) = plan(name, INT).needs
-    recoding = plan(name, INT).finish({name: need.usual}).recodings[name]
+    recoding = named(name, INT4).finish({name: bounds_of(name).usual}).recodings[name]
     codes = recoding.apply(np.array([low, high]))
-    assert recoding.core is not None
     assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
 
 
 @pytest.mark.parametrize(("name", "most"), [("exp_month", 14), ("hour", 26), ("qty", 1000)])
 def test_beyond_firm_ends_there_is_nothing_unless_rows_are_clear_there(name, most):
     """Clones had a 72nd month: every cell beyond is one more that noise may fill."""
-    (need,) = plan(name, INT).needs
+    usual = bounds_of(name).usual
     for seen in (False, True):
-        bounds = replace(need.usual, seen=seen)
-        domain = plan(name, INT).finish({name: bounds}).domains[name]
+        domain = domain_of(name, replace(usual, seen=seen))
         assert (domain.edges[-1] <= most) == (name != "qty")
-    wide = replace(need.usual, hi=500, seen=True)
-    assert plan(name, INT).finish({name: wide}).domains[name].edges[-1] > 1000
-
-
-def test_a_smallint_holds_codes():
-    (need,) = plan("n", SMALL).needs
-    assert (need.usual.lo, need.usual.hi, need.told) == (0, 10, False)
-    domain = plan("n", SMALL).finish({"n": need.usual}).domains["n"]
-    assert domain.edges is not None
-    assert domain.edges[domain.core[1]] < 100
+    assert domain_of(name, replace(usual, hi=500, seen=True)).edges[-1] > 1000
 
 
 @pytest.mark.parametrize(
     ("type_", "default", "low", "high"),
     [
-        (INT, "5000", 0, 10_000),
-        (INT, "'-700'::integer", -1400, 0),
+        (INT4, "5000", 0, 10_000),
+        (INT4, "'-700'::integer", -1400, 0),
         (NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
-        (FLOAT, "5000", 0.0, 10_000.0),
-        (FLOAT, "'-5000.5'::real", -10_001.0, 0.0),
-        (INT, "7", 0, 100),
-        (INT, "-1", 0, 100),
-        (INT, "99999", 0, 100),
-        (INT, "2147483647", 0, 100),
-        (INT, "nextval('s'::regclass)", 0, 100),
-        (INT, None, 0, 100),
+        (FLOAT8, "5000", 0.0, 10_000.0),
+        (FLOAT8, "'-5000.5'::real", -10_001.0, 0.0),
+        *((INT4, text, 0, 100) for text in ("7", "-1", "99999", "2147483647", None)),
+        (INT4, "nextval('s'::regclass)", 0, 100),
     ],
 )
 def test_a_default_suggests_the_order_of_magnitude(type_, default, low, high):
-    column = Column("n", 1, type_, default=default)
-    table = Table(TableName("public", "t"), (column,))
-    need, *_ = reader(column, table, ColumnConfig(), 1e-9).needs
-    if type_ == FLOAT:
-        low, high = (scale_of(FLOAT).parse(str(end)) for end in (low, high))
+    need = bounds_of("n", type_, default=default)
+    if type_ == FLOAT8:
+        low, high = (scale_of(FLOAT8).parse(str(end)) for end in (low, high))
     assert (need.usual.lo, need.usual.hi) == (low, high)
 
 
 def test_a_default_beside_what_a_name_suggests_is_a_value():
-    column = Column("status", 1, INT, default="9")
-    table = Table(TableName("public", "t"), (column,))
-    (need,) = reader(column, table, ColumnConfig(), 1e-9).needs
+    need = bounds_of("status", default="9")
     assert (need.usual.lo, need.usual.hi) == (0, 10)
 
 
@@ -284,30 +257,21 @@ def test_a_default_beside_what_a_name_suggests_is_a_value():
 )  # fmt: skip
 def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default, label):
     """Twelve sites in UTC, which is what the schema says where nobody says another."""
-    column = Column("zone", 1, type_, default=default)
-    table = Table(TableName("public", "t"), (column,))
-    found = reader(column, table, ColumnConfig(), 1e-9)
+    found = named("zone", type_, default=default)
     assert found.usual == (() if label is None else (label,))
     (need,) = found.needs
     # A default makes no list likelier.
-    plain = plan("zone", type_).needs[0]
-    assert need == replace(
-        plain, usual=found.usual, public=tuple(dict.fromkeys((*plain.public, *found.usual)))
-    )
-    if label is None:
-        return
-    recoding = found.finish({"zone": need.usual}).recodings["zone"]
-    assert recoding.values == (label,)
-    texts = pa.array(["elsewhere", label])
-    assert recoding.apply(np.array([0, 1, -1]), texts).tolist() == [1, 0, 2]
+    plain = bounds_of("zone", type_)
+    public = tuple(dict.fromkeys((*plain.public, *found.usual)))
+    assert need == replace(plain, usual=found.usual, public=public)
+    if label is not None:
+        recoding = found.finish({"zone": need.usual}).recodings["zone"]
+        assert recoding.values == (label,)
+        texts = pa.array(["elsewhere", label])
+        assert recoding.apply(np.array([0, 1, -1]), texts).tolist() == [1, 0, 2]
 
 
 def test_a_default_comes_before_what_a_name_suggests_and_not_where_a_check_may_forbid_it():
-    column = Column("status", 1, TEXT, default="'fresh'::text")
-    free = Table(TableName("public", "t"), (column,))
-    assert reader(column, free, ColumnConfig(), 1e-9).usual == (
-        "fresh",
-        *suggested_labels("status"),
-    )
-    checked = replace(free, checks=(Check("k", "status <> lower(status)", ("status",)),))
-    assert reader(column, checked, ColumnConfig(), 1e-9).usual == ()
+    fresh = {"default": "'fresh'::text"}
+    assert named("status", **fresh).usual == ("fresh", *suggested_labels("status"))
+    assert named("status", TEXT, "status <> lower(status)", **fresh).usual == ()

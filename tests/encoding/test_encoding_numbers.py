@@ -8,6 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from columns import DATE, FLOAT4, FLOAT8, INT4, MONEY, NUMERIC, numeric, plan, table
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -16,31 +17,18 @@ from privbench.encoding.base import MORE, MOST, ZERO, Decimals
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.floats import value
 from privbench.encoding.keys.generate import fill_keys
-from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.keys.table import TableRows
+from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
 from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
-from privbench.schema import Check, Column, ColumnType, Table, TableName, Unique
 
-
-def numeric(precision, scale):
-    text = f"numeric({precision},{scale})"
-    return ColumnType(text, "numeric", category="N", precision=precision, scale=scale)
-
-
-FLOAT8 = ColumnType("double precision", "float8")
-FLOAT4 = ColumnType("real", "float4")
-FLOATS = [FLOAT8, FLOAT4, ColumnType("numeric", "numeric")]
+FLOATS = [FLOAT8, FLOAT4, NUMERIC]
 PRICE = numeric(10, 2)
-MONEY = ColumnType("money", "money", category="N")
 FIXED = [PRICE, numeric(15, 4), numeric(5, 2), numeric(38, 20), numeric(4, 1), MONEY]
-settles = settings(max_examples=100, deadline=None)
-
-
-def plan(type_, *checks, config=None):
-    made = tuple(Check(f"k{i}", text) for i, text in enumerate(checks))
-    table = Table(TableName("public", "t"), (Column("c", 1, type_),), checks=made)
-    return reader(table.columns[0], table, config or ColumnConfig(), 0.0)
+settles = settings(max_examples=60, deadline=None)
+cells = st.sampled_from([None, 16, 40, 128])
+seeds = st.integers(0, 2**32)
 
 
 def codec_of(found, low, high, count, **more):
@@ -57,15 +45,25 @@ def counted(type_, sent):
     return plan(type_).read({"c1": array})["c\x1fdecimals"].tolist()
 
 
+def as_stored(type_, numbers):
+    """The floats that a column of the type holds."""
+    numbers = np.asarray(numbers, np.float64)
+    return numbers.astype(np.float32).astype(np.float64) if type_ is FLOAT4 else numbers
+
+
+def every_cell(codec, seed):
+    """All codes three times over, and the points drawn in their cells."""
+    codes = np.tile(np.arange(codec.recoding.domain.size), 3)
+    return codes, codec.scale.points_of(codec.decode({"c": codes}, generator(seed)))
+
+
 @settles
 @given(st.sampled_from(FLOATS), st.integers(0, MOST), st.integers(-(10**6), 10**6))
 def test_decimals_of_floats_are_those_of_the_shortest_text(type_, count, steps):
-    if type_ is FLOAT4:
-        steps %= 10**4
-    number = steps / 10**count
-    sent = float(np.float32(number)) if type_ is FLOAT4 else number
+    steps = steps % 10**4 if type_ is FLOAT4 else steps
     exponent = Decimal(steps).scaleb(-count).normalize().as_tuple().exponent
-    assert counted(type_, [sent]) == [max(-exponent, 0) if steps else ZERO]
+    sent = as_stored(type_, [steps / 10**count])
+    assert counted(type_, sent) == [max(-exponent, 0) if steps else ZERO]
 
 
 @settles
@@ -89,8 +87,7 @@ def test_null_and_special_values_have_no_decimals():
     [
         (PRICE, range(-3, 3)), (MONEY, range(-3, 3)), (numeric(3, 2), range(3)),
         (numeric(38, 20), range(-3, 7)), (numeric(1, 1), None), (numeric(8, -2), None),
-        (FLOAT8, range(MORE + 1)), (ColumnType("integer", "int4"), None),
-        (ColumnType("date", "date"), None),
+        (FLOAT8, range(MORE + 1)), (INT4, None), (DATE, None),
     ],
 )  # fmt: skip
 def test_decimals_are_released_where_a_type_has_any(type_, choices):
@@ -111,10 +108,7 @@ ends = st.floats(-1e6, 1e6)
 
 
 @settles
-@given(
-    st.sampled_from(FLOATS), st.integers(0, MOST), ends, ends,
-    st.sampled_from([None, 16, 40, 128]), st.integers(0, 2**32),
-)  # fmt: skip
+@given(st.sampled_from(FLOATS), st.integers(0, MOST), ends, ends, cells, seeds)
 @example(FLOAT8, 0, 0.0, 25.0, None, 1)
 @example(FLOAT4, 6, -1e6, 1e6, None, 1)
 @example(FLOAT8, 0, 0.2, 0.3, None, 1)
@@ -122,8 +116,7 @@ def test_floats_have_the_released_decimals_and_lie_in_their_cells(
     type_, count, low, high, cells, seed
 ):
     codec = codec_of(plan(type_), low, high, count, cells=cells)
-    codes = np.tile(np.arange(codec.recoding.domain.size), 3)
-    points = codec.scale.points_of(codec.decode({"c": codes}, generator(seed)))
+    codes, points = every_cell(codec, seed)
     first, end = codec.recoding.core
     inside = (codes >= first) & (codes < end)
     if type_ is FLOAT4:
@@ -131,16 +124,15 @@ def test_floats_have_the_released_decimals_and_lie_in_their_cells(
         inside &= ~np.isin(codes, narrow)
     np.testing.assert_array_equal(codec.recoding.apply(points)[inside], codes[inside])
     numbers = value(points[inside])
-    nearest = np.array([int(step) / 10**count for step in np.rint(numbers * 10**count)])
-    nearest = nearest.astype(np.float32).astype(np.float64) if type_ is FLOAT4 else nearest
-    np.testing.assert_array_equal(numbers, nearest)
+    nearest = [int(step) / 10**count for step in np.rint(numbers * 10**count)]
+    np.testing.assert_array_equal(numbers, as_stored(type_, nearest))
+
+
+steps = st.integers(-(10**7), 10**7)
 
 
 @settles
-@given(
-    st.sampled_from(FIXED), st.data(), st.integers(-(10**7), 10**7), st.integers(-(10**7), 10**7),
-    st.sampled_from([None, 16, 40, 128]), st.booleans(), st.integers(0, 2**32),
-)  # fmt: skip
+@given(st.sampled_from(FIXED), st.data(), steps, steps, cells, st.booleans(), seeds)
 def test_numeric_values_are_multiples_and_lie_in_their_cells(
     type_, data, low, high, cells, seen, seed
 ):
@@ -152,12 +144,10 @@ def test_numeric_values_are_multiples_and_lie_in_their_cells(
     released = Bounds(lo, hi, cells=cells, inner=inner, seen=seen)
     codec = found.finish({bounds.attribute: released, need.attribute: Decimals(count)})
     assert all(a < b for a, b in itertools.pairwise(codec.recoding.edges))
-    codes = np.tile(np.arange(codec.recoding.domain.size), 3)
-    points = codec.scale.points_of(codec.decode({"c": codes}, generator(seed)))
+    codes, points = every_cell(codec, seed)
     lows, highs = codec.cells()
     real = (points > NEG_INF) & (points < POS_INF)
-    assert (points[real] >= lows[codes][real]).all()
-    assert (points[real] < highs[codes][real]).all()
+    assert ((points >= lows[codes]) & (points < highs[codes]))[real].all()
     unit = 1 if codec.decimals is None else 10 ** (codec.scale.digits - count)
     assert (points[codes < codec.recoding.domain.values] % unit == 0).all()
 
@@ -168,20 +158,19 @@ def test_numeric_values_are_multiples_and_lie_in_their_cells(
 )
 def test_narrow_ranges_give_every_number_back(type_, count, start, width):
     start = start % 10**4 if type_ is FLOAT4 else start
-    numbers = np.array([step / 10**count for step in range(start, start + width + 1)])
-    high = (start + width) / 10**count + 10.0**-count / 2
-    codec = codec_of(plan(type_), numbers[0], high, count)
-    sent = numbers.astype(np.float32).astype(np.float64) if type_ is FLOAT4 else numbers
+    numbers = [step / 10**count for step in range(start, start + width + 1)]
+    codec = codec_of(plan(type_), numbers[0], numbers[-1] + 10.0**-count / 2, count)
+    sent = as_stored(type_, numbers)
     codes = codec.recoding.apply(plan(type_).read({"c1": pa.array(sent)})["c"])
     column = codec.decode({"c": codes}, generator(0))
     assert column.cast(pa.float64()).to_pylist() == sent.tolist()
 
 
+wide = st.floats(-1e30, 1e30)
+
+
 @settles
-@given(
-    st.sampled_from(FLOATS), st.none() | st.integers(0, MOST), st.floats(-1e30, 1e30),
-    st.floats(-1e30, 1e30), st.integers(1, 128),
-)  # fmt: skip
+@given(st.sampled_from(FLOATS), st.none() | st.integers(0, MOST), wide, wide, st.integers(1, 128))
 @example(FLOAT8, None, 0.0, 100.0, 128)
 @example(FLOAT8, 0, -1e30, -1e29, 16)
 def test_zero_has_a_cell_of_its_own(type_, count, low, high, cells):
@@ -197,20 +186,19 @@ def test_zero_has_a_cell_of_its_own(type_, count, low, high, cells):
 
 
 @settles
-@given(st.sampled_from(range(-3, 3)), st.integers(-(10**6), 10**6), st.integers(-(10**7), 10**7),
-    st.integers(-(10**7), 10**7))  # fmt: skip
+@given(st.sampled_from(range(-3, 3)), st.integers(-(10**6), 10**6), steps, steps)
 @example(0, 2900, 0, 5000)
 def test_selectivity_is_the_share_of_what_is_drawn(count, literal, low, high):
     found = plan(PRICE)
     bounds, need = found.needs
     codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(count)})
     result = codec.shares([(literal, literal + 1)], null=False)
-    lows, highs = codec.cells()
     unit = codec.scale.step
-    for code in range(codec.recoding.domain.values):
-        inside = lows[code] <= literal < highs[code] and literal % unit == 0
-        many = -(-int(highs[code]) // unit) - -(-int(lows[code]) // unit)
-        assert result[code] == pytest.approx(1 / many if inside else 0.0)
+    lows, highs = (ends[: codec.recoding.domain.values] for ends in codec.cells())
+    many = -(-highs // unit) - -(-lows // unit)
+    inside = (lows <= literal) & (literal < highs) & (literal % unit == 0)
+    expected = np.where(inside, 1 / np.maximum(many, 1), 0.0)
+    np.testing.assert_allclose(result[: len(lows)], expected)
 
 
 @pytest.mark.parametrize(
@@ -243,17 +231,12 @@ def test_an_unseen_range_has_two_decimals_and_enough_cells():
 @pytest.mark.parametrize(("rows", "whole"), [(50, True), (100, False)])
 def test_unique_values_stay_multiples_where_there_are_enough(rows, whole):
     """Of 1 to 50, fifty rows are whole; a hundred take cents."""
-    limits = (Check("k", "(c > 0)", ("c",)), Check("l", "(c <= 50)", ("c",)))
-    table = Table(
-        TableName("public", "t"), (Column("c", 1, PRICE),),
-        checks=limits, uniques=(Unique("u", ("c",)),),
-    )  # fmt: skip
-    found = reader(table.columns[0], table, ColumnConfig(), 0.0)
+    found = plan(PRICE, "(c > 0)", "(c <= 50)", uniques=[("c",)])
     codec = codec_of(replace(found, range=replace(found.range, settled=False)), 1, 51, 0)
     values = codec.scale.build(generator(rows, "unique").integers(1, 51, rows) * 100, {})
-    made = fill_keys(
-        table, {"c": values}, {}, lambda key: [], generator(1), rows=rows, codecs={"c": codec}
-    )
+    item = table("t", found.column, uniques=[("c",)], checks=["(c > 0)", "(c <= 50)"])
+    work = TableRows(item, {"c": values}, {}, generator(1), rows, {"c": codec})
+    made = fill_keys(work, None)
     moved = codec.scale.points_of(made.columns["c"])
     assert made.rows == len(set(moved.tolist())) == rows
     assert bool((moved % 100 == 0).all()) == whole

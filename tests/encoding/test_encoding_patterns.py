@@ -5,16 +5,18 @@ from __future__ import annotations
 import psycopg
 import pyarrow as pa
 import pytest
+from columns import TEXT, char, col, copy_in, table
 from psycopg import sql
 
 from privbench.encoding.keys.generate import fill_keys
+from privbench.encoding.keys.table import TableRows
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.regex import MOST, Unknown, parse
 from privbench.encoding.registry import table_coverage, unkept
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
-from privbench.schema import Check, Column, ColumnType, Table, TableName
+from privbench.schema import Check
 
 PATTERNS = [
     r"^\+49-[0-9]{6,8}$",
@@ -71,26 +73,23 @@ CREATE TABLE t (
 
 
 @pytest.fixture(scope="module")
-def table(make_database_on, server):
+def loaded(make_database_on, server):
     dsn = make_database_on(server)
     with connect(dsn, autocommit=True) as connection:
         connection.execute(SCHEMA.encode())
         return dsn, introspect(connection).table("t")
 
 
-def test_patterns_are_read_from_checks_and_domains(table):
-    found = {column.name for column in table[1].columns if column_pattern(table[1], column)}
+def test_patterns_are_read_from_checks_and_domains(loaded):
+    item = loaded[1]
+    found = {column.name for column in item.columns if column_pattern(item, column)}
     assert found == {"code", "z", "sku", "lk"}
-    said = {
-        line.column
-        for line in table_coverage(table[1], {}, 1e-9)
-        if "repaired in the load" in line.how
-    }
-    assert said == {"odd", "nope"}
+    lines = table_coverage(item, {}, 1e-9)
+    assert {line.column for line in lines if "repaired in the load" in line.how} == {"odd", "nope"}
 
 
-def test_only_what_does_not_match_is_made_anew(table):
-    pattern = column_pattern(table[1], table[1].column("sku"))
+def test_only_what_does_not_match_is_made_anew(loaded):
+    pattern = column_pattern(loaded[1], loaded[1].column("sku"))
     texts = pa.array(["AB-7", None, "no", "", "ab-12"])
     made = pattern.replace_bad(texts, generator(1)).to_pylist()
     assert [made[0], made[1], made[4]] == ["AB-7", None, "ab-12"]
@@ -98,23 +97,18 @@ def test_only_what_does_not_match_is_made_anew(table):
     assert pattern.replace_bad(pa.array(made), generator(2)).to_pylist() == made
 
 
-def test_keys_keep_their_pattern(table):
-    dsn, item = table
-    skus = column_pattern(item, item.column("sku")).make(300, generator(5))
-    zips = column_pattern(item, item.column("z")).make(300, generator(6))
-    likes = column_pattern(item, item.column("lk")).make(300, generator(7))
-    made = fill_keys(
-        item, {"sku": skus, "z": zips, "lk": likes}, {}, lambda key: [], generator(2), rows=300
-    )
+def test_keys_keep_their_pattern(loaded):
+    dsn, item = loaded
+    texts = {
+        name: column_pattern(item, item.column(name)).make(300, generator(5))
+        for name in ("sku", "z", "lk")
+    }
+    made = fill_keys(TableRows(item, texts, {}, generator(2), 300), None)
     assert made.rows > 250
-    columns = made.columns
-    with psycopg.connect(dsn) as connection, connection.cursor() as cursor:
-        listed = sql.SQL(", ").join(map(sql.Identifier, columns))
-        with cursor.copy(sql.SQL("COPY t ({}) FROM STDIN").format(listed)) as copy:
-            for row in zip(*(values.to_pylist() for values in columns.values()), strict=True):
-                copy.write_row(row)
-        cursor.execute("SELECT count(*), count(DISTINCT code) FROM t")
-        assert cursor.fetchone() == (made.rows, made.rows)
+    with psycopg.connect(dsn) as connection:
+        copy_in(connection, sql.Identifier("t"), made.columns)
+        counts = connection.execute("SELECT count(*), count(DISTINCT code) FROM t").fetchone()
+    assert counts == (made.rows, made.rows)
 
 
 SPANS = [
@@ -134,7 +128,7 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
         connection.execute(f"CREATE TABLE t (k {type_} PRIMARY KEY CHECK (k {text}))")
         table = introspect(connection).table("t")
         rng = generator(1)
-        keys = fill_keys(table, {}, {}, lambda key: [], rng, rows=rows).columns["k"]
+        keys = fill_keys(TableRows(table, {}, {}, rng, rows), None).columns["k"]
         assert len(keys) == rows
         pattern = column_pattern(table, table.column("k"))
         mended = pattern.replace_bad(
@@ -155,15 +149,18 @@ def test_texts_between_two_others_are_kept_and_made(server, make_database, type_
             assert held.fetchall() == []
 
 
+def coded(*checks, type_=TEXT):
+    """A table of one column, `code`, of which all CHECKs speak, and what it must match."""
+    found = [Check(f"k{i}", text, ("code",)) for i, text in enumerate(checks)]
+    item = table("t", col("code", type_, null=True), checks=found)
+    return item, column_pattern(item, item.columns[0])
+
+
 @pytest.mark.parametrize("case", ["upper", "lower"])
 def test_texts_of_one_case(case):
     """Keys had small letters, so that `CHECK (code = upper(code))` came back NOT VALID."""
-    type_ = ColumnType("character(15)", "bpchar", category="S", length=15)
-    code = Column("code", 1, type_)
-    check = Check(
-        "c", f"(((code)::text = {case}((code)::text)) AND (code <> ''::bpchar))", ("code",)
-    )
-    found = column_pattern(Table(TableName("public", "t"), (code,), checks=(check,)), code)
+    text = f"(((code)::text = {case}((code)::text)) AND (code <> ''::bpchar))"
+    _, found = coded(text, type_=char(15))
     keys = found.distinct(3000, generator(1, "keys")).to_pylist()
     assert len(set(keys)) == 3000
     assert all(key and key == getattr(key, case)() and len(key) <= 15 for key in keys)
@@ -172,18 +169,20 @@ def test_texts_of_one_case(case):
     assert found.replace_bad(texts, generator(2, "texts")).to_pylist() == other
 
 
-def test_a_case_of_an_expression_is_no_case_of_the_column():
-    code = Column("code", 1, ColumnType("text", "text", category="S"))
-    for text in ("(left(code, 1) = upper(code))", "(code = upper(other))", "(code <> upper(code))"):
-        table = Table(TableName("public", "t"), (code,), checks=(Check("c", text, ("code",)),))
-        assert column_pattern(table, code) is None
+@pytest.mark.parametrize(
+    "text", ["(left(code, 1) = upper(code))", "(code = upper(other))", "(code <> upper(code))"]
+)
+def test_a_case_of_an_expression_is_no_case_of_the_column(text):
+    assert coded(text)[1] is None
 
 
-def test_a_case_that_is_kept_is_not_listed_as_a_rule_that_rows_may_break():
-    code = Column("code", 1, ColumnType("text", "text", category="S"))
-    upper = Check("u", "(code = upper(code))", ("code",))
-    for others, listed in (((), 0), ((Check("p", "(code ~ '^[A-Za-z]+$')", ("code",)),), 1)):
-        table = Table(TableName("public", "t"), (code,), checks=(upper, *others))
-        assert len(unkept(table)) == listed
-    more = Check("m", "((code = upper(code)) AND (f(code) > 3))", ("code",))
-    assert len(unkept(Table(TableName("public", "t"), (code,), checks=(more,)))) == 1
+@pytest.mark.parametrize(
+    ("checks", "listed"),
+    [
+        (["(code = upper(code))"], 0),
+        (["(code = upper(code))", "(code ~ '^[A-Za-z]+$')"], 1),
+        (["((code = upper(code)) AND (f(code) > 3))"], 1),
+    ],
+)
+def test_a_case_that_is_kept_is_not_listed_as_a_rule_that_rows_may_break(checks, listed):
+    assert len(unkept(coded(*checks)[0])) == listed

@@ -4,18 +4,15 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
+from columns import codes_of, copy_in, modelled, release
 from psycopg import sql
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Decimals, DecimalsNeed
-from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.encoding.keys.columns import role_of
+from privbench.encoding.base import DecimalsNeed
 from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.errors import SchemaError
-from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
-from privbench.privacy.data import Cells, Grid
 from privbench.rng import generator
 
 CANARY = "canary-7f3a91-secret"
@@ -71,11 +68,6 @@ ROWS = [
 ]  # fmt: skip
 
 
-def modelled(table):
-    """Columns that need a reader, in their order."""
-    return tuple(c.name for c in table.columns if role_of(table, c) == "modelled")
-
-
 def fill(connection, table):
     for row in ROWS:
         row = {**row, "skipped_const": "2000-01-01"}
@@ -94,13 +86,14 @@ def dsn(each_server, make_database_on):
     with psycopg.connect(dsn) as connection:
         connection.execute(SCHEMA)
         fill(connection, introspect(connection).tables[0])
+        connection.execute("CREATE SCHEMA odd; CREATE TABLE odd.z (c aclitem NOT NULL)")
     return dsn
 
 
 @pytest.fixture(scope="module")
 def table(dsn):
     with psycopg.connect(dsn) as connection:
-        return introspect(connection).tables[0]
+        return introspect(connection, schemas=["public"]).tables[0]
 
 
 CONFIG = {
@@ -108,17 +101,6 @@ CONFIG = {
     "skipped_const": ColumnConfig(kind="skip"),
     "f8": ColumnConfig(min=-5, max=7.5),
 }
-
-
-def release(need, rng):
-    if isinstance(need, BoundsNeed):
-        low, high = sorted(rng.choice(need.candidates, 2))
-        return Bounds(int(low), int(high))
-    if isinstance(need, DecimalsNeed):
-        return Decimals(int(rng.choice(need.candidates)))
-    if need.grid:
-        return tuple(str(point) for point in rng.integers(-1000, 1000, 3))
-    return ("a,c", 'a"b')
 
 
 def plans(table, delta, config=CONFIG):
@@ -138,14 +120,6 @@ def read(dsn, table, readers):
     return {plan.name: plan.collect([plan.read(batch) for batch in as_dicts]) for plan in readers}
 
 
-def settled_codes(attribute, recoding):
-    if isinstance(attribute, Cells):
-        return attribute._codes
-    if isinstance(attribute, Grid):
-        return recoding.apply(attribute._values)
-    return recoding.apply(attribute._codes, attribute._labels)
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_read_then_decode_every_type(dsn, table, delta):
     rng = generator(5)
@@ -153,16 +127,14 @@ def test_read_then_decode_every_type(dsn, table, delta):
     data = read(dsn, table, readers)
     columns = {}
     for plan in readers:
-        found = plan.finish({need.attribute: release(need, rng) for need in plan.needs})
+        found = plan.finish(release(plan, rng))
         codec = codec_from_json(found.to_json())
         assert codec == type(codec)(**{**vars(found), "type": codec.type})
         assert plan.attributes == tuple(data[plan.name])
         unread = [need.attribute for need in plan.needs if isinstance(need, DecimalsNeed)]
         assert sorted([*codec.domains, *unread]) == sorted(plan.attributes)
-        codes = {}
-        for name, domain in codec.domains.items():
-            codes[name] = settled_codes(data[plan.name][name], codec.recodings.get(name))
-            assert codes[name].max() < domain.size
+        codes = codes_of(codec, data[plan.name])
+        assert all(codes[name].max() < domain.size for name, domain in codec.domains.items())
         decoded = codec.decode(codes, rng, len(ROWS))
         assert len(decoded) == len(ROWS)
         if plan.attributes and plan.nullable:
@@ -185,7 +157,7 @@ def test_any_code_decodes_to_a_value_the_server_takes(dsn, table, seed):
     count = 300
     columns = {}
     for plan in plans(table, 1e-6):
-        codec = plan.finish({need.attribute: release(need, rng) for need in plan.needs})
+        codec = plan.finish(release(plan, rng))
         codes = {name: rng.integers(d.size, size=count) for name, d in codec.domains.items()}
         decoded = codec.decode(codes, rng, count)
         if codec.omitted:
@@ -213,19 +185,11 @@ def load(dsn, table, columns):
     with psycopg.connect(dsn) as connection:
         if not has_xml(connection):
             columns = {name: values for name, values in columns.items() if name != "x"}
-        batch = pa.table(columns)
-        copied = sql.SQL("CREATE TEMP TABLE copied (LIKE {} INCLUDING ALL)").format(
-            sql.Identifier(table.name.name)
-        )
-        connection.execute(copied)
-        statement = sql.SQL("COPY copied ({}) FROM STDIN (FORMAT csv)").format(
-            sql.SQL(", ").join(map(sql.Identifier, columns))
-        )
-        with connection.cursor().copy(statement) as copy:
-            for block in csv_blocks([batch], len(columns)):
-                copy.write(bytes(block))
+        copied = sql.SQL("CREATE TEMP TABLE copied (LIKE {} INCLUDING ALL)")
+        connection.execute(copied.format(sql.Identifier(table.name.name)))
+        copy_in(connection, sql.Identifier("copied"), columns)
         rows = connection.execute("SELECT count(*) FROM copied").fetchone()
-        assert rows == (batch.num_rows,)
+        assert rows == (len(next(iter(columns.values()))),)
 
 
 def test_the_coverage_map_names_every_column(table):
@@ -241,9 +205,6 @@ def test_the_coverage_map_names_every_column(table):
 
 def test_a_type_without_a_known_value_is_refused_before_the_fit(dsn):
     with psycopg.connect(dsn) as connection:
-        connection.execute("CREATE TEMP TABLE z (c aclitem NOT NULL)")
-        connection.execute("CREATE SCHEMA odd; CREATE TABLE odd.z (c aclitem NOT NULL)")
         odd = introspect(connection, schemas=["odd"]).tables[0]
-        connection.rollback()
     with pytest.raises(SchemaError, match=r"odd\.z\.c: .*DEFAULT"):
         table_coverage(odd, {}, 0.0)

@@ -1,15 +1,19 @@
-"""Text: how often surrogate values occur, and shapes that noise hides."""
+"""Text: shapes and lengths, and how often surrogate values occur."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from columns import TEXT
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from privbench.encoding import codec_from_json
 from privbench.encoding.base import attribute
-from privbench.encoding.surrogate_text import SHAPES, shape_domain
+from privbench.encoding.surrogate_text import PATTERNS, SHAPES, made_text, shape_domain, shapes
 from privbench.encoding.surrogates import (
     Surrogates,
     made_distinct,
@@ -19,65 +23,99 @@ from privbench.encoding.surrogates import (
 from privbench.encoding.text import TextCodec
 from privbench.learning.graphical.one_way import one_way
 from privbench.rng import generator
-from privbench.schema import ColumnType
 
-TEXT = ColumnType("text", "text", category="S")
 EDGES = tuple(range(13))
 
 
-def _codec(surrogates: Surrogates | None, labels=("red", "blue"), provider=None) -> TextCodec:
+def test_shape_classes_cover_their_names():
+    samples = {
+        "digits": "0123", "decimal": "-1.50", "email": "a.b@c.de", "url": "https://x.y/z",
+        "hex": "deadbeef01", "lower": "straße", "capitalised": "Émile", "upper": "ABC",
+        "code": "AB-12/3", "title": "Ann Marie Lee", "sentence": "hello, big world", "other": "a_b",
+    }  # fmt: skip
+    assert set(samples) == set(SHAPES)
+    assert len(PATTERNS) + 1 == len(SHAPES)
+    codes = shapes(pa.array([*samples.values(), None]))[:-1]
+    assert [SHAPES[code] for code in codes] == list(samples)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.text(st.sampled_from("aZ0.,@ /#-_&'\n\t:wx"), max_size=9)))
+def test_shapes_of_ascii_are_those_of_all_letters(texts):
+    """One text beyond ASCII among them takes the patterns over all of Unicode."""
+    assert shapes(pa.array([*texts, "é"], pa.string()))[:-1].tolist() == (
+        shapes(pa.array(texts, pa.string())).tolist()
+    )
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 300))), st.integers(0, 2**32))
+def test_made_text_has_the_length_asked_for(pairs, seed):
+    kinds, lengths = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    text = made_text(kinds, lengths, generator(seed)).to_pylist()
+    assert [len(value) for value in text] == lengths.tolist()
+    assert all(value.isascii() and "\x00" not in value for value in text)
+
+
+def test_made_text_has_the_shape_asked_for():
+    kinds = np.repeat(np.arange(len(SHAPES)), 50)
+    text = made_text(kinds, np.full(len(kinds), 24), generator(2))
+    same = shapes(text) == kinds
+    by_kind = {name: float(same[kinds == i].mean()) for i, name in enumerate(SHAPES)}
+    by_kind.pop("other")
+    assert min(by_kind.values()) > 0.9, by_kind
+
+
+def codec_of(surrogates: Surrogates | None, labels=("red", "blue"), provider=None) -> TextCodec:
     lengths = None if provider else EDGES
     return TextCodec("c", TEXT, True, labels, lengths, provider, surrogates)
 
 
-def _codes(label: np.ndarray, length: int = 8) -> dict[str, np.ndarray]:
-    rows = len(label)
+def codes_of(label: np.ndarray, length: int = 8) -> dict[str, np.ndarray]:
     return {
         "c": label,
-        attribute("c", "length"): np.full(rows, length),
-        attribute("c", "shape"): np.full(rows, SHAPES.index("lower")),
+        attribute("c", "length"): np.full(len(label), length),
+        attribute("c", "shape"): np.full(len(label), SHAPES.index("lower")),
     }
 
 
 @pytest.mark.parametrize("provider", [None, "last_name"])
 def test_values_occur_as_often_as_their_blocks_say(provider):
-    codec = _codec(((1, 0.5), (10, 0.4), (0, 0.1)), provider=provider)
-    codes = _codes(np.repeat([0, 2, 3], [500, 1000, 100]))
+    codec = codec_of(((1, 0.5), (10, 0.4), (0, 0.1)), provider=provider)
+    codes = codes_of(np.repeat([0, 2, 3], [500, 1000, 100]))
     found = codec.decode(codes, generator(1))
     counts = Counter(found.to_pylist())
-    assert counts.pop(None) == 100
-    assert counts.pop("red") == 500
+    assert (counts.pop(None), counts.pop("red")) == (100, 500)
     assert sorted(counts.values(), reverse=True) == [500] + [40] * 10 + [1] * 100
     again = codec_from_json(codec.to_json()).decode(codes, generator(1))
     assert again.equals(found)
 
 
 def test_rows_that_share_a_text_are_alike_in_length():
-    codes = _codes(np.full(4000, 2))
+    codes = codes_of(np.full(4000, 2))
     codes[attribute("c", "length")] = generator(2).integers(3, 12, 4000)
-    found = _codec(((40, 1.0),)).decode(codes, generator(3)).to_pylist()
+    found = codec_of(((40, 1.0),)).decode(codes, generator(3)).to_pylist()
     assert len(set(found)) == 40
     off = np.array([*map(len, found)]) - codes[attribute("c", "length")]
     assert np.mean(np.abs(off)) < 0.2
 
 
 def test_short_texts_differ_from_each_other_and_from_labels():
-    labels = ("a", "e", "i")
     for seed in range(5):
-        codes = _codes(np.full(600, 3), length=1)
-        found = _codec(((6, 1.0),), labels).decode(codes, generator(seed)).to_pylist()
+        codes = codes_of(np.full(600, 3), length=1)
+        found = codec_of(((6, 1.0),), ("a", "e", "i")).decode(codes, generator(seed)).to_pylist()
         assert len(set(found)) >= 5
 
 
 def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
     def distinct(rest: int) -> set[str]:
-        codes = _codes(np.repeat([0, 1, 2], [600, 400, rest]))
-        return set(_codec(()).decode(codes, generator(4)).to_pylist())
+        codes = codes_of(np.repeat([0, 1, 2], [600, 400, rest]))
+        return set(codec_of(()).decode(codes, generator(4)).to_pylist())
 
     assert distinct(20) == {"red", "blue"}
     assert 2 < len(distinct(200)) <= 10
     assert len(distinct(3000)) > 2500
-    nothing = _codec((), labels=()).decode(_codes(np.zeros(5, int)), generator(1))
+    nothing = codec_of((), labels=()).decode(codes_of(np.zeros(5, int)), generator(1))
     assert nothing.null_count == 0
 
 
@@ -105,13 +143,9 @@ def denoised(counts: dict[str, float], sd: float, seed: int) -> dict[str, float]
     return dict(zip(SHAPES, found, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_titles_that_noise_hides_are_words(seed):
-    found = denoised({"title": 90.0, "capitalised": 10.0}, 60.0, seed)
-    assert sum(found[name] for name in ODD) < 0.05
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_addresses_and_numbers_that_are_seen_stay(name):
-    found = denoised({name: 500.0, "lower": 20.0}, 10.0, 3)
-    assert found[name] > 0.8
+def test_titles_that_noise_hides_are_words_and_addresses_that_are_seen_stay():
+    for seed in range(5):
+        found = denoised({"title": 90.0, "capitalised": 10.0}, 60.0, seed)
+        assert sum(found[name] for name in ODD) < 0.05
+    for name in ODD:
+        assert denoised({name: 500.0, "lower": 20.0}, 10.0, 3)[name] > 0.8

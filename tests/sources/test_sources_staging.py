@@ -18,7 +18,7 @@ from privbench.config import Config
 from privbench.errors import ConfigError, DatabaseError, PrivbenchError, SchemaError, UsageError
 from privbench.schema import TableName
 from privbench.sources import staged
-from privbench.sources.files import FileColumn, Files, FileTable
+from privbench.sources.files import Files, FileTable
 
 SHOP = """
 CREATE TABLE person (id INTEGER PRIMARY KEY, mail VARCHAR UNIQUE, name VARCHAR NOT NULL);
@@ -274,9 +274,7 @@ def test_nothing_but_the_source_can_be_opened(tmp_path: Path, form: str) -> None
     attempts = (f"read_text('{outside}')", f"read_text('{tmp_path}/inside/../inside.txt')")
     with Files(source) as files:
         for relation in attempts:
-            evil = FileTable(
-                TableName("public", "t"), relation, (FileColumn("content", "VARCHAR"),)
-            )
+            evil = FileTable(TableName("public", "t"), relation, {"content": "VARCHAR"})
             with pytest.raises(DatabaseError, match="PermissionException"):
                 list(files.batches(evil))
         assert sum(batch.num_rows for batch in files.batches(files.tables[0])) == 1

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Codec
 from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import ListCodec
-from privbench.encoding.checks import allowed, column_limits, ends, length_limits
+from privbench.encoding.categories import ListCodec, labels_of
+from privbench.encoding.checks import allowed, column_limits, length_limits
 from privbench.encoding.keys.uniqueness import Indices
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
@@ -118,13 +118,13 @@ def modelled_values(
         grid = scale if codec.settled else None
         return ValueSpace(column, grid, 0, len(codec.values) - 1, codec.values)
     limits = column_limits(table, column)
-    finite = _finite(column, allowed(limits))
-    if finite:
-        return ValueSpace(column, None, 0, len(finite) - 1, finite)
+    listed = () if scale is not None else allowed(limits) or labels_of(column.type)
+    if listed:
+        return ValueSpace(column, None, 0, len(listed) - 1, listed)
     if scale is not None:
         if isinstance(codec, OrderedCodec):
             return ValueSpace(column, scale, *codec.limits, unit=codec.scale.step)
-        known = public_range(table.key, column, scale, ColumnConfig(), ends(limits))
+        known = public_range(table.key, column, scale, ColumnConfig(), limits)
         return ValueSpace(column, scale, known.lo, known.hi)
     if column.type.base in TEXT_BASES:
         least, greatest = length_limits(limits, column.type.length)
@@ -133,14 +133,6 @@ def modelled_values(
         most = min(36**width, 2**62) - 1
         return ValueSpace(column, None, 0, most, maker=lambda index: digits(index, width))
     return None
-
-
-def _finite(column: Column, listed: tuple[str, ...] | None) -> tuple[str, ...]:
-    if listed:
-        return listed if scale_of(column.type) is None else ()
-    if column.type.kind == "e":
-        return column.type.labels
-    return ("false", "true") if column.type.base == "bool" else ()
 
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.

@@ -70,41 +70,27 @@ class KeyedTable:
 
 
 def fill_keys(
-    table: Table,
-    decoded: Mapping[str, pa.Array],
-    parents: Mapping[str, Indices],
+    work: TableRows,
     parent_keys: ParentKeys,
-    rng: np.random.Generator,
     *,
-    rows: int,
-    codecs: Mapping[str, Codec] | None = None,
     deferred: Collection[str] = (),
     wanted: Collection[str] = (),
-    own: str | None = None,
 ) -> KeyedTable:
     """Fill in all keys of a table and repair its UNIQUE sets.
 
     Args:
-        table: The table.
-        decoded: Decoded values of the modelled columns, each of shape (rows,).
-        parents: Parent row by foreign key's name, negative for none; indices count the parent's
-            kept rows (see `references.remap`), or the given rows of the table itself where the key
-            is a self-reference.
+        work: The table's modelled columns and parents.
         parent_keys: Gives the parent's key values; not asked for self-references.
-        rng: Source of randomness.
-        rows: Number of rows.
-        codecs: Codecs of the modelled columns, whose public lists and ranges a repair respects.
         deferred: Keys that are filled in later (`_fill_deferred_key`), when their parent exists.
         wanted: Columns of deferred keys that others refer to already: they get surrogate keys.
-        own: The key whose parents should change last.
 
     Returns:
         The table; rows for which no valid key is left are dropped.
     """
-    work = TableRows(table, decoded, parents, rng, rows, codecs, own)
+    table = work.table
     work.fixed |= table.pinned_columns & set(work.columns)
     outer = [key for key in table.foreign_keys if not key.is_self and key.name not in deferred]
-    for key in sorted(outer, key=lambda key: (key.name != own, -len(key.columns))):
+    for key in sorted(outer, key=lambda key: (key.name != work.own, -len(key.columns))):
         values = parent_keys(key)
         fill_reference(work, key, dict(zip(key.columns, values, strict=True)))
     repair_orders(work)
@@ -230,39 +216,25 @@ def _result(work: TableRows, selves: Sequence[ForeignKey]) -> KeyedTable:
     return KeyedTable(columns, parents, keep)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One table's turn.
-
-    Attributes:
-        table: The table.
-        deferred: Foreign keys to fill in at the end, since their parent comes later.
-    """
-
-    table: Table
-    deferred: tuple[str, ...] = ()
-
-
-def table_order(tables: Iterable[Table]) -> list[Step]:
+def table_order(tables: Iterable[Table]) -> list[tuple[Table, tuple[str, ...]]]:
     """Parents before children; a cycle breaks at the keys that matter least.
 
     Keys whose columns stand in no UNIQUE set and are referred to by nobody come first, nullable
     ones before the others. Self-references never count.
+
+    Returns:
+        The tables, each with the foreign keys to fill in at the end, since their parent comes
+        later.
     """
     left = {table.key: table for table in tables}
     wanted = _referred_columns(left.values())
-    steps: list[Step] = []
+    steps: list[tuple[Table, tuple[str, ...]]] = []
     while left:
         ready = [table for table in left.values() if not _pending(table, left)]
-        if ready:
-            chosen = [Step(table) for table in ready]
-        else:
-            table = min(left.values(), key=lambda item: _cost(item, left, wanted))
-            names = tuple(key.name for key in _pending(table, left))
-            chosen = [Step(table, names)]
-        steps += chosen
-        for step in chosen:
-            del left[step.table.key]
+        chosen = ready or [min(left.values(), key=lambda item: _cost(item, left, wanted))]
+        steps += [(table, tuple(key.name for key in _pending(table, left))) for table in chosen]
+        for table in chosen:
+            del left[table.key]
     return steps
 
 
@@ -324,41 +296,42 @@ def generate_keys(
     wanted = _referred_columns(tables)
     made: dict[str, KeyedTable] = {}
     steps = table_order(tables)
-    private = {table.key for table in tables}
-    for step in steps:
-        table = step.table
+    parent_keys = _keys_of(made, {table.key for table in tables}, public_keys)
+    for table, deferred in steps:
         count = rows[table.key]
         index = {
             key.name: _index(key, parents.get(table.key, {}), made, count)
             for key in table.foreign_keys
-            if key.name not in step.deferred
+            if key.name not in deferred
         }
         columns = decoded.get(table.key, {})
         # Of columns that others refer to, no key fills these at once.
         keys = table.foreign_keys
-        later = {name for key in keys if key.name in step.deferred for name in key.columns}
-        now = {name for key in keys if key.name not in step.deferred for name in key.columns}
-        made[table.key] = fill_keys(
+        later = {name for key in keys if key.name in deferred for name in key.columns}
+        now = {name for key in keys if key.name not in deferred for name in key.columns}
+        work = TableRows(
             table,
             {name: values.slice(0, count) for name, values in columns.items()},
             index,
-            _keys_of(made, private, public_keys),
             generator(seed, "mint", table.key),
-            rows=count,
-            codecs=(codecs or {}).get(table.key),
-            deferred=step.deferred,
-            wanted={name for name in later - now if (table.key, name) in wanted},
-            own=(own or {}).get(table.key),
+            count,
+            (codecs or {}).get(table.key, {}),
+            (own or {}).get(table.key),
         )
-        if not references and not step.deferred:
+        made[table.key] = fill_keys(
+            work,
+            parent_keys,
+            deferred=deferred,
+            wanted={name for name in later - now if (table.key, name) in wanted},
+        )
+        if not references and not deferred:
             made[table.key] = replace(made[table.key], parents={})
-    for table, name in ((step.table, name) for step in steps for name in step.deferred):
+    for table, name in ((table, name) for table, deferred in steps for name in deferred):
         # The load ends references to rows that go.
         key, mine = table.foreign_key(name), made[table.key]
         given = _index(key, parents.get(table.key, {}), made, rows[table.key])[mine.keep]
-        values = _keys_of(made, private, public_keys)(key)
         rng = generator(seed, "defer", table.key, name)
-        made[table.key] = _fill_deferred_key(table, mine, key, given, values, rng)
+        made[table.key] = _fill_deferred_key(table, mine, key, given, parent_keys(key), rng)
     return made
 
 

@@ -228,8 +228,7 @@ def break_cycles(work: TableRows, key: ForeignKey) -> None:
 
 
 def _filled_by_others(work: TableRows, key: ForeignKey, name: str) -> bool:
-    others = (other for other in work.table.foreign_keys if other.name != key.name)
-    return name in work.table.pinned_columns or any(name in other.columns for other in others)
+    return name in work.table.pinned_columns or work.in_other_keys(key, name)
 
 
 def redirect_dangling(work: TableRows, key: ForeignKey) -> None:

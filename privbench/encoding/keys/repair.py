@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -24,6 +25,42 @@ _ROUNDS, _HELPERS = 16, 3
 _EITHER, _AGAINST = 0.35, 0.65
 
 
+@dataclass(frozen=True)
+class _Pair:
+    """Two columns on one grid, of which one may take the values of other rows.
+
+    Attributes:
+        moves: Space of the column whose values may move: the greater one, if nothing hangs on it.
+        greater: Whether it is the greater one.
+        rows: Rows that have both values.
+        left: Grid points of the lesser column in these rows.
+        right: Grid points of the greater column in these rows.
+    """
+
+    moves: ValueSpace
+    greater: bool
+    rows: Indices
+    left: Indices
+    right: Indices
+
+
+def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
+    """Two columns as a pair; None where there is nothing to be moved."""
+    one, other = work.space(low), work.space(high)
+    if one is None or other is None or one.values or other.values:
+        return None
+    tied = {column for item in work.table.unique_sets for column in item.columns}
+    tied |= work.table.key_columns | work.fixed
+    if one.scale is None or one.scale != other.scale or {low, high} <= tied:
+        return None
+    rows = np.flatnonzero(finite(work.columns[low]) & finite(work.columns[high]) & work.alive)
+    if not len(rows):
+        return None
+    left, right = one.to_points(work.columns[low]), other.to_points(work.columns[high])
+    greater = high not in tied
+    return _Pair(other if greater else one, greater, rows, left[rows], right[rows])
+
+
 def order_dates_by_name(work: TableRows) -> None:
     """Bring dates in the order that their columns' names suggest (`date_orders`).
 
@@ -32,23 +69,14 @@ def order_dates_by_name(work: TableRows) -> None:
     """
     pairs = [pair for pair in date_orders(work.table) if set(pair) <= set(work.columns)]
     # All are decided before the first moves: values that have moved are no evidence.
-    named = [pair for pair in pairs if _agrees(work, *pair, either=pair[::-1] in pairs)]
+    named = []
+    for low, high in pairs:
+        found, most = _pair(work, low, high), _EITHER if (high, low) in pairs else _AGAINST
+        if found is not None and float((found.left > found.right).mean()) <= most:
+            named.append((low, high))
     for low, high in dependency_order(named):
-        both = _points(work, low, high)
-        if both is None:
-            continue
-        rows, left, right = both
-        _permute(work, low, high, rows, order_by_swaps(left, right, work.rng))
+        exchange_between_rows(work, low, high)
         _redraw_gaps(work, low, high)
-
-
-def _agrees(work: TableRows, low: str, high: str, *, either: bool) -> bool:
-    """Whether two columns can be brought in an order, and are not mostly in the other."""
-    both = _points(work, low, high)
-    if both is None:
-        return False
-    _, left, right = both
-    return float((left > right).mean()) <= (_EITHER if either else _AGAINST)
 
 
 def dependency_order(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -69,61 +97,35 @@ def dependency_order(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: turn[pair[0]])
 
 
-def swap_between_rows(work: TableRows, low: str, high: str, *, strict: bool) -> None:
-    """Bring two columns in an order that a CHECK demands, as far as exchanges do."""
-    both = _points(work, low, high)
-    space = work.space(low)
-    if both is not None and space is not None and space.scale is not None:
-        rows, left, right = both
-        step = space.scale.step if strict else 0
-        _permute(work, low, high, rows, order_by_swaps(left, right - step, work.rng))
-
-
-def _points(work: TableRows, low: str, high: str) -> tuple[Indices, Indices, Indices] | None:
-    """Rows that have both values, and these; None where there is nothing to be moved."""
-    one, other = work.space(low), work.space(high)
-    if one is None or other is None or one.values or other.values or not _movable(work, low, high):
-        return None
-    if one.scale is None or one.scale != other.scale:
-        return None
-    rows = np.flatnonzero(finite(work.columns[low]) & finite(work.columns[high]) & work.alive)
-    left, right = one.to_points(work.columns[low]), other.to_points(work.columns[high])
-    return (rows, left[rows], right[rows]) if len(rows) else None
-
-
-def _movable(work: TableRows, low: str, high: str) -> str | None:
-    """The column whose values may move: the greater one, if nothing hangs on it."""
-    tied = {column for item in work.table.unique_sets for column in item.columns}
-    tied |= work.table.key_columns | work.fixed
-    return next((name for name in (high, low) if name not in tied), None)
-
-
-def _permute(work: TableRows, low: str, high: str, rows: Indices, order: Indices) -> None:
-    name = _movable(work, low, high)
-    assert name is not None
-    places = np.arange(work.rows)
-    if name == high:
+def exchange_between_rows(work: TableRows, low: str, high: str, *, strict: bool = False) -> None:
+    """Bring two columns in order as far as exchanges between rows do."""
+    pair = _pair(work, low, high)
+    if pair is None:
+        return
+    step = pair.moves.scale.step if strict and pair.moves.scale is not None else 0
+    order = order_by_swaps(pair.left, pair.right - step, work.rng)
+    places, rows = np.arange(work.rows), pair.rows
+    if pair.greater:
         places[rows] = rows[order]
     else:
         places[rows[order]] = rows
+    name = pair.moves.column.name
     work.columns[name] = work.columns[name].take(pa.array(places))
 
 
 def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
     """Rows that no exchange could repair: their distance is drawn from those of other rows."""
-    name, both = _movable(work, low, high), _points(work, low, high)
-    space = None if name is None else work.space(name)
-    if both is None or space is None:
+    pair = _pair(work, low, high)
+    if pair is None or not (pair.left > pair.right).any():
         return
-    rows, left, right = both
-    bad, gaps = left > right, np.sort((right - left)[left <= right])
-    if not bad.any():
-        return
-    drawn = work.rng.choice(gaps, int(bad.sum())) if len(gaps) else np.zeros(int(bad.sum()))
-    points, moved = space.to_points(work.columns[space.column.name]), np.zeros(work.rows, np.bool_)
-    points[rows[bad]] = left[bad] + drawn if name == high else right[bad] - drawn
-    moved[rows[bad]] = True
-    work.move(space, moved, points)
+    bad = pair.left > pair.right
+    gaps, count = np.sort((pair.right - pair.left)[~bad]), int(bad.sum())
+    drawn = work.rng.choice(gaps, count) if len(gaps) else np.zeros(count)
+    points = pair.moves.to_points(work.columns[pair.moves.column.name])
+    moved = np.zeros(work.rows, np.bool_)
+    moved[pair.rows[bad]] = True
+    points[moved] = pair.left[bad] + drawn if pair.greater else pair.right[bad] - drawn
+    work.move(pair.moves, moved, points)
 
 
 def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
@@ -207,7 +209,7 @@ def repair_orders(work: TableRows) -> None:
         if order.low in work.columns and order.high in work.columns:
             if order.strict:
                 _separate(work, order.low, order.high)
-            swap_between_rows(work, order.low, order.high, strict=order.strict)
+            exchange_between_rows(work, order.low, order.high, strict=order.strict)
             _swap(work, order)
             _repair_order(work, order)
 
@@ -363,9 +365,7 @@ def _renumber(work: TableRows, item: Unique, space: ValueSpace) -> None:
             return
         text = work.columns[name].cast(pa.string())
         numbered = number_texts(text.fill_null(""), rows, offset + np.arange(len(rows)), top)
-        mask = np.zeros(work.rows, dtype=np.bool_)
-        mask[rows] = True
-        work.columns[name] = pc.if_else(pa.array(mask), numbered, text)
+        work.columns[name] = replace_rows(text, rows, numbered.take(pa.array(rows)))
         offset = offset * 10 + len(rows)
     rows = np.flatnonzero(work.duplicates(item))
     index = space.capacity - 1 - np.arange(min(len(rows), space.capacity))
@@ -399,8 +399,4 @@ def _redraw(work: TableRows, item: Unique) -> None:
 
 def _shares(work: TableRows, key: ForeignKey) -> bool:
     """Whether another key has a column in common, so that parents are not free."""
-    return any(
-        set(other.columns) & set(key.columns)
-        for other in work.table.foreign_keys
-        if other.name != key.name
-    )
+    return any(work.in_other_keys(key, name) for name in key.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -16,18 +17,20 @@ from privbench.encoding.placeholders import value_space
 from privbench.schema import ForeignKey, Table, Unique
 
 
+@dataclass
 class TableRows:
     """A table in the making.
 
     Attributes:
         table: The table.
-        columns: Values so far, each of shape (rows,).
-        parents: Parent row by foreign key, negative for none; each of shape (rows,). Those that
-            were given are never changed in place.
+        columns: Values so far, each of shape (rows,); at first those of modelled columns.
+        parents: Parent row by foreign key, negative for none; each of shape (rows,). Indices count
+            the parent's kept rows, or the given rows of the table itself where the key is a
+            self-reference. Those that were given are never changed in place.
         rng: Source of randomness.
         rows: Number of rows, dropped ones included.
-        codecs: Codecs of modelled columns.
-        own: Name of the OWN key, or None.
+        codecs: Codecs of modelled columns, whose public lists and ranges a repair respects.
+        own: Name of the OWN key, whose parents should change last, or None.
         alive: Rows that are kept so far.
         fixed: Columns that a foreign key has filled.
         distinct: Columns whose values were numbered: no two rows that are kept share one.
@@ -35,30 +38,31 @@ class TableRows:
         targets: Parent rows that can be referred to, ascending, for every key that is filled.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        columns: Mapping[str, pa.Array],
-        parents: Mapping[str, Indices],
-        rng: np.random.Generator,
-        rows: int,
-        codecs: Mapping[str, Codec] | None = None,
-        own: str | None = None,
-    ) -> None:
-        self.table, self.rng, self.rows, self.own = table, rng, rows, own
-        self.columns = dict(columns)
-        self.parents = {name: np.asarray(index, np.int64) for name, index in parents.items()}
-        self.codecs = codecs or {}
-        self.alive: Mask = np.ones(rows, dtype=np.bool_)
-        self.fixed: set[str] = set()
-        self.distinct: set[str] = set()
-        self._folded = folded_uniques(table)
-        self.referred: dict[str, dict[str, pa.Array]] = {}
-        self.targets: dict[str, Indices] = {}
+    table: Table
+    columns: dict[str, pa.Array]
+    parents: dict[str, Indices]
+    rng: np.random.Generator
+    rows: int
+    codecs: Mapping[str, Codec] = field(default_factory=dict)
+    own: str | None = None
+    alive: Mask = field(init=False)
+    fixed: set[str] = field(default_factory=set)
+    distinct: set[str] = field(default_factory=set)
+    referred: dict[str, dict[str, pa.Array]] = field(default_factory=dict)
+    targets: dict[str, Indices] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.columns, self.parents = dict(self.columns), dict(self.parents)
+        self.alive = np.ones(self.rows, dtype=np.bool_)
 
     def space(self, name: str) -> ValueSpace | None:
         """The values that a column can take."""
         return value_space(self.table, self.table.column(name), self.codecs.get(name), self.rows)
+
+    def in_other_keys(self, key: ForeignKey, name: str) -> bool:
+        """Whether another foreign key has a column of this one."""
+        keys = self.table.foreign_keys
+        return any(name in other.columns for other in keys if other.name != key.name)
 
     def own_keys(self, key: ForeignKey) -> dict[str, pa.Array]:
         """The table's own key values by referencing column, for a self-reference."""
@@ -78,7 +82,7 @@ class TableRows:
 
     def folds(self, item: Unique) -> bool:
         """Whether case does not make texts of a UNIQUE set different."""
-        return item in self._folded
+        return item in folded_uniques(self.table)
 
     def duplicates(self, item: Unique) -> Mask:
         """Rows whose combination an earlier row has."""

@@ -71,20 +71,13 @@ def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indi
     sizes = np.diff(np.append(first, len(group)))
     rank = np.arange(len(group)) - np.repeat(first, sizes)
     size = np.repeat(sizes, sizes)
-    moved = value + _push(value, new, rank, size)
-    moved = np.minimum(moved, _ceilings(size, rank, lo, hi))
+    # The highest place that leaves room for the rest of the group, but not below ``lo + rank``.
+    ceilings = hi - np.minimum(size - 1, min(hi - lo, 2**62)) + rank
+    moved = np.minimum(value + _push(value, new, rank, size), ceilings)
     full = rank >= hi - lo + 1
     result, bad = points.copy(), np.zeros(len(points), dtype=np.bool_)
     result[order], bad[order] = np.where(full, value, moved), full
     return result, bad
-
-
-def _ceilings(size: Indices, rank: Indices, lo: int, hi: int) -> Indices:
-    """The highest place that leaves room for the rest of the group, but not below ``lo + rank``."""
-    sizes, place = np.unique(size, return_inverse=True)
-    base = np.array([max(hi - int(count) + 1, lo) for count in sizes], dtype=np.int64)
-    result: Indices = base[place] + rank
-    return result
 
 
 def _push(value: Indices, new: Mask, rank: Indices, size: Indices) -> Indices:

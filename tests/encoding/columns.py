@@ -1,0 +1,122 @@
+"""What the tests of encoders share: types, tables, readers, answers of a release, loading."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from psycopg import sql
+
+from privbench.config import ColumnConfig
+from privbench.encoding.base import Decimals, DecimalsNeed
+from privbench.encoding.bounds import Bounds, BoundsNeed
+from privbench.encoding.keys.columns import role_of
+from privbench.encoding.registry import reader
+from privbench.postgres.csvtext import csv_blocks
+from privbench.privacy.data import Cells, Grid
+from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
+
+INT2, INT4, INT8 = (
+    ColumnType(name, base, category="N")
+    for name, base in (("smallint", "int2"), ("integer", "int4"), ("bigint", "int8"))
+)
+FLOAT4 = ColumnType("real", "float4", category="N")
+FLOAT8 = ColumnType("double precision", "float8", category="N")
+NUMERIC = ColumnType("numeric", "numeric", category="N")
+MONEY = ColumnType("money", "money", category="N")
+DATE = ColumnType("date", "date", category="D")
+STAMP = ColumnType("timestamp without time zone", "timestamp", category="D")
+STAMPZ = ColumnType("timestamp with time zone", "timestamptz", category="D")
+INTERVAL = ColumnType("interval", "interval", category="T")
+BOOL = ColumnType("boolean", "bool", category="B")
+UUID = ColumnType("uuid", "uuid")
+TEXT = ColumnType("text", "text", category="S")
+
+
+def numeric(precision, scale):
+    text = f"numeric({precision},{scale})"
+    return ColumnType(text, "numeric", category="N", precision=precision, scale=scale)
+
+
+def varchar(length):
+    text = f"character varying({length})"
+    return ColumnType(text, "varchar", category="S", length=length)
+
+
+def char(length):
+    return ColumnType(f"character({length})", "bpchar", category="S", length=length)
+
+
+def col(name, type_=INT4, null=False, **more):
+    return Column(name, 1, type_, not_null=not null, **more)
+
+
+def table(key, *columns, primary=(), uniques=(), keys=(), checks=(), **more):
+    """A table; keys are triples of columns, parent and columns there."""
+    name = TableName("public", key)
+    return Table(
+        name,
+        tuple(replace(column, position=i + 1) for i, column in enumerate(columns)),
+        primary_key=Unique(f"{key}_pk", tuple(primary), primary=True) if primary else None,
+        uniques=tuple(Unique(f"{key}_u{i}", tuple(item)) for i, item in enumerate(uniques)),
+        foreign_keys=tuple(
+            ForeignKey(f"{key}_f{i}", name, tuple(mine), TableName("public", other), tuple(theirs))
+            for i, (mine, other, theirs) in enumerate(keys)
+        ),
+        checks=tuple(
+            Check(f"k{i}", item) if isinstance(item, str) else item for i, item in enumerate(checks)
+        ),
+        **more,
+    )
+
+
+def modelled(table):
+    """Columns that need a reader, in their order."""
+    return tuple(c.name for c in table.columns if role_of(table, c) == "modelled")
+
+
+def plan(type_, *checks, name="c", config=None, delta=0.0, default=None, null=True, **more):
+    """The reader of the only column of a table."""
+    item = table("t", col(name, type_, null, default=default), checks=checks, **more)
+    return reader(item.columns[0], item, config or ColumnConfig(), delta)
+
+
+def release(plan, rng, **given):
+    """Answers to all needs of a reader: those that are given, else any that may come."""
+    answers = {}
+    for need in plan.needs:
+        if need.attribute in given:
+            answers[need.attribute] = given[need.attribute]
+        elif isinstance(need, BoundsNeed):
+            low, high = sorted(int(point) for point in rng.choice(need.candidates, 2))
+            answers[need.attribute] = Bounds(low, high)
+        elif isinstance(need, DecimalsNeed):
+            answers[need.attribute] = Decimals(rng.choice([None, *need.told]))
+        elif need.grid:
+            answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
+        else:
+            answers[need.attribute] = ("a,c", 'a"b')
+    return answers
+
+
+def codes_of(codec, attributes):
+    """Codes of what was read, after any recoding."""
+    codes = {}
+    for name in codec.domains:
+        item, recoding = attributes[name], codec.recodings.get(name)
+        if isinstance(item, Cells):
+            codes[name] = item._codes
+        elif isinstance(item, Grid):
+            codes[name] = recoding.apply(item._values)
+        else:
+            codes[name] = recoding.apply(item._codes, item._labels)
+    return codes
+
+
+def copy_in(connection, relation, columns):
+    """COPY rows into a table; the server checks every value."""
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(relation, names)
+    with connection.cursor().copy(statement) as copy:
+        for block in csv_blocks([pa.table(columns)], len(columns)):
+            copy.write(bytes(block))
