@@ -28,13 +28,10 @@ _TYPES: Mapping[int, pa.DataType] = MappingProxyType(
         20: pa.int64(),
         21: pa.int16(),
         23: pa.int32(),
-        25: pa.string(),
         700: pa.float32(),
         701: pa.float64(),
     }
 )
-#: What stands for NULL, and between values, where the values of a column come as one text.
-NULL, BETWEEN = b"\x1f", b"\x1e"
 _UNREADABLE = re.compile(r"column #(\d+)")
 
 
@@ -60,11 +57,11 @@ def relisted(array: pa.Array, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, values, field, mask=array.is_null())
 
 
-def column_types(connection: Connection, statement: sql.Composable) -> list[pa.DataType | None]:
-    """The Arrow types of what a SELECT gives; None where a value has to be printed as text."""
+def column_types(connection: Connection, statement: sql.Composable) -> list[pa.DataType]:
+    """The Arrow types of what a SELECT gives; what Arrow has no type for is read as text."""
     with connection.cursor() as cursor:
         cursor.execute(sql.SQL("{} LIMIT 0").format(statement))
-        return [_TYPES.get(column.type_code) for column in cursor.description or ()]
+        return [_TYPES.get(column.type_code, pa.string()) for column in cursor.description or ()]
 
 
 def batch_of(
@@ -103,26 +100,6 @@ def batch_of(
         raise _unreadable(table, names[int(found[1])] if found else None) from None
     (batch,) = read.combine_chunks().to_batches()
     return pa.RecordBatch.from_arrays(batch.columns, list(names))
-
-
-def batch_of_columns(
-    texts: Sequence[bytes], types: Sequence[pa.DataType], names: Sequence[str], table: str
-) -> pa.RecordBatch:
-    """Columns as a batch, of which each came as one text; arguments and errors as of `batch_of`."""
-    columns = []
-    for text, kind, name in zip(texts, types, names, strict=True):
-        marks = np.flatnonzero(np.frombuffer(text, np.uint8) == BETWEEN[0])
-        ends = np.append(marks, len(text)) - np.arange(len(marks) + 1)
-        buffers = [np.append(0, ends).astype(np.int32), text.translate(None, BETWEEN)]
-        values = pa.Array.from_buffers(pa.binary(), len(ends), [None, *map(pa.py_buffer, buffers)])
-        try:
-            values = values.cast(pa.string())
-        except pa.ArrowInvalid:
-            raise _unreadable(table, name) from None
-        if NULL in text:
-            values = pc.if_else(pc.equal(values, NULL.decode()), None, values)
-        columns.append(values.cast(kind))
-    return pa.RecordBatch.from_arrays(columns, list(names))
 
 
 def _unreadable(table: str, column: str | None) -> DatabaseError:

@@ -19,7 +19,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
 from privbench.postgres.reading import ROWS, reading
-from privbench.postgres.stream import Expression, size_of, source, stream
+from privbench.postgres.stream import Expression, source, stream
 from privbench.schema import Schema, Table
 
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
@@ -40,6 +40,10 @@ _KINDS = """
 SELECT c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c
 WHERE c.oid = %(table)s::pg_catalog.regclass OR (%(root)s AND c.oid IN (
   SELECT t.relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass) t))
+"""
+_PAGES = """
+SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
+  / pg_catalog.current_setting('block_size')::pg_catalog.int8
 """
 
 
@@ -158,15 +162,19 @@ class Snapshot:
             DatabaseError: The server refused.
         """
         self.lock(table)
-        bounds = (
-            [0] if table.kind == "p" else range(0, size_of(self.connection, table)[0] or 1, least)
-        )
-        bounds = list(bounds[:: -(-len(bounds) // count)])
+        bounds = range(0, 1 if table.kind == "p" else self._pages(table) or 1, least)
+        bounds = bounds[:: -(-len(bounds) // count)]
         settings = {**ROWS, **_SCAN, **self._timeouts}
         return [
             Part(self._dsn, self.id, settings, table, tuple(expressions), first, last)
             for first, last in zip(bounds, [*bounds[1:], None], strict=True)
         ]
+
+    def _pages(self, table: Table) -> int:
+        name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
+        with database_errors("asking for the size of a table", table.key):
+            row = self.connection.execute(_PAGES, [name]).fetchone()
+        return int(row[0]) if row else 0
 
     def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
