@@ -100,14 +100,12 @@ class Value:
         text: SQL of the value.
         reads: Columns that the value itself is computed from.
         equal: Whether the CHECK says that the column equals it.
-        shape: Whether it is one of those that suit the type, not what the CHECK compares with.
     """
 
     column: str
     text: str
     reads: frozenset[str] = frozenset()
     equal: bool = False
-    shape: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +358,7 @@ def _of_column(column: Column, fillings: Sequence[dict[str, str]]) -> Iterator[V
     quoted = exp.to_identifier(column.name, quoted=True).sql("postgres")
     for shape, filling in product(shapes, fillings):
         text = shape.format(column=quoted, **filling)
-        yield Value(column.name, text, frozenset({column.name}), shape=True)
+        yield Value(column.name, text, frozenset({column.name}))
 
 
 def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
