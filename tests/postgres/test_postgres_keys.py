@@ -53,7 +53,7 @@ def naive(child, parent):
     return [NULL if None in row else first.get(row, DANGLING) for row in child]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(keys())
 def test_match_is_a_dictionary_join(drawn):
     kinds, child, parent = drawn

@@ -186,20 +186,13 @@ class _Trial:
 
     def _reference(self, key: ForeignKey) -> list[_Candidate]:
         """What may become of a reference: another one, or none."""
-        found = [self._draw(key.columns, _PLAIN, present=True, key=key)] * _DRAWS
+        found = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
         ended = [name for name in key.columns if not self._rule.table.column(name).not_null]
         if ended and (len(ended) == len(key.columns) or key.match != "f"):
             found.append(_Candidate(dict.fromkeys(ended, rows.NULL), _PLAIN + _EMPTY))
         return found
 
-    def _draw(
-        self,
-        columns: tuple[str, ...],
-        cost: float,
-        *,
-        present: bool,
-        key: ForeignKey | None = None,
-    ) -> _Candidate:
+    def _draw(self, columns: tuple[str, ...], cost: float, *, present: bool) -> _Candidate:
         """Draw columns of another row, of those that keep the rule first.
 
         Where they must be present, the rows have a value for each; else the rule is true of the
@@ -214,18 +207,6 @@ class _Trial:
             rows.present(columns) if present else _BEST,
             *(_KEEPS, _DRAWN),
         )
-        if key is not None:
-            # Where no row refers to anything, any target will do.
-            draw = build(
-                "WITH own AS MATERIALIZED ({}) SELECT * FROM own UNION ALL"
-                " (SELECT row_number() OVER () - 1, {} FROM {} WHERE {}"
-                " AND NOT EXISTS (SELECT FROM own) LIMIT {})",
-                draw,
-                key.ref_columns,
-                rows.own_rows(key.ref_table, whole=True),
-                rows.present(key.ref_columns),
-                _DRAWN,
-            )
         self._draws.append(draw)
         return _Candidate(dict(zip(columns, slots, strict=True)), cost, number)
 
