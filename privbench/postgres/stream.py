@@ -1,17 +1,25 @@
-"""Rows of a table as batches, as one reader of a snapshot sees them: by COPY, as CSV."""
+"""Rows of a table as batches, as one reader of a snapshot sees them: by COPY, as CSV.
+
+The text form is taken, not the binary one: it needs no knowledge of types beyond numbers and
+booleans, so no question about types is asked of the server, and every type's own output function
+prints its values.
+"""
 
 from __future__ import annotations
 
+import re
 import select
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import psycopg
 import pyarrow as pa
 from psycopg import errors, pq, sql
+from pyarrow import csv
 
-from privbench.postgres.arrow import batch_of, column_types
+from privbench.errors import DatabaseError
 from privbench.postgres.connect import SELECT, Connection
-from privbench.postgres.failures import database_errors
+from privbench.postgres.failures import NO_TEXT, database_errors
 from privbench.schema import Table
 from privbench.threads import ahead
 
@@ -19,6 +27,19 @@ from privbench.threads import ahead
 Expression = tuple[sql.Composable, str]
 #: The first page of some, and one past the last; None for all that follow.
 Pages = tuple[int, int | None]
+
+#: By the type's OID in ``pg_catalog``, which is the same on every server.
+_TYPES: Mapping[int, pa.DataType] = MappingProxyType(
+    {
+        16: pa.bool_(),
+        20: pa.int64(),
+        21: pa.int16(),
+        23: pa.int32(),
+        700: pa.float32(),
+        701: pa.float64(),
+    }
+)
+_UNREADABLE = re.compile(r"column #(\d+)")
 
 
 def stream(
@@ -43,12 +64,62 @@ def stream(
     names = [name for _, name in expressions]
     statement = _select(table, [expression for expression, _ in expressions], pages)
     with database_errors("reading rows", table.key):
-        types = column_types(reader, statement)
+        types = _types(reader, statement)
         block = None
         for block in ahead(_blocks(reader, statement, batch_bytes)):
-            yield batch_of(block, types, names, table.key)
+            yield _batch(block, types, names, table.key)
         if block is None:
-            yield batch_of(b"", types, names, table.key)
+            yield _batch(b"", types, names, table.key)
+
+
+def _types(connection: Connection, statement: sql.Composable) -> list[pa.DataType]:
+    """The Arrow types of what a SELECT gives; what Arrow has no type for is read as text."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("{} LIMIT 0").format(statement))
+        return [_TYPES.get(column.type_code, pa.string()) for column in cursor.description or ()]
+
+
+def _batch(
+    block: bytes, types: Sequence[pa.DataType], names: Sequence[str], table: str
+) -> pa.RecordBatch:
+    """Whole rows of ``COPY … (FORMAT csv)`` as a batch; a cell without quotes and text is NULL.
+
+    Args:
+        block: The rows; none of them cut.
+        types: The columns' types.
+        names: Their names in the batch, which for a reader's own columns tell the table's column.
+        table: The table's key, for errors.
+
+    Raises:
+        DatabaseError: Bytes are no UTF-8 text, which a database in SQL_ASCII can hold.
+    """
+    places = [f"c{place}" for place in range(len(types))]
+    if not block:
+        return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in types], list(names))
+    try:
+        read = csv.read_csv(
+            pa.BufferReader(block),
+            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=places),
+            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            csv.ConvertOptions(
+                column_types=dict(zip(places, types, strict=True)),
+                null_values=[""],
+                true_values=["t"],
+                false_values=["f"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        found = _UNREADABLE.search(str(error))
+        raise DatabaseError(
+            "rows hold bytes that are no UTF-8 text.",
+            table=table,
+            column=names[int(found[1])] if found else None,
+            remedy=NO_TEXT,
+        ) from None
+    (batch,) = read.combine_chunks().to_batches()
+    return pa.RecordBatch.from_arrays(batch.columns, list(names))
 
 
 def source(table: Table) -> sql.Composable:
