@@ -70,8 +70,8 @@ ORDER BY k.conname
 """
 
 
-#: Columns that move, statements of PL/pgSQL that move the row ``r``, which rows have no end.
-Moving = tuple[tuple[str, ...], sql.Composable, sql.Composable]
+#: Columns that move, and statements of PL/pgSQL that move the row ``r``.
+Moving = tuple[tuple[str, ...], sql.Composable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class PeriodKey:
             pieces=_PIECES,
             given=rows.every(build("p.{1} = r.{0}", *pair) for pair in self.fixed),
         )
-        return self.columns, moved, _endless(self.columns[-1])
+        return self.columns, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,6 @@ class Exclusion:
         definition: What makes it; none for a PERIOD key that stands alone.
         columns: Columns that a row changes that moves; none where rows cannot move.
         moved: Statements of PL/pgSQL that move the row ``r`` by ``step`` lengths at try ``turn``.
-        endless: Condition of the rows that leave no room beyond them, which are put in last.
         key: The PERIOD key that the rows move with, or None.
     """
 
@@ -172,7 +171,6 @@ class Exclusion:
     definition: str
     columns: tuple[str, ...]
     moved: sql.Composable
-    endless: sql.Composable
     key: PeriodKey | None = None
 
     @property
@@ -337,10 +335,10 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         "#variable_conflict use_column\n"
         "DECLARE r record; old record; turn int; step int; done int;"
         " BEGIN moved := 0; placed := 0; DELETE FROM {table}; {add}"
-        " FOR r IN SELECT *, ctid AS {place} FROM {stage} AS r WHERE NOT {endless} AND {held} LOOP"
+        " FOR r IN SELECT *, ctid AS {place} FROM {stage} AS r WHERE {held} LOOP"
         " {insert} IF done > 0 THEN placed := placed + 1;"
         " DELETE FROM {stage} WHERE ctid = r.{place}; END IF; END LOOP;"
-        " FOR old IN SELECT * FROM {stage} ORDER BY {endless}, ctid LOOP"
+        " FOR old IN SELECT * FROM {stage} ORDER BY ctid LOOP"
         " turn := 0; done := 0; WHILE done = 0 AND turn <= {tries} LOOP r := old;"
         " step := sign(random() - 0.5) * ceil(random() * 2 ^ ((turn + {reach} - 1) % {reach}));"
         # A row that has moved may belong to no partition, or be beyond what its type holds.
@@ -355,7 +353,6 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         else rows.NOTHING,
         place="privbench row",
         stage=_STAGE,
-        endless=build("coalesce({}, false)", item.endless),
         held=rows.TRUE if item.key is None else item.key.held(row),
         insert=build(
             "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) ON CONFLICT DO NOTHING;"
@@ -375,7 +372,7 @@ def _moving(table: Table, elements: Iterable[tuple[tuple[str, ...], str]]) -> Mo
             found = _move(table, names, operator)
             if found is not None:
                 return found
-    return (), rows.NOTHING, rows.FALSE
+    return (), rows.NOTHING
 
 
 def _read(table: Table, text: str) -> tuple[str, ...]:
@@ -391,17 +388,13 @@ def _read(table: Table, text: str) -> tuple[str, ...]:
     return names if len(names) == len(ends) and known.issuperset(names) else ()
 
 
-def _endless(name: str) -> sql.Composable:
-    return build("lower_inf({0}) OR upper_inf({0})", name)
-
-
 def _move(table: Table, names: tuple[str, ...], operator: str) -> Moving | None:
     """How rows move by some columns of a constraint; None where it is not known how."""
     type_, one, alone = table.column(names[0]).type, sql.Identifier("r", names[0]), len(names) == 1
     if operator == "&&" and alone and type_.base in ("circle", "box"):
-        return names, build("{0} := {0} + point(step, 0);", one), rows.FALSE
+        return names, build("{0} := {0} + point(step, 0);", one)
     if alone and type_.base in _NUMBERS:
-        return names, build("{0} := {0} + step;", one), rows.FALSE
+        return names, build("{0} := {0} + step;", one)
     ranged = alone and type_.kind == "r" and type_.parts
     base = type_.parts[0].base if ranged else type_.base
     if operator != "&&" or base not in _NUMBERS | _TIMES or (alone and not ranged):
@@ -423,6 +416,6 @@ def _move(table: Table, names: tuple[str, ...], operator: str) -> Moving | None:
     )
     if alone:
         put = "{} := (SELECT {}(low, high) FROM ({}) AS e);"
-        return names, build(put, one, rows.raw(type_.sql), moved), _endless(names[0])
+        return names, build(put, one, rows.raw(type_.sql), moved)
     put = "SELECT low, high INTO {}, {} FROM ({}) AS e;"
-    return names, build(put, low, high, moved), build("{} IS NULL OR {} IS NULL", *names)
+    return names, build(put, low, high, moved)
