@@ -85,7 +85,6 @@ class Loader:
         ddl: Its DDL.
         replace: Drop what the target holds, all objects of users in it, in the same transaction.
         source: A connection to the source, so that it is not taken for the target.
-        lock_timeout: Seconds to wait for an object that somebody is using; None is `locks.WAIT`.
         progress: Told of every step.
         trust: Run all of the DDL, programs included; else what is on the allow-list.
         as_role: Go on as this role before anything of the model's runs, see `target.become`.
@@ -110,7 +109,6 @@ class Loader:
         *,
         replace: bool = False,
         source: Connection | None = None,
-        lock_timeout: float | None = None,
         progress: Progress | None = None,
         trust: bool = True,
         as_role: str | None = None,
@@ -121,8 +119,7 @@ class Loader:
         self._role = as_role
         self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
-        wait = WAIT.get() if lock_timeout is None else lock_timeout
-        self.connection = connect(dsn, lock_timeout=wait)
+        self.connection = connect(dsn, lock_timeout=WAIT.get())
         try:
             self._prepare(replace, source)
         except BaseException:

@@ -55,9 +55,6 @@ class Snapshot:
 
     Args:
         dsn: The database; see `privbench.postgres.connect`.
-        statement_timeout: Seconds that one statement, a whole stream included, may take; 0 means
-            no limit.
-        lock_timeout: Seconds to wait for a table that somebody is altering; None is `locks.WAIT`.
 
     Attributes:
         connection: The transaction itself, for reading the catalog.
@@ -71,21 +68,16 @@ class Snapshot:
     connection: Connection
     id: str
 
-    def __init__(
-        self, dsn: str, *, statement_timeout: float = 0, lock_timeout: float | None = None
-    ) -> None:
+    def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._wait = WAIT.get() if lock_timeout is None else lock_timeout
-        self._timeouts = {
-            "statement_timeout": str(round(statement_timeout * 1000)),
-            "lock_timeout": str(round(self._wait * 1000)),
-        }
+        # Readers in other threads and processes wait as long as this one.
+        self._wait = WAIT.get()
+        self._settings = {**ROWS, **_SCAN, "lock_timeout": str(round(self._wait * 1000))}
         self._locked: set[str] = set()
         self._locking = Lock()
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        settings = {**ROWS, **self._timeouts}
-        self.connection = reading(dsn, settings, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
+        self.connection = reading(dsn, ROWS, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
         try:
             self.id = self._exported()
         except BaseException:
@@ -164,9 +156,8 @@ class Snapshot:
         self.lock(table)
         bounds = range(0, 1 if table.kind == "p" else self._pages(table) or 1, least)
         bounds = bounds[:: -(-len(bounds) // count)]
-        settings = {**ROWS, **_SCAN, **self._timeouts}
         return [
-            Part(self._dsn, self.id, settings, table, tuple(expressions), first, last)
+            Part(self._dsn, self.id, self._settings, table, tuple(expressions), first, last)
             for first, last in zip(bounds, [*bounds[1:], None], strict=True)
         ]
 
@@ -288,7 +279,7 @@ class Snapshot:
         try:
             return reading(
                 conninfo.make_conninfo("", **resolved(self.connection)),
-                {**ROWS, **_SCAN, **self._timeouts},
+                self._settings,
                 isolation=psycopg.IsolationLevel.REPEATABLE_READ,
                 snapshot=self.id,
             )

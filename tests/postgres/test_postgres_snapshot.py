@@ -184,15 +184,8 @@ def test_a_read_error_holds_no_value(dsn):
     assert caught.value.table == "public.t"
 
 
-def test_a_statement_past_its_time_is_named(dsn):
-    with Snapshot(dsn, statement_timeout=0.2) as snapshot:
-        table = introspect(snapshot.connection).table("t")
-        with pytest.raises(DatabaseError, match="passed its time-out"):
-            snapshot.read(table, [(sql.SQL("pg_catalog.pg_sleep(1)::text"), "x")])
-
-
-def test_a_table_that_somebody_is_altering_is_not_waited_for_for_ever(dsn):
-    with psycopg.connect(dsn) as other, Snapshot(dsn, lock_timeout=0.2) as snapshot:
+def test_a_table_that_somebody_is_altering_is_not_waited_for_for_ever(dsn, impatient):
+    with psycopg.connect(dsn) as other, Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("parent")
         other.execute("LOCK TABLE parent IN ACCESS EXCLUSIVE MODE")
         with pytest.raises(DatabaseError, match="lock was not granted"):
