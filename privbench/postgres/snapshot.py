@@ -154,7 +154,8 @@ class Snapshot:
             DatabaseError: The server refused.
         """
         self.lock(table)
-        bounds = range(0, 1 if table.kind == "p" else self._pages(table) or 1, least)
+        pages = 0 if table.kind == "p" else self._pages(table)
+        bounds = range(0, pages or 1, least)
         bounds = bounds[:: -(-len(bounds) // count)]
         return [
             Part(self._dsn, self.id, self._settings, table, tuple(expressions), first, last)
