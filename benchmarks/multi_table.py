@@ -221,7 +221,8 @@ def _united(name: str, workloads: list[Workload]) -> Workload:
 
 @contextmanager
 def _counting(dsn: str, timeout: float) -> Iterator[psycopg.Connection]:
-    with connect(dsn, autocommit=True, statement_timeout=timeout) as connection:
+    with connect(dsn, autocommit=True) as connection:
+        connection.execute(f"SET statement_timeout = '{round(timeout * 1000)}'".encode())
         connection.execute("SET default_transaction_read_only = on")
         yield connection
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.postgres.arrow import storage_array
 from privbench.schema import ColumnType
 
 #: What comes before the rows and after them.
@@ -65,7 +64,7 @@ def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer
     fields: list[_Field] = [(np.dtype(">i2"), len(kinds), None)]
     for array, kind in zip(batch.columns, kinds, strict=True):
         try:
-            values = _values(storage_array(array), kind)
+            values = _values(array, kind)
         except (pa.ArrowException, ValueError):
             return None
         null = array.is_null().to_numpy(zero_copy_only=False)

@@ -33,6 +33,8 @@ SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
 _SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
+#: Seconds to wait for a server, unless the DSN or the environment say otherwise.
+_PATIENCE = 20
 
 
 #: Names under which earlier versions kept ledgers: ``host:port/database``.
@@ -129,14 +131,7 @@ def redact(dsn: str) -> str:
     return _joined({key: _HIDDEN if key in secret else value for key, value in parts.items()})
 
 
-def connect(
-    dsn: str,
-    *,
-    autocommit: bool = False,
-    statement_timeout: float = 0,
-    lock_timeout: float = 0,
-    connect_timeout: int = 20,
-) -> Connection:
+def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
     """Open a connection to a database of one's own, which may write.
 
     A source, and whatever else is only read, is opened by `privbench.postgres.reading`.
@@ -144,32 +139,29 @@ def connect(
     Args:
         dsn: See the module's first lines.
         autocommit: As in psycopg.
-        statement_timeout: Seconds that one statement may take; 0 means no limit.
         lock_timeout: Seconds to wait for one lock; 0 means no limit.
-        connect_timeout: Seconds to wait for the server, unless the DSN or the environment say
-            otherwise.
 
     Raises:
         UsageError: The DSN cannot be read.
         ConnectionFailed: The server is unreachable or refused the login; no password is shown.
     """
-    connection = opened(dsn, connect_timeout=connect_timeout)
+    connection = opened(dsn)
     with database_errors("setting up the connection"):
-        _limit(connection, statement_timeout, lock_timeout)
+        _limit(connection, lock_timeout)
         connection.autocommit = autocommit
     return connection
 
 
-def opened(dsn: str, *, connect_timeout: int = 20) -> Connection:
+def opened(dsn: str) -> Connection:
     """A connection on which nothing has been sent yet, in autocommit mode; text is UTF-8.
 
-    Arguments and errors are those of `connect`.
+    Errors are those of `connect`.
     """
     dsn = libpq_dsn(dsn)
     given = conninfo.conninfo_to_dict(dsn)
     ours: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
     if "PGCONNECT_TIMEOUT" not in os.environ:
-        ours["connect_timeout"] = connect_timeout
+        ours["connect_timeout"] = _PATIENCE
     try:
         # Prepared statements would break behind a pooler.
         return psycopg.connect(
@@ -181,12 +173,12 @@ def opened(dsn: str, *, connect_timeout: int = 20) -> Connection:
         raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
 
 
-def _limit(connection: Connection, statement_timeout: float, lock_timeout: float) -> None:
+def _limit(connection: Connection, lock_timeout: float) -> None:
     """Set this session's time limits, whatever the database's or the role's own are.
 
     Their own limit holds for the statement that lifts it too, so a cancelled one is tried again.
     """
-    limits = {"statement_timeout": statement_timeout, "lock_timeout": lock_timeout}
+    limits = {"statement_timeout": 0, "lock_timeout": lock_timeout}
     statement = sql.SQL("; ").join(
         sql.SQL("SET {} TO {}").format(sql.Identifier(name), sql.Literal(round(seconds * 1000)))
         for name, seconds in limits.items()

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from privbench.postgres.arrow import relisted, storage_array
-
 _ROWS = 1 << 16
 _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
 
@@ -54,43 +52,16 @@ def _textual(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _column(array: pa.Array) -> pa.Array:
-    array = storage_array(array)
     if pa.types.is_dictionary(array.type):
         return _column(array.dictionary_decode())
     if pa.types.is_null(array.type):
         return array.cast(pa.string())
-    if pa.types.is_duration(array.type):
-        microseconds = array.cast(pa.duration("us")).cast(pa.int64()).cast(pa.string())
-        return pc.binary_join_element_wise(microseconds, "microseconds", " ")
-    if _is_bytes(array.type):
-        return _hexadecimal(array)
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+    if pa.types.is_binary(array.type):
+        texts = [None if value is None else f"\\x{value.hex()}" for value in array.to_pylist()]
+        return pa.array(texts, pa.string())
+    if pa.types.is_list(array.type):
         return _array_literal(array)
     return array
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
-
-
-def _hexadecimal(array: pa.Array) -> pa.Array:
-    """Bytes in bytea's hex form; 16-byte values of a uuid column read that form too."""
-    prefix = "" if pa.types.is_fixed_size_binary(array.type) else "\\x"
-    plain = array.cast(pa.large_binary()).fill_null(b"")
-    offsets = np.frombuffer(plain.buffers()[1], dtype=np.int64)
-    offsets = offsets[plain.offset : plain.offset + len(plain) + 1]
-    data = bytes(plain.buffers()[2] or b"")[offsets[0] : offsets[-1]]
-    text = pa.LargeStringArray.from_buffers(
-        len(plain), pa.py_buffer((offsets - offsets[0]) * 2), pa.py_buffer(data.hex().encode())
-    )
-    joined = pc.binary_join_element_wise(
-        pa.scalar(prefix, pa.large_string()), text, pa.scalar("", pa.large_string())
-    )
-    return pc.if_else(array.is_valid(), joined, pa.scalar(None, pa.large_string()))
 
 
 def _array_literal(array: pa.Array) -> pa.Array:
@@ -99,5 +70,18 @@ def _array_literal(array: pa.Array) -> pa.Array:
     for special in ("\\", '"'):
         values = pc.replace_substring(values, special, "\\" + special)
     quoted = pc.binary_join_element_wise('"', values, '"', "").fill_null("NULL")
-    joined = pc.binary_join(relisted(array, quoted), ",")
+    joined = pc.binary_join(_relisted(array, quoted), ",")
     return pc.binary_join_element_wise("{", joined, "}", "")
+
+
+def _relisted(array: pa.Array, values: pa.Array) -> pa.Array:
+    """A list array like this one, NULL lists included, with other values.
+
+    Args:
+        array: A list array, sliced or not.
+        values: One value for each of ``array.flatten()``.
+    """
+    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    field = pa.list_(pa.field("element", values.type))
+    return pa.ListArray.from_arrays(offsets, values, field, mask=array.is_null())

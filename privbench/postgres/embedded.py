@@ -156,43 +156,30 @@ def start(
         UsageError: The account that the server must run under cannot reach the directory.
         ConnectionFailed: initdb or pg_ctl failed; the message ends with what they said.
     """
-    temporary: list[Path] = []
+    made: list[Path] = []
     try:
         if home is not None:
             _own(home)
-        return _start(program, directory, label, settings, _Scratch(temporary, home))
+        directory = (directory or _scratch(made, home)).resolve()
+        # A socket's path may hold 107 bytes at most, so it gets a short directory of its own.
+        sockets = _scratch(made, home)
+        _own(directory)
+        postgres = _runnable(program.path, made, home)
+        if not (directory / "data" / "PG_VERSION").exists():
+            _initialise(postgres, directory / "data")
+        options = {**settings, "listen_addresses": "", "unix_socket_directories": str(sockets)}
+        _launch(postgres, directory, options)
     except BaseException:
-        for path in temporary:
+        for path in made:
             shutil.rmtree(path, ignore_errors=True)
         raise
-
-
-def _start(
-    program: Program,
-    directory: Path | None,
-    label: str,
-    settings: Mapping[str, str],
-    scratch: _Scratch,
-) -> Server:
-    if directory is None:
-        directory = scratch.make()
-    directory = directory.resolve()
-    # A socket's path may hold 107 bytes at most, so it gets a short directory of its own.
-    sockets = scratch.make()
-    _own(directory)
-    postgres = _runnable(program.path, scratch)
-    data = directory / "data"
-    if not (data / "PG_VERSION").exists():
-        _initialise(postgres, data)
-    options = {**settings, "listen_addresses": "", "unix_socket_directories": str(sockets)}
-    _launch(postgres, directory, options)
     return Server(
         name=f"{label} PostgreSQL {program.major}",
         major=program.major,
         dsn=f"host={sockets} user=postgres dbname=postgres",
         directory=directory,
         program=postgres,
-        _temporary=scratch.made,
+        _temporary=made,
     )
 
 
@@ -245,18 +232,12 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
     raise ConnectionFailed(f"{what} failed: {' '.join(said.split())[-600:]}")
 
 
-@dataclass(frozen=True)
-class _Scratch:
-    """Makes temporary directories for a server, and keeps account of them."""
-
-    made: list[Path]
-    home: Path | None
-
-    def make(self) -> Path:
-        path = Path(tempfile.mkdtemp(prefix="pb-", dir=self.home))
-        self.made.append(path)
-        _own(path)
-        return path
+def _scratch(made: list[Path], home: Path | None) -> Path:
+    """A new temporary directory of the server's account, which joins those that were made."""
+    path = Path(tempfile.mkdtemp(prefix="pb-", dir=home))
+    made.append(path)
+    _own(path)
+    return path
 
 
 def _own(directory: Path) -> None:
@@ -280,21 +261,21 @@ def _reaches(path: Path) -> bool:
     return True
 
 
-def _runnable(postgres: Path, scratch: _Scratch) -> Path:
+def _runnable(postgres: Path, made: list[Path], home: Path | None) -> Path:
     """The program, copied to where the server's account can reach it if need be."""
     if _account() is None or _reaches(postgres):
         return postgres
-    home = scratch.make()
+    place = _scratch(made, home)
     install = postgres.parent.parent
-    shutil.copytree(install, home / install.name, symlinks=True)
+    shutil.copytree(install, place / install.name, symlinks=True)
     libraries = install.parent / f"{install.parent.name}.libs"
     beside = install.parent.parent / libraries.name
     if beside.exists():
         # The package finds its libraries two directories above its programs' own.
-        shutil.move(home / install.name, home / "package" / install.name)
-        shutil.copytree(beside, home / libraries.name)
-        return home / "package" / install.name / "bin" / postgres.name
-    return home / install.name / "bin" / postgres.name
+        shutil.move(place / install.name, place / "package" / install.name)
+        shutil.copytree(beside, place / libraries.name)
+        return place / "package" / install.name / "bin" / postgres.name
+    return place / install.name / "bin" / postgres.name
 
 
 def _initialise(postgres: Path, data: Path) -> None:

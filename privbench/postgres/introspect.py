@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from privbench.errors import SchemaError
-from privbench.postgres import catalog, parts
-from privbench.postgres.bounds import bounds_check
+from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
+from privbench.postgres.implied import bounds_check, narrowed
 from privbench.postgres.locks import tell_held
-from privbench.postgres.narrow import narrowed
-from privbench.postgres.parts import Parts
 from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
-from privbench.schema import Check, Column, ForeignKey, Schema, Table, TableName
+from privbench.schema import Check, Column, ForeignKey, Index, Schema, Table, TableName, Unique
 from privbench.schema import Sequence as SchemaSequence
 
 
@@ -104,18 +101,24 @@ class _Reader:
         columns = self._ask(catalog.COLUMNS, oids)
         types = Types(self.connection, {row.type for row in columns})
         sequences = self._sequences(columns)
-        pieces = Parts(
-            columns=self._columns(columns, types, sequences),
-            foreign_keys=self._foreign_keys(),
-            checks=self._checks(oids),
-            indexes=parts.grouped(self._ask(catalog.INDEXES, oids), lambda row: row),
-            labels=parts.grouped(
-                self._ask(catalog.SECURITY_LABELS, oids), lambda r: (r.name, r.label)
-            ),
-        )
-        tables = narrowed([self._table(oid, pieces) for oid in oids])
+        by_table = self._columns(columns, types, sequences)
+        keys = self._foreign_keys()
+        checks = self._checks(oids)
+        indexes = _by_relation(self._ask(catalog.INDEXES, oids))
+        labels = _by_relation(self._ask(catalog.SECURITY_LABELS, oids))
+        tables = [
+            self._table(
+                oid,
+                indexes[oid],
+                columns=tuple(by_table[oid]),
+                foreign_keys=tuple(sorted(keys[oid], key=lambda key: key.name)),
+                checks=tuple(checks[oid]),
+                labels=tuple((row.name, row.label) for row in labels[oid]),
+            )
+            for oid in oids
+        ]
         return Schema(
-            tables=tuple(sorted(tables, key=lambda table: table.name)),
+            tables=tuple(sorted(narrowed(tables), key=lambda table: table.name)),
             sequences=tuple(sorted(sequences.values(), key=lambda sequence: sequence.name)),
             enums=self._enums(types, columns),
             extensions=tuple(r.name for r in catalog.ask(self.connection, catalog.EXTENSIONS, {})),
@@ -127,11 +130,13 @@ class _Reader:
 
     def _checks(self, oids: Sequence[int]) -> dict[int, list[Check]]:
         """CHECK constraints, and what the bounds of partitions amount to."""
-        found = parts.grouped(self._ask(catalog.CHECKS, oids), parts.check)
+        found: dict[int, list[Check]] = defaultdict(list)
+        for row in self._ask(catalog.CHECKS, oids):
+            found[row.relation].append(Check(row.name, row.expression, tuple(row.columns)))
         for row in self._ask(catalog.PARTITION_BOUNDS, oids):
             check = bounds_check(row)
             if check is not None:
-                found.setdefault(row.relation, []).append(check)
+                found[row.relation].append(check)
         return found
 
     def _ask(self, question: Any, oids: Sequence[int]) -> list[Any]:
@@ -190,7 +195,7 @@ class _Reader:
                     default=row.default,
                     identity=row.identity,
                     generated=row.generated,
-                    collation=parts.collation(row),
+                    collation=_collation(row),
                     sequence=sequence or (filler.name if filler else None),
                 )
             )
@@ -207,33 +212,81 @@ class _Reader:
             if target in self.tables and row.period:
                 self._periods[source].update(row.columns[:-1])
             elif target in self.tables:
-                key = parts.foreign_key(row, self.names[source], self.names[target])
-                if row.relation in self.roots:
-                    # Only one partition enforces it: rows of others may point nowhere.
-                    key = replace(key, validated=False)
+                key = ForeignKey(
+                    name=row.name,
+                    table=self.names[source],
+                    columns=tuple(row.columns),
+                    ref_table=self.names[target],
+                    ref_columns=tuple(row.target_columns),
+                    on_delete=row.on_delete,
+                    on_update=row.on_update,
+                    match=row.match,
+                    deferrable=row.deferrable,
+                    # What one partition enforces, rows of others need not keep.
+                    validated=row.validated and row.relation not in self.roots,
+                )
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
                 self._loose[source].update(row.columns)
-        return {oid: list(keys.values()) for oid, keys in found.items()}
+        return {oid: list(found[oid].values()) for oid in self.tables}
 
-    def _table(self, oid: int, pieces: Parts) -> Table:
+    def _table(self, oid: int, indexes: Sequence[Any], **parts: Any) -> Table:
         row = self.tables[oid]
-        indexes = pieces.indexes.get(oid, [])
-        uniques = [parts.unique(index) for index in indexes if parts.is_plain_unique(index)]
-        keys = sorted(pieces.foreign_keys.get(oid, []), key=lambda key: key.name)
+        uniques = [_unique(index) for index in indexes if _is_plain_unique(index)]
         return Table(
             name=self.names[oid],
-            columns=tuple(pieces.columns.get(oid, ())),
             primary_key=next((unique for unique in uniques if unique.primary), None),
             uniques=tuple(unique for unique in uniques if not unique.primary),
-            foreign_keys=tuple(keys),
-            checks=tuple(pieces.checks.get(oid, ())),
-            indexes=tuple(parts.index(index) for index in indexes),
+            indexes=tuple(_index(index) for index in indexes),
             kind=row.kind,
-            partitions=tuple(sorted(self.names[leaf] for leaf in self.leaves.get(oid, ()))),
+            partitions=tuple(sorted(self.names[leaf] for leaf in self.leaves[oid])),
             partition_key=row.partition_key,
             comment=row.comment,
-            loose=tuple(sorted(self._loose.get(oid, ()))),
-            periods=tuple(sorted(self._periods.get(oid, ()))),
-            labels=tuple(pieces.labels.get(oid, ())),
+            loose=tuple(sorted(self._loose[oid])),
+            periods=tuple(sorted(self._periods[oid])),
+            **parts,
         )
+
+
+def _by_relation(rows: Iterable[Any]) -> defaultdict[int, list[Any]]:
+    found: defaultdict[int, list[Any]] = defaultdict(list)
+    for row in rows:
+        found[row.relation].append(row)
+    return found
+
+
+def _index(row: Any) -> Index:
+    return Index(
+        name=row.name,
+        definition=row.definition,
+        unique=row.is_unique,
+        columns=tuple(row.columns),
+        predicate=row.predicate,
+        has_expressions=row.has_expressions,
+    )
+
+
+def _is_plain_unique(row: Any) -> bool:
+    """Whether an index makes a set of plain columns unique in the whole table.
+
+    A temporal key (WITHOUT OVERLAPS) is an exclusion: equal columns may recur in other periods.
+    """
+    whole = row.valid and row.predicate is None and not row.has_expressions
+    return bool(row.is_unique and whole and not row.exclusion)
+
+
+def _unique(row: Any) -> Unique:
+    """The unique column set of such an index."""
+    return Unique(
+        name=row.name,
+        columns=tuple(row.columns),
+        primary=row.is_primary,
+        nulls_not_distinct=row.nulls_not_distinct,
+    )
+
+
+def _collation(row: Any) -> str | None:
+    """A column's collation where it is not its type's own, as ``schema.name``."""
+    if row.collation is None:
+        return None
+    return str(TableName(row.collation_schema, row.collation))

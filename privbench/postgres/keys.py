@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +17,15 @@ NULL = -1
 #: No parent row has the key: the reference dangles (only where the constraint is NOT VALID).
 DANGLING = -2
 
-Rows = NDArray[np.int64]
-
 _INTEGERS = frozenset({"int2", "int4", "int8", "oid"})
 _FLOATS = frozenset({"float4", "float8"})
 _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "char"})
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 
 
-def match(child: Sequence[pa.Array], parent: Sequence[pa.Array]) -> NDArray[np.signedinteger[Any]]:
+def match(
+    child: Sequence[pa.Array | pa.ChunkedArray], parent: Sequence[pa.Array | pa.ChunkedArray]
+) -> NDArray[np.int32]:
     """The parent row index of every child row.
 
     Args:
@@ -35,43 +34,28 @@ def match(child: Sequence[pa.Array], parent: Sequence[pa.Array]) -> NDArray[np.s
             the first counts.
 
     Returns:
-        One index per child row, int32 for keys of one integer column where that is wide enough,
-        else int64; `NULL` where any key column of the child is NULL
-        (MATCH SIMPLE), `DANGLING` where no parent row has the key. A parent row with a NULL in its
-        key is never referred to.
+        One index per child row; `NULL` where any key column of the child is NULL (MATCH SIMPLE),
+        `DANGLING` where no parent row has the key. A parent row with a NULL in its key is never
+        referred to.
 
     >>> match([pa.array([30, None, 10, 7])], [pa.array([10, 20, 30])]).tolist()
     [2, -1, 0, -2]
     """
     if len(child) != len(parent) or not child:
         raise ValueError("child and parent need the same columns, at least one")
-    if len(child) == 1 and all(pa.types.is_integer(key[0].type) for key in (child, parent)):
-        return _match_integers(child[0], parent[0])
-    pairs = [
-        _coded(_plain(ours), _plain(theirs)) for ours, theirs in zip(child, parent, strict=True)
-    ]
+    pairs = [_alike(one, other) for one, other in zip(child, parent, strict=True)]
     ours, theirs = pairs[0]
     for more_ours, more_theirs in pairs[1:]:
-        ours, theirs = _combined(ours, theirs, more_ours, more_theirs)
-    rows = _finder(theirs.values, theirs.valid)(ours.values)
-    rows[~ours.valid] = NULL
-    return rows
-
-
-def _match_integers(
-    child: pa.Array | pa.ChunkedArray, parent: pa.Array | pa.ChunkedArray
-) -> NDArray[np.signedinteger[Any]]:
-    """`match` for one integer column, chunk by chunk: nothing else is as long as the child."""
-    theirs = _integers(_plain(parent))
-    find = _finder(theirs.values, theirs.valid)
-    kind = np.dtype(np.int32 if len(parent) < 2**31 else np.int64)
-    rows: NDArray[np.signedinteger[Any]] = np.empty(len(child), kind)
-    first = 0
-    for chunk in child.chunks if isinstance(child, pa.ChunkedArray) else [child]:
-        ours = _integers(_plain(chunk))
-        rows[first : first + len(chunk)] = np.where(ours.valid, find(ours.values), NULL)
-        first += len(chunk)
-    return rows
+        # Codes are below the number of distinct keys, so their products stay below 2**63.
+        high_ours, high_theirs, _ = _codes(ours, theirs)
+        low_ours, low_theirs, size = _codes(more_ours, more_theirs)
+        ours = pc.add(pc.multiply(high_ours, size), low_ours)
+        theirs = pc.add(pc.multiply(high_theirs, size), low_theirs)
+    rows = pc.index_in(ours, value_set=theirs, skip_nulls=True).fill_null(DANGLING)
+    found: NDArray[np.int32] = np.array(rows.to_numpy(), np.int32)
+    for column, _ in pairs:
+        found[column.is_null().to_numpy()] = NULL
+    return found
 
 
 def key_expressions(
@@ -98,113 +82,31 @@ def key_expressions(
     return ours, theirs
 
 
-class _Codes:
-    """One key column as integers, equal where the keys are equal."""
-
-    __slots__ = ("valid", "values")
-
-    def __init__(self, values: Rows, valid: NDArray[np.bool_]) -> None:
-        self.values = values
-        self.valid = valid
-
-
-def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    return array
-
-
-def _coded(child: pa.Array, parent: pa.Array) -> tuple[_Codes, _Codes]:
-    """Both columns as integers of one coding."""
+def _alike(
+    child: pa.Array | pa.ChunkedArray, parent: pa.Array | pa.ChunkedArray
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Both columns in one type in which equal values are the same."""
+    child, parent = (
+        pa.chunked_array([item]) if isinstance(item, pa.Array) else item for item in (child, parent)
+    )
     if pa.types.is_integer(child.type) and pa.types.is_integer(parent.type):
-        return _integers(child), _integers(parent)
-    if child.type != parent.type:
-        child = child.cast(parent.type)
-    if pa.types.is_floating(child.type):
+        return child.cast(pa.int64()), parent.cast(pa.int64())
+    if pa.types.is_floating(parent.type):
         # Adding zero makes -0.0 into 0.0, which PostgreSQL holds equal.
-        child, parent = pc.add(child, 0.0), pc.add(parent, 0.0)
+        return pc.add(child.cast(parent.type), 0.0), pc.add(parent, 0.0)
+    return child.cast(parent.type), parent
+
+
+def _codes(
+    child: pa.ChunkedArray, parent: pa.ChunkedArray
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray, int]:
+    """Both columns as places among the parent's distinct values, and how many there are.
+
+    NULL stands for NULL, and for what the parent does not have.
+    """
     distinct = pc.unique(parent.drop_null())
-    return _indices(child, distinct), _indices(parent, distinct)
-
-
-def _integers(array: pa.Array) -> _Codes:
-    filled = array.fill_null(0) if array.null_count else array
-    values = filled.cast(pa.int64()).to_numpy(zero_copy_only=False)
-    return _Codes(values, _validity(array))
-
-
-def _indices(array: pa.Array, distinct: pa.Array) -> _Codes:
-    # A key that no parent has gets -1, which no parent's code is.
-    found = pc.index_in(array, value_set=distinct).fill_null(-1)
-    return _Codes(found.to_numpy(zero_copy_only=False).astype(np.int64), _validity(array))
-
-
-def _validity(array: pa.Array) -> NDArray[np.bool_]:
-    if not array.null_count:
-        return np.ones(len(array), dtype=bool)
-    valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
-    return valid
-
-
-def _combined(a: _Codes, b: _Codes, more_a: _Codes, more_b: _Codes) -> tuple[_Codes, _Codes]:
-    """The codings of child ``a`` and parent ``b`` with one more column each, compressed."""
-    high_a, high_b, _ = _dense(a.values, b.values)
-    low_a, low_b, size = _dense(more_a.values, more_b.values)
-    # Dense codes are below the parent's length plus two, so their product stays below 2**63.
-    valid_a, valid_b = a.valid & more_a.valid, b.valid & more_b.valid
-    both_a, both_b = high_a * size + low_a, high_b * size + low_b
-    # Either part missing means that no parent has the pair.
-    both_a[(high_a < 0) | (low_a < 0)] = -1
-    return _Codes(both_a, valid_a), _Codes(both_b, valid_b)
-
-
-def _dense(child: Rows, parent: Rows) -> tuple[Rows, Rows, int]:
-    """Codes as ranks among the parent's distinct codes; -1 where the parent has none."""
-    distinct, ranks = np.unique(parent, return_inverse=True)
-    places = _finder(distinct, np.ones(len(distinct), dtype=bool))(child)
-    return np.where(places < 0, -1, places), ranks.astype(np.int64), max(len(distinct), 1)
-
-
-def _finder(parent: Rows, valid: NDArray[np.bool_]) -> Callable[[Rows], Rows]:
-    """Finds the first valid parent row of each child value, or `DANGLING`."""
-    rows = np.flatnonzero(valid)
-    values = parent[rows]
-    if not len(rows):
-        return lambda child: np.full(len(child), DANGLING, dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
-    if high - low < 8 * len(rows) + 1024:
-        return _by_table(values, rows, low, high)
-    return _by_search(values, rows)
-
-
-def _by_table(values: Rows, rows: Rows, low: int, high: int) -> Callable[[Rows], Rows]:
-    # Written backwards, so that the first of equal rows stays. The last place is for misses.
-    table = np.full(high - low + 2, DANGLING, dtype=np.int64)
-    table[values[::-1] - low] = rows[::-1]
-
-    def find(child: Rows) -> Rows:
-        inside = (child >= low) & (child <= high)
-        found: Rows = table[np.where(inside, child - low, high - low + 1)]
-        return found
-
-    return find
-
-
-def _by_search(values: Rows, rows: Rows) -> Callable[[Rows], Rows]:
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-
-    def find(child: Rows) -> Rows:
-        places = np.searchsorted(ordered, child, side="left")
-        places[places == len(ordered)] = 0
-        found: Rows = np.where(ordered[places] == child, rows[order[places]], DANGLING)
-        return found
-
-    return find
+    coded = (pc.index_in(column, value_set=distinct).cast(pa.int64()) for column in (child, parent))
+    return *coded, len(distinct)
 
 
 def _expression(column: Column, other: Column, parent: Column) -> sql.Composable:

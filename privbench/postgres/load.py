@@ -13,7 +13,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from privbench.errors import DatabaseError, TargetError
-from privbench.postgres import role, staging, target, upkeep
+from privbench.postgres import finishing, staging, target
 from privbench.postgres.connect import Connection, connect, major_version
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
@@ -21,9 +21,7 @@ from privbench.postgres.header import as_made
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT
 from privbench.postgres.reading import assignment
-from privbench.postgres.sequences import move_sequences
 from privbench.postgres.statement import run
-from privbench.postgres.views import fill_views
 from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
@@ -87,10 +85,9 @@ class Loader:
         ddl: Its DDL.
         replace: Drop what the target holds, all objects of users in it, in the same transaction.
         source: A connection to the source, so that it is not taken for the target.
-        lock_timeout: Seconds to wait for an object that somebody is using; None is `locks.WAIT`.
         progress: Told of every step.
         trust: Run all of the DDL, programs included; else what is on the allow-list.
-        as_role: Go on as this role before anything of the model's runs, see `role.become`.
+        as_role: Go on as this role before anything of the model's runs, see `target.become`.
 
     Attributes:
         connection: In the transaction.
@@ -112,7 +109,6 @@ class Loader:
         *,
         replace: bool = False,
         source: Connection | None = None,
-        lock_timeout: float | None = None,
         progress: Progress | None = None,
         trust: bool = True,
         as_role: str | None = None,
@@ -123,8 +119,7 @@ class Loader:
         self._role = as_role
         self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
-        wait = WAIT.get() if lock_timeout is None else lock_timeout
-        self.connection = connect(dsn, lock_timeout=wait)
+        self.connection = connect(dsn, lock_timeout=WAIT.get())
         try:
             self._prepare(replace, source)
         except BaseException:
@@ -250,12 +245,12 @@ class Loader:
         with self._making("indexes and constraints"):
             self._run_all(self._script.constraints)
         self._progress("sequences", None)
-        move_sequences(self.connection, self._schema)
-        views, empty = fill_views(self.connection, self._progress)
+        finishing.move_sequences(self.connection, self._schema)
+        views, empty = finishing.fill_views(self.connection, self._progress)
         filled = [*(table.name for table in self._schema), *views]
         self._progress("analyze", None)
         with database_errors("gathering statistics"):
-            upkeep.analyze(self.connection, filled)
+            finishing.analyze(self.connection, filled)
         with self._making("policies"):
             protected = self._protect()
         self.lost += [line for line in (*empty, *protected) if line not in self.lost]
@@ -265,7 +260,7 @@ class Loader:
             self._require(self._began)
             self.connection.commit()
         self._progress("vacuum", None)
-        skipped = upkeep.vacuum(self.connection, filled, self._role)
+        skipped = finishing.vacuum(self.connection, filled, self._role)
         if skipped:
             listed = ", ".join(map(str, skipped))
             logger.warning("the clone is complete, but these could not be vacuumed: %s", listed)
@@ -284,7 +279,7 @@ class Loader:
         spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
         target.refuse_missing_extensions(self.connection, self._script.needed, spaces)
         if self._role is not None:
-            role.become(self.connection, self._role)
+            target.become(self.connection, self._role)
         with database_errors("reading the settings"):
             self._began = self._state()
         found = target.contents(self.connection)

@@ -82,7 +82,6 @@ def reading(
     *,
     isolation: psycopg.IsolationLevel = psycopg.IsolationLevel.READ_COMMITTED,
     snapshot: str | None = None,
-    connect_timeout: int = 20,
 ) -> Connection:
     """A connection inside a READ ONLY transaction under the settings of the tool's questions.
 
@@ -93,15 +92,13 @@ def reading(
         settings: Further settings of the transaction; they win over the usual ones.
         isolation: The isolation level of its transactions.
         snapshot: An exported snapshot that the first transaction shall see.
-        connect_timeout: Seconds to wait for the server, unless the DSN or the environment say
-            otherwise.
 
     Raises:
         UsageError: The DSN cannot be read.
         ConnectionFailed: The server is unreachable or refused the login; no password is shown.
         DatabaseError: The server, or a pooler before it, does not keep the settings.
     """
-    connection = opened(dsn, connect_timeout=connect_timeout)
+    connection = opened(dsn)
     try:
         connection.autocommit = False
         connection.read_only = True

@@ -19,7 +19,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
 from privbench.postgres.reading import ROWS, reading
-from privbench.postgres.stream import Expression, size_of, source, stream
+from privbench.postgres.stream import Expression, source, stream
 from privbench.schema import Schema, Table
 
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
@@ -41,6 +41,10 @@ SELECT c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c
 WHERE c.oid = %(table)s::pg_catalog.regclass OR (%(root)s AND c.oid IN (
   SELECT t.relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass) t))
 """
+_PAGES = """
+SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
+  / pg_catalog.current_setting('block_size')::pg_catalog.int8
+"""
 
 
 class Snapshot:
@@ -51,9 +55,6 @@ class Snapshot:
 
     Args:
         dsn: The database; see `privbench.postgres.connect`.
-        statement_timeout: Seconds that one statement, a whole stream included, may take; 0 means
-            no limit.
-        lock_timeout: Seconds to wait for a table that somebody is altering; None is `locks.WAIT`.
 
     Attributes:
         connection: The transaction itself, for reading the catalog.
@@ -67,21 +68,16 @@ class Snapshot:
     connection: Connection
     id: str
 
-    def __init__(
-        self, dsn: str, *, statement_timeout: float = 0, lock_timeout: float | None = None
-    ) -> None:
+    def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._wait = WAIT.get() if lock_timeout is None else lock_timeout
-        self._timeouts = {
-            "statement_timeout": str(round(statement_timeout * 1000)),
-            "lock_timeout": str(round(self._wait * 1000)),
-        }
+        # Readers in other threads and processes wait as long as this one.
+        self._wait = WAIT.get()
+        self._settings = {**ROWS, **_SCAN, "lock_timeout": str(round(self._wait * 1000))}
         self._locked: set[str] = set()
         self._locking = Lock()
         self._idle: list[Connection] = []
         self._busy: set[Connection] = set()
-        settings = {**ROWS, **self._timeouts}
-        self.connection = reading(dsn, settings, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
+        self.connection = reading(dsn, ROWS, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
         try:
             self.id = self._exported()
         except BaseException:
@@ -158,15 +154,19 @@ class Snapshot:
             DatabaseError: The server refused.
         """
         self.lock(table)
-        bounds = (
-            [0] if table.kind == "p" else range(0, size_of(self.connection, table)[0] or 1, least)
-        )
-        bounds = list(bounds[:: -(-len(bounds) // count)])
-        settings = {**ROWS, **_SCAN, **self._timeouts}
+        pages = 0 if table.kind == "p" else self._pages(table)
+        bounds = range(0, pages or 1, least)
+        bounds = bounds[:: -(-len(bounds) // count)]
         return [
-            Part(self._dsn, self.id, settings, table, tuple(expressions), first, last)
+            Part(self._dsn, self.id, self._settings, table, tuple(expressions), first, last)
             for first, last in zip(bounds, [*bounds[1:], None], strict=True)
         ]
+
+    def _pages(self, table: Table) -> int:
+        name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
+        with database_errors("asking for the size of a table", table.key):
+            row = self.connection.execute(_PAGES, [name]).fetchone()
+        return int(row[0]) if row else 0
 
     def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
@@ -280,7 +280,7 @@ class Snapshot:
         try:
             return reading(
                 conninfo.make_conninfo("", **resolved(self.connection)),
-                {**ROWS, **_SCAN, **self._timeouts},
+                self._settings,
                 isolation=psycopg.IsolationLevel.REPEATABLE_READ,
                 snapshot=self.id,
             )

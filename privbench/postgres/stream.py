@@ -1,26 +1,25 @@
-"""Rows of a table as batches, as one reader of a snapshot sees them.
+"""Rows of a table as batches, as one reader of a snapshot sees them: by COPY, as CSV.
 
-The server gathers the values that some pages have in a column into one text, so that a few long
-answers arrive: to take in a message for every row costs more than all else that is done with it.
-Rows come by COPY where that cannot be: from partitioned tables, which have no pages themselves; of
-values that lie outside of the pages, which may be large; of texts in which a mark occurs.
+The text form is taken, not the binary one: it needs no knowledge of types beyond numbers and
+booleans, so no question about types is asked of the server, and every type's own output function
+prints its values.
 """
 
 from __future__ import annotations
 
+import re
 import select
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import LiteralString
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import psycopg
 import pyarrow as pa
 from psycopg import errors, pq, sql
+from pyarrow import csv
 
-from privbench.postgres.arrow import BETWEEN, NULL, batch_of, batch_of_columns, column_types
+from privbench.errors import DatabaseError
 from privbench.postgres.connect import SELECT, Connection
-from privbench.postgres.failures import database_errors
+from privbench.postgres.failures import NO_TEXT, database_errors
 from privbench.schema import Table
 from privbench.threads import ahead
 
@@ -29,20 +28,18 @@ Expression = tuple[sql.Composable, str]
 #: The first page of some, and one past the last; None for all that follow.
 Pages = tuple[int, int | None]
 
-#: Bytes of a batch for each of its pages: a compressed value may be many times as long as stored,
-#: and no text of PostgreSQL has more than 1 GB.
-_PAGE = 1 << 16
-#: Before this version PostgreSQL scans a whole table for some of its pages.
-_SCANS_PAGES = 140000
-_GATHERED = sql.SQL("pg_catalog.string_agg(coalesce(({})::pg_catalog.text, {}), {})")
-_MARKS = (sql.Literal(NULL.decode()), sql.Literal(BETWEEN.decode()))
-_SIZE: LiteralString = """
-SELECT pg_catalog.pg_relation_size(c.oid)
-    / pg_catalog.current_setting('block_size')::pg_catalog.int8,
-  CASE c.reltoastrelid WHEN 0 THEN 0
-    ELSE pg_catalog.pg_relation_size(c.reltoastrelid::pg_catalog.regclass) END
-FROM pg_catalog.pg_class c WHERE c.oid = %s::pg_catalog.regclass
-"""
+#: By the type's OID in ``pg_catalog``, which is the same on every server.
+_TYPES: Mapping[int, pa.DataType] = MappingProxyType(
+    {
+        16: pa.bool_(),
+        20: pa.int64(),
+        21: pa.int16(),
+        23: pa.int32(),
+        700: pa.float32(),
+        701: pa.float64(),
+    }
+)
+_UNREADABLE = re.compile(r"column #(\d+)")
 
 
 def stream(
@@ -65,93 +62,64 @@ def stream(
         DatabaseError: The server refused, or bytes are no UTF-8 text.
     """
     names = [name for _, name in expressions]
-    chosen = [expression for expression, _ in expressions]
+    statement = _select(table, [expression for expression, _ in expressions], pages)
     with database_errors("reading rows", table.key):
-        found = column_types(reader, _select(table, chosen, pages))
-        types = [kind or pa.string() for kind in found]
-        seen = False
-        for answer in ahead(_Reading(reader, table, chosen, found).answers(pages, batch_bytes)):
-            seen = True
-            if isinstance(answer, bytes):
-                yield batch_of(answer, types, names, table.key)
-            else:
-                yield batch_of_columns(answer, types, names, table.key)
-        if not seen:
-            yield batch_of(b"", types, names, table.key)
+        types = _types(reader, statement)
+        block = None
+        for block in ahead(_blocks(reader, statement, batch_bytes)):
+            yield _batch(block, types, names, table.key)
+        if block is None:
+            yield _batch(b"", types, names, table.key)
 
 
-def size_of(connection: Connection, table: Table) -> tuple[int, int]:
-    """Pages of a table, and bytes of its values that lie outside of them.
+def _types(connection: Connection, statement: sql.Composable) -> list[pa.DataType]:
+    """The Arrow types of what a SELECT gives; what Arrow has no type for is read as text."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.SQL("{} LIMIT 0").format(statement))
+        return [_TYPES.get(column.type_code, pa.string()) for column in cursor.description or ()]
 
-    They decide how rows are read, by `COPY` or as texts and how many at a time, and nothing else:
-    the same rows come in the same order.
+
+def _batch(
+    block: bytes, types: Sequence[pa.DataType], names: Sequence[str], table: str
+) -> pa.RecordBatch:
+    """Whole rows of ``COPY … (FORMAT csv)`` as a batch; a cell without quotes and text is NULL.
+
+    Args:
+        block: The rows; none of them cut.
+        types: The columns' types.
+        names: Their names in the batch, which for a reader's own columns tell the table's column.
+        table: The table's key, for errors.
 
     Raises:
-        DatabaseError: The server refused.
+        DatabaseError: Bytes are no UTF-8 text, which a database in SQL_ASCII can hold.
     """
-    name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
-    with database_errors("asking for the size of a table", table.key):
-        row = connection.execute(_SIZE, [name]).fetchone()
-    return (int(row[0]), int(row[1])) if row else (0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What is read of a table, with the types of its columns as `column_types` gives them."""
-
-    reader: Connection
-    table: Table
-    chosen: Sequence[sql.Composable]
-    types: Sequence[pa.DataType | None]
-
-    def answers(self, pages: Pages, batch_bytes: int) -> Iterator[bytes | list[bytes]]:
-        """Rows as CSV, or a text of all values for each column."""
-        parts = self._parts(pages, batch_bytes)
-        if not parts:
-            yield from _blocks(self.reader, _select(self.table, self.chosen, pages), batch_bytes)
-        for part in parts:
-            columns = self._gathered(part)
-            if columns is None:
-                statement = _select(self.table, self.chosen, part)
-                yield from _blocks(self.reader, statement, batch_bytes)
-            elif columns:
-                yield columns
-
-    def _parts(self, pages: Pages, batch_bytes: int) -> list[Pages]:
-        """The pages whose values are gathered at a time; none where rows have to come by COPY."""
-        if self.table.kind == "p" or None in self.types:
-            return []
-        size, outside = size_of(self.reader, self.table)
-        if outside and pa.string() in self.types:
-            return []
-        first, last = pages
-        end = size if last is None else last
-        step = max(batch_bytes // _PAGE, 1)
-        parts = [*pairwise([*range(first, max(end, first + 1), step), last])]
-        scans = len(parts) > 1 and self.reader.info.server_version < _SCANS_PAGES
-        return [] if scans else parts
-
-    def _gathered(self, pages: Pages) -> list[bytes] | None:
-        """A text of all values for each column, none without rows; None if values hold marks."""
-        asked: list[sql.Composable] = [sql.SQL("pg_catalog.count(*)")]
-        for item, kind in zip(self.chosen, self.types, strict=True):
-            # Only texts can hold a mark: one NULL too many tells of theirs.
-            counted = item if kind == pa.string() else sql.SQL("*")
-            asked.append(_GATHERED.format(item, *_MARKS))
-            asked.append(sql.SQL("pg_catalog.count({})").format(counted))
-        with self.reader.cursor() as cursor:
-            cursor.execute(sql.Composed([_select(self.table, asked, pages)]))
-            answer = cursor.pgresult
-            assert answer is not None
-            rows, *found = [answer.get_value(0, place) or b"" for place in range(len(asked))]
-        texts, counts = found[::2], found[1::2]
-        if not int(rows):
-            return []
-        for text, count, kind in zip(texts, counts, self.types, strict=True):
-            nulls = text.count(NULL) if kind == pa.string() else 0
-            if text.count(BETWEEN) != int(rows) - 1 or nulls != int(rows) - int(count):
-                return None
-        return texts
+    places = [f"c{place}" for place in range(len(types))]
+    if not block:
+        return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in types], list(names))
+    try:
+        read = csv.read_csv(
+            pa.BufferReader(block),
+            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=places),
+            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            csv.ConvertOptions(
+                column_types=dict(zip(places, types, strict=True)),
+                null_values=[""],
+                true_values=["t"],
+                false_values=["f"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        found = _UNREADABLE.search(str(error))
+        raise DatabaseError(
+            "rows hold bytes that are no UTF-8 text.",
+            table=table,
+            column=names[int(found[1])] if found else None,
+            remedy=NO_TEXT,
+        ) from None
+    (batch,) = read.combine_chunks().to_batches()
+    return pa.RecordBatch.from_arrays(batch.columns, list(names))
 
 
 def source(table: Table) -> sql.Composable:

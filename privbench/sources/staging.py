@@ -26,9 +26,9 @@ from privbench.errors import DatabaseError, SchemaError, UsageError
 from privbench.postgres import embedded
 from privbench.postgres.connect import STAGED, Connection, connect
 from privbench.postgres.failures import database_errors, translate
+from privbench.postgres.finishing import vacuum
 from privbench.postgres.lifeline import Lifeline
 from privbench.postgres.staging import copy_rows
-from privbench.postgres.upkeep import vacuum
 from privbench.schema import TableName
 from privbench.sources.files import Columns, Files, FileTable, Keys, is_file
 from privbench.sources.keys import settle

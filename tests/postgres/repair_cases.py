@@ -5,7 +5,8 @@ a query that makes the rows, ``-- then:`` by queries of the clone, each with its
 columns as Python writes them, rows apart by ``|``, or ``!`` and the name of an error. ``{deleted}``
 in a query is the number of rows that went. In between may stand, as JSON, what was ``deleted`` and
 ``changed`` by table, the constraints that are ``loose``, the tables that are ``suspects``, and the
-first version of PostgreSQL (``since``) that knows such a schema.
+first version of PostgreSQL (``since``) that knows such a schema. Every case has a schema of its
+own, which ``public`` stands for, so that the cases of a file are loaded at once.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ class Case:
     """One case; `given` holds the directives in JSON."""
 
     title: str
+    schema: str
     ddl: str = ""
     rows: dict[str, tuple[list[str], str]] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)
     then: list[tuple[str, str]] = field(default_factory=list)
 
 
-def _case(text: str) -> Case:
+def _case(text: str, schema: str) -> Case:
     title, *lines = text.strip().splitlines()
-    case, place, query = Case(title), "ddl", ""
+    case, place, query = Case(title, schema), "ddl", ""
     for line in lines:
         found = _DIRECTIVE.fullmatch(line)
         if found and found[1] == "rows":
@@ -43,7 +45,7 @@ def _case(text: str) -> Case:
         elif found and found[1] == "then":
             place = "then"
         elif found:
-            case.given[found[1]] = json.loads(found[2])
+            case.given[found[1]] = json.loads(found[2].replace("public.", f"{schema}."))
         elif line.startswith("--> "):
             case.then.append((query, line.removeprefix("--> ")))
             query = ""
@@ -57,10 +59,15 @@ def _case(text: str) -> Case:
     return case
 
 
-def read(folder: Path) -> list[Case]:
-    """The cases of all files of a folder."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))]
-    return [_case(part) for text in texts for part in text.split("-- case: ")[1:]]
+def read(folder: Path) -> dict[str, list[Case]]:
+    """The cases of all files of a folder, by the file's name."""
+    return {
+        path.stem: [
+            _case(part, f"case_{number}")
+            for number, part in enumerate(path.read_text("utf-8").split("-- case: ")[1:])
+        ]
+        for path in sorted(folder.glob("*.sql"))
+    }
 
 
 def answer(text: str) -> list[tuple[Any, ...]]:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from privbench.encoding.checks import column_limits, unread_checks
-from privbench.postgres.bounds import NAME, bounds_check
 from privbench.postgres.connect import connect
+from privbench.postgres.implied import BOUNDS, bounds_check
 from privbench.postgres.introspect import introspect
 
 TREES = """
@@ -70,7 +70,7 @@ def test_the_server_understands_every_check(trees):
     with connect(dsn) as connection:
         for table in schema:
             for check in table.checks:
-                assert check.name == NAME
+                assert check.name == BOUNDS
                 text = f"SELECT FROM {table.name} WHERE {check.expression}"
                 connection.execute(text.encode())
 

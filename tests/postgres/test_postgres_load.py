@@ -276,7 +276,7 @@ loader.finish()
 """
 
 
-@pytest.mark.parametrize("stage", ["middle of a copy", "sequences", "analyze"])
+@pytest.mark.parametrize("stage", ["middle of a copy", "analyze"])
 def test_a_killed_load_leaves_the_target_as_it_was(shop, make_database, tmp_path, stage):
     copy = script(make_database(), "CREATE TABLE old AS SELECT 7 AS i")
     (tmp_path / "plan.json").write_text(

@@ -4,10 +4,12 @@ What becomes of which rows under which schema: the cases in ``repair/`` (see `re
 """
 
 import contextlib
+from functools import cache
 from pathlib import Path
 
 import psycopg
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import repair_cases
 
@@ -17,29 +19,31 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.postgres.repair import Repair
 
-CASES = repair_cases.read(Path(__file__).parent / "repair")
+FILES = repair_cases.read(Path(__file__).parent / "repair")
+CASES = [(file, case) for file, cases in FILES.items() for case in cases]
 #: What repairs set aside, or could leave behind: columns, constraints, domains, indexes.
 RULES = """
 SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
   a.attgenerated::text
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = 'public'::regnamespace AND c.relkind <> 'S'
+WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind <> 'S'
 UNION ALL SELECT coalesce(nullif(conrelid, 0)::regclass::text, contypid::regtype::text), conname,
   pg_get_constraintdef(oid), convalidated, '' FROM pg_constraint
-WHERE connamespace = 'public'::regnamespace
+WHERE connamespace = '{schema}'::regnamespace
 UNION ALL SELECT tablename, indexname, indexdef, true, '' FROM pg_indexes
-WHERE schemaname = 'public' ORDER BY 1, 2, 3
+WHERE schemaname = '{schema}' ORDER BY 1, 2, 3
 """
 
 
-def ask(dsn, query):
+def ask(dsn, query, schema="public"):
     with connect(dsn, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {schema}".encode())
         return connection.execute(query).fetchall()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def loaded(each_server, make_database_on):
-    """``loaded(ddl, tables)``: DSN of the clone, whether it has the source's rules, changes."""
+    """``loaded(ddl, tables)``: DSN of the clone, schemas with all rules of the source, changes."""
 
     def load(ddl, tables, suspects=(), seed=None):
         source, target = make_database_on(each_server), make_database_on(each_server)
@@ -54,32 +58,58 @@ def loaded(each_server, make_database_on):
                 loader.copy_table(schema.table(name), rows.column_names, [rows])
             repaired = repair.settle()
             loader.finish()
-        return target, ask(source, RULES) == ask(target, RULES) != [], repaired
+        rules = (
+            (name, [ask(dsn, RULES.format(schema=name)) for dsn in (source, target)])
+            for name in schema.schemas
+        )
+        return target, {name for name, (one, other) in rules if one == other != []}, repaired
 
     return load
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_rows_are_repaired(case, loaded, each_server):
-    given = {"suspects": [], "loose": [], "since": 0, **case.given}
+@pytest.fixture(scope="module")
+def clones(loaded, each_server):
+    """``clones(file)``: `loaded` for all cases of a file that this server may have."""
+
+    @cache
+    def clone(file):
+        ddl, tables, suspects = "", {}, []
+        for case in FILES[file]:
+            if each_server.major < case.given.get("since", 0):
+                continue
+            ddl += f"CREATE SCHEMA {case.schema}; SET search_path = {case.schema};\n{case.ddl}\n"
+            suspects += case.given.get("suspects", [])
+            for name, (columns, query) in case.rows.items():
+                values = list(zip(*ask(each_server.dsn, query), strict=True))
+                arrays = map(pa.array, values)
+                tables[f"{case.schema}.{name}"] = pa.table(dict(zip(columns, arrays, strict=True)))
+        return loaded(ddl, tables, suspects)
+
+    return clone
+
+
+@pytest.mark.parametrize(("file", "case"), CASES, ids=[case.title for _, case in CASES])
+def test_rows_are_repaired(file, case, clones, each_server):
+    given = {"loose": [], "since": 0, **case.given}
     if each_server.major < given["since"]:
         pytest.skip(f"came with PostgreSQL {given['since']}")
-    tables = {}
-    for name, (columns, query) in case.rows.items():
-        values = list(zip(*ask(each_server.dsn, query), strict=True))
-        tables[name] = pa.table(dict(zip(columns, map(pa.array, values), strict=True)))
-    dsn, same, repaired = loaded(case.ddl, tables, given["suspects"])
-    assert same == (not given["loose"])
-    assert list(repaired.loose) == given["loose"]
-    for kind in {"deleted", "changed"} & given.keys():
-        assert getattr(repaired, kind) == given[kind]
+    dsn, same, repaired = clones(file)
+    own = f"{case.schema}."
+    assert (case.schema in same) == (not given["loose"])
+    assert [name for name in repaired.loose if name.startswith(own)] == given["loose"]
+    counts = {
+        kind: {name: n for name, n in getattr(repaired, kind).items() if name.startswith(own)}
+        for kind in ("deleted", "changed")
+    }
+    for kind in counts.keys() & given.keys():
+        assert counts[kind] == given[kind]
     for query, wanted in case.then:
-        query = query.replace("{deleted}", str(sum(repaired.deleted.values())))
+        query = query.replace("{deleted}", str(sum(counts["deleted"].values())))
         if wanted.startswith("!"):
             with pytest.raises(getattr(psycopg.errors, wanted[1:])):
-                ask(dsn, query)
+                ask(dsn, query, case.schema)
         else:
-            assert ask(dsn, query) == repair_cases.answer(wanted), query
+            assert ask(dsn, query, case.schema) == repair_cases.answer(wanted), query
 
 
 def test_nothing_is_left_of_a_rehearsal(make_database):
@@ -132,17 +162,17 @@ IMPLIED = {
 }
 
 
-@pytest.mark.parametrize("rule", IMPLIED)
-def test_implications_of_every_form_are_kept_by_changing_no_more_than_needed(loaded, rule):
-    ddl = f"""
-    CREATE TYPE mood AS ENUM ('cold', 'hot');
-    CREATE TABLE o (id int PRIMARY KEY);
-    CREATE TABLE t (
-      id int PRIMARY KEY, x text NOT NULL, y int, z int, f boolean NOT NULL, m mood,
-      p int REFERENCES o, q int REFERENCES o, r int REFERENCES o,
-      g int GENERATED ALWAYS AS (y + 1) STORED, CHECK ({rule})
-    );
-    """
+@pytest.fixture(scope="module")
+def implied(loaded):
+    """The clone of one table for each rule, all with the same rows, as of `loaded`."""
+    ddl = "CREATE TYPE mood AS ENUM ('cold', 'hot'); CREATE TABLE o (id int PRIMARY KEY);"
+    for number, rule in enumerate(IMPLIED):
+        ddl += f"""
+        CREATE TABLE t{number} (
+          id int PRIMARY KEY, x text NOT NULL, y int, z int, f boolean NOT NULL, m mood,
+          p int REFERENCES o, q int REFERENCES o, r int REFERENCES o,
+          g int GENERATED ALWAYS AS (y + 1) STORED, CHECK ({rule})
+        );"""
     count = range(120)
     columns = {
         "id": count,
@@ -151,24 +181,41 @@ def test_implications_of_every_form_are_kept_by_changing_no_more_than_needed(loa
         "z": [100 + i if i % 3 != 1 else None for i in count],
         "f": [i % 2 == 0 for i in count],
         "m": ["cold"] * 120,
-        **dict.fromkeys("pqr", pa.nulls(120, pa.int32())),
+        **{
+            name: pa.array([1 if i % 12 == spot else None for i in count], pa.int32())
+            for spot, name in enumerate("pqr")
+        },
     }
-    dsn, same, repaired = loaded(ddl, {"o": pa.table({"id": [1, 2]}), "t": pa.table(columns)})
-    assert same
+    # Some rows have two references, any two of three.
+    for spot, names in enumerate(("pq", "qr", "pr"), start=3):
+        for name in names:
+            there = pa.array([i % 12 == spot for i in count])
+            columns[name] = pc.if_else(there, pa.scalar(2, pa.int32()), columns[name])
+    tables = {f"t{number}": pa.table(columns) for number in range(len(IMPLIED))}
+    return loaded(ddl, {"o": pa.table({"id": [1, 2]}), **tables})
+
+
+@pytest.mark.parametrize("rule", IMPLIED)
+def test_implications_of_every_form_are_kept_by_changing_no_more_than_needed(implied, rule):
+    dsn, same, repaired = implied
+    table = f"t{list(IMPLIED).index(rule)}"
+    assert same == {"public"}
     assert (repaired.deleted, repaired.loose) == ({}, ())
-    assert ask(dsn, f"SELECT count(*), {IMPLIED[rule]} FROM t") == [(120, True)]
+    assert ask(dsn, f"SELECT count(*), {IMPLIED[rule]} FROM {table}") == [(120, True)]
 
 
-@pytest.mark.parametrize("null", ["", "NOT NULL"])
-def test_repairs_lead_no_self_reference_in_a_circle(loaded, null):
+def test_repairs_lead_no_self_reference_in_a_circle(loaded):
     """A row goes that all others are below of: they take another one of their tenant."""
-    ddl = f"""
-    CREATE TABLE t (
-      tenant int, id int, top boolean NOT NULL, up int {null}, v int NOT NULL,
-      PRIMARY KEY (tenant, id), FOREIGN KEY (tenant, up) REFERENCES t (tenant, id)
-    );
-    CREATE UNIQUE INDEX odd ON t (abs(v));
-    """
+    ddl = "".join(
+        f"""
+        CREATE TABLE {name} (
+          tenant int, id int, top boolean NOT NULL, up int {null}, v int NOT NULL,
+          PRIMARY KEY (tenant, id), FOREIGN KEY (tenant, up) REFERENCES {name} (tenant, id)
+        );
+        CREATE UNIQUE INDEX ON {name} (abs(v));
+        """
+        for name, null in (("may", ""), ("must", "NOT NULL"))
+    )
     count = 60
     rows = pa.table(
         {
@@ -180,13 +227,17 @@ def test_repairs_lead_no_self_reference_in_a_circle(loaded, null):
             "v": [i if i != 1 else -2 for i in range(count)],
         }
     )
-    dsn, same, _ = loaded(ddl, {"t": rows})
-    assert same
-    circles = (
-        "WITH RECURSIVE up AS (SELECT id AS start, up FROM t WHERE up <> id UNION"
-        " SELECT up.start, t.up FROM up JOIN t ON t.id = up.up WHERE t.up <> t.id)"
-        " SELECT count(*) FROM up WHERE start = up"
-    )
-    assert ask(dsn, circles) == [(0,)]
-    roots = "SELECT count(*), count(*) FILTER (WHERE up IS NULL OR up = id) BETWEEN 1 AND 3 FROM t"
-    assert ask(dsn, roots) == [(count - 1, True)]
+    dsn, same, _ = loaded(ddl, {"may": rows, "must": rows})
+    assert same == {"public"}
+    for name in ("may", "must"):
+        circles = (
+            f"WITH RECURSIVE up AS (SELECT id AS start, up FROM {name} WHERE up <> id UNION"
+            f" SELECT up.start, t.up FROM up JOIN {name} t ON t.id = up.up WHERE t.up <> t.id)"
+            " SELECT count(*) FROM up WHERE start = up"
+        )
+        assert ask(dsn, circles) == [(0,)]
+        roots = (
+            "SELECT count(*), count(*) FILTER (WHERE up IS NULL OR up = id) BETWEEN 1 AND 3"
+            f" FROM {name}"
+        )
+        assert ask(dsn, roots) == [(count - 1, True)]

@@ -83,7 +83,7 @@ def test_autovacuum_finds_nothing_changed(planned, copy):
     assert all(found[name][2] >= 1 and found[name][3] >= 1 for name in FILLED)
 
 
-def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, caplog):
+def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, caplog, impatient):
     held = connect(copy)
 
     def told(step, _rows):
@@ -93,7 +93,7 @@ def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, c
     with (
         held,
         caplog.at_level(logging.WARNING),
-        Loader(copy, *planned, lock_timeout=0.2, progress=told) as loader,
+        Loader(copy, *planned, progress=told) as loader,
     ):
         _fill(loader)
         loader.finish()

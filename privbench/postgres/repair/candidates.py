@@ -1,18 +1,18 @@
-"""Rows that break a CHECK try other values of its columns, few at a time, judged by PostgreSQL.
+"""Rows that break a CHECK try other values of its columns, judged by PostgreSQL.
 
-A candidate changes some of the CHECK's columns. Each becomes NULL, or what another row of the table
-has (the rows are draws from the model, so that this draws the column anew), or what the CHECK
-compares it with; or all of them become those of another row. PostgreSQL judges each candidate
-before the row is changed: it must keep the CHECK, and no other rule that the row keeps now may be
-broken. Of those that pass a row takes the cheapest: few columns change, and what says which kind of
-row it is changes last.
+A candidate changes one of the CHECK's columns, or all of them. One becomes NULL, or what another
+row of the table has (the rows are draws from the model, so that this draws the column anew), or
+what the CHECK compares it with; all of them become those of another row. PostgreSQL judges each
+candidate before the row is changed: it must keep the CHECK, and no other rule that the row keeps
+now may be broken. Of those that pass a row takes the cheapest: few columns change, and what says
+which kind of row it is changes last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, groupby, islice, product
+from itertools import groupby, islice
 
 import psycopg
 from psycopg import sql
@@ -45,23 +45,18 @@ _BEST = build("{0} = (SELECT max({0}) FROM {1})", _KEEPS, _OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Option:
-    """One possible change of a column, or of all columns of a foreign key.
+class _Candidate:
+    """One possible change of a column, of all columns of a foreign key, or of all columns.
 
     Attributes:
-        changes: Pairs of a column and the SQL of its new value.
-        cost: What it adds to the cost of a candidate; the cheapest candidate wins.
+        changes: The SQL of each column's new value.
+        cost: The cheapest candidate wins.
         draw: Number of the query that gives the rows to draw values from; None if nothing is drawn.
-        alone: Whether it is never combined with changes of other columns.
     """
 
-    changes: tuple[tuple[str, sql.Composable], ...]
+    changes: Mapping[str, sql.Composable]
     cost: float
     draw: int | None = None
-    alone: bool = False
-
-
-_Candidate = tuple[_Option, ...]
 
 
 def try_candidates(connection: Connection, rule: Rule, near: Sequence[Rule]) -> int:
@@ -116,14 +111,16 @@ class _Trial:
     def __init__(self, rule: Rule, near: Sequence[Rule]) -> None:
         self._rule, self._near = rule, near
         self._draws: list[sql.Composable] = []
-        units = [self._column(name) for name in rule.columns or rule.unique]
-        units += [self._reference(key) for key in rule.references]
-        found = [*islice(_combined(units), 4 * MOST), *self._rows()]
-        self.candidates = sorted(found, key=_cost)[:MOST]
+        found = self._rows()
+        for name in rule.columns or rule.unique:
+            found += self._column(name)
+        for key in rule.references:
+            found += self._reference(key)
+        self.candidates = sorted(found, key=lambda item: item.cost)[:MOST]
 
     def groups(self) -> Iterator[tuple[_Candidate, ...]]:
         """Candidates of about the same cost, the cheapest first."""
-        for _, group in groupby(self.candidates, lambda item: int(2 * _cost(item))):
+        for _, group in groupby(self.candidates, lambda item: int(2 * item.cost)):
             while some := tuple(islice(group, _AT_ONCE)):
                 yield some
 
@@ -164,46 +161,38 @@ class _Trial:
             for names, cost in draws
             if names
         ]
-        again = [replace(option, cost=option.cost + _PLAIN / 2) for option in found]
-        return [(option,) for option in found + again * (_ROWS - 1)]
+        again = [replace(item, cost=item.cost + _PLAIN / 2) for item in found]
+        return found + again * (_ROWS - 1)
 
-    def _column(self, name: str) -> list[_Option]:
+    def _column(self, name: str) -> list[_Candidate]:
         """What may become of a column."""
         rule, table = self._rule, self._rule.table
         cost = _LABEL if is_label(table, name) else _PLAIN
-        unit = [
-            _Option(
-                ((name, rows.raw(item.text)),),
+        found = [
+            _Candidate(
+                {name: rows.raw(item.text)},
                 # What follows from other columns is what the row must be.
                 _PLAIN / 2
                 if item.equal and item.reads
                 else cost + (_READ if item.reads else _MADE),
-                alone=item.shape,
             )
             for item in rule.values
             # Values that follow from the old ones keep different rows different.
             if item.column == name and (rule.columns or name in item.reads)
         ]
         if not table.column(name).not_null:
-            unit.append(_Option(((name, rows.NULL),), cost + _EMPTY))
-        return [*unit, self._draw((name,), cost, present=True)] if rule.columns else unit
+            found.append(_Candidate({name: rows.NULL}, cost + _EMPTY))
+        return found + [self._draw((name,), cost, present=True)] * (_DRAWS if rule.columns else 0)
 
-    def _reference(self, key: ForeignKey) -> list[_Option]:
+    def _reference(self, key: ForeignKey) -> list[_Candidate]:
         """What may become of a reference: another one, or none."""
-        unit = [self._draw(key.columns, _PLAIN, present=True, key=key)]
+        found = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
         ended = [name for name in key.columns if not self._rule.table.column(name).not_null]
         if ended and (len(ended) == len(key.columns) or key.match != "f"):
-            unit.append(_Option(tuple((name, rows.NULL) for name in ended), _PLAIN + _EMPTY))
-        return unit
+            found.append(_Candidate(dict.fromkeys(ended, rows.NULL), _PLAIN + _EMPTY))
+        return found
 
-    def _draw(
-        self,
-        columns: tuple[str, ...],
-        cost: float,
-        *,
-        present: bool,
-        key: ForeignKey | None = None,
-    ) -> _Option:
+    def _draw(self, columns: tuple[str, ...], cost: float, *, present: bool) -> _Candidate:
         """Draw columns of another row, of those that keep the rule first.
 
         Where they must be present, the rows have a value for each; else the rule is true of the
@@ -218,26 +207,13 @@ class _Trial:
             rows.present(columns) if present else _BEST,
             *(_KEEPS, _DRAWN),
         )
-        if key is not None:
-            # Where no row refers to anything, any target will do.
-            draw = build(
-                "WITH own AS MATERIALIZED ({}) SELECT * FROM own UNION ALL"
-                " (SELECT row_number() OVER () - 1, {} FROM {} WHERE {}"
-                " AND NOT EXISTS (SELECT FROM own) LIMIT {})",
-                draw,
-                key.ref_columns,
-                rows.own_rows(key.ref_table, whole=True),
-                rows.present(key.ref_columns),
-                _DRAWN,
-            )
         self._draws.append(draw)
-        return _Option(tuple(zip(columns, slots, strict=True)), cost, number)
+        return _Candidate(dict(zip(columns, slots, strict=True)), cost, number)
 
     def statement(self, items: Sequence[_Candidate], blocks: tuple[int, int]) -> sql.Composed:
         """Try some candidates in all broken rows of some blocks at once."""
         table, near = self._rule.table, self._near
-        options = [option for item in items for option in item]
-        changed = dict.fromkeys(name for option in options for name, _ in option.changes)
+        changed = dict.fromkeys(name for item in items for name in item.changes)
         uses = {name for rule in near for name in rule.uses} | set(changed)
         plain = [column.name for column in table.columns if not column.generated]
         # Generated columns of a candidate are computed from all columns.
@@ -251,7 +227,7 @@ class _Trial:
                 for name in made
             ]
             whole = build("(SELECT *, {} FROM {}) AS {}", computed, whole, alias)
-        draws = sorted({option.draw for option in options if option.draw is not None})
+        draws = sorted({item.draw for item in items if item.draw is not None})
         return build(
             "WITH {draws} broken AS MATERIALIZED (SELECT tableoid AS tableoid, ctid AS ctid,"
             " floor(random() * 1e6)::int AS {pick}, {held} FROM {table} WHERE {bad}"
@@ -293,47 +269,23 @@ class _Trial:
         table = self._rule.table
         changes = {
             name: build("CAST({} AS {})", value, rows.raw(table.column(name).type.sql))
-            for option in item
-            for name, value in option.changes
+            for name, value in item.changes.items()
         }
-        joined = [
-            build(
+        joined: sql.Composable = rows.NOTHING
+        if item.draw is not None:
+            joined = build(
                 " JOIN {0} ON {1} = ({2} + {3}) % nullif((SELECT count(*) FROM {0}), 0)",
-                *(_source(option.draw), _turn(option.draw), _PICK, 7919 * turn),
+                *(_source(item.draw), _turn(item.draw), _PICK, 7919 * turn),
             )
-            for option in item
-            if option.draw is not None
-        ]
         return build(
             "SELECT tableoid, ctid, {} + random() / 8 AS {}, {} FROM broken AS {}{}",
-            *(_cost(item), _COST),
+            *(item.cost, _COST),
             [
                 *map(_before, range(len(self._near))),
                 *(build("{} AS {}", changes.get(name, name), name) for name in names),
             ],
-            table.name.name,
-            sql.SQL("").join(joined),
+            *(table.name.name, joined),
         )
-
-
-def _cost(item: _Candidate) -> float:
-    return sum(option.cost for option in item)
-
-
-def _combined(units: Sequence[Sequence[_Option]]) -> Iterator[_Candidate]:
-    """Changes of one unit, several times where it is drawn; then of two, of three, and of all."""
-    for option in chain.from_iterable(units):
-        yield from [(option,)] * (1 if option.draw is None else _DRAWS)
-    joined = [[option for option in unit if not option.alone] for unit in units]
-    # One of several holds a value, or is drawn, and all others are NULL.
-    ends = [next((o for o in unit if o.changes[0][1] == rows.NULL), None) for unit in units]
-    if len(units) > 2 and None not in ends:
-        for place, unit in enumerate(units):
-            rest = tuple(o for i, o in enumerate(ends) if i != place and o is not None)
-            yield from [rest, *((*rest, option) for option in unit if option.draw is not None)]
-    for size in range(2, len(units) + 1):
-        for some in combinations(joined, size):
-            yield from product(*some)
 
 
 def _turn(number: int) -> sql.Identifier:

@@ -129,7 +129,10 @@ class Checks:
             broken = self._broken(rules)
             if not broken:
                 return changed, deleted
-            changed += sum(self._try(rule) for rule in broken)
+            for rule in broken:
+                changed += try_candidates(self._connection, rule, self._near(rule))
+                if rule.table.key in self._held:
+                    changed += try_candidates(self._connection, rule, [rule])
         for rule in self._broken(rules):
             if rule.share(self._connection) > MOST:
                 self.loose.add(rule.constraint)
@@ -141,9 +144,3 @@ class Checks:
         """Rules that share columns with a rule, itself first."""
         others = (o for o in self._heeded(rule.table) if o.constraint != rule.constraint)
         return [rule, *(other for other in others if other.uses & rule.uses)]
-
-    def _try(self, rule: Rule) -> int:
-        changed = try_candidates(self._connection, rule, self._near(rule))
-        if rule.table.key in self._held:
-            changed += try_candidates(self._connection, rule, [rule])
-        return changed

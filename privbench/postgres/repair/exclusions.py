@@ -14,15 +14,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import LiteralString, Self
+from typing import LiteralString
 
+import sqlglot
 from psycopg import errors, sql
+from sqlglot import expressions as exp
+from sqlglot.errors import SqlglotError
 
-from privbench.pgsql import SqlError, tokens
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build, named
+from privbench.postgres.repair.rows import build
 from privbench.postgres.statement import run
 from privbench.schema import Table, TableName
 
@@ -66,6 +68,10 @@ WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparent
   AND coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AND k.convalidated
 ORDER BY k.conname
 """
+
+
+#: Columns that move, and statements of PL/pgSQL that move the row ``r``.
+Moving = tuple[tuple[str, ...], sql.Composable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +119,14 @@ class PeriodKey:
         equal = (build("p.{} = {}.{}", slot, row, name) for name, slot in self.pairs)
         return build(here, ours, _PIECES, rows.every(equal), ours[-1])
 
-    def moved(self) -> sql.Composable:
-        """Statements of PL/pgSQL that give ``r`` another target and fit its period.
+    def moving(self) -> Moving:
+        """How rows move: ``r`` gets another target, and its period is fitted into that.
 
         The first tries look for a target whose period contains the row's. Later tries move the
         row's period into the target's, ``step`` of its own lengths after the target's beginning; a
         period without an end, or longer than the target's, is cut to a part of the target's.
         """
-        return build(
+        moved = build(
             "SELECT {slots}, CASE WHEN turn <= {draws} OR {own} THEN {c}"
             " WHEN low IS NULL OR its.size IS NULL THEN p.piece"
             " ELSE {type}(low + spot * its.size, low + (spot + 1) * its.size) END INTO"
@@ -140,6 +146,7 @@ class PeriodKey:
             pieces=_PIECES,
             given=rows.every(build("p.{1} = r.{0}", *pair) for pair in self.fixed),
         )
+        return self.columns, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +161,6 @@ class Exclusion:
         definition: What makes it; none for a PERIOD key that stands alone.
         columns: Columns that a row changes that moves; none where rows cannot move.
         moved: Statements of PL/pgSQL that move the row ``r`` by ``step`` lengths at try ``turn``.
-        endless: Condition of the rows that leave no room beyond them, which are put in last.
         key: The PERIOD key that the rows move with, or None.
     """
 
@@ -165,15 +171,7 @@ class Exclusion:
     definition: str
     columns: tuple[str, ...]
     moved: sql.Composable
-    endless: sql.Composable
     key: PeriodKey | None = None
-
-    @classmethod
-    def of(cls, key: PeriodKey, place: TableName, whole: bool, name: str, definition: str) -> Self:
-        """What moves with the target of a PERIOD key."""
-        endless = build("lower_inf({0}) OR upper_inf({0})", key.columns[-1])
-        moving = key.columns, key.moved(), endless
-        return cls(key.table, place, whole, name, definition, *moving, key)
 
     @property
     def added(self) -> sql.Composed:
@@ -272,18 +270,16 @@ def find(
     for table in tables:
         alone = [key for key in periods if key.table == table]
         for name, definition, expressions, operators, *own, whole in listed[table.name]:
-            columns = _read(table, expressions)
+            columns = [_read(table, text) for text in expressions]
             spans = (key for key in alone if (key.columns[-1],) in columns and not key.is_self)
             key = next(spans, None)
-            where = TableName(*own), whole, name, _DEFERRED.sub("", definition)
-            if key is None:
-                moving = _moving(table, zip(columns, operators, strict=True))
-                found.append(Exclusion(table, *where, *moving))
-            else:
-                alone.remove(key)
-                found.append(Exclusion.of(key, *where))
-        whole = table.kind == "p"
-        found += [Exclusion.of(key, table.name, whole, key.name, "") for key in alone]
+            moving = key.moving() if key else _moving(table, zip(columns, operators, strict=True))
+            plain = _DEFERRED.sub("", definition)
+            found.append(Exclusion(table, TableName(*own), whole, name, plain, *moving, key))
+            alone = [other for other in alone if other is not key]
+        for key in alone:
+            place = table.name, table.kind == "p", key.name, ""
+            found.append(Exclusion(table, *place, *key.moving(), key))
     return found
 
 
@@ -339,10 +335,10 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         "#variable_conflict use_column\n"
         "DECLARE r record; old record; turn int; step int; done int;"
         " BEGIN moved := 0; placed := 0; DELETE FROM {table}; {add}"
-        " FOR r IN SELECT *, ctid AS {place} FROM {stage} AS r WHERE NOT {endless} AND {held} LOOP"
+        " FOR r IN SELECT *, ctid AS {place} FROM {stage} AS r WHERE {held} LOOP"
         " {insert} IF done > 0 THEN placed := placed + 1;"
         " DELETE FROM {stage} WHERE ctid = r.{place}; END IF; END LOOP;"
-        " FOR old IN SELECT * FROM {stage} ORDER BY {endless}, ctid LOOP"
+        " FOR old IN SELECT * FROM {stage} ORDER BY ctid LOOP"
         " turn := 0; done := 0; WHILE done = 0 AND turn <= {tries} LOOP r := old;"
         " step := sign(random() - 0.5) * ceil(random() * 2 ^ ((turn + {reach} - 1) % {reach}));"
         # A row that has moved may belong to no partition, or be beyond what its type holds.
@@ -357,7 +353,6 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         else rows.NOTHING,
         place="privbench row",
         stage=_STAGE,
-        endless=build("coalesce({}, false)", item.endless),
         held=rows.TRUE if item.key is None else item.key.held(row),
         insert=build(
             "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) ON CONFLICT DO NOTHING;"
@@ -370,53 +365,43 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
     )
 
 
-def _moving(
-    table: Table, elements: Iterable[tuple[tuple[str, ...], str]]
-) -> tuple[tuple[str, ...], sql.Composable, sql.Composable]:
-    """Columns of a constraint that may move, how they do, and which rows have no end."""
+def _moving(table: Table, elements: Iterable[tuple[tuple[str, ...], str]]) -> Moving:
+    """How rows move by the first columns of a constraint that can; nothing where none can."""
     for names, operator in sorted(elements, key=lambda element: element[1] != "&&"):
         if names and all(rows.is_movable(table, name) for name in names):
-            how = _move(table, names, operator)
-            if how is not None:
-                return names, *how
-    return (), rows.NOTHING, rows.FALSE
+            found = _move(table, names, operator)
+            if found is not None:
+                return found
+    return (), rows.NOTHING
 
 
-def _read(table: Table, expressions: Iterable[str]) -> list[tuple[str, ...]]:
-    """Of each expression, the column that it is, or the two ends of a range ``int4range(a, b)``."""
+def _read(table: Table, text: str) -> tuple[str, ...]:
+    """The column that an expression is, or the two ends of a range ``int4range(a, b)``."""
+    try:
+        tree = sqlglot.parse_one(text, read="postgres")
+    except SqlglotError:
+        return ()
+    ranged = isinstance(tree, exp.Anonymous) and tree.name.lower().endswith("range")
+    ends = tree.expressions[:2] if ranged else [tree]
     known = {column.name for column in table.columns}
-    found: list[tuple[str, ...]] = []
-    for text in expressions:
-        try:
-            words = [named(word) for word in tokens(text)]
-        except SqlError:
-            words = []
-        start = words.index("(") if "(" in words else 0
-        ends = words[start + 1 : start + 4 : 2] if start else words
-        ranged = start > 0 and words[start - 1].lower().endswith("range")
-        whole = words[start + 2 : start + 5 : 2] in ([",", ","], [",", ")"]) and ranged
-        found.append(tuple(ends) if known.issuperset(ends) and (whole or len(words) == 1) else ())
-    return found
+    names = tuple(item.name for item in ends if isinstance(item, exp.Column))
+    return names if len(names) == len(ends) and known.issuperset(names) else ()
 
 
-def _move(
-    table: Table, names: tuple[str, ...], operator: str
-) -> tuple[sql.Composable, sql.Composable] | None:
-    """Statements that move ``r``, and which rows have no end; None where it is not known how."""
+def _move(table: Table, names: tuple[str, ...], operator: str) -> Moving | None:
+    """How rows move by some columns of a constraint; None where it is not known how."""
     type_, one, alone = table.column(names[0]).type, sql.Identifier("r", names[0]), len(names) == 1
     if operator == "&&" and alone and type_.base in ("circle", "box"):
-        return build("{0} := {0} + point(step, 0);", one), rows.FALSE
+        return names, build("{0} := {0} + point(step, 0);", one)
     if alone and type_.base in _NUMBERS:
-        return build("{0} := {0} + step;", one), rows.FALSE
+        return names, build("{0} := {0} + step;", one)
     ranged = alone and type_.kind == "r" and type_.parts
     base = type_.parts[0].base if ranged else type_.base
     if operator != "&&" or base not in _NUMBERS | _TIMES or (alone and not ranged):
         return None
     low, high = build("lower({})", one), build("upper({})", one)
-    endless = build("lower_inf({0}) OR upper_inf({0})", names[0])
     if not alone:
         low, high = build("{}", one), build("{}", sql.Identifier("r", names[1]))
-        endless = build("{} IS NULL OR {} IS NULL", *names)
     # A period without an end moves by units of time, and in the second half of the tries gets one.
     moved = build(
         "SELECT CASE WHEN {low} IS NOT NULL THEN {low} + step * size"
@@ -430,6 +415,7 @@ def _move(
         unit=sql.SQL("interval '1 day'" if base in _TIMES else "1"),
     )
     if alone:
-        whole = rows.raw(type_.sql)
-        return build("{} := (SELECT {}(low, high) FROM ({}) AS e);", one, whole, moved), endless
-    return build("SELECT low, high INTO {}, {} FROM ({}) AS e;", low, high, moved), endless
+        put = "{} := (SELECT {}(low, high) FROM ({}) AS e);"
+        return names, build(put, one, rows.raw(type_.sql), moved)
+    put = "SELECT low, high INTO {}, {} FROM ({}) AS e;"
+    return names, build(put, low, high, moved)

@@ -1,27 +1,27 @@
 """What CHECKs of tables and domains demand of rows, as the target's catalog states it.
 
-And what they speak of: values that they compare columns with, as pieces of their own text.
-PostgreSQL prints CHECKs with every comparison in parentheses, so the other side of a comparison is
-found by cutting the text at words: ``(gross = (net + tax))`` gives ``(net + tax)`` for ``gross``.
-PostgreSQL's parser judges every value before it runs (`privbench.pgsql.written`); whether it helps,
-PostgreSQL says of each row.
+And what they compare columns with: ``(gross = (net + tax))`` gives ``(net + tax)`` for ``gross``.
+sqlglot reads the text, PostgreSQL's parser judges every value before it runs
+(`privbench.pgsql.written`), and whether a value helps, PostgreSQL says of each row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice, product
+from itertools import islice, product
 from typing import Any, LiteralString
 
+import sqlglot
 from psycopg import sql
+from sqlglot import expressions as exp
+from sqlglot.errors import SqlglotError
 
-from privbench.pgsql import SqlError, Token, tokens
 from privbench.pgsql.written import computes
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build, named
+from privbench.postgres.repair.rows import build
 from privbench.postgres.statement import run
 from privbench.schema import Column, ForeignKey, Table, TableName
 
@@ -74,12 +74,10 @@ MOST = 16
 #: Characters of a CHECK that is read for values: of longer ones, which may be many megabytes, every
 #: comparison would be cut out of all of it. Lists of some hundred labels are shorter.
 _READ = 20_000
-_COMPARING = frozenset({"=", "<", ">", "<=", ">=", "<>", "<@", "@>"})
-_OPEN, _SHUT = "([", ")]"
-#: Words that end a side of a comparison.
-_ENDS = frozenset("AND OR NOT CASE WHEN THEN ELSE END , ANY ALL".split())
-#: What the words of a type's name begin with beside letters: ``"a b"[]``, ``numeric(10,2)``.
-_TYPES = '"_.:()[],'
+_COMPARING = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
+    *(exp.ArrayContainedBy, exp.ArrayContainsAll),
+)
 #: A step beyond an open bound, by category of the column's type.
 _STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
 #: What else is tried, by category or name of a column's type, where a CHECK speaks of a property of
@@ -102,14 +100,12 @@ class Value:
         text: SQL of the value.
         reads: Columns that the value itself is computed from.
         equal: Whether the CHECK says that the column equals it.
-        shape: Whether it is one of those that suit the type, not what the CHECK compares with.
     """
 
     column: str
     text: str
     reads: frozenset[str] = frozenset()
     equal: bool = False
-    shape: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,36 +310,39 @@ def values(
     >>> [item.text for item in found][:3]
     ['(b + c)', '7', '(7) + 1']
     """
-    try:
-        words = tokens(text) if len(text) <= _READ else []
-    except SqlError:
-        words = []
-    known = {column.name: column for column in table.columns}
-    if stands_for is not None:
-        known = {"VALUE": table.column(stands_for)}
-    spoken = list(_compared(text, words, known))
-    shapes = list(_fillings(words))
+    tree = _parsed(text, stands_for)
+    compared = list(_compared(tree, table))
+    fillings = list(_fillings(tree))
     sources = [text, *(column.default for column in table.columns if column.default)]
     found: list[Value] = []
     for name in columns:
-        made = [item for item in spoken if item.column == name]
-        made += _of_column(table.column(name), shapes)
+        made = [item for item in compared if item.column == name]
+        made += _of_column(table.column(name), fillings)
         judged = (item for item in dict.fromkeys(made) if computes(item.text, sources))
         found += islice(judged, MOST)
     return found
 
 
-def _read(words: Sequence[Token], known: Mapping[str, Column]) -> frozenset[str]:
-    return frozenset(known[name].name for name in map(named, words) if name in known)
+def _parsed(text: str, stands_for: str | None) -> exp.Expr:
+    """The tree of a CHECK, with a column in place of VALUE; NULL where sqlglot cannot read it."""
+    try:
+        tree = sqlglot.parse_one(text if len(text) <= _READ else "NULL", read="postgres")
+    except (SqlglotError, RecursionError):
+        return exp.null()
+    if stands_for is not None:
+        for column in tree.find_all(exp.Column):
+            column.set("this", exp.to_identifier(stands_for, quoted=True))
+    return tree
 
 
-def _fillings(words: Sequence[Token]) -> Iterator[dict[str, str]]:
+def _fillings(tree: exp.Expr) -> Iterator[dict[str, str]]:
     """What to put in for ``{size}``, ``{word}`` and ``{other}`` in `_SHAPES`.
 
     Sizes are numbers of the CHECK and words its strings, at most four of each.
     """
-    sizes = [w.text for w in words if w.kind == "ICONST" and 0 < int(w.text, 0) < 10_000]
-    texts = [word.text for word in words if word.kind == "SCONST"][:4]
+    literals = list(tree.find_all(exp.Literal, bfs=False))
+    sizes = [item.name for item in literals if item.is_int and 0 < int(item.name) < 10_000]
+    texts = [item.sql("postgres") for item in literals if item.is_string][:4]
     pairs = [(one, other) for one in texts for other in (*texts, "'x'") if one != other]
     for size, (word, other) in product(sizes[:4] or ["1"], pairs or [("'x'", "'x'")]):
         yield {"size": size, "word": word, "other": other}
@@ -356,81 +355,37 @@ def _of_column(column: Column, fillings: Sequence[dict[str, str]]) -> Iterator[V
     if column.type.base == "bool":
         yield from (Value(column.name, text) for text in ("true", "false"))
     shapes = [s for kind in (column.type.category, column.type.base) for s in _SHAPES.get(kind, ())]
+    quoted = exp.to_identifier(column.name, quoted=True).sql("postgres")
     for shape, filling in product(shapes, fillings):
-        text = shape.format(column=_quoted(column.name), **filling)
-        yield Value(column.name, text, frozenset({column.name}), shape=True)
+        text = shape.format(column=quoted, **filling)
+        yield Value(column.name, text, frozenset({column.name}))
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _compared(text: str, words: Sequence[Token], known: Mapping[str, Column]) -> Iterator[Value]:
-    """The other side of every comparison with a column."""
-    for place, operator in enumerate(word.text for word in words):
-        if operator not in _COMPARING:
-            continue
-        several = [word.text.upper() for word in words[place + 1 : place + 2]] == ["ANY"]
-        left = _side(words[:place][::-1], _SHUT, _OPEN)[::-1]
-        right = _side(words[place + 1 + several :], _OPEN, _SHUT)
-        for mine, other, less in ((left, right, "<"), (right, left, ">")):
+def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
+    """The other side of every comparison with a column; each item of a list."""
+    known = {column.name: column for column in table.columns}
+    for node in tree.find_all(*_COMPARING, bfs=False):
+        for mine, other, less in ((node.left, node.right, exp.LT), (node.right, node.left, exp.GT)):
             bare = _bare(mine)
-            column = known.get(named(bare[0])) if len(bare) == 1 else None
-            for piece in _items(other) if several else [other]:
-                if column is None or not piece:
-                    continue
-                value, reads = _cut(text, piece, known), _read(piece, known)
-                yield Value(column.name, value, reads, operator == "=" and not several)
+            column = known.get(bare.name) if isinstance(bare, exp.Column) else None
+            if column is None:
+                continue
+            listed = _bare(other.this) if isinstance(other, exp.Any) else None
+            items = listed.expressions if isinstance(listed, exp.Array) else [other]
+            for item in items:
+                value = item.sql("postgres")
+                named = {found.name for found in item.find_all(exp.Column)}
+                reads = frozenset(named.intersection(known))
+                equal = isinstance(node, exp.EQ) and listed is None
+                yield Value(column.name, value, reads, equal)
                 step = _STEPS.get(column.type.category)
-                if operator in ("<", ">") and step:
-                    sign = "-" if operator == less else "+"
+                if isinstance(node, (exp.LT, exp.GT)) and step:
+                    sign = "-" if isinstance(node, less) else "+"
                     yield Value(column.name, f"({value}) {sign} {step}", reads)
 
 
-def _side(words: Sequence[Token], opening: str, closing: str) -> Sequence[Token]:
-    """The first words up to the end of a comparison's side."""
-    depth = 0
-    for place, word in enumerate(words):
-        depth += (word.text in opening) - (word.text in closing)
-        if depth < 0 or (depth == 0 and word.text.upper() in _ENDS):
-            return words[:place]
-    return words
-
-
-def _bare(words: Sequence[Token]) -> Sequence[Token]:
+def _bare(tree: exp.Expr) -> exp.Expr:
     """Without the parentheses and casts around it."""
-    while words:
-        depths = list(accumulate((w.text in _OPEN) - (w.text in _SHUT) for w in words))
-        cast = next((i for i, w in enumerate(words) if w.text == "::" and not depths[i]), None)
-        if words[0].text == "(" and depths.index(0) == len(words) - 1:
-            words = words[1:-1]
-        elif cast is not None and all(map(_names_type, words[cast:])):
-            words = words[:cast]
-        else:
-            break
-    return words
-
-
-def _names_type(word: Token) -> bool:
-    return word.text[0].isalnum() or word.text[0] in _TYPES
-
-
-def _items(words: Sequence[Token]) -> list[Sequence[Token]]:
-    """The items of a list ``ARRAY[…]``; none of anything else."""
-    words = _bare(words)
-    if len(words) < 3 or words[0].text.upper() != "ARRAY":
-        return []
-    items: list[Sequence[Token]] = []
-    rest = words[2:-1]
-    while rest:
-        items.append(_side(rest, _OPEN, _SHUT))
-        rest = rest[len(items[-1]) + 1 :]
-    return items
-
-
-def _cut(text: str, words: Sequence[Token], known: Mapping[str, Column]) -> str:
-    """The text of some words; VALUE of a domain becomes the column."""
-    if "VALUE" not in known:
-        return text[words[0].start : words[-1].end]
-    quoted = _quoted(known["VALUE"].name)
-    return " ".join(quoted if word.text == "VALUE" else word.text for word in words)
+    while isinstance(tree, (exp.Paren, exp.Cast)):
+        tree = tree.this
+    return tree

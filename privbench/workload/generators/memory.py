@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from privbench.postgres.arrow import storage_array
 from privbench.rng import generator
 from privbench.schema import ForeignKey, Table
 from privbench.workload.generators.draft import Draft, Edge, JoinTree, Predicate, Row
@@ -164,9 +163,7 @@ def _text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
-    plain = storage_array(whole)
-    if pa.types.is_dictionary(plain.type):
-        plain = plain.dictionary_decode()
+    plain = whole.dictionary_decode() if pa.types.is_dictionary(whole.type) else whole
     if pa.types.is_fixed_size_binary(plain.type) or pa.types.is_binary(plain.type):
         return pa.array([None if v is None else v.hex() for v in plain.to_pylist()], pa.string())
     if pa.types.is_nested(plain.type) or pa.types.is_duration(plain.type):

@@ -1,26 +1,31 @@
-"""Bounds of partitions as what they are to rows: a CHECK on the partition key.
+"""CHECKs that no constraint states, but that rows keep all the same.
 
 A row that no partition takes cannot be in the table, so the bounds of the root's partitions say
-which range or list a key column keeps to. They are part of the schema (PRIVACY P3, P4).
+which range or list a key column keeps to. And a key of type ``integer`` may refer to a ``bigint``:
+a value past the narrower type could never be referred to, and a synthetic row that does could not
+be loaded. Both are part of the schema (PRIVACY P3, P4).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from privbench.schema import Check
+from privbench.schema import Check, ColumnType, ForeignKey, Table, TableName
 
-#: Name of the CHECK that stands for the bounds; no constraint of that name is in the catalog.
-NAME = "partition bounds"
+#: Names of the CHECKs; no constraint of these names is in the catalog.
+BOUNDS, _REFERENCE = "partition bounds", "type of a reference"
 
 _DATUM = re.compile(r"'((?:[^']|'')*)'|([^\s,()']+)")
 _RANGE = re.compile(r"FOR VALUES FROM \((?P<low>.*)\) TO \((?P<high>.*)\)\Z", re.DOTALL)
 _LIST = re.compile(r"FOR VALUES IN \((?P<values>.*)\)\Z", re.DOTALL)
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[^a-zA-Z]*\Z")
 _OPEN = ("MINVALUE", "MAXVALUE")
+_BYTES = {"int2": 2, "int4": 4, "int8": 8}
+_TEXTS = ("text", "varchar")
 
 
 def bounds_check(row: Any) -> Check | None:
@@ -36,7 +41,7 @@ def bounds_check(row: Any) -> Check | None:
         expression = _listed(name, row.bounds)
     else:
         expression = _ranged(name, row.bounds, single=row.columns == 1)
-    return Check(NAME, expression, (row.column,)) if expression else None
+    return Check(BOUNDS, expression, (row.column,)) if expression else None
 
 
 def _listed(name: str, bounds: Iterable[str]) -> str | None:
@@ -89,3 +94,37 @@ def _extreme(values: Sequence[str | None], sign: int) -> str | None:
 
 def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
+
+
+def narrowed(tables: Sequence[Table]) -> list[Table]:
+    """The tables, with a CHECK for every column that narrower foreign keys refer to."""
+    by_name = {table.name: table for table in tables}
+    found: dict[TableName, dict[Check, None]] = {}
+    for table in tables:
+        for key in table.foreign_keys:
+            for check in _checks(table, key, by_name[key.ref_table]):
+                found.setdefault(key.ref_table, {})[check] = None
+    return [replace(table, checks=(*table.checks, *found.get(table.name, ()))) for table in tables]
+
+
+def _checks(table: Table, key: ForeignKey, parent: Table) -> Iterator[Check]:
+    for ours, theirs in zip(key.columns, key.ref_columns, strict=True):
+        name = '"' + theirs.replace('"', '""') + '"'
+        text = _expression(name, table.column(ours).type, parent.column(theirs).type)
+        if text is not None:
+            yield Check(_REFERENCE, text, (theirs,))
+
+
+def _expression(name: str, child: ColumnType, parent: ColumnType) -> str | None:
+    """The condition on the parent's column, or None where every value fits.
+
+    >>> _expression('"a"', ColumnType("integer", "int4"), ColumnType("bigint", "int8"))
+    '(("a" >= -2147483648) AND ("a" <= 2147483647))'
+    """
+    if child.base in _BYTES and _BYTES.get(parent.base, 0) > _BYTES[child.base]:
+        top = 2 ** (8 * _BYTES[child.base] - 1)
+        return f"(({name} >= {-top}) AND ({name} <= {top - 1}))"
+    texts = child.base in _TEXTS and parent.base in _TEXTS
+    if texts and child.length is not None and (parent.length or child.length + 1) > child.length:
+        return f"(char_length({name}) <= {child.length})"
+    return None

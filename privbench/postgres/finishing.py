@@ -1,0 +1,174 @@
+"""What follows the rows in a load: sequences, materialised views, statistics, VACUUM."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import LiteralString
+
+import psycopg
+from psycopg import errors, sql
+
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors, describe
+from privbench.postgres.reading import assignment
+from privbench.postgres.statement import run
+from privbench.schema import Schema, TableName
+from privbench.schema import Sequence as SchemaSequence
+
+_UNPOPULATED: LiteralString = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'm' AND NOT c.relispopulated
+ORDER BY c.oid
+"""
+#: Why a query on synthetic rows may give nothing that its view can hold: a value that it cannot
+#: compute, a unique index, a subquery of several rows, an index entry too long, a function that
+#: raises, or another view that stayed empty.
+_EMPTY = (
+    psycopg.DataError,
+    psycopg.IntegrityError,
+    errors.CardinalityViolation,
+    errors.ProgramLimitExceeded,
+    errors.RaiseException,
+    errors.ObjectNotInPrerequisiteState,
+)
+#: From this version on a session can be told to write its statistics down.
+_FLUSHES = 150_000
+
+
+def move_sequences(connection: Connection, schema: Schema) -> None:
+    """Move every sequence past the keys that its columns hold.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    by_name = {sequence.name: sequence for sequence in schema.sequences}
+    users: dict[SchemaSequence, list[sql.Composable]] = {}
+    for table in schema:
+        for column in table.columns:
+            sequence = by_name.get(column.sequence) if column.sequence else None
+            if sequence is not None and column.type.category == "N":
+                users.setdefault(sequence, []).append(
+                    sql.SQL("SELECT {}::numeric AS k FROM {}").format(
+                        sql.Identifier(column.name),
+                        sql.Identifier(table.name.schema, table.name.name),
+                    )
+                )
+    with database_errors("setting sequences"):
+        for sequence, columns in users.items():
+            run(connection, _setval(sequence, columns))
+
+
+def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:
+    rising = sequence.increment > 0
+    return sql.SQL(
+        "SELECT pg_catalog.setval({name}, greatest({low}, least({high}, {last}))::bigint)"
+        " FROM ({keys}) AS keys HAVING count(k) > 0"
+    ).format(
+        name=sql.Literal(str(sequence.name)),
+        low=sql.Literal(sequence.minimum),
+        high=sql.Literal(sequence.maximum),
+        last=sql.SQL("ceil(max(k))" if rising else "floor(min(k))"),
+        keys=sql.SQL(" UNION ALL ").join(columns),
+    )
+
+
+def fill_views(
+    connection: Connection, progress: Callable[[str, int | None], None]
+) -> tuple[list[TableName], list[str]]:
+    """Fill the materialised views there are.
+
+    Returns:
+        Those that are filled, and a line for every one that stays without data.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    filled, empty = [], []
+    with database_errors("refreshing materialised views"):
+        # In the order of their making, which is the order of their dependence.
+        found = run(connection, _UNPOPULATED).fetchall()
+        for view in [TableName(schema, name) for schema, name in found]:
+            progress(f"refresh {view}", None)
+            why = _fill(connection, view)
+            if why is None:
+                filled.append(view)
+            else:
+                empty.append(f"the materialised view {view} stays without data: {why}")
+    return filled, empty
+
+
+def _fill(connection: Connection, view: TableName) -> str | None:
+    """Fill one view; why it cannot be done with synthetic rows, or None."""
+    statement = sql.SQL("REFRESH MATERIALIZED VIEW {}").format(
+        sql.Identifier(view.schema, view.name)
+    )
+    try:
+        # Functions that the view calls may rely on the database's own path.
+        with connection.transaction():
+            run(connection, "SET LOCAL search_path TO DEFAULT")
+            run(connection, statement)
+            run(connection, assignment("search_path", ""))
+    except _EMPTY as error:
+        return describe(error)
+    return None
+
+
+def analyze(connection: Connection, names: Sequence[TableName]) -> None:
+    """Gather the planner's statistics of relations, in the transaction there is.
+
+    Raises:
+        psycopg.Error: The server refused.
+    """
+    if names:
+        listed = sql.SQL(", ").join(map(_quoted, names))
+        run(connection, sql.SQL("ANALYZE {}").format(listed))
+
+
+def vacuum(
+    connection: Connection, names: Sequence[TableName], role: str | None = None
+) -> list[TableName]:
+    """Leave autovacuum nothing to do, so that queries do the same work now as later.
+
+    COPY and repairs leave empty pages and pages that are not marked visible, and to autovacuum a
+    table has changed though it was analysed in the transaction that filled it. VACUUM runs in no
+    transaction but its own, so the load must be committed; the connection is left in autocommit.
+
+    Args:
+        connection: After the commit.
+        names: What to vacuum.
+        role: The role that loaded.
+
+    Returns:
+        Relations that could not be vacuumed; they keep what `analyze` gathered.
+    """
+    try:
+        connection.autocommit = True
+        run(connection, "SET search_path TO ''")
+        run(connection, "SET statement_timeout TO 0")
+        # VACUUM leaves rows unmarked while a commit next to theirs is not on disk.
+        run(connection, "SET synchronous_commit TO on")
+        if role is not None:
+            run(connection, sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+        if connection.info.server_version >= _FLUSHES:
+            # Else the load's own changes may be counted after VACUUM has set the count to 0.
+            run(connection, "SELECT pg_catalog.pg_stat_force_next_flush()")
+    except psycopg.Error:
+        return list(names)
+    skipped = [name for name in names if not _vacuumed(connection, name)]
+    with contextlib.suppress(psycopg.Error):
+        run(connection, "RESET ROLE")
+    return skipped
+
+
+def _vacuumed(connection: Connection, name: TableName) -> bool:
+    try:
+        run(connection, sql.SQL("VACUUM (ANALYZE) {}").format(_quoted(name)))
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _quoted(name: TableName) -> sql.Identifier:
+    return sql.Identifier(name.schema, name.name)
