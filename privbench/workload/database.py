@@ -67,16 +67,6 @@ def refuse_computing(
         Database(asking, SEARCH_PATH).refuse_computing(tables, checks=checks)
 
 
-def powers(connection: Connection) -> tuple[str, tuple[str, ...]]:
-    """The role of a connection, and what it may do beyond reading tables.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
-    (row,) = ask(connection, questions.POWERS)
-    return str(row.role), tuple(row.powers)
-
-
 @dataclass(frozen=True, slots=True)
 class _Function:
     """A function that initdb did not make; ``extension`` only where a superuser vouches for it."""

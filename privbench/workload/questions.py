@@ -131,8 +131,14 @@ POLICIES: LiteralString = """
 SELECT 'the policy ' || p.polname AS what, pg_catalog.pg_get_expr(p.polqual, p.polrelid) AS text
 FROM pg_catalog.pg_policy p WHERE p.polrelid = %(oid)s AND p.polcmd IN ('r', '*')
 """
-POWERS: LiteralString = """
-SELECT r.rolname AS role, ARRAY(SELECT v.word FROM (VALUES (r.rolsuper, 'SUPERUSER'),
+#: A database, the identity of its tables, and what the role may do beyond reading them.
+SIDE: LiteralString = """
+SELECT pg_catalog.current_database() AS database,
+  pg_catalog.current_setting('server_version') AS version,
+  (SELECT pg_catalog.md5(coalesce(
+    pg_catalog.string_agg(c.oid::pg_catalog.text, ',' ORDER BY c.oid), ''))
+   FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid >= %(first)s) AS catalog,
+  r.rolname AS role, ARRAY(SELECT v.word FROM (VALUES (r.rolsuper, 'SUPERUSER'),
   (r.rolcreaterole, 'CREATEROLE'), (r.rolbypassrls, 'BYPASSRLS'),
   (r.rolreplication, 'REPLICATION')) AS v(held, word) WHERE v.held)
   || ARRAY(SELECT g.rolname::pg_catalog.text FROM pg_catalog.pg_roles g WHERE g.rolname IN

@@ -21,25 +21,19 @@ from privbench.workload.safety import fault
 
 _ELEMENT = re.compile(
     r"""
-    (?P<comment>--[^\n]*|/\*.*?\*/)
-    |(?P<string>[eE]'(?:[^'\\]|\\.|'')*'
-        |(?:[bBxXnN]|[uU]&)?'(?:[^']|'')*'
-        |(?P<tag>\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag))
+    (?=[-/'"$.\dA-Z])  # what any of them begins with, so that the search is fast
+    (?:(?P<comment>--[^\n]*|/\*.*?\*/)
+    |(?P<string>(?<=(?<![\w$])[eE])'(?:[^'\\]|\\.|'')*'
+        |'(?:[^']|'')*'
+        |(?P<tag>(?<![\w$])\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag))
     |(?P<name>"(?:[^"]|"")*")
-    |(?P<parameter>\$\d+)
-    |(?P<number>(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    |(?P<space>\s+)
-    |(?P<word>[^\W\d][\w$]*)
+    |(?<![\w$])(?:(?P<parameter>\$\d+)
+        |(?P<number>(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))
+    |(?P<capitals>[A-Z]+))
     """,
     re.VERBOSE | re.DOTALL,
 )
 _AROUND = re.compile(r" ?([^\w\s?\"]) ?")
-# Most texts hold nothing that needs more than this.
-_SPECIAL = re.compile(r"""--|/\*|["\\]|\$[^\d]|[bnux&]'""", re.IGNORECASE)
-_CONSTANT = re.compile(
-    r"[eE]?'(?:[^']|'')*'|(?<![\w$])(?:\$\d+|(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
-)
-_BLANKS = frozenset({"comment", "space"})
 _CONSTANTS = frozenset({"string", "tag", "parameter", "number"})
 
 
@@ -53,19 +47,17 @@ def normalised(text: str) -> str:
     >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
     'select a from t where b=? and c<? limit ?'
     """
-    short = not _SPECIAL.search(text)
-    plain = _CONSTANT.sub("?", text).lower() if short else _ELEMENT.sub(_plain, text)
-    words = " ".join(plain.split())
+    words = " ".join(_ELEMENT.sub(_plain, text).split())
     return _AROUND.sub(r"\1", words).rstrip("; ")
 
 
 def _plain(found: re.Match[str]) -> str:
     kind = found.lastgroup
-    if kind in _BLANKS:
+    if kind == "comment":
         return " "
     if kind in _CONSTANTS:
         return "?"
-    return found[0].lower() if kind == "word" else found[0]
+    return found[0] if kind == "name" else found[0].lower()
 
 
 def bound(text: str, parameters: Sequence[str | None]) -> str:
