@@ -64,7 +64,16 @@ def refuse_computing(
         ConnectionFailed: A second connection was refused.
     """
     with reading(conninfo.make_conninfo("", **resolved(connection))) as asking:
-        Database(asking, SEARCH_PATH).refuse_computing(tables, checks=checks)
+        database = Database(asking, SEARCH_PATH)
+        for name in tables:
+            try:
+                database.refuse_read(name, checks=checks)
+            except NotAllowed as reason:
+                raise SchemaError(
+                    f"whoever reads it runs a function of users, since {reason}.",
+                    table=str(name),
+                    remedy="Drop that, or leave the table out ([database] exclude).",
+                ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,7 @@ class Database:
         self._by_oid = {row.oid: row for row in relations}
         self._judged: dict[tuple[str, Any, bool], NotAllowed | None] = {}
         self._scope = Scope(self, schemas)
-        self._unnamed = self._first(ask(connection, questions.UNNAMED))
+        self._unnamed = self._unnamed_fault()
 
     def judge(self, tree: Node) -> None:
         """Refuse a query that may do more than read."""
@@ -140,23 +149,17 @@ class Database:
             if node.kind == "CommonTableExpr":
                 self._scope.relation((str(node.get("ctename")),))
 
-    def refuse_computing(self, tables: Iterable[TableName], *, checks: bool) -> None:
-        """See the function of this name."""
-        for name in tables:
-            waiting = [row for row in [self.relations.get((name.schema, name.name))] if row]
-            while waiting:
-                row = waiting.pop()
-                waiting += [
-                    self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)
-                ]
-                try:
-                    self.refuse_planned(row, checks=checks)
-                except NotAllowed as reason:
-                    raise SchemaError(
-                        f"whoever reads it runs a function of users, since {reason}.",
-                        table=str(name),
-                        remedy="Drop that, or leave the table out ([database] exclude).",
-                    ) from None
+    def refuse_read(self, name: TableName, *, checks: bool) -> None:
+        """Refuse a table, or one of its partitions and children, as `refuse_computing` does."""
+        waiting = [row for row in [self.relations.get((name.schema, name.name))] if row]
+        while waiting:
+            row = waiting.pop()
+            waiting += self._parts(row)
+            self._refuse_planned(row, checks=checks)
+
+    def _parts(self, row: Any) -> list[Any]:
+        """The partitions and children of a table."""
+        return [self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)]
 
     def refuse_function(self, function: _Function) -> None:
         """Refuse a function that is neither allowed nor a listed extension's."""
@@ -208,9 +211,7 @@ class Database:
     def refuse_type(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call what may not be called.
 
-        Args:
-            row: The type.
-            named: Whether values are made of text, not only read.
+        Where the type is ``named``, values of it are made of text, not only read.
         """
         self._once(("type", row.oid, named), lambda: self._refuse_type(row, named=named))
 
@@ -229,9 +230,7 @@ class Database:
     def refuse_relation(self, row: Any, *, deep: bool) -> None:
         """Refuse a relation that runs what is not listed when it is read.
 
-        Args:
-            row: The relation.
-            deep: Whether a definition reads it, with the rights of another role.
+        Where it is read ``deep``, a definition reads it with the rights of another role.
         """
         self._once(("relation", row.oid, deep), lambda: self._refuse_relation(row, deep=deep))
 
@@ -263,22 +262,20 @@ class Database:
             (found,) = ask(self.connection, questions.VIEW, row.oid)
             self._refuse_definition(found.text, f"the view {name}", Scope(self, deep=True))
             return
-        for part in ask(self.connection, questions.PARTS, row.oid):
-            self.refuse_relation(self._by_oid[part.part], deep=deep)
-        self.refuse_planned(row)
+        for part in self._parts(row):
+            self.refuse_relation(part, deep=deep)
+        self._refuse_planned(row)
         if row.secured and (deep or ask(self.connection, questions.FILTERED, row.oid)[0].active):
             for policy in ask(self.connection, questions.POLICIES, row.oid):
                 self._refuse_expression(policy.text, f"{policy.what} of {name}", frozenset())
 
-    def refuse_planned(self, row: Any, *, checks: bool = True) -> None:
+    def _refuse_planned(self, row: Any, *, checks: bool = True) -> None:
         """Judge the expressions of which the planner computes constant parts.
 
         A function with a column among its arguments is never computed, unless it is written in
         SQL: the planner puts its body in its place, where constants may stand.
 
-        Args:
-            row: The table.
-            checks: Whether the planner also looks at CHECKs (``constraint_exclusion``).
+        With ``checks`` the planner also looks at CHECKs (``constraint_exclusion``).
         """
         name = shown((row.schema, row.name))
         found = ask(self.connection, questions.PLANNED, row.oid)
@@ -309,9 +306,9 @@ class Database:
     def _vouched(self, extension: str | None) -> bool:
         return extension in self.trust.extensions or extension in names.extensions()
 
-    def _first(self, rows: Iterable[Any]) -> NotAllowed | None:
+    def _unnamed_fault(self) -> NotAllowed | None:
         """The first of what runs unnamed that may not, or None."""
-        for row in rows:
+        for row in ask(self.connection, questions.UNNAMED):
             function = self._code.get(row.code)
             if function is not None and self._vouched(function.extension):
                 continue

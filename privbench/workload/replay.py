@@ -134,7 +134,7 @@ def _judge(workload: Workload, opened: Mapping[str, Session], path: str, trust: 
     judges = {
         name: Database(session.connection, path, trust).judge for name, session in opened.items()
     }
-    safety.check_on(workload, judges)
+    safety.check(workload, judges)
     for session in opened.values():
         session.connection.rollback()
 

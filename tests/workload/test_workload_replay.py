@@ -98,7 +98,7 @@ def test_a_setting_that_a_side_refuses_is_an_error(shop: str) -> None:
 def test_nothing_can_be_written_even_past_the_check(
     shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("privbench.workload.safety.check_on", lambda workload, judges: None)
+    monkeypatch.setattr("privbench.workload.safety.check", lambda workload, judges: None)
     found = replay(
         _workload(
             "DELETE FROM items",
