@@ -9,8 +9,6 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from privbench.errors import UsageError
 from privbench.workload.capture import Capture, capture_logs
@@ -174,8 +172,8 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         tracemalloc.stop()
         return size
 
-    peak(1000)
-    assert peak(10_000) < 1.2 * peak(2000) + 2**18
+    peak(200)
+    assert peak(5000) < 1.2 * peak(1000) + 2**18
 
 
 def test_refusals(tmp_path: Path) -> None:
@@ -194,15 +192,17 @@ def test_refusals(tmp_path: Path) -> None:
         capture_logs([quiet])
 
 
-_WORDS = "a A1 'x' 'it''s' 5 1.5e3 .5 $1 = < x_2 E'y' ( ,".split()
-
-
-@given(st.lists(st.sampled_from(_WORDS), max_size=12))
-@settings(deadline=None)
-def test_the_short_way_to_a_normal_text_is_the_long_one(words: list[str]) -> None:
-    text = " ".join(words)
-    # The comment sends it the long way.
-    assert normalised(text) == normalised(f"{text} /* */")
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("SELECT A1,  x_2 FROM T\nWHERE b = 'it''s' AND c<$1 LIMIT .5e3;",
+         "select a1,x_2 from t where b=? and c<? limit ?"),
+        (r"SELECT E'it\'s 5' || $tag$ 'x' $$ $tag$ || 1_000 -- '5", "select e?||?||?"),
+        ('SELECT "A 5 ", a$1 /* 5 \' */ FROM t5', 'select "A 5 ",a$1 from t5'),
+    ],
+)  # fmt: skip
+def test_normal_texts_hold_no_constants(text: str, normal: str) -> None:
+    assert normalised(text) == normal
 
 
 SEEN = "2026-11-22 10:00:00.123 UTC [4711] ada@shop LOG:  "
