@@ -12,6 +12,7 @@ from privbench.schema import Schema, Table
 from privbench.workload.generators.draft import (
     OPERATORS,
     Draft,
+    Item,
     JoinTree,
     Predicate,
     Row,
@@ -160,12 +161,19 @@ def around(
         if (text := values.short(row[values.column.name])) is not None
         and (allowed := operators(values, text))
     ]
-    low, high = plan.predicates
-    if len(usable) < low:
+    chosen = some(usable, plan, rng)
+    if chosen is None:
         return None
-    wanted = min(len(usable), low + int(rng.integers(high - low + 1)))
-    chosen = rng.choice(len(usable), wanted, replace=False) if wanted else ()
-    return Draft(tree, tuple(make(*usable[int(i)], rng) for i in chosen))
+    return Draft(tree, tuple(make(*each, rng) for each in chosen))
+
+
+def some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[Item] | None:
+    """As many of the items as a query has predicates, a uniform number; None of too few."""
+    low, high = plan.predicates
+    if len(items) < low:
+        return None
+    wanted = min(len(items), low + int(rng.integers(high - low + 1)))
+    return [items[int(i)] for i in rng.choice(len(items), wanted, replace=False)] if wanted else []
 
 
 def around_one(
