@@ -76,11 +76,7 @@ class Workload:
 def united(workloads: Sequence[Workload]) -> Workload:
     """Several workloads as one, ids with their workload's name in front where there are several.
 
-    Args:
-        workloads: At least one; where two share a name, theirs are numbered.
-
-    Returns:
-        The queries in order; confidential if one of the workloads is.
+    Where two share a name, theirs are numbered. All is confidential if one of the workloads is.
     """
     if len(workloads) == 1:
         return workloads[0]

@@ -172,15 +172,9 @@ def _rounds(
     before: Before,
     explain: bool,
 ) -> QueryResult:
-    """The rounds of one query over all sides.
+    """The rounds of one query, which has that place in the workload, over all sides.
 
-    Args:
-        query: The query.
-        number: Its place in the workload.
-        opened: A session for each side.
-        rounds: How many are untimed, and how many are timed after them.
-        before: What is done before each run.
-        explain: Whether plans are kept.
+    Of the ``rounds`` the first number is untimed, the second timed after them.
     """
     runs: dict[str, list[Run]] = {name: [] for name in opened}
     left = list(opened)

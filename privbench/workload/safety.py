@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement
 from privbench.pgsql.judge import Name, NotAllowed, judge, plain
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload
 
 if TYPE_CHECKING:
     from privbench.workload.database import Database
@@ -149,21 +149,15 @@ def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | N
             )
 
 
-def fault(query: Query, trust: Trust = NONE, *, users: bool = False) -> str | None:
+def fault(text: str, trust: Trust = NONE, *, users: bool = False) -> str | None:
     """Why a query is not replayed, by its text alone and without a value of it; None if it is.
 
-    Args:
-        query: The query.
-        trust: What the operator allows beyond the lists.
-        users: Let functions of users pass: nothing runs before a database is asked.
-
-    Raises:
-        UsageError: PostgreSQL's parser does not take the text.
+    For ``users`` see `Text`.
     """
     try:
-        judge(_query(query.sql), Text(trust, users=users))
-    except SqlError as error:
-        raise UsageError(f"the text cannot be read: {error.message}") from None
+        judge(_query(text), Text(trust, users=users))
+    except SqlError:
+        return "it cannot be read"
     except NotAllowed as reason:
         return str(reason)
     return None

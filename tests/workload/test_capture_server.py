@@ -17,7 +17,8 @@ from privbench import pipeline
 from privbench.cli import main
 from privbench.errors import AccessDenied, DatabaseError, UsageError
 from privbench.postgres import binaries, embedded
-from privbench.postgres.embedded import FAST, Program, Server
+from privbench.postgres.binaries import Program
+from privbench.postgres.embedded import FAST, Server
 from privbench.workload import read, write
 
 LOGGING = {

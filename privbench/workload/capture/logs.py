@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -175,29 +175,23 @@ _UNKNOWN = "[unknown]"
 
 def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
     """What the first line of an entry looks like."""
-    tried = [_compiled(one) for one in (COMMON_PREFIXES if prefix is None else (prefix,))]
-    counts = [sum(one.match(line) is not None for line in head) for one in tried]
-    best = max(counts)
-    if best == 0:
+    tried = map(_compiled, COMMON_PREFIXES if prefix is None else (prefix,))
+    best = max(tried, key=lambda one: sum(one.match(line) is not None for line in head))
+    if not any(map(best.match, head)):
         raise UsageError(
             "no line of the log begins as expected.",
             remedy="Name the server's log_line_prefix with --prefix (SHOW log_line_prefix).",
         )
-    return tried[counts.index(best)]
+    return best
 
 
 def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[Entry]:
     """The LOG entries, each with the DETAIL that follows it."""
-    held: Entry | None = None
-    for found, text in _pieces(lines, first):
-        level = found["level"]
-        if held is not None:
-            yield replace(held, detail=text) if level == "DETAIL" else held
-            held = None
-        if level == "LOG":
-            held = Entry(text, "", _named(found, "database"), _named(found, "application"))
-    if held is not None:
-        yield held
+    for piece, after in pairwise(chain(_pieces(lines, first), [None])):
+        if piece is not None and piece[0]["level"] == "LOG":
+            found, text = piece
+            detail = after[1] if after is not None and after[0]["level"] == "DETAIL" else ""
+            yield Entry(text, detail, _named(found, "database"), _named(found, "application"))
 
 
 def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:

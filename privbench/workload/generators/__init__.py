@@ -40,26 +40,13 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def make(
-    kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan | None = None
-) -> Workload:
-    """Make a workload; the same input and seed give the same one.
-
-    Args:
-        kind: One of `KINDS`.
-        rows: Where its literals come from.
-        answers: Who says which queries have an answer.
-        schema: The tables and their foreign keys.
-        plan: What it is to be like; the kind's own where not given.
-
-    Returns:
-        Different queries g1, g2, ….
+def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+    """Make different queries g1, g2, …; the same input and seed give the same ones.
 
     Raises:
         UsageError: The plan or the schema allows no query, or none with an answer was found.
     """
     found = KINDS[kind]
-    plan = plan or found.plan
     plan.check(schema)
     if plan.joins[1] and not found.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")

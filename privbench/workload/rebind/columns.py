@@ -17,10 +17,12 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
-from privbench.schema import Column, Schema, Table, TableName
+from privbench.schema import Column, Schema, Table
 from privbench.workload.rebind.functions import KEY
 from privbench.workload.rebind.marks import Mark, number_of
 
+#: What sqlglot raises of odd texts, beside its own errors.
+ODD = (ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
 #: The unit that stands for one that is not known.
 UNIT = "day"
 
@@ -134,15 +136,14 @@ class Resolver:
             return None
         return replace(found, numeric=node.is_type(*_NUMERIC))
 
-    def tables(self) -> list[TableName | str]:
-        """Tables that are named, those that the schema does not have as text."""
-        found: list[TableName | str] = []
-        for scope in self._scopes.values():
-            for source in scope.sources.values():
-                if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-                    table = self._tables.named(source.name, source.db)
-                    found.append(table.name if table else source.name)
-        return found
+    def unknown(self) -> str | None:
+        """The first table that is named and that the schema does not have."""
+        sources = (each for scope in self._scopes.values() for each in scope.sources.values())
+        tables = (
+            t for t in sources if isinstance(t, exp.Table) and isinstance(t.this, exp.Identifier)
+        )
+        missing = (t.name for t in tables if self._tables.named(t.name, t.db) is None)
+        return next(missing, None)
 
     def joins(self) -> list[tuple[Operand, Operand]]:
         """Columns of two occurrences of tables that the query sets equal, of the same type."""

@@ -8,7 +8,7 @@ says what a literal is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -18,7 +18,6 @@ from sqlglot import exp
 from sqlglot.dialects import Postgres
 from sqlglot.errors import SqlglotError
 
-from privbench.errors import UsageError
 from privbench.pgsql import SqlError, Token, tokens
 
 Kind = Literal["number", "string", "bits", "parameter"]
@@ -133,8 +132,13 @@ def mark(
         known: Names of the schema, which stay whatever they look like.
         given: Names that the query gives itself, which do not stay.
         called: Functions that it calls, which stay where they are called.
+
+    Raises:
+        SqlError: The text cannot be read.
     """
-    found = _tokens(text)
+    found = tokens(text)
+    if any(token.kind == "UIDENT" for token in found):
+        raise SqlError("it holds a name in Unicode escapes.")
     pieces: list[str | Mark] = []
     renamed: dict[str, str] = {}
     stayed: set[str] = set()
@@ -170,23 +174,13 @@ def mark(
     return Marked(tuple(piece for piece in pieces if piece), frozenset(stayed))
 
 
-def _tokens(text: str) -> Sequence[Token]:
-    try:
-        found = tokens(text)
-    except SqlError as error:
-        raise UsageError("the SQL text holds a string, name or comment without an end.") from error
-    if any(token.kind == "UIDENT" for token in found):
-        raise UsageError("the SQL text holds a name in Unicode escapes.")
-    return found
-
-
 def _value(token: Token, kind: Kind) -> str:
     """The value of a literal; a string on several lines is one."""
     if kind == "string":
         try:
             return "".join(part.text for part in Postgres().tokenize(token.text))
         except SqlglotError as error:
-            raise UsageError("the SQL text holds a string that cannot be read.") from error
+            raise SqlError("it holds a string that cannot be read.") from error
     return {"parameter": "", "bits": token.text[2:-1]}.get(kind, token.text)
 
 
