@@ -135,7 +135,7 @@ def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | N
     for query in workload:
         where, found = "", None
         try:
-            tree = _query(query.sql)
+            tree = query_tree(query.sql)
             for side, refuse in judges.items():
                 where = f" (on the {side})" if side else ""
                 refuse(tree)
@@ -149,13 +149,10 @@ def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | N
             )
 
 
-def fault(text: str, trust: Trust = NONE, *, users: bool = False) -> str | None:
-    """Why a query is not replayed, by its text alone and without a value of it; None if it is.
-
-    For ``users`` see `Text`.
-    """
+def fault(text: str, trust: Trust = NONE) -> str | None:
+    """Why a query is not replayed, by its text alone and without a value of it; None if it is."""
     try:
-        judge(_query(text), Text(trust, users=users))
+        judge(query_tree(text), Text(trust))
     except SqlError:
         return "it cannot be read"
     except NotAllowed as reason:
@@ -163,8 +160,8 @@ def fault(text: str, trust: Trust = NONE, *, users: bool = False) -> str | None:
     return None
 
 
-def _query(text: str) -> Node:
-    """The tree of a text that is one query."""
+def query_tree(text: str) -> Node:
+    """The tree of a text that is one query, and neither writes nor locks nor holds parameters."""
     tree = statement(text).tree
     if tree.kind != "SelectStmt":
         raise NotAllowed("it is not a query")

@@ -11,12 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 from psycopg import sql
-from sqlglot import exp
 
+from privbench.pgsql import SqlError
+from privbench.pgsql.judge import NotAllowed, judge
 from privbench.postgres.connect import SELECT
 from privbench.rng import generator
-from privbench.workload.query import Query, Workload, parse
-from privbench.workload.safety import fault
+from privbench.workload.query import Query, Workload
+from privbench.workload.safety import Text, query_tree
 
 _ELEMENT = re.compile(
     r"""
@@ -87,10 +88,8 @@ _PARAMETER = re.compile(r"\$\d")
 _SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
 _OPENER = re.compile(rf"(?:{_SPACE}|\()*(?:select|with|values|table)\b", re.I | re.S)
 _WORD = re.compile(rf"{_SPACE}*([a-z]{{2,12}})\b", re.I | re.S)
-_WORDS_OF_THE_SYSTEM = re.compile(r"\b(?:pg_catalog\.|information_schema\.|from\s+pg_)", re.I)
 _MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
-_CATALOG = "it reads the system catalogs"
 OURS = "privbench ran it"
 _READ_BY_US = SELECT.as_string(None)
 
@@ -230,18 +229,17 @@ def reason_against(text: str) -> str | None:
 
     A workload is made of reads of users' tables.
     """
-    why = _no_query(text)
-    # pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
-    text = bound(text, ["0"] * _MOST_PARAMETERS)
-    why = why or fault(text, users=True)
-    if why is not None:
-        return why
-    tree = parse(text)
-    if tree is None:
-        # A server reads more than sqlglot does: the text goes by its words.
-        return _CATALOG if _WORDS_OF_THE_SYSTEM.search(text) else None
-    tables = [table for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
+    try:
+        # pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
+        tree = query_tree(bound(text, ["0"] * _MOST_PARAMETERS))
+        judge(tree, Text(users=True))
+    except SqlError:
+        return "it cannot be read"
+    except NotAllowed as reason:
+        return str(reason)
+    tables = [node for node in tree.walk() if node.kind == "RangeVar"]
     for table in tables:
-        if table.db in _CATALOGS or (not table.db and table.name.lower().startswith("pg_")):
-            return _CATALOG
+        schema, name = table.get("schemaname"), str(table.get("relname"))
+        if schema in _CATALOGS or (not schema and name.startswith("pg_")):
+            return "it reads the system catalogs"
     return None if tables else "it reads no table"
