@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg import conninfo
@@ -76,25 +75,6 @@ def refuse_computing(
                 ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
-    """A function that initdb did not make; ``extension`` only where a superuser vouches for it."""
-
-    schema: str
-    name: str
-    language: str
-    body: str  # its text, where that is SQL whose names are looked up when it is called
-    defaults: bool  # whether arguments have defaults, which the planner computes
-    plain: bool  # whether nothing beside its body runs
-    alone: bool  # whether it can be called with one argument
-    range: int | None  # the range type that PostgreSQL made it for
-    extension: str | None
-
-    @property
-    def key(self) -> Name:
-        return self.schema, self.name
-
-
 class Database:
     """Judges the queries of a workload by the catalog of a database.
 
@@ -116,13 +96,9 @@ class Database:
         begin(connection, {"search_path": path})
         schemas = [row.name for row in ask(connection, questions.PATH)]
         begin(connection)
-        self.functions: dict[str, list[_Function]] = defaultdict(list)
-        self._code: dict[int, _Function] = {}
-        for row in ask(connection, questions.FUNCTIONS):
-            oid, *rest = row
-            found = _Function(*rest)
-            self.functions[found.name].append(found)
-            self._code[oid] = found
+        functions = ask(connection, questions.FUNCTIONS)
+        self._code = {row.oid: row for row in functions}
+        self.functions = _by_name(functions)
         self.fields = {row.name for row in ask(connection, questions.FIELDS)} - names.functions()
         self.operators = _by_name(ask(connection, questions.OPERATORS))
         types = ask(connection, questions.TYPES)
@@ -161,13 +137,13 @@ class Database:
         """The partitions and children of a table."""
         return [self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)]
 
-    def refuse_function(self, function: _Function) -> None:
+    def refuse_function(self, function: Any) -> None:
         """Refuse a function that is neither allowed nor a listed extension's."""
         if function.range is not None:
             self.refuse_type(self._types[function.range], named=True)
             return
-        extension = function.extension
-        if function.key in self.trust.functions or extension in self.trust.extensions:
+        name, extension = (function.schema, function.name), function.extension
+        if name in self.trust.functions or extension in self.trust.extensions:
             return
         listed = names.extension(extension) if extension else None
         if listed is not None and function.name in listed.get("functions", ()):
@@ -177,12 +153,11 @@ class Database:
             self._refuse_body(function)
         else:
             whose = f" of the extension {extension}" if extension else ""
-            raise NotAllowed(
-                f"it may call {shown(function.key)}, a function{whose} that is not listed"
-            )
+            raise NotAllowed(f"it may call {shown(name)}, a function{whose} that is not listed")
 
-    def _refuse_body(self, function: _Function) -> None:
+    def _refuse_body(self, function: Any) -> None:
         """Refuse a function written in SQL whose text does more than compute, on any path."""
+        name = function.schema, function.name
 
         def refuse() -> None:
             try:
@@ -190,10 +165,10 @@ class Database:
             except (SqlError, NotAllowed) as reason:
                 why = f"{reason}".rstrip(".")
                 raise NotAllowed(
-                    f"it may call {shown(function.key)}, a function that is not listed: {why}"
+                    f"it may call {shown(name)}, a function that is not listed: {why}"
                 ) from None
 
-        self._once(("function", (function.key, function.body), False), refuse)
+        self._once(("function", (name, function.body), False), refuse)
 
     def refuse_code(self, code: int, name: str | None, what: str) -> None:
         """Refuse what runs a function by its OID."""
@@ -206,7 +181,8 @@ class Database:
         try:
             self.refuse_function(function)
         except NotAllowed:
-            raise NotAllowed(f"{what} {shown(function.key)}, which is not listed") from None
+            name = shown((function.schema, function.name))
+            raise NotAllowed(f"{what} {name}, which is not listed") from None
 
     def refuse_type(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call what may not be called.

@@ -12,8 +12,10 @@ from privbench.postgres.failures import database_errors
 #: Objects that initdb makes have lower OIDs.
 FIRST_USER_OID = 16384
 
-# An object is an extension's only if a superuser made it: whoever owns an extension can add
-# functions of his own to it.
+#: With the body where that is SQL whose names are looked up at every call, whether arguments have
+#: defaults, which the planner computes, whether nothing beside the body runs (``plain``), whether
+#: one argument is enough (``alone``), and the range type that PostgreSQL made it for. It counts as
+#: an extension's only if a superuser made it: whoever owns an extension can add his own to it.
 FUNCTIONS: LiteralString = """
 SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
   CASE l.lanname WHEN 'sql' THEN p.prosrc ELSE '' END AS body, p.pronargdefaults > 0 AS defaults,
