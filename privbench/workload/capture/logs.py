@@ -267,13 +267,10 @@ def capture_logs(
 ) -> Capture:
     """Read statements with their parameters from logs in csv, JSON or plain form.
 
-    Args:
-        paths: Files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
-            gzipped ones too. The first lines show the form.
-        prefix: ``log_line_prefix`` of plain logs; by default common ones are tried.
-        database: Leave out the statements of other databases.
-        samples: How many executions of a text become queries, each with its own literals.
-        seed: Decides which executions.
+    ``paths`` are files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
+    gzipped ones too. Their first lines show the form. Without a ``prefix`` (``log_line_prefix``)
+    of plain logs common ones are tried. As many ``samples`` of the executions of a text, which the
+    seed decides, become queries, each with its own literals.
 
     Raises:
         UsageError: A file cannot be read, or no statement was found, or none of that database.

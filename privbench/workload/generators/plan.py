@@ -68,12 +68,7 @@ def collect(
 
     Numbers of joins take turns; a draw that fails, or whose answer does not fit, is tried again.
 
-    Args:
-        name: The workload's.
-        plan: What it is to be like.
-        draw: Draws one query.
-        answers: Says which have an answer.
-        count: Whether to count, and state, the answers; otherwise one row is enough.
+    Answers are counted, and stated; without ``count`` one row is enough.
     """
     found: dict[str, int | None] = {}
     low, high = plan.joins
@@ -145,14 +140,8 @@ def around(
 ) -> Draft | None:
     """A count whose predicates hold for rows that join; None where they have too few columns.
 
-    Args:
-        tree: The tables.
-        anchor: A row of each.
-        rows: Where the tables' values come from.
-        plan: How many predicates there are to be, a uniformly drawn number.
-        rng: Draws.
-        operators: Of each column; a column without one is not asked.
-        make: Makes the predicates, at most one a column.
+    ``anchor`` is a row of each table. There is at most one predicate a column, and none on a column
+    without operators.
     """
     usable = [
         (place, values, text, allowed)

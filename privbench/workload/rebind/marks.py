@@ -64,11 +64,9 @@ class Mark:
         return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"
 
     def written(self, value: str, *, bare: bool = False) -> str:
-        """A new value as SQL, as the old one was written where that can be.
+        """A value that PostgreSQL prints so as SQL, as the old one was written where that can be.
 
-        Args:
-            value: As PostgreSQL prints it.
-            bare: Write a number without quotes though a parameter stood here.
+        A ``bare`` number is written without quotes though a parameter stood here.
 
         >>> Mark(0, "number", "5").written("-3"), Mark(0, "string", "5").written("a'b")
         ('(-3)', "'a''b'")

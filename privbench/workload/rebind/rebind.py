@@ -115,13 +115,8 @@ def rebind(
     for short ones, usual words and key words of SQL. Comments and stated answers are dropped. What
     cannot be bound is left out.
 
-    Args:
-        workload: Queries with the literals of users.
-        schema: Of the clone.
-        rows: Synthetic rows.
-        seed: Of the draws.
-        planner: The clone's server, which tells types and checks the new queries.
-        trust: What the operator lets the queries call beyond the lists.
+    ``schema`` and ``rows`` are the clone's. Its server, where there is one, tells types and checks
+    the new queries.
 
     Raises:
         UsageError: No query could be bound.
