@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Self
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from privbench import files
 from privbench.errors import UsageError
@@ -55,9 +55,6 @@ class QueryResult:
 
     id: str
     answers: dict[str, Answer]
-
-
-_RESULTS = TypeAdapter(list[QueryResult])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,7 @@ class ReplayLog:
                     " (workload, settings or databases differ).",
                     remedy="Delete it, or choose another directory.",
                 )
-            log.found = {result.id: result for result in _RESULTS.validate_python(lines[1:])}
+            log.found = {result.id: result for result in _results(lines[1:], path)}
         # Header and earlier results afresh, whole or not at all.
         lines = [header, *map(asdict, log.found.values())]
         files.write_text(path, "".join(map(_line, lines)))
@@ -143,7 +140,7 @@ def _line(data: dict[str, Any]) -> str:
     return f"{json.dumps(data)}\n"
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path) -> list[Any]:
     """The whole lines of a log; a half-written last one is dropped."""
     if not path.exists():
         return []
@@ -152,6 +149,13 @@ def _lines(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in whole.split("\n")] if whole else []
     except json.JSONDecodeError as error:
         raise UsageError(f"{path} is not the log of a replay.") from error
+
+
+def _results(lines: list[Any], path: Path) -> list[QueryResult]:
+    try:
+        return TypeAdapter(list[QueryResult]).validate_python(lines)
+    except ValidationError:
+        raise UsageError(f"{path} is not the log of a replay.") from None
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:

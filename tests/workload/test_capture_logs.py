@@ -156,7 +156,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         return size
 
     peak(200)
-    assert peak(5000) < 1.2 * peak(1000) + 2**18
+    assert peak(2500) < 1.2 * peak(500) + 2**17
 
 
 def test_what_no_log_tells_is_said(tmp_path: Path) -> None:

@@ -189,9 +189,10 @@ def test_a_log_of_another_replay_is_refused(shop: str, shop_clone: str, tmp_path
     log.write_text("".join(lines[:-1]))  # as if broken off before the end
     with pytest.raises(UsageError, match="another replay"):
         replay(_workload("SELECT 1"), {"source": shop_clone}, log=log)
-    log.write_text("no json\n")
-    with pytest.raises(UsageError, match="not the log"):
-        replay(_workload("SELECT 1"), {"source": shop}, log=log)
+    for text in ("no json\n", f"{lines[0]}3\n"):
+        log.write_text(text)
+        with pytest.raises(UsageError, match="not the log"):
+            replay(_workload("SELECT 1"), {"source": shop}, log=log)
 
 
 def test_wrong_use_is_refused(shop: str) -> None:
