@@ -166,6 +166,8 @@ def test_what_no_log_tells_is_said(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--prefix"):
         capture_logs([strange])
     assert capture_logs([strange], prefix="<%p> ").calls == 1
+    twice = _log(tmp_path / "twice.log", "statement: SELECT a FROM t", start="shop ada@shop LOG:  ")
+    assert capture_logs([twice], prefix="%d %q%u@%d %q", database="shop").calls == 1
     with pytest.raises(UsageError, match="no escape %Z"):
         capture_logs([strange], prefix="<%Z> ")
     quiet = _log(tmp_path / "quiet.log", "database system is ready")

@@ -163,7 +163,7 @@ _ESCAPES = {
     "L": r"\S*?", "b": r"[\w ]*?",
     "d": r"(?P<database>\S*?)",
     "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*", "e": r"\w{5}", "i": r"[A-Z ]*",
-    "%": "%",
+    "%": "%", "q": "(?:",
 }  # fmt: skip
 _ESCAPE = re.compile(r"%(-?\d+)?(.)")
 _LEVEL = (
@@ -218,28 +218,23 @@ def _named(found: re.Match[str], group: str) -> str | None:
 
 def _compiled(prefix: str) -> re.Pattern[str]:
     """The pattern of a prefix; what follows ``%q`` is missing in entries without a session."""
-    head, optional, tail = prefix.partition("%q")
-    text = _translated(head)
-    if optional:
-        text += f"(?:{_translated(tail)})?"
-    return re.compile(text + _LEVEL)
-
-
-def _translated(prefix: str) -> str:
-    parts, at = [], 0
+    parts: list[str] = []
+    said: set[str] = set()
+    at = 0
     for found in _ESCAPE.finditer(prefix):
+        width, sign = found.groups()
         parts.append(re.escape(prefix[at : found.start()]))
-        escape = _ESCAPES.get(found[2])
-        if escape is None:
-            raise UsageError(f"log_line_prefix has no escape %{found[2]}.")
-        parts.append(rf"\s*{escape}\s*" if found[1] else escape)
         at = found.end()
-    text = "".join([*parts, re.escape(prefix[at:])])
-    for group in ("(?P<database>", "(?P<application>"):
-        # A prefix may say a thing twice, a pattern may name a group once.
-        head, first, tail = text.partition(group)
-        text = head + first + tail.replace(group, "(?:")
-    return text
+        escape = _ESCAPES.get(sign)
+        if escape is None:
+            raise UsageError(f"log_line_prefix has no escape %{sign}.")
+        if sign in said:
+            # A prefix may say a thing twice, a pattern may name a group once.
+            escape = "" if sign == "q" else re.sub(r"\?P<\w+>", "?:", escape)
+        said.add(sign)
+        parts.append(rf"\s*{escape}\s*" if width else escape)
+    end = ")?" if "q" in said else ""
+    return re.compile("".join([*parts, re.escape(prefix[at:]), end, _LEVEL]))
 
 
 # First lines that tell a log's form.
