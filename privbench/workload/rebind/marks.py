@@ -8,7 +8,7 @@ says what a literal is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Literal
@@ -101,17 +101,17 @@ class Marked:
         return self.render(lambda mark: mark.text)
 
 
-def number_of(node: exp.Expr) -> int | None:
-    """The number of the mark that a node of the tree holds, or None."""
+def mark_of(node: exp.Expr | None, marks: Sequence[Mark]) -> Mark | None:
+    """The mark that a node of the tree holds, or None."""
     if not isinstance(node, _HOLDERS):
         return None
-    value = str(node.args.get("this"))
+    value, number = str(node.args.get("this")), -1
     if found := _FOUND.fullmatch(value):
-        return int(found[1].lower().translate(_DIGITS))
-    if isinstance(node, (exp.Literal, exp.JSONPathSubscript)) and value.isdigit():
+        number = int(found[1].lower().translate(_DIGITS))
+    elif isinstance(node, (exp.Literal, exp.JSONPathSubscript)) and value.isdigit():
         place, off = divmod(int(value) - _BASE + 1, _STEP)
-        return place if place >= 0 and off <= 2 else None
-    return None
+        number = place if off <= 2 else -1
+    return marks[number] if 0 <= number < len(marks) else None
 
 
 def mark(

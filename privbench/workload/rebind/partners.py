@@ -111,7 +111,7 @@ def _changed(query: Query, tables: Tables, partner: Partner) -> Query | None:
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
             return None
-        places = sites(tree, marked.marks, Resolver(tree, tables, marked.marks))
+        places = sites(tree, Resolver(tree, tables, marked.marks))
     except (SqlError, SqlglotError, RecursionError, *ODD):
         return None
     new = {

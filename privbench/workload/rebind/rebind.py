@@ -211,7 +211,7 @@ class _Binder:
         try:
             resolver = Resolver(tree, self.tables, marked.marks)
             missing = resolver.unknown()
-            found, joins = sites(tree, marked.marks, resolver), resolver.joins()
+            found, joins = sites(tree, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:
             raise LeftOut("it is not clear which columns it names") from error
         if missing and self.planner is None:
