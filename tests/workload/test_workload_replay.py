@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -103,11 +104,6 @@ def test_same_settings_hold_on_both_sides(shop: str, shop_clone: str) -> None:
     assert found.sides["clone"].version == found.sides["clone"].settings["server_version"]
 
 
-def test_a_setting_that_a_side_refuses_is_an_error(shop: str) -> None:
-    with pytest.raises(DatabaseError, match="work_mem"):
-        replay(_workload("SELECT 1"), {"source": shop}, settings={"work_mem": "lots"})
-
-
 def test_nothing_can_be_written_even_past_the_check(
     shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,15 +191,33 @@ def test_a_log_of_another_replay_is_refused(shop: str, shop_clone: str, tmp_path
             replay(_workload("SELECT 1"), {"source": shop}, log=log)
 
 
-def test_wrong_use_is_refused(shop: str) -> None:
-    with pytest.raises(UsageError, match="holds no query"):
-        replay(_workload(), {"source": shop})
+@pytest.mark.parametrize(
+    ("error", "said", "texts", "options"),
+    [
+        (UsageError, "holds no query", (), {}),
+        (UsageError, "at least one repeat", ("SELECT 1",), {"repeats": 0}),
+        (UsageError, "it is not a query", ("SELECT 1", "DELETE FROM items"), {}),
+        (DatabaseError, "work_mem", ("SELECT 1",), {"settings": {"work_mem": "lots"}}),
+        (DatabaseError, "the statement before a run on the source", ("SELECT 1",),
+         {"before": Before(statement="DELETE FROM items")}),
+        *((UsageError, "command before a run", ("SELECT 1",), {"before": Before(command=text)})
+          for text in ("false", "/no/such/program", "'unclosed")),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_refused(
+    error: type[Exception], said: str, texts: tuple[str, ...], options: dict[str, Any], shop: str
+) -> None:
+    with pytest.raises(error, match=said):
+        replay(_workload(*texts), {"source": shop}, **options)
+
+
+def test_more_wrong_use_is_refused(shop: str) -> None:
     with pytest.raises(UsageError, match="share an id"):
         replay(Workload("w", (Query("a", "SELECT 1"), Query("a", "SELECT 2"))), {"source": shop})
-    with pytest.raises(UsageError, match="at least one repeat"):
-        replay(_workload("SELECT 1"), {"source": shop}, repeats=0)
-    with pytest.raises(UsageError, match="it is not a query"):
-        replay(_workload("SELECT 1", "DELETE FROM items"), {"source": shop})
+    with pytest.raises(UsageError, match="at least one client"):
+        load(_workload("SELECT 1").queries, {"source": shop}, clients=0)
+    with pytest.raises(UsageError, match="one query"):
+        load((), {"source": shop}, clients=1)
 
 
 def test_a_lost_connection_says_how_to_go_on(shop: str, tmp_path: Path) -> None:
@@ -268,12 +282,6 @@ def test_the_command_runs_before_each_run_and_knows_its_side(
     assert found.before.startswith("command: ")
 
 
-@pytest.mark.parametrize("command", ["false", "/no/such/program", "'unclosed"])
-def test_a_command_that_fails_stops_the_replay(shop: str, command: str) -> None:
-    with pytest.raises(UsageError, match="command before a run"):
-        replay(_workload("SELECT 1"), {"source": shop}, before=Before(command=command))
-
-
 def test_a_fresh_connection_is_another_backend_with_the_same_settings(shop: str) -> None:
     asked = "SELECT pg_backend_pid() * 100 + (pg_size_bytes(current_setting('work_mem')) >> 20)"
     pids = []
@@ -303,10 +311,6 @@ def test_settings_hold_again_after_a_statement_that_discards_them(shop: str) -> 
         trust=TOLD,
     )
     assert found.results[0].answers["source"].rows == 7
-    with pytest.raises(DatabaseError, match="the statement before a run on the source"):
-        replay(
-            _workload("SELECT 1"), {"source": shop}, before=Before(statement="DELETE FROM items")
-        )
 
 
 def test_every_client_runs_every_query_once_a_round(shop: str, shop_clone: str) -> None:
@@ -341,10 +345,3 @@ def test_clients_of_a_side_run_at_the_same_time(shop: str, monkeypatch: pytest.M
     monkeypatch.setattr(Session, "run", run)
     found = load(_workload("SELECT 1").queries, {"source": shop}, clients=3, rounds=1, warmup=0)
     assert np.isfinite(found.rounds["source"][0].latency).all()
-
-
-def test_a_load_needs_clients_and_queries(shop: str) -> None:
-    with pytest.raises(UsageError, match="at least one client"):
-        load(_workload("SELECT 1").queries, {"source": shop}, clients=0)
-    with pytest.raises(UsageError, match="one query"):
-        load((), {"source": shop}, clients=1)
