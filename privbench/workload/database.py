@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg import conninfo
@@ -64,36 +63,16 @@ def refuse_computing(
         ConnectionFailed: A second connection was refused.
     """
     with reading(conninfo.make_conninfo("", **resolved(connection))) as asking:
-        Database(asking, SEARCH_PATH).refuse_computing(tables, checks=checks)
-
-
-def powers(connection: Connection) -> tuple[str, tuple[str, ...]]:
-    """The role of a connection, and what it may do beyond reading tables.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
-    (row,) = ask(connection, questions.POWERS)
-    return str(row.role), tuple(row.powers)
-
-
-@dataclass(frozen=True, slots=True)
-class _Function:
-    """A function that initdb did not make; ``extension`` only where a superuser vouches for it."""
-
-    schema: str
-    name: str
-    language: str
-    body: str  # its text, where that is SQL whose names are looked up when it is called
-    defaults: bool  # whether arguments have defaults, which the planner computes
-    plain: bool  # whether nothing beside its body runs
-    alone: bool  # whether it can be called with one argument
-    range: int | None  # the range type that PostgreSQL made it for
-    extension: str | None
-
-    @property
-    def key(self) -> Name:
-        return self.schema, self.name
+        database = Database(asking, SEARCH_PATH)
+        for name in tables:
+            try:
+                database.refuse_read(name, checks=checks)
+            except NotAllowed as reason:
+                raise SchemaError(
+                    f"whoever reads it runs a function of users, since {reason}.",
+                    table=str(name),
+                    remedy="Drop that, or leave the table out ([database] exclude).",
+                ) from None
 
 
 class Database:
@@ -117,13 +96,9 @@ class Database:
         begin(connection, {"search_path": path})
         schemas = [row.name for row in ask(connection, questions.PATH)]
         begin(connection)
-        self.functions: dict[str, list[_Function]] = defaultdict(list)
-        self._code: dict[int, _Function] = {}
-        for row in ask(connection, questions.FUNCTIONS):
-            oid, *rest = row
-            found = _Function(*rest)
-            self.functions[found.name].append(found)
-            self._code[oid] = found
+        functions = ask(connection, questions.FUNCTIONS)
+        self._code = {row.oid: row for row in functions}
+        self.functions = _by_name(functions)
         self.fields = {row.name for row in ask(connection, questions.FIELDS)} - names.functions()
         self.operators = _by_name(ask(connection, questions.OPERATORS))
         types = ask(connection, questions.TYPES)
@@ -134,7 +109,7 @@ class Database:
         self._by_oid = {row.oid: row for row in relations}
         self._judged: dict[tuple[str, Any, bool], NotAllowed | None] = {}
         self._scope = Scope(self, schemas)
-        self._unnamed = self._first(ask(connection, questions.UNNAMED))
+        self._unnamed = self._unnamed_fault()
 
     def judge(self, tree: Node) -> None:
         """Refuse a query that may do more than read."""
@@ -150,31 +125,25 @@ class Database:
             if node.kind == "CommonTableExpr":
                 self._scope.relation((str(node.get("ctename")),))
 
-    def refuse_computing(self, tables: Iterable[TableName], *, checks: bool) -> None:
-        """See the function of this name."""
-        for name in tables:
-            waiting = [row for row in [self.relations.get((name.schema, name.name))] if row]
-            while waiting:
-                row = waiting.pop()
-                waiting += [
-                    self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)
-                ]
-                try:
-                    self.refuse_planned(row, checks=checks)
-                except NotAllowed as reason:
-                    raise SchemaError(
-                        f"whoever reads it runs a function of users, since {reason}.",
-                        table=str(name),
-                        remedy="Drop that, or leave the table out ([database] exclude).",
-                    ) from None
+    def refuse_read(self, name: TableName, *, checks: bool) -> None:
+        """Refuse a table, or one of its partitions and children, as `refuse_computing` does."""
+        waiting = [row for row in [self.relations.get((name.schema, name.name))] if row]
+        while waiting:
+            row = waiting.pop()
+            waiting += self._parts(row)
+            self._refuse_planned(row, checks=checks)
 
-    def refuse_function(self, function: _Function) -> None:
+    def _parts(self, row: Any) -> list[Any]:
+        """The partitions and children of a table."""
+        return [self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)]
+
+    def refuse_function(self, function: Any) -> None:
         """Refuse a function that is neither allowed nor a listed extension's."""
         if function.range is not None:
             self.refuse_type(self._types[function.range], named=True)
             return
-        extension = function.extension
-        if function.key in self.trust.functions or extension in self.trust.extensions:
+        name, extension = (function.schema, function.name), function.extension
+        if name in self.trust.functions or extension in self.trust.extensions:
             return
         listed = names.extension(extension) if extension else None
         if listed is not None and function.name in listed.get("functions", ()):
@@ -184,12 +153,11 @@ class Database:
             self._refuse_body(function)
         else:
             whose = f" of the extension {extension}" if extension else ""
-            raise NotAllowed(
-                f"it may call {shown(function.key)}, a function{whose} that is not listed"
-            )
+            raise NotAllowed(f"it may call {shown(name)}, a function{whose} that is not listed")
 
-    def _refuse_body(self, function: _Function) -> None:
+    def _refuse_body(self, function: Any) -> None:
         """Refuse a function written in SQL whose text does more than compute, on any path."""
+        name = function.schema, function.name
 
         def refuse() -> None:
             try:
@@ -197,10 +165,10 @@ class Database:
             except (SqlError, NotAllowed) as reason:
                 why = f"{reason}".rstrip(".")
                 raise NotAllowed(
-                    f"it may call {shown(function.key)}, a function that is not listed: {why}"
+                    f"it may call {shown(name)}, a function that is not listed: {why}"
                 ) from None
 
-        self._once(("function", (function.key, function.body), False), refuse)
+        self._once(("function", (name, function.body), False), refuse)
 
     def refuse_code(self, code: int, name: str | None, what: str) -> None:
         """Refuse what runs a function by its OID."""
@@ -213,14 +181,13 @@ class Database:
         try:
             self.refuse_function(function)
         except NotAllowed:
-            raise NotAllowed(f"{what} {shown(function.key)}, which is not listed") from None
+            name = shown((function.schema, function.name))
+            raise NotAllowed(f"{what} {name}, which is not listed") from None
 
     def refuse_type(self, row: Any, *, named: bool) -> None:
         """Refuse a type whose values call what may not be called.
 
-        Args:
-            row: The type.
-            named: Whether values are made of text, not only read.
+        Where the type is ``named``, values of it are made of text, not only read.
         """
         self._once(("type", row.oid, named), lambda: self._refuse_type(row, named=named))
 
@@ -239,9 +206,7 @@ class Database:
     def refuse_relation(self, row: Any, *, deep: bool) -> None:
         """Refuse a relation that runs what is not listed when it is read.
 
-        Args:
-            row: The relation.
-            deep: Whether a definition reads it, with the rights of another role.
+        Where it is read ``deep``, a definition reads it with the rights of another role.
         """
         self._once(("relation", row.oid, deep), lambda: self._refuse_relation(row, deep=deep))
 
@@ -273,22 +238,20 @@ class Database:
             (found,) = ask(self.connection, questions.VIEW, row.oid)
             self._refuse_definition(found.text, f"the view {name}", Scope(self, deep=True))
             return
-        for part in ask(self.connection, questions.PARTS, row.oid):
-            self.refuse_relation(self._by_oid[part.part], deep=deep)
-        self.refuse_planned(row)
+        for part in self._parts(row):
+            self.refuse_relation(part, deep=deep)
+        self._refuse_planned(row)
         if row.secured and (deep or ask(self.connection, questions.FILTERED, row.oid)[0].active):
             for policy in ask(self.connection, questions.POLICIES, row.oid):
                 self._refuse_expression(policy.text, f"{policy.what} of {name}", frozenset())
 
-    def refuse_planned(self, row: Any, *, checks: bool = True) -> None:
+    def _refuse_planned(self, row: Any, *, checks: bool = True) -> None:
         """Judge the expressions of which the planner computes constant parts.
 
         A function with a column among its arguments is never computed, unless it is written in
         SQL: the planner puts its body in its place, where constants may stand.
 
-        Args:
-            row: The table.
-            checks: Whether the planner also looks at CHECKs (``constraint_exclusion``).
+        With ``checks`` the planner also looks at CHECKs (``constraint_exclusion``).
         """
         name = shown((row.schema, row.name))
         found = ask(self.connection, questions.PLANNED, row.oid)
@@ -319,9 +282,9 @@ class Database:
     def _vouched(self, extension: str | None) -> bool:
         return extension in self.trust.extensions or extension in names.extensions()
 
-    def _first(self, rows: Iterable[Any]) -> NotAllowed | None:
+    def _unnamed_fault(self) -> NotAllowed | None:
         """The first of what runs unnamed that may not, or None."""
-        for row in rows:
+        for row in ask(self.connection, questions.UNNAMED):
             function = self._code.get(row.code)
             if function is not None and self._vouched(function.extension):
                 continue

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Annotated
 
 import sqlglot
+from pydantic import Field, with_config
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -22,14 +24,17 @@ class Shape:
     joins: int | None  # joins of any form, the comma included; None likewise
 
 
+@with_config(extra="forbid", strict=True)
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query of a workload."""
+    """One query of a workload; its file is checked by the types here."""
 
     id: str  # unique within its workload; stable from one reading to the next
     sql: str  # the text exactly as given; this text is what runs
-    card: int | None = None  # the answer that the workload's file states, where it states one
-    weight: float = 1.0  # how often it runs, in proportion to the others
+    # The answer that the workload's file states, where it states one.
+    card: Annotated[int, Field(ge=0)] | None = None
+    # How often it runs, in proportion to the others.
+    weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     # The text with ``$1``, ``$2``, … in place of values, where it is known.
     template: str | None = None
     # The values that `sql` has in their places, as PostgreSQL prints them; None for NULL.
@@ -71,11 +76,7 @@ class Workload:
 def united(workloads: Sequence[Workload]) -> Workload:
     """Several workloads as one, ids with their workload's name in front where there are several.
 
-    Args:
-        workloads: At least one; where two share a name, theirs are numbered.
-
-    Returns:
-        The queries in order; confidential if one of the workloads is.
+    Where two share a name, theirs are numbered. All is confidential if one of the workloads is.
     """
     if len(workloads) == 1:
         return workloads[0]

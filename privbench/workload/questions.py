@@ -12,8 +12,10 @@ from privbench.postgres.failures import database_errors
 #: Objects that initdb makes have lower OIDs.
 FIRST_USER_OID = 16384
 
-# An object is an extension's only if a superuser made it: whoever owns an extension can add
-# functions of his own to it.
+#: With the body where that is SQL whose names are looked up at every call, whether arguments have
+#: defaults, which the planner computes, whether nothing beside the body runs (``plain``), whether
+#: one argument is enough (``alone``), and the range type that PostgreSQL made it for. It counts as
+#: an extension's only if a superuser made it: whoever owns an extension can add his own to it.
 FUNCTIONS: LiteralString = """
 SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
   CASE l.lanname WHEN 'sql' THEN p.prosrc ELSE '' END AS body, p.pronargdefaults > 0 AS defaults,
@@ -131,8 +133,14 @@ POLICIES: LiteralString = """
 SELECT 'the policy ' || p.polname AS what, pg_catalog.pg_get_expr(p.polqual, p.polrelid) AS text
 FROM pg_catalog.pg_policy p WHERE p.polrelid = %(oid)s AND p.polcmd IN ('r', '*')
 """
-POWERS: LiteralString = """
-SELECT r.rolname AS role, ARRAY(SELECT v.word FROM (VALUES (r.rolsuper, 'SUPERUSER'),
+#: A database, the identity of its tables, and what the role may do beyond reading them.
+SIDE: LiteralString = """
+SELECT pg_catalog.current_database() AS database,
+  pg_catalog.current_setting('server_version') AS version,
+  (SELECT pg_catalog.md5(coalesce(
+    pg_catalog.string_agg(c.oid::pg_catalog.text, ',' ORDER BY c.oid), ''))
+   FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid >= %(first)s) AS catalog,
+  r.rolname AS role, ARRAY(SELECT v.word FROM (VALUES (r.rolsuper, 'SUPERUSER'),
   (r.rolcreaterole, 'CREATEROLE'), (r.rolbypassrls, 'BYPASSRLS'),
   (r.rolreplication, 'REPLICATION')) AS v(held, word) WHERE v.held)
   || ARRAY(SELECT g.rolname::pg_catalog.text FROM pg_catalog.pg_roles g WHERE g.rolname IN

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from privbench.errors import ConnectionFailed, UsageError
 from privbench.pgsql import SETTINGS
-from privbench.postgres.reading import begin
 from privbench.workload import safety
-from privbench.workload.database import Database, powers
+from privbench.workload.database import Database
 from privbench.workload.query import Query, Workload
-from privbench.workload.results import QueryResult, Replay, ReplayLog, Side
+from privbench.workload.results import QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import ALIGNED, NOTHING, Before, Run, Session, summarise
 
@@ -93,7 +92,7 @@ def replay(
     with sessions(parts, row_limit) as opened:
         common = _align(opened, settings or {}, timeout)
         _judge(workload, {name: opened[name] for name in dsns}, common["search_path"], trust)
-        sides = {name: _side(opened[name]) for name in dsns}
+        sides = {name: opened[name].describe() for name in dsns}
         header = {
             "replay": 1,
             "workload": workload.digest,
@@ -135,17 +134,9 @@ def _judge(workload: Workload, opened: Mapping[str, Session], path: str, trust: 
     judges = {
         name: Database(session.connection, path, trust).judge for name, session in opened.items()
     }
-    safety.check_on(workload, judges)
+    safety.check(workload, judges)
     for session in opened.values():
         session.connection.rollback()
-
-
-def _side(session: Session) -> Side:
-    found = session.describe()
-    begin(session.connection)
-    role, held = powers(session.connection)
-    session.connection.rollback()
-    return replace(found, role=role, powers=held)
 
 
 @contextmanager
@@ -181,15 +172,9 @@ def _rounds(
     before: Before,
     explain: bool,
 ) -> QueryResult:
-    """The rounds of one query over all sides.
+    """The rounds of one query, which has that place in the workload, over all sides.
 
-    Args:
-        query: The query.
-        number: Its place in the workload.
-        opened: A session for each side.
-        rounds: How many are untimed, and how many are timed after them.
-        before: What is done before each run.
-        explain: Whether plans are kept.
+    Of the ``rounds`` the first number is untimed, the second timed after them.
     """
     runs: dict[str, list[Run]] = {name: [] for name in opened}
     left = list(opened)

@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Self
 
+from pydantic import TypeAdapter, ValidationError
+
 from privbench import files
 from privbench.errors import UsageError
 
@@ -53,19 +55,6 @@ class QueryResult:
 
     id: str
     answers: dict[str, Answer]
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The result that `to_json` wrote."""
-        answers = {
-            name: Answer(**{**item, "seconds": tuple(item["seconds"])})
-            for name, item in data["answers"].items()
-        }
-        return cls(str(data["id"]), answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +98,7 @@ class ReplayLog:
     """The JSON lines of a replay; `open` takes up a broken run where it stopped."""
 
     path: Path | None
-    header: dict[str, Any]
-    found: dict[str, QueryResult] = field(default_factory=dict)
+    found: dict[str, QueryResult] = field(default_factory=dict)  # of the broken run, by id
 
     @classmethod
     def open(cls, path: Path | None, header: dict[str, Any]) -> Self:
@@ -119,7 +107,7 @@ class ReplayLog:
         A log that is done is begun anew. One that was broken off is continued if its header is the
         same, a half-written last line cut off.
         """
-        log = cls(path, header)
+        log = cls(path)
         if path is None:
             return log
         files.make_folder(path.parent)
@@ -131,16 +119,16 @@ class ReplayLog:
                     " (workload, settings or databases differ).",
                     remedy="Delete it, or choose another directory.",
                 )
-            log.found = {line["id"]: QueryResult.from_json(line) for line in lines[1:]}
+            log.found = {result.id: result for result in _results(lines[1:], path)}
         # Header and earlier results afresh, whole or not at all.
-        lines = [header, *(result.to_json() for result in log.found.values())]
+        lines = [header, *map(asdict, log.found.values())]
         files.write_text(path, "".join(map(_line, lines)))
         return log
 
     def add(self, result: QueryResult) -> None:
         """Append one result."""
         if self.path is not None:
-            files.append_text(self.path, _line(result.to_json()))
+            files.append_text(self.path, _line(asdict(result)))
 
     @staticmethod
     def finish(path: Path) -> None:
@@ -152,7 +140,7 @@ def _line(data: dict[str, Any]) -> str:
     return f"{json.dumps(data)}\n"
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _lines(path: Path) -> list[Any]:
     """The whole lines of a log; a half-written last one is dropped."""
     if not path.exists():
         return []
@@ -161,6 +149,13 @@ def _lines(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in whole.split("\n")] if whole else []
     except json.JSONDecodeError as error:
         raise UsageError(f"{path} is not the log of a replay.") from error
+
+
+def _results(lines: list[Any], path: Path) -> list[QueryResult]:
+    try:
+        return TypeAdapter(list[QueryResult]).validate_python(lines)
+    except ValidationError:
+        raise UsageError(f"{path} is not the log of a replay.") from None
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:

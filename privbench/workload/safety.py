@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement
 from privbench.pgsql.judge import Name, NotAllowed, judge, plain
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Workload
 
 if TYPE_CHECKING:
     from privbench.workload.database import Database
@@ -68,8 +68,24 @@ class Trust:
 NONE = Trust()
 
 
-class Text:
-    """The scope of a text alone, without a database (`privbench.pgsql.judge.Scope`).
+class _Names:
+    """What neither scope needs to look up (`privbench.pgsql.judge.Scope`)."""
+
+    def sequence(self, name: str) -> bool:
+        """No sequence is moved."""
+        return False
+
+    def collation(self, name: Name) -> bool:
+        """Any: collations call nothing."""
+        return True
+
+    def column(self, name: str) -> bool:
+        """Any: what is neither a column nor a call is refused by the server."""
+        return True
+
+
+class Text(_Names):
+    """The scope of a text alone, without a database.
 
     Args:
         trust: What the operator allows beyond the lists.
@@ -86,29 +102,11 @@ class Text:
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])
 
-    def sequence(self, name: str) -> bool:
-        """No sequence is moved."""
-        return False
-
     def operator(self, name: Name) -> bool:
-        """Any: an operator's name does not show what it runs."""
+        """Any: a name does not show what it runs. So are the two that follow."""
         return True
 
-    def type(self, name: Name) -> bool:
-        """Any, likewise."""
-        return True
-
-    def collation(self, name: Name) -> bool:
-        """Any: collations call nothing."""
-        return True
-
-    def relation(self, name: Name) -> bool:
-        """Any, likewise."""
-        return True
-
-    def column(self, name: str) -> bool:
-        """Any, likewise."""
-        return True
+    type = relation = operator
 
     def calls(self, field: str) -> bool:
         """The names of functions of `pg_catalog` that are not listed."""
@@ -121,30 +119,23 @@ def of_extension(function: str) -> bool:
     return any(function in listed.get("functions", ()) for listed in found)
 
 
-def check(workload: Workload) -> None:
-    """Refuse a workload that holds anything but reading queries, by its text alone.
+def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
+    """Refuse a workload that holds anything but reading queries.
+
+    Args:
+        workload: Its queries.
+        judges: One for each database that will run it, by what the database is called; it raises
+            `NotAllowed`. Without them queries are judged by their texts alone.
 
     Raises:
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
             names the first such query.
     """
-    check_on(workload, {"": lambda tree: judge(tree, Text())})
-
-
-def check_on(workload: Workload, judges: Mapping[str, Callable[[Node], object]]) -> None:
-    """Refuse a workload that holds anything but reading queries, on any of several databases.
-
-    Args:
-        workload: Its queries.
-        judges: One for each database, by what it is called; it raises `NotAllowed`.
-
-    Raises:
-        UsageError: As `check`.
-    """
+    judges = judges or {"": lambda tree: judge(tree, Text())}
     for query in workload:
         where, found = "", None
         try:
-            tree = _query(query.sql)
+            tree = query_tree(query.sql)
             for side, refuse in judges.items():
                 where = f" (on the {side})" if side else ""
                 refuse(tree)
@@ -158,28 +149,19 @@ def check_on(workload: Workload, judges: Mapping[str, Callable[[Node], object]])
             )
 
 
-def fault(query: Query, trust: Trust = NONE, *, users: bool = False) -> str | None:
-    """Why a query is not replayed, by its text alone and without a value of it; None if it is.
-
-    Args:
-        query: The query.
-        trust: What the operator allows beyond the lists.
-        users: Let functions of users pass: nothing runs before a database is asked.
-
-    Raises:
-        UsageError: PostgreSQL's parser does not take the text.
-    """
+def fault(text: str, trust: Trust = NONE) -> str | None:
+    """Why a query is not replayed, by its text alone and without a value of it; None if it is."""
     try:
-        judge(_query(query.sql), Text(trust, users=users))
-    except SqlError as error:
-        raise UsageError(f"the text cannot be read: {error.message}") from None
+        judge(query_tree(text), Text(trust))
+    except SqlError:
+        return "it cannot be read"
     except NotAllowed as reason:
         return str(reason)
     return None
 
 
-def _query(text: str) -> Node:
-    """The tree of a text that is one query."""
+def query_tree(text: str) -> Node:
+    """The tree of a text that is one query, and neither writes nor locks nor holds parameters."""
     tree = statement(text).tree
     if tree.kind != "SelectStmt":
         raise NotAllowed("it is not a query")
@@ -191,8 +173,8 @@ def _query(text: str) -> Node:
     return tree
 
 
-class Scope:
-    """Judges names by the objects of a database (`privbench.pgsql.judge.Scope`).
+class Scope(_Names):
+    """Judges names by the objects of a database.
 
     Args:
         database: The database.
@@ -235,11 +217,7 @@ class Scope:
         return last not in names.others() and (bool(found) or self._lacking(name))
 
     def refuse_users(self, name: Name) -> None:
-        """Refuse a name that leads to a function of users, or to a type that runs one.
-
-        Raises:
-            NotAllowed: It does.
-        """
+        """Refuse a name that leads to a function of users, or to a type that runs one."""
         for function in _named(self._database.functions, name):
             self._database.refuse_function(function)
         for row in _named(self._database.types, name):
@@ -247,21 +225,9 @@ class Scope:
             self._database.refuse_type(row, named=True)
 
     def _lacking(self, name: Name) -> bool:
-        """Whether one side lacks what an extension or the operator's word would let pass."""
+        """Whether what this side lacks passes on the other, by an extension or a permission."""
         allowed = {function[-1] for function in self._database.trust.functions}
         return name[-1] in allowed or of_extension(name[-1])
-
-    def sequence(self, name: str) -> bool:
-        """No sequence is moved."""
-        return False
-
-    def collation(self, name: Name) -> bool:
-        """Any: collations call nothing."""
-        return True
-
-    def column(self, name: str) -> bool:
-        """Any: what is neither a column nor a call is refused by the server."""
-        return True
 
     def operator(self, name: Name) -> bool:
         """The server's operators, and others whose functions pass."""

@@ -16,8 +16,8 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import psycopg
 from psycopg import errors, pq, sql
@@ -26,7 +26,8 @@ from privbench.errors import DatabaseError, UsageError
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
 from privbench.postgres.stream import wait
-from privbench.workload.questions import FIRST_USER_OID
+from privbench.workload import questions
+from privbench.workload.questions import ask
 from privbench.workload.results import Answer, Side, Status
 
 #: Session settings that shape plans, results or their text: taken from the first side and set on
@@ -110,14 +111,14 @@ NOTHING = Before()
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution: seconds, rows by the rule of `Answer.rows`, and how it ended."""
+    """One execution: how it ended, rows by the rule of `Answer.rows`, and seconds."""
 
     status: Status
-    seconds: float
-    rows: int | None = None
+    rows: int | None
     truncated: bool = False
     error: str | None = None
     message: str | None = None
+    seconds: float = 0.0
 
 
 class Session:
@@ -185,18 +186,11 @@ class Session:
         self._aligned = path | {**settings, **limits}
 
     def describe(self) -> Side:
-        """Name, version and fixed settings of the database."""
+        """Name, version, fixed settings and role of the database."""
         with self._begun():
-            row = self.connection.execute(
-                "SELECT pg_catalog.current_database(),"
-                " pg_catalog.current_setting('server_version'),"
-                " (SELECT pg_catalog.md5(coalesce("
-                "pg_catalog.string_agg(c.oid::pg_catalog.text, ',' ORDER BY c.oid), ''))"
-                "  FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'p') AND c.oid >= %s)",
-                [FIRST_USER_OID],
-            ).fetchone()
-        database, version, catalog = cast("tuple[str, str, str]", row)
-        return Side(database, version, self.settings(RECORDED), catalog)
+            (row,) = ask(self.connection, questions.SIDE)
+        fixed = self.settings(RECORDED)
+        return Side(row.database, row.version, fixed, row.catalog, row.role, tuple(row.powers))
 
     def run(self, text: str) -> Run:
         """Execute a query once in a READ ONLY transaction and time it."""
@@ -228,32 +222,38 @@ class Session:
             self.connection.rollback()
 
     def _timed(self, text: str) -> Run:
-        connection = self.connection.pgconn
+        server = self.connection.pgconn
         begin = time.perf_counter()
         try:
-            connection.send_query_params(text.encode(self.connection.info.encoding), None)
-            connection.set_chunked_rows_mode(_CHUNK)
-            fetch = self._fetch(connection)
+            server.send_query_params(text.encode(self.connection.info.encoding), None)
+            server.set_chunked_rows_mode(_CHUNK)
+            run = self._fetched(server)
         except KeyboardInterrupt:
             # What still arrives is not waited for: a cancellation may come too late to be heard.
             with suppress(psycopg.Error):
                 self.connection.cancel_safe(timeout=10)
             self.connection.close()
             raise
-        seconds = time.perf_counter() - begin
-        if fetch.error is None:
-            return Run("ok", seconds, fetch.answer, fetch.truncated)
-        status: Status = "timeout" if fetch.error == _TIMEOUT else "error"
-        return Run(status, seconds, error=fetch.error, message=fetch.message)
+        return replace(run, seconds=time.perf_counter() - begin)
 
-    def _fetch(self, connection: pq.abc.PGconn) -> _Fetch:
-        fetch = _Fetch()
-        while (result := self._next(connection)) is not None:
-            fetch.take(result)
-            if fetch.rows > self.row_limit and not fetch.truncated:
-                fetch.truncated = True
+    def _fetched(self, server: pq.abc.PGconn) -> Run:
+        """All that arrives of a result."""
+        rows, number, truncated, failure = 0, None, False, None
+        while (result := self._next(server)) is not None:
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                failure = errors.error_from_result(result)
+                continue
+            if rows == 0 and result.ntuples == 1:
+                number = _integer(result)
+            rows += result.ntuples
+            if rows > self.row_limit and not truncated:
+                truncated = True
                 self.connection.cancel_safe(timeout=10)
-        return fetch
+        # The cancellation that the row limit asked for is no error.
+        if failure is None or truncated:
+            return Run("ok", number if rows == 1 and number is not None else rows, truncated)
+        code = failure.sqlstate or "08000"
+        return Run("timeout" if code == _TIMEOUT else "error", None, False, code, describe(failure))
 
     def _next(self, connection: pq.abc.PGconn) -> pq.abc.PGresult | None:
         """The next result; an interruption is heard while it is waited for."""
@@ -261,32 +261,6 @@ class Session:
         while connection.is_busy():
             wait(connection)
         return connection.get_result()
-
-
-@dataclass(slots=True)
-class _Fetch:
-    """What has arrived of a result."""
-
-    rows: int = 0
-    number: int | None = None
-    truncated: bool = False
-    error: str | None = None
-    message: str | None = None
-
-    def take(self, result: pq.abc.PGresult) -> None:
-        if result.status == pq.ExecStatus.FATAL_ERROR:
-            # The cancellation that the row limit asked for is no error.
-            if not self.truncated:
-                failure = errors.error_from_result(result)
-                self.error, self.message = failure.sqlstate or "08000", describe(failure)
-            return
-        if self.rows == 0 and result.ntuples == 1:
-            self.number = _integer(result)
-        self.rows += result.ntuples
-
-    @property
-    def answer(self) -> int:
-        return self.number if self.rows == 1 and self.number is not None else self.rows
 
 
 def _integer(result: pq.abc.PGresult) -> int | None:
@@ -298,16 +272,7 @@ def _integer(result: pq.abc.PGresult) -> int | None:
 
 
 def summarise(runs: list[Run], warmup: int, plan: Any = None) -> Answer:
-    """Join the runs of one query on one side.
-
-    Args:
-        runs: In order, the warm-up first; ends early at a time-out or an error.
-        warmup: How many of them are warm-up.
-        plan: What `Session.explain` gave.
-
-    Returns:
-        The answer; seconds of timed runs that ended only.
-    """
+    """Join the runs of one query on one side; the first ``warmup`` of them are not timed."""
     last = runs[-1]
     seconds = tuple(run.seconds for run in runs[warmup:] if run.status == "ok")
     rows = next((run.rows for run in runs if run.status == "ok"), None)

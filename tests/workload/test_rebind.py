@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from privbench import pipeline
 from privbench.errors import UsageError
+from privbench.pipeline.model import Model
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.introspect import introspect
 from privbench.workload import Plan, Query, Workload, write
@@ -45,15 +48,14 @@ def clone(shop_clone: str) -> Iterator[Connection]:
         connection.execute("DROP TABLE docs")
 
 
+_schema, _rows = cache(introspect), cache(DatabaseRows)
+
+
 def _bind(clone: Connection, *texts: str, seed: int = 0, planner: bool = True) -> Rebinding:
     queries = tuple(Query(f"q{i}", text, card=5, weight=2.5) for i, text in enumerate(texts))
-    return rebind(
-        Workload("w", queries),
-        introspect(clone),
-        DatabaseRows(clone, seed),
-        seed=seed,
-        planner=Planner(clone) if planner else None,
-    )
+    asked = Planner(clone) if planner else None
+    workload = Workload("w", queries)
+    return rebind(workload, _schema(clone), _rows(clone, seed), seed=seed, planner=asked)
 
 
 def _one(clone: Connection, text: str, seed: int = 0) -> str:
@@ -62,59 +64,8 @@ def _one(clone: Connection, text: str, seed: int = 0) -> str:
     return found.workload.queries[0].sql
 
 
-# {s} is a text, {n} a number, {d} a date that no clone and no allow-list holds.
-PLANTED = [
-    "SELECT * FROM orders WHERE id = {n}",
-    "SELECT * FROM orders WHERE {n} <= id AND id < -{n} AND -id > {n} AND id <> {n}.25",
-    "SELECT o.total FROM orders AS o JOIN customers c ON c.id = o.customer_id AND c.country = '{s}'"
-    " WHERE o.placed >= '{d}' AND o.placed < timestamp '{d}' + interval '30 days' LIMIT 77",
-    "SELECT count(*) FROM customers WHERE country IN ('{s}', '{s}x') AND lower(country) = '{s}'"
-    " AND country LIKE '{s}%' AND country NOT ILIKE '%{s}%{s}' AND born BETWEEN '{d}'"
-    " AND '{d}'::date",
-    "WITH v AS (SELECT customer_id AS cid, sum(total) s FROM orders"
-    " WHERE status::text = '{s}' GROUP BY 1)"
-    " SELECT * FROM v JOIN customers k ON k.id = v.cid WHERE v.s > {n}.43"
-    " AND cid <> {n} ORDER BY 2",
-    "SELECT date_trunc('month', placed), count(*) FROM orders WHERE extract(year from placed) = {n}"
-    " AND date_trunc('week', placed) = '{d}' GROUP BY 1 HAVING count(*) > {n}",
-    "SELECT '{s}' AS label, CASE WHEN note = '{s}' THEN '{s}' ELSE '{s}' END,"
-    " coalesce(note, '{s}'),"
-    " note || '{s}', {n}, {n} * quantity FROM items WHERE quantity * {n}.5 > -{n}",
-    "SELECT data->>'{s}', data#>>'{{{s}}}' FROM docs WHERE data->>'name' = '{s}'"
-    " AND (data->>'size')::int > {n} AND tags @> '{{{s}}}' AND '{s}' = ANY(tags) AND data ? '{s}'"
-    """ AND id = ANY('{{{n},{n}1}}'::int[]) AND data @> '{{"{s}": {n}}}'"""
-    """ AND data->'in'->>'{s}' = '{s}'""",
-    "SELECT * FROM docs WHERE title ~ '^{s}' AND title !~* '{s}$' AND starts_with(title, '{s}')"
-    " AND position('{s}' in title) > 0 AND (id, title) IN (({n}, '{s}'), ({n}1, '{s}y'))"
-    " AND split_part(title, '{s}', {n}) = '{s}' AND title SIMILAR TO '{s}_%'",
-    "SELECT /*+ {s} */ a.id -- {s} {n}\n FROM orders a, orders b /* {s} /* {n} */ '{s}' */"
-    " WHERE a.id = b.id + {n} AND upper(a.status::text) = E'{s}\\'' AND b.id IN"
-    " (SELECT order_id FROM items WHERE quantity > {n} AND items.note = $${s}$$ AND a.id = {n})",
-    'SELECT "{s} of it".id AS "My {s}", 1 AS a{n} FROM customers AS "{s} of it" WHERE NOT vip'
-    """ AND born = date '{d}' ORDER BY "My {s}" OFFSET {n}""",
-    "SELECT id FROM customers WHERE id = {n} UNION ALL SELECT customer_id FROM orders"
-    " WHERE note_of({n}) = '{s}' ORDER BY 1 LIMIT {n}",
-    "SELECT * FROM (SELECT o.*, row_number() OVER (ORDER BY placed ROWS {n} PRECEDING) rn"
-    " FROM orders o)"
-    " t (a, b, c) WHERE rn = {n} AND c::text = '{s}' AND a > -{n}",
-    "SELECT * FROM customers WHERE born > '{d}'::date - {n} AND age(born) > interval '{n} years'"
-    " AND extract(epoch from now() - born) > {n} AND to_char(born, '{s}') = to_char(born, 'YYYY')"
-    " AND born > make_date({n}, 1, 1) AND born::timestamptz AT TIME ZONE '{s}' > '{d}'",
-    "SELECT * FROM docs WHERE mark = '{s}' AND flags = B'1' AND odd = '{s}'"
-    " AND \"User Name\" = '{s}'"
-    " AND id IN (VALUES ({n}), ({n}2)) AND U&'{s}' = title AND N'{s}' <> title",
-    "SELECT x.u FROM customers c, LATERAL (SELECT o.total AS t FROM orders o"
-    " WHERE o.customer_id = c.id"
-    " AND o.id = {n} ORDER BY o.placed DESC LIMIT 5) x(u) WHERE u > {n}"
-    " AND nullif(c.country, '{s}') = '{s}'",
-    "SELECT md5('{s}'), generate_series({n}, {n}), ARRAY[{n}, {n}], ROW('{s}', {n}), x FROM"
-    " customers, unnest(ARRAY['{s}']) AS x, (VALUES ({n}, '{s}')) v(p, q) WHERE country = x"
-    " OR q = '{s}'",
-    "SELECT id FROM customers WHERE country = '{s}'\n'{s}' AND id = 0x{h} AND id <> 1_{n}"
-    " AND id < .{n}e3"
-    " AND EXISTS (SELECT FROM orders WHERE orders.customer_id = customers.id"
-    " AND total IS DISTINCT FROM {n})",
-]  # fmt: skip
+#: Queries with places for a text, a number and a date that no clone and no allow-list holds.
+PLANTED = (Path(__file__).parent / "golden" / "planted.sql").read_text().rstrip(";\n").split(";\n")
 NUMBER, TEXT, DATE = "987651", "Xyzzyfoo", "2387-06-05"
 
 
@@ -143,7 +94,7 @@ _numbers = st.integers(200_000, 899_999).map(str)
 
 
 @given(_texts, _numbers)
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @example("Xyzzyfoo", "987651")
 def test_what_is_written_does_not_depend_on_old_literals(
     clone: Connection, text: str, number: str
@@ -171,7 +122,7 @@ def _independent(clone: Connection, text: str, number: str) -> None:
 
 
 @given(st.text(max_size=30))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @example("it's")
 @example("\\'; DROP TABLE x; --")
 @example("$$")
@@ -262,7 +213,8 @@ def test_tables_of_one_name_are_told_apart_by_schema(
     with clone.transaction(force_rollback=True):
         clone.execute('CREATE SCHEMA other; CREATE TABLE other.orders (words text, "Q" text)')
         clone.execute("INSERT INTO other.orders VALUES ('a', 'b')")
-        found = _bind(clone, text, planner=False)
+        workload = Workload("w", (Query("q", text),))
+        found = rebind(workload, introspect(clone), DatabaseRows(clone, 0))
     assert found.bound[0].drawn == drawn
 
 
@@ -377,46 +329,49 @@ def test_seeds_decide(clone: Connection) -> None:
     assert len({_one(clone, text, seed) for seed in range(6)}) > 3
 
 
-def test_a_model_is_enough(shop: str, shop_clone: str, tmp_path: Path) -> None:
-    model, path = tmp_path / "shop.privbench", tmp_path / "w.json"
-    config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0, seed=3)
-    ledger = config.ledger.model_copy(update={"path": str(tmp_path / "ledger")})
-    pipeline.fit(shop, config.model_copy(update={"ledger": ledger}), model)
-    queries = [
+@pytest.fixture(scope="module")
+def fitted(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of the source and the ledger of its fit."""
+    folder = tmp_path_factory.mktemp("fitted")
+    config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0)
+    ledger = config.ledger.model_copy(update={"path": str(folder / "ledger")})
+    pipeline.fit(shop, config.model_copy(update={"ledger": ledger}), folder / "model")
+    return folder
+
+
+def test_a_model_is_enough(fitted: Path, shop: str, tmp_path: Path) -> None:
+    queries = (
         Query("a", f"SELECT 1 FROM orders WHERE status = '{TEXT}' AND placed > '{DATE}'"),
         Query("b", f"SELECT 1 FROM customers WHERE country = '{TEXT}' AND id = {NUMBER}"),
-    ]
-    write(Workload("w", tuple(queries)), path, "native")
-    found = pipeline.rebind(path, model=model)
-    # Its noise was seeded.
-    assert found.workload.confidential
+    )
+    write(Workload("w", queries), tmp_path / "w.json", "native")
+    found = pipeline.rebind(tmp_path / "w.json", model=fitted / "model")
+    assert not found.workload.confidential
     with psycopg.connect(shop) as source:
         for query, bound in zip(found.workload, found.bound, strict=True):
             assert bound.drawn == 2
-            assert TEXT not in query.sql
-            assert NUMBER not in query.sql
-            assert DATE not in query.sql
+            assert not {TEXT, NUMBER, DATE} & set(re.findall(r"[\w-]+", query.sql))
             source.execute(query.sql.encode())
-    # So a clone of it is no better, whatever made the clone that is at hand.
-    assert pipeline.rebind(path, model=model, on=shop_clone).workload.confidential
     with pytest.raises(UsageError, match="--model"):
-        pipeline.rebind(path)
+        pipeline.rebind(tmp_path / "w.json")
 
 
-def test_a_clone_that_was_fitted_may_be_the_source(
-    shop: str, shop_clone: str, tmp_path: Path
+def test_what_is_bound_is_confidential_as_its_rows_are(
+    fitted: Path, shop: str, shop_clone: str, tmp_path: Path
 ) -> None:
-    path, ledger = tmp_path / "w.json", str(tmp_path / "ledger")
-    config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0)
-    config = config.model_copy(update={"ledger": config.ledger.model_copy(update={"path": ledger})})
-    pipeline.fit(shop, config, tmp_path / "m")
-    write(Workload("w", (Query("a", "SELECT 1 FROM orders WHERE id = 5"),)), path, "native")
-    stamped = [pipeline.rebind(path, on=dsn, ledger=ledger) for dsn in (shop, shop_clone)]
-    assert [found.workload.confidential for found in stamped] == [True, False]
-    stamped = [
-        pipeline.generate_workload(
-            str(tmp_path / "m"), "mscn", Plan(queries=2), clone=dsn, ledger=ledger
+    queries = Workload("w", (Query("a", "SELECT 1 FROM orders WHERE id = 5"),))
+    ledger = str(fitted / "ledger")
+    # A clone that has releases in the ledger may be the source.
+    for dsn, secret in ((shop, True), (shop_clone, False)):
+        bound = pipeline.rebind(queries, on=dsn, ledger=ledger)
+        assert bound.workload.confidential == secret
+        made = pipeline.generate_workload(
+            str(fitted / "model"), "mscn", Plan(queries=2), clone=dsn, ledger=ledger
         )
-        for dsn in (shop, shop_clone)
-    ]
-    assert [made.confidential for made in stamped] == [True, False]
+        assert made.confidential == secret
+    # A clone of a model whose noise was seeded is no better than the model.
+    model = Model.load(fitted / "model")
+    replace(model, promise=replace(model.promise, private=False)).save(tmp_path / "seeded")
+    for clone in (None, shop_clone):
+        found = pipeline.rebind(queries, model=tmp_path / "seeded", on=clone, ledger=ledger)
+        assert found.workload.confidential

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -18,43 +19,33 @@ from privbench.workload.formats.pgbench import draw
 GOLDEN = Path(__file__).parent / "golden" / "bench"
 
 
-def test_scripts_are_read_with_their_weights() -> None:
-    found = {query.id: query for query in read(GOLDEN)}
-    assert {name: query.weight for name, query in found.items()} == {
-        "select": 9.0,
-        "report": 1.0,
-        "report#2": 1.0,
-    }
-    select = found["select"]
+def test_scripts_are_read_with_their_weights_and_variables() -> None:
+    select, report, plain = read(GOLDEN)
+    assert [(query.id, query.weight) for query in (select, report, plain)] == [
+        ("select", 9.0),
+        ("report", 1.0),
+        ("report#2", 1.0),
+    ]
     assert select.template == (
-        "-- one account\nSELECT abalance FROM pgbench_accounts WHERE aid = $2"
+        "SELECT abalance FROM pgbench_accounts WHERE aid = $2"
         " AND note <> '12:30' AND t > '2020-01-01'::date"
-    ).replace("-- one account\n", "")
+    )
     assert select.draws == ("scale = 1", "aid = random(1, 100000 * :scale)")
     assert 1 <= int(select.parameters[1] or "") <= 100_000
-    assert select.sql == (select.template or "").replace("$2", select.parameters[1] or "")
-
-
-def test_variables_are_drawn_from_those_before_and_only_where_needed() -> None:
-    report, plain = read(GOLDEN).queries[1:]
+    assert select.sql == select.template.replace("$2", select.parameters[1] or "")
+    # Variables are drawn from those before, and only where they are needed.
     assert report.draws == ("low = random(1, 5)", "high = :low +    10 * 2")
     low, high = (int(text or "") for text in report.parameters)
     assert high == low + 20
     assert report.sql.endswith(f"BETWEEN {low} AND {high}")
     assert (plain.template, plain.draws) == (None, ())
-
-
-def test_reading_twice_draws_the_same() -> None:
     assert read(GOLDEN) == read(GOLDEN / "pgbench.opts")
 
 
 def test_a_folder_is_written_and_read_again(tmp_path: Path) -> None:
     workload = read(GOLDEN)
     ids = {"report#2": "report2"}
-    queries = tuple(
-        Query(ids.get(q.id, q.id), q.sql, None, q.weight, q.template, q.parameters, q.draws)
-        for q in workload
-    )
+    queries = tuple(replace(query, id=ids.get(query.id, query.id)) for query in workload)
     write(Workload("bench", queries, True), tmp_path / "bench", "pgbench")
     assert (tmp_path / "bench" / "pgbench.opts").read_text() == (
         "-f select.sql@9\n-f report.sql@1\n-f report2.sql@1\n"
@@ -130,26 +121,27 @@ def test_what_pgbench_would_take_for_its_own_is_refused(tmp_path: Path) -> None:
         write(workload, tmp_path / "w", "pgbench")
 
 
-def test_missing_scripts_are_named(tmp_path: Path) -> None:
-    (tmp_path / "pgbench.opts").write_text("-f gone.sql@2\n")
-    with pytest.raises(UsageError, match=r"gone\.sql, which is not there"):
-        read(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("gone.sql", r"gone\.sql, which is not there"), ("../x.sql", "no file name within")],
+)
+def test_scripts_that_are_missing_or_elsewhere_are_named(
+    name: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.sql").write_text("SELECT 1")
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "pgbench.opts").write_text(f"-f {name}@2\n")
+    with pytest.raises(UsageError, match=said):
+        read(tmp_path / "w")
 
 
 @pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
 def test_pgbench_runs_what_is_written(shop: str, tmp_path: Path) -> None:
-    queries = (
-        Query(
-            "one",
-            "SELECT count(*) FROM orders WHERE id < 5",
-            None,
-            3.0,
-            "SELECT count(*) FROM orders WHERE id < $1",
-            ("5",),
-            ("most = random(1, 1000)",),
-        ),
-        Query("two", "SELECT count(*) FROM items -- all", weight=1.0),
-    )
+    one = Query(
+        "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
+        "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),
+    )  # fmt: skip
+    queries = (one, Query("two", "SELECT count(*) FROM items -- all", weight=1.0))
     write(Workload("w", queries, True), tmp_path / "w", "pgbench")
     options = (tmp_path / "w" / "pgbench.opts").read_text().split()
     with psycopg.connect(shop) as connection:

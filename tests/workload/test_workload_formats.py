@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import UsageError
@@ -113,17 +114,74 @@ def test_every_format_is_tested() -> None:
     assert {form.name for form in FORMATS} == {*KEEPING, "mscn", "sam"}
 
 
-def test_a_folder_says_that_it_is_confidential(tmp_path: Path) -> None:
-    workload = Workload("job", (Query("1a", "SELECT 1"), Query("1b", "-- why\nSELECT 2")), True)
+_texts = st.text(st.characters(codec="utf-8"), max_size=30)
+_queries = st.builds(
+    Query,
+    _texts,
+    _texts,
+    st.none() | st.integers(0, 2**62),
+    st.floats(1e-6, 1e9),
+    st.none() | _texts,
+    st.lists(st.none() | _texts, max_size=3).map(tuple),
+    st.lists(_texts, max_size=3).map(tuple),
+)
+_workloads = st.builds(
+    Workload,
+    _texts,
+    st.lists(_queries, max_size=4, unique_by=lambda query: query.id).map(tuple),
+    st.booleans(),
+)
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(workload=_workloads)
+def test_native_keeps_everything(tmp_path: Path, workload: Workload) -> None:
+    write(workload, tmp_path / "w.json", "native")
+    assert read(tmp_path / "w.json", "native") == workload
+
+
+def test_the_native_file_is_as_documented(tmp_path: Path) -> None:
+    query = Query("q1", "SELECT 1 WHERE 2 > 1", 1, 3.5, "SELECT 1 WHERE 2 > $1", ("1",), ("x = 1",))
+    write(Workload("shop", (query, Query("q2", "SELECT 2"))), tmp_path / "w.json", "native")
+    full = {
+        "id": "q1", "sql": "SELECT 1 WHERE 2 > 1", "card": 1, "weight": 3.5,
+        "template": "SELECT 1 WHERE 2 > $1", "parameters": ["1"], "draws": ["x = 1"],
+    }  # fmt: skip
+    assert json.loads((tmp_path / "w.json").read_text()) == {
+        "privbench-workload": 1,
+        "name": "shop",
+        "confidential": False,
+        "queries": [full, {"id": "q2", "sql": "SELECT 2"}],
+    }
+    assert read(tmp_path / "w.json").queries[0] == query
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"privbench-workload": 2}, "workload of version 2"),
+        ({"more": 1}, "more"),
+        ({"queries": [{"id": "a"}]}, r"queries\.0\.sql"),
+        ({"queries": [{"id": "a", "sql": "s", "weight": 0}]}, r"queries\.0\.weight"),
+        ({"queries": [{"id": "a", "sql": "s", "card": -1}]}, r"queries\.0\.card"),
+        ({"queries": [{"id": "a", "sql": "s"}, {"id": "a", "sql": "t"}]}, "two queries of one id"),
+    ],
+)
+def test_odd_native_files_are_refused(change: dict[str, object], said: str, tmp_path: Path) -> None:
+    data = {"privbench-workload": 1, "name": "w", "queries": []}
+    (tmp_path / "w.json").write_text(json.dumps({**data, **change}))
+    with pytest.raises(UsageError, match=said):
+        read(tmp_path / "w.json")
+
+
+@pytest.mark.parametrize("confidential", [False, True])
+def test_a_folder_is_written_and_read_again(confidential: bool, tmp_path: Path) -> None:
+    texts = {"1a": ODD[0], "1b": "-- why\nSELECT 2", "x/2b": ODD[4] + " -- end", "x/10": ODD[5]}
+    workload = Workload("job", tuple(Query(*item) for item in texts.items()), confidential)
     write(workload, tmp_path / "job")
     assert read(tmp_path / "job") == workload
-
-
-def test_a_folder_is_written_and_read_again(tmp_path: Path) -> None:
-    queries = (Query("1a", ODD[0]), Query("x/2b", ODD[4] + " -- end"), Query("x/10", ODD[5]))
-    write(Workload("job", queries), tmp_path / "job")
-    found = read(tmp_path / "job")
-    assert found == Workload("job", queries)
     with pytest.raises(UsageError, match="no file name"):
         write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "job")
 

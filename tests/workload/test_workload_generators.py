@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pyarrow as pa
@@ -12,65 +14,219 @@ import pytest
 from psycopg import sql
 
 from privbench.errors import UsageError
-from privbench.postgres.connect import connect
+from privbench.postgres.connect import Connection, connect
 from privbench.postgres.introspect import introspect
+from privbench.rng import generator
 from privbench.schema import Schema
-from privbench.workload import KINDS, Plan, Workload, generate_from_source, generate_from_tables
+from privbench.workload import (
+    KINDS,
+    Plan,
+    Query,
+    Workload,
+    generate_from_source,
+    generate_from_tables,
+    read,
+    write,
+)
 from privbench.workload.generators.database import DatabaseAnswers, DatabaseRows
-from privbench.workload.generators.draft import Draft
+from privbench.workload.generators.draft import Draft, JoinTree, draw
 from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryTables
 from privbench.workload.generators.plan import collect
+from privbench.workload.generators.rows import anchored
 from privbench.workload.safety import check
 
 Tables = Mapping[str, Columns]
 
+# Two keys to one parent, a self-reference, a composite key that may be NULL, and a key to UNIQUE.
+PRESS = """
+CREATE TABLE city (
+    land text, name text, size integer NOT NULL, code integer NOT NULL UNIQUE,
+    PRIMARY KEY (land, name)
+);
+CREATE TABLE person (
+    id integer PRIMARY KEY, age integer, joined timestamp NOT NULL,
+    land text, town text, chief integer REFERENCES person,
+    FOREIGN KEY (land, town) REFERENCES city (land, name)
+);
+CREATE TABLE article (
+    id integer PRIMARY KEY, score integer NOT NULL, kind text NOT NULL,
+    author integer NOT NULL REFERENCES person, editor integer REFERENCES person,
+    about integer REFERENCES city (code)
+);
+INSERT INTO city SELECT 'l' || i % 4, 'n' || i, 100 * i, 7 * i FROM generate_series(1, 20) i;
+INSERT INTO person
+SELECT i, CASE WHEN i % 5 > 0 THEN 20 + i % 40 END,
+    timestamp '2020-01-01' + i * interval '7 hours',
+    CASE WHEN i % 3 > 0 THEN 'l' || i % 20 % 4 END, CASE WHEN i % 3 > 0 THEN 'n' || i % 20 END,
+    CASE WHEN i > 10 THEN i / 10 END
+FROM generate_series(1, 200) i WHERE i % 20 > 0;
+INSERT INTO article
+SELECT i, i % 17, (ARRAY['news', 'essay'])[1 + i % 2], 1 + i * i % 19,
+    CASE WHEN i % 2 = 0 THEN 21 + i % 19 END, 7 * (1 + i % 20)
+FROM generate_series(1, 900) i;
+CREATE TABLE letters (name text);
+"""
+FORMS = {
+    "mscn": {"=", "<", ">"},
+    "joins": {"=", "<=", ">=", "BETWEEN"},
+    "sam": {"=", "<=", ">="},
+    "california": {"<=", ">=", "BETWEEN"},
+    "mixed": {"=", "<=", ">=", "BETWEEN"},
+}
+
 
 @pytest.fixture(scope="module")
-def schema(shop: str) -> Schema:
-    with connect(shop) as connection:
-        return introspect(connection)
-
-
-def _tables(dsn: str, schema: Schema) -> Tables:
-    """The tables as the typed arrays that a model's rows are."""
-    found = {}
-    with psycopg.connect(dsn) as connection:
-        for table in schema:
-            name = sql.Identifier(table.name.schema, table.name.name)
-            cursor = connection.execute(sql.SQL("TABLE {}").format(name))
-            columns = zip(*cursor.fetchall(), strict=True)
-            names = [column.name for column in table.columns]
-            found[table.key] = {
-                name: pa.array(column) for name, column in zip(names, columns, strict=True)
-            }
-    return found
+def source(shop: str) -> Iterator[Connection]:
+    with connect(shop, autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")
-def tables(shop: str, schema: Schema) -> Tables:
-    return _tables(shop, schema)
+def schema(source: Connection) -> Schema:
+    return introspect(source)
+
+
+@pytest.fixture(scope="module")
+def tables(source: Connection, schema: Schema) -> Tables:
+    return _tables(source, schema)
 
 
 @pytest.fixture(scope="module")
 def clone_tables(shop_clone: str, schema: Schema) -> Tables:
-    return _tables(shop_clone, schema)
+    with connect(shop_clone) as connection:
+        return _tables(connection, schema)
+
+
+def _tables(connection: Connection, schema: Schema) -> Tables:
+    """The tables as the typed arrays that a model's rows are."""
+    found = {}
+    for table in schema:
+        name = sql.Identifier(table.name.schema, table.name.name)
+        rows = connection.execute(sql.SQL("TABLE {}").format(name)).fetchall()
+        columns = zip(table.columns, zip(*rows, strict=True), strict=True)
+        found[table.key] = {column.name: pa.array(values) for column, values in columns}
+    return found
+
+
+@pytest.fixture(scope="module")
+def press(make_database: Callable[..., str]) -> Iterator[Connection]:
+    dsn = make_database()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(PRESS)
+    with connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def press_schema(press: Connection) -> Schema:
+    return introspect(press)
 
 
 def _plan(kind: str, **changes: object) -> Plan:
-    return replace(KINDS[kind].plan, queries=20, seed=1, **changes)  # type: ignore[arg-type]
+    return replace(KINDS[kind].plan, **{"queries": 20, "seed": 1, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def made(source: Connection, schema: Schema) -> dict[str, Workload]:
+    """A workload of each kind from the source."""
+    found = {}
+    for kind in KINDS:
+        joins = (0, 2 * (KINDS[kind].plan.joins[1] > 0))
+        plan = _plan(kind, queries=60, joins=joins, predicates=(1, 3))
+        found[kind] = generate_from_source(source, kind, schema, plan)
+    return found
+
+
+def _predicates(query: Query) -> list[tuple[str, str]]:
+    """Columns of a query's conditions on literals, and the operators."""
+    return re.findall(r'("\w+"\."\w+") (<=|>=|=|<|>|BETWEEN|IS) [^"]', query.sql)
+
+
+def _answers_are_true(made: Workload, connection: Connection, *, stated: bool) -> None:
+    assert len({query.sql for query in made}) == len(made)
+    check(made)
+    for query in made:
+        rows = connection.execute(query.sql.encode()).fetchall()
+        assert rows
+        assert not query.sql.startswith("SELECT COUNT") or rows[0][0] > 0, query.sql
+        assert query.card == (rows[0][0] if stated else None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_a_source_it_is_confidential_and_its_answers_are_true(
-    kind: str, shop: str, schema: Schema
+    kind: str, made: dict[str, Workload], source: Connection
 ) -> None:
-    with connect(shop) as connection:
-        made = generate_from_source(connection, kind, schema, _plan(kind))
-        assert generate_from_source(connection, kind, schema, _plan(kind)) == made
-    assert made.confidential
-    assert len({query.sql for query in made}) == len(made) == 20
-    check(made)
-    _answers_are_true(made, shop, stated=kind != "mixed")
+    assert made[kind].confidential
+    assert len(made[kind]) == 60
+    _answers_are_true(made[kind], source, stated=kind != "mixed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predicates_and_joins_are_of_the_promised_forms(
+    kind: str, made: dict[str, Workload]
+) -> None:
+    forms: Counter[str] = Counter()
+    sizes = set()
+    for query in made[kind]:
+        found = _predicates(query)
+        assert len({column for column, _ in found}) == len(found)
+        forms.update(operator for _, operator in found)
+        sizes.add(len(found))
+        columns = {column.split('"')[3] for column, _ in found}
+        assert not {"id", "customer_id", "order_id", "line"} & columns
+        assert kind != "california" or columns <= {"total", "quantity"}
+        # Few values: equality alone.
+        assert not re.search(r'"(status|country|vip)" [<>B]', query.sql)
+        joined = re.findall(r'"\w+"\."(\w+)" = "\w+"\."(\w+)"', query.sql)
+        assert set(joined) <= {("customer_id", "id"), ("order_id", "id")}
+        tables = re.findall(r'"public"\."(\w+)" AS', query.sql)
+        assert len(tables) == query.shape.tables == len(joined) + 1
+        assert kind == "joins" or len(set(tables)) == len(tables)
+    assert set(forms) - {"IS"} == FORMS[kind]
+    assert ("IS" in forms) == (kind == "mixed")
+    assert sizes == {1, 2, 3} if kind != "california" else {1}
+    joins = Counter(query.shape.joins for query in made[kind])
+    if kind in ("mscn", "joins"):
+        assert joins == {0: 20, 1: 20, 2: 20}
+    else:
+        assert set(joins) == ({0, 1, 2} if kind == "mixed" else {0})
+
+
+def test_literals_are_values_of_the_column(source: Connection, made: dict[str, Workload]) -> None:
+    for query in made["mscn"]:
+        tables = {alias: name for name, alias in re.findall(r'"(\w+)" AS "(\w+)"', query.sql)}
+        found = re.findall(r'"(\w+)"\."(\w+)" [=<>] ([^" ]+?|\'[^\']*\'\S*)(?= AND|;)', query.sql)
+        for alias, column, value in found:
+            text = f"SELECT EXISTS (SELECT 1 FROM {tables[alias]} WHERE {column} = {value})"
+            assert source.execute(text.encode()).fetchone() == (True,), text
+
+
+def test_mixed_queries_count_group_and_sort(made: dict[str, Workload]) -> None:
+    texts = [query.sql for query in made["mixed"]]
+    for word in (" GROUP BY ", " ORDER BY ", " = 'paid'", "::timestamp"):
+        assert any(word in text for text in texts), word
+    assert 30 < sum(text.startswith("SELECT COUNT(*)") for text in texts) < 60
+
+
+def test_neither_order_of_rows_nor_settings_have_a_say(
+    source: Connection, schema: Schema, made: dict[str, Workload]
+) -> None:
+    plan = _plan("mixed", queries=60, joins=(0, 2), predicates=(1, 3))
+    with source.transaction(force_rollback=True):
+        source.execute("UPDATE orders SET total = total WHERE id % 2 = 0")
+        found = [row[0] for row in source.execute("SELECT id FROM orders").fetchall()]
+        assert found != sorted(found)
+        source.execute("SET DateStyle = 'SQL, DMY'")
+        assert generate_from_source(source, "mixed", schema, plan) == made["mixed"]
+    assert generate_from_source(source, "mixed", schema, replace(plan, seed=2)) != made["mixed"]
+
+
+def test_a_tree_larger_than_the_schema_is_not_stated_as_one(
+    source: Connection, schema: Schema
+) -> None:
+    plan = _plan("mscn", queries=12, joins=(0, 5), predicates=(1, 3))
+    made = generate_from_source(source, "mscn", schema, plan)
+    assert {query.shape.joins for query in made} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,11 +235,11 @@ def test_of_tables_in_memory_it_states_no_answer(
 ) -> None:
     made = generate_from_tables(clone_tables, kind, schema, _plan(kind))
     assert made == generate_from_tables(clone_tables, kind, schema, _plan(kind))
-    assert made != generate_from_tables(clone_tables, kind, schema, replace(_plan(kind), seed=2))
+    assert made != generate_from_tables(clone_tables, kind, schema, _plan(kind, seed=2))
     assert not made.confidential
-    assert len({query.sql for query in made}) == len(made) == 20
-    check(made)
-    _answers_are_true(made, shop_clone, stated=False)
+    assert len(made) == 20
+    with connect(shop_clone) as connection:
+        _answers_are_true(made, connection, stated=False)
 
 
 @pytest.mark.parametrize("kind", ["mscn", "joins", "sam"])
@@ -92,22 +248,13 @@ def test_answers_are_those_of_a_clone(
 ) -> None:
     with connect(shop_clone) as connection:
         made = generate_from_tables(tables, kind, schema, _plan(kind), clone=connection)
-    assert not made.confidential
-    _answers_are_true(made, shop_clone, stated=True)
-
-
-def _answers_are_true(made: Workload, dsn: str, *, stated: bool) -> None:
-    with psycopg.connect(dsn) as connection:
-        for query in made:
-            rows = connection.execute(query.sql.encode()).fetchall()
-            assert rows
-            assert not query.sql.startswith("SELECT COUNT") or rows[0][0] > 0, query.sql
-            assert query.card == (rows[0][0] if stated else None)
+        assert not made.confidential
+        _answers_are_true(made, connection, stated=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_counts_in_memory_are_those_of_the_database(
-    kind: str, tables: Tables, shop: str, schema: Schema
+    kind: str, tables: Tables, source: Connection, schema: Schema
 ) -> None:
     memory = MemoryAnswers(MemoryTables(tables))
     counts: list[tuple[int, int | None]] = []
@@ -121,8 +268,7 @@ def test_counts_in_memory_are_those_of_the_database(
         def holds(self, draft: Draft) -> bool:
             return bool(self.count(draft))
 
-    with connect(shop) as connection:
-        KINDS[kind].make(DatabaseRows(connection, 3), Both(connection), schema, _plan(kind))
+    KINDS[kind].make(DatabaseRows(source, 3), Both(source), schema, _plan(kind))
     assert len(counts) >= 20
     assert [ours for ours, _ in counts] == [theirs for _, theirs in counts]
 
@@ -143,44 +289,23 @@ def test_no_literal_comes_from_elsewhere(schema: Schema, clone_tables: Tables) -
             assert all(text.startswith("xx") for text in literals), query.sql
 
 
-def test_sam_asks_one_table_around_a_row(shop: str, schema: Schema) -> None:
-    with connect(shop) as connection:
-        made = generate_from_source(connection, "sam", schema, replace(_plan("sam"), queries=60))
-    assert {query.shape.tables for query in made} == {1}
-    found = [re.findall(r'"\."(\w+)" (<=|>=|=) ', query.sql) for query in made]
-    assert {operator for item in found for _, operator in item} == {"=", "<=", ">="}
-    assert all(len({column for column, _ in item}) == len(item) for item in found)
-    # Few values: equality alone.
-    assert not re.search(r'"(status|country|vip)" [<>]', " ".join(q.sql for q in made))
-
-
-def test_sam_orders_strings_by_code_points() -> None:
-    column = pa.array([f"{'aB'[i % 2]}{i % 12}" for i in range(300)])
-    schema = Schema.from_json(_letters())
-    made = generate_from_tables({"public.letters": {"name": column}}, "sam", schema, _plan("sam"))
+def test_sam_orders_strings_by_code_points(press_schema: Schema) -> None:
+    rows = {"public.letters": {"name": pa.array([f"{'aB'[i % 2]}{i % 12}" for i in range(300)])}}
+    only = Schema((press_schema.table("letters"),))
+    made = generate_from_tables(rows, "sam", only, _plan("sam"))
     ranges = [query.sql for query in made if re.search("[<>]=", query.sql)]
     assert ranges
     assert all('\' COLLATE "C"' in text for text in ranges)
 
 
-def test_california_asks_ranges_of_numbers(shop: str, schema: Schema) -> None:
-    with connect(shop) as connection:
-        made = generate_from_source(connection, "california", schema, _plan("california"))
-    for query in made:
-        assert query.shape.tables == 1
-        assert re.search(r"WHERE \"\w\"\.\"(total|quantity)\" (<=|>=|BETWEEN) ", query.sql)
-
-
-def test_answers_and_sizes_lie_in_the_plans_ranges(shop: str, schema: Schema) -> None:
-    plan = replace(
-        _plan("mscn"), joins=(1, 2), predicates=(2, 3), operators=("<", ">="), least=50, most=500
-    )
-    with connect(shop) as connection:
-        made = generate_from_source(connection, "mscn", schema, plan)
+def test_answers_and_sizes_lie_in_the_plans_ranges(source: Connection, schema: Schema) -> None:
+    changes = {"joins": (1, 2), "predicates": (2, 3), "operators": ("<", ">=")}
+    plan = _plan("mscn", least=50, most=500, **changes)
+    made = generate_from_source(source, "mscn", schema, plan)
     assert {query.shape.joins for query in made} == {1, 2}
     for query in made:
         assert 50 <= (query.card or 0) <= 500
-        operators = re.findall(r'"\."\w+" (\S+) [^"]', query.sql)
+        operators = [operator for _, operator in _predicates(query)]
         assert len(operators) in (2, 3)
         assert set(operators) <= {"<", ">="}
 
@@ -213,36 +338,83 @@ def test_a_database_without_rows_is_said(kind: str, schema: Schema) -> None:
 
 
 def test_a_table_without_numbers_is_said(tables: Tables, schema: Schema) -> None:
-    only = Schema(tuple(table for table in schema if table.name.name == "customers"))
+    only = Schema((schema.table("customers"),))
     with pytest.raises(UsageError, match="no table has a numeric column"):
         generate_from_tables(tables, "california", only, _plan("california"))
 
 
-def test_drawing_ends_where_nothing_new_comes(schema: Schema, tables: Tables) -> None:
+def test_drawing_ends_where_nothing_new_comes(tables: Tables) -> None:
     answers = MemoryAnswers(MemoryTables(tables))
-    rows_of_one = KINDS["mscn"].plan
-    drawn = generate_from_tables(tables, "mscn", schema, replace(rows_of_one, queries=1))
-    assert len(drawn) == 1
     with pytest.raises(UsageError, match="no query with an answer"):
         collect("none", Plan(3), lambda _joins: None, answers, count=True)
 
 
-def _letters() -> dict[str, object]:
-    kind = {
-        "sql": "text", "base": "text", "kind": "b", "category": "S", "labels": [], "length": None,
-        "precision": None, "scale": None, "domain": None, "domain_checks": [], "element": None,
-        "extension": None, "parts": [],
-    }  # fmt: skip
-    column = {
-        "name": "name", "position": 1, "type": kind, "not_null": True, "default": None,
-        "identity": "", "generated": "", "collation": None, "sequence": None,
-    }  # fmt: skip
-    table = {
-        "name": {"schema": "public", "name": "letters"}, "columns": [column], "primary_key": None,
-        "uniques": [], "foreign_keys": [], "checks": [], "indexes": [], "kind": "r",
-        "partitions": [], "partition_key": None,
-    }  # fmt: skip
-    return {
-        "tables": [table], "sequences": [], "enums": {}, "extensions": [], "views": [],
-        "materialized_views": [], "schemas": ["public"], "server_version": 150000,
-    }  # fmt: skip
+@pytest.fixture(scope="module")
+def counting(press: Connection, press_schema: Schema) -> Workload:
+    plan = _plan("joins", queries=48, predicates=(1, 4))
+    return generate_from_source(press, "joins", press_schema, plan)
+
+
+def test_every_kind_of_key_is_followed_and_each_once(press: Connection, counting: Workload) -> None:
+    _answers_are_true(counting, press, stated=True)
+    assert Counter(query.shape.joins for query in counting) == dict.fromkeys(range(4), 12)
+    seen: Counter[str] = Counter()
+    for query in counting:
+        joins = re.findall(r'"\w+"\."(\w+)" = "\w+"\."\w+"', query.sql)
+        assert len(set(joins)) == len(joins)
+        seen.update(joins)
+    assert set(seen) == {"author", "editor", "about", "chief", "land", "town"}
+    assert seen["land"] == seen["town"]
+
+
+def test_a_table_reached_by_two_keys_occurs_twice(counting: Workload) -> None:
+    both = [q.sql for q in counting if '"author" =' in q.sql and '"editor" =' in q.sql]
+    assert both
+    for text in both:
+        assert len(set(re.findall(r'"(?:person|article)" AS "(\w+)"', text))) >= 3
+
+
+def test_an_equality_asks_for_a_value_that_others_share(
+    press: Connection, counting: Workload
+) -> None:
+    asked = set()
+    for query in counting:
+        tables = {alias: name for name, alias in re.findall(r'"(\w+)" AS "(\w+)"', query.sql)}
+        found = re.findall(r'"(\w+)"\."(\w+)" = (\d+|\'[^"]+?\')(?= AND|;)', query.sql)
+        asked |= {(tables[alias], column, value) for alias, column, value in found}
+    assert len(asked) > 10
+    for table, column, value in asked:
+        text = f"SELECT count(*) > 1 FROM {table} WHERE {column} = {value}"
+        assert press.execute(text.encode()).fetchone() == (True,), text
+
+
+def test_a_slow_query_is_given_up_and_the_session_goes_on(
+    press: Connection, press_schema: Schema
+) -> None:
+    all_pairs = Draft(JoinTree((press_schema.table("article"),) * 4), ())
+    assert DatabaseAnswers(press, 0.05).count(all_pairs) is None
+    assert press.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+def test_anchors_join_and_dead_ends_are_none(press: Connection, press_schema: Schema) -> None:
+    rng = generator(3, "anchors")
+    ends = Counter[bool]()
+    rows = DatabaseRows(press, 3)
+    for _ in range(60):
+        tree = draw(press_schema, 2, rng, repeats=True)
+        anchor = anchored(tree, rows, rng)
+        ends[anchor is None] += 1
+        for edge in tree.edges if anchor else ():
+            child, parent = anchor[edge.child], anchor[edge.parent]  # type: ignore[index]
+            ours = [child[name] for name in edge.key.columns]
+            assert ours == [parent[name] for name in edge.key.ref_columns]
+            assert None not in ours
+    # Persons without articles, and articles without an editor, are dead ends.
+    assert ends[True] > 0
+    assert ends[False] > 20
+
+
+def test_it_is_kept_as_card_sql(made: dict[str, Workload], tmp_path: Path) -> None:
+    write(made["joins"], tmp_path / "counting.sql", "card-sql")
+    found = [(query.sql, query.card) for query in read(tmp_path / "counting.sql")]
+    assert found == [(query.sql, query.card) for query in made["joins"]]

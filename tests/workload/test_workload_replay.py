@@ -1,16 +1,30 @@
-"""Replay against a real server."""
+"""Replay on a real server: answers, the noise floor, cold runs, and load by several clients."""
 
 from __future__ import annotations
 
 import json
+import sys
+import threading
+from collections import Counter
+from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psycopg
 import pytest
 
 from privbench.errors import ConnectionFailed, DatabaseError, UsageError
 from privbench.workload import Query, QueryResult, Workload, replay
+from privbench.workload.replay import AGAIN, load, orders
 from privbench.workload.safety import Trust
+from privbench.workload.session import Before, Session
+
+#: What these tests call to see sessions and to wait.
+TOLD = Trust.of(
+    f"pg_catalog.{name}"
+    for name in ("pg_sleep", "pg_backend_pid", "pg_size_bytes", "current_setting")
+)
 
 
 def _workload(*texts: str) -> Workload:
@@ -61,7 +75,7 @@ def test_timeouts_and_errors_are_counted_not_fatal(shop: str, shop_clone: str) -
             {"source": shop, "clone": shop_clone},
             repeats=1,
             timeout=0.2,
-            trust=Trust.of(["pg_catalog.pg_sleep"]),
+            trust=TOLD,
         )
     finally:
         with psycopg.connect(shop_clone, autocommit=True) as connection:
@@ -82,7 +96,7 @@ def test_same_settings_hold_on_both_sides(shop: str, shop_clone: str) -> None:
         {"source": odd, "clone": shop_clone},
         settings={"jit": "off"},
         repeats=1,
-        trust=Trust.of(["pg_catalog.pg_size_bytes", "pg_catalog.current_setting"]),
+        trust=TOLD,
     )
     answers = found.results[0].answers
     assert answers["source"].rows == answers["clone"].rows == 7
@@ -90,15 +104,10 @@ def test_same_settings_hold_on_both_sides(shop: str, shop_clone: str) -> None:
     assert found.sides["clone"].version == found.sides["clone"].settings["server_version"]
 
 
-def test_a_setting_that_a_side_refuses_is_an_error(shop: str) -> None:
-    with pytest.raises(DatabaseError, match="work_mem"):
-        replay(_workload("SELECT 1"), {"source": shop}, settings={"work_mem": "lots"})
-
-
 def test_nothing_can_be_written_even_past_the_check(
     shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("privbench.workload.safety.check_on", lambda workload, judges: None)
+    monkeypatch.setattr("privbench.workload.safety.check", lambda workload, judges: None)
     found = replay(
         _workload(
             "DELETE FROM items",
@@ -131,11 +140,16 @@ def test_a_long_result_is_cut_off_and_said_so(shop: str) -> None:
     assert (after.rows, after.truncated) == (2400, False)
 
 
-def test_explain_is_kept_when_asked(shop: str) -> None:
-    found = replay(_workload("SELECT count(*) FROM items"), {"source": shop}, explain=True)
-    plan = found.results[0].answers["source"].plan
-    assert plan[0]["Plan"]["Node Type"] == "Aggregate"
-    assert "Shared Hit Blocks" in plan[0]["Plan"]
+def test_explain_is_kept_of_both_sides_but_not_of_the_floor(shop: str, shop_clone: str) -> None:
+    sides = {"source": shop, "clone": shop_clone}
+    asked = _workload("SELECT count(*) FROM items")
+    found = replay(asked, sides, repeats=1, explain=True, floor=True)
+    answers = found.results[0].answers
+    for side in sides:
+        plan = answers[side].plan[0]["Plan"]
+        assert plan["Node Type"] == "Aggregate"
+        assert "Shared Hit Blocks" in plan
+    assert answers[AGAIN].plan is None
 
 
 def test_a_broken_replay_is_taken_up(shop: str, tmp_path: Path) -> None:
@@ -171,20 +185,39 @@ def test_a_log_of_another_replay_is_refused(shop: str, shop_clone: str, tmp_path
     log.write_text("".join(lines[:-1]))  # as if broken off before the end
     with pytest.raises(UsageError, match="another replay"):
         replay(_workload("SELECT 1"), {"source": shop_clone}, log=log)
-    log.write_text("no json\n")
-    with pytest.raises(UsageError, match="not the log"):
-        replay(_workload("SELECT 1"), {"source": shop}, log=log)
+    for text in ("no json\n", f"{lines[0]}3\n"):
+        log.write_text(text)
+        with pytest.raises(UsageError, match="not the log"):
+            replay(_workload("SELECT 1"), {"source": shop}, log=log)
 
 
-def test_wrong_use_is_refused(shop: str) -> None:
-    with pytest.raises(UsageError, match="holds no query"):
-        replay(_workload(), {"source": shop})
+@pytest.mark.parametrize(
+    ("error", "said", "texts", "options"),
+    [
+        (UsageError, "holds no query", (), {}),
+        (UsageError, "at least one repeat", ("SELECT 1",), {"repeats": 0}),
+        (UsageError, "it is not a query", ("SELECT 1", "DELETE FROM items"), {}),
+        (DatabaseError, "work_mem", ("SELECT 1",), {"settings": {"work_mem": "lots"}}),
+        (DatabaseError, "the statement before a run on the source", ("SELECT 1",),
+         {"before": Before(statement="DELETE FROM items")}),
+        *((UsageError, "command before a run", ("SELECT 1",), {"before": Before(command=text)})
+          for text in ("false", "/no/such/program", "'unclosed")),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_refused(
+    error: type[Exception], said: str, texts: tuple[str, ...], options: dict[str, Any], shop: str
+) -> None:
+    with pytest.raises(error, match=said):
+        replay(_workload(*texts), {"source": shop}, **options)
+
+
+def test_more_wrong_use_is_refused(shop: str) -> None:
     with pytest.raises(UsageError, match="share an id"):
         replay(Workload("w", (Query("a", "SELECT 1"), Query("a", "SELECT 2"))), {"source": shop})
-    with pytest.raises(UsageError, match="at least one repeat"):
-        replay(_workload("SELECT 1"), {"source": shop}, repeats=0)
-    with pytest.raises(UsageError, match="it is not a query"):
-        replay(_workload("SELECT 1", "DELETE FROM items"), {"source": shop})
+    with pytest.raises(UsageError, match="at least one client"):
+        load(_workload("SELECT 1").queries, {"source": shop}, clients=0)
+    with pytest.raises(UsageError, match="one query"):
+        load((), {"source": shop}, clients=1)
 
 
 def test_a_lost_connection_says_how_to_go_on(shop: str, tmp_path: Path) -> None:
@@ -199,3 +232,116 @@ def test_a_lost_connection_says_how_to_go_on(shop: str, tmp_path: Path) -> None:
     with pytest.raises(ConnectionFailed, match="goes on where it stopped"):
         replay(workload, {"source": shop}, on_result=kill, log=tmp_path / "log")
     assert replay(workload, {"source": shop}, log=tmp_path / "log").resumed >= 1
+
+
+def test_orders_favour_no_side() -> None:
+    names = ["source", "clone", AGAIN]
+    for start in (0, 1):
+        first = list(islice(orders(names, start), 3))
+        for place in range(3):
+            assert sorted(order[place] for order in first) == sorted(names)
+    both = list(islice(orders(names), 6))
+    follows = Counter(pair for order in both for pair in pairwise(order))
+    assert len(follows) == 6
+    assert len(set(follows.values())) == 1
+
+
+def test_the_floor_is_a_second_part_of_the_first_side(shop: str, shop_clone: str) -> None:
+    found = replay(
+        _workload("SELECT count(*) FROM orders", "SELECT pg_sleep(3)", "SELECT 1"),
+        {"source": shop, "clone": shop_clone},
+        repeats=3,
+        timeout=0.5,
+        floor=True,
+        trust=TOLD,
+    )
+    counted, sleep, one = found.results
+    for result in (counted, one):
+        assert set(result.answers) == {"source", "clone", AGAIN}
+        assert [len(answer.seconds) for answer in result.answers.values()] == [3, 3, 3]
+    assert counted.answers["source"].rows == counted.answers[AGAIN].rows == 1200
+    # What timed out on the source is not waited for again.
+    assert set(sleep.answers) - {AGAIN} == {"source", "clone"}
+    assert AGAIN not in sleep.answers or len(sleep.answers[AGAIN].seconds) == 0
+    assert set(found.sides) == {"source", "clone"}
+
+
+def test_the_command_runs_before_each_run_and_knows_its_side(
+    shop: str, shop_clone: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "sides"
+    script = f"import os; open({str(log)!r}, 'a').write(os.environ['PRIVBENCH_SIDE'] + '\\n')"
+    found = replay(
+        _workload("SELECT 1"),
+        {"source": shop, "clone": shop_clone},
+        repeats=2,
+        warmup=0,
+        before=Before(command=f'{sys.executable} -c "{script}"'),
+    )
+    assert Counter(log.read_text().splitlines()) == {"source": 2, "clone": 2}
+    assert found.before.startswith("command: ")
+
+
+def test_a_fresh_connection_is_another_backend_with_the_same_settings(shop: str) -> None:
+    asked = "SELECT pg_backend_pid() * 100 + (pg_size_bytes(current_setting('work_mem')) >> 20)"
+    pids = []
+    for fresh in (False, True):
+        found = replay(
+            _workload(*(f"{asked}::int + 0 * {i}" for i in range(3))),
+            {"source": shop},
+            repeats=1,
+            warmup=0,
+            settings={"work_mem": "7MB"},
+            before=Before(fresh=fresh),
+            trust=TOLD,
+        )
+        answers = [result.answers["source"].rows or 0 for result in found.results]
+        assert {answer % 100 for answer in answers} == {7}
+        pids.append(len(set(answers)))
+    assert pids == [1, 3]
+
+
+def test_settings_hold_again_after_a_statement_that_discards_them(shop: str) -> None:
+    found = replay(
+        _workload("SELECT (pg_size_bytes(current_setting('work_mem')) >> 20)::int"),
+        {"source": shop},
+        repeats=1,
+        settings={"work_mem": "7MB"},
+        before=Before(statement="DISCARD ALL"),
+        trust=TOLD,
+    )
+    assert found.results[0].answers["source"].rows == 7
+
+
+def test_every_client_runs_every_query_once_a_round(shop: str, shop_clone: str) -> None:
+    texts = ("SELECT count(*) FROM orders", "SELECT 1 / 0", "SELECT pg_sleep(0.02)")
+    found = load(
+        _workload(*texts).queries,
+        {"source": shop, "clone": shop_clone},
+        clients=3,
+        rounds=2,
+        warmup=1,
+        floor=True,
+    )
+    assert set(found.rounds) == {"source", "clone", AGAIN}
+    for rounds in found.rounds.values():
+        assert [each.latency.shape for each in rounds] == [(3, 3), (3, 3)]
+        for each in rounds:
+            assert np.isnan(each.latency[:, 1]).all()  # the one that fails
+            assert np.isfinite(each.latency[:, [0, 2]]).all()
+            assert each.throughput == 6 / each.seconds
+    assert np.isnan(found.latencies("clone")).tolist() == [False, True, False]
+
+
+def test_clients_of_a_side_run_at_the_same_time(shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All clients meet inside a query: none could leave it if they ran one after another."""
+    meeting = threading.Barrier(3)
+    plain = Session.run
+
+    def run(self: Session, text: str) -> object:
+        meeting.wait(timeout=20)
+        return plain(self, text)
+
+    monkeypatch.setattr(Session, "run", run)
+    found = load(_workload("SELECT 1").queries, {"source": shop}, clients=3, rounds=1, warmup=0)
+    assert np.isfinite(found.rounds["source"][0].latency).all()

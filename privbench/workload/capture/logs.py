@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ _ESCAPES = {
     "L": r"\S*?", "b": r"[\w ]*?",
     "d": r"(?P<database>\S*?)",
     "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*", "e": r"\w{5}", "i": r"[A-Z ]*",
-    "%": "%",
+    "%": "%", "q": "(?:",
 }  # fmt: skip
 _ESCAPE = re.compile(r"%(-?\d+)?(.)")
 _LEVEL = (
@@ -175,29 +175,23 @@ _UNKNOWN = "[unknown]"
 
 def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
     """What the first line of an entry looks like."""
-    tried = [_compiled(one) for one in (COMMON_PREFIXES if prefix is None else (prefix,))]
-    counts = [sum(one.match(line) is not None for line in head) for one in tried]
-    best = max(counts)
-    if best == 0:
+    tried = map(_compiled, COMMON_PREFIXES if prefix is None else (prefix,))
+    best = max(tried, key=lambda one: sum(one.match(line) is not None for line in head))
+    if not any(map(best.match, head)):
         raise UsageError(
             "no line of the log begins as expected.",
             remedy="Name the server's log_line_prefix with --prefix (SHOW log_line_prefix).",
         )
-    return tried[counts.index(best)]
+    return best
 
 
 def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[Entry]:
     """The LOG entries, each with the DETAIL that follows it."""
-    held: Entry | None = None
-    for found, text in _pieces(lines, first):
-        level = found["level"]
-        if held is not None:
-            yield replace(held, detail=text) if level == "DETAIL" else held
-            held = None
-        if level == "LOG":
-            held = Entry(text, "", _named(found, "database"), _named(found, "application"))
-    if held is not None:
-        yield held
+    for piece, after in pairwise(chain(_pieces(lines, first), [None])):
+        if piece is not None and piece[0]["level"] == "LOG":
+            found, text = piece
+            detail = after[1] if after is not None and after[0]["level"] == "DETAIL" else ""
+            yield Entry(text, detail, _named(found, "database"), _named(found, "application"))
 
 
 def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
@@ -224,28 +218,23 @@ def _named(found: re.Match[str], group: str) -> str | None:
 
 def _compiled(prefix: str) -> re.Pattern[str]:
     """The pattern of a prefix; what follows ``%q`` is missing in entries without a session."""
-    head, optional, tail = prefix.partition("%q")
-    text = _translated(head)
-    if optional:
-        text += f"(?:{_translated(tail)})?"
-    return re.compile(text + _LEVEL)
-
-
-def _translated(prefix: str) -> str:
-    parts, at = [], 0
+    parts: list[str] = []
+    said: set[str] = set()
+    at = 0
     for found in _ESCAPE.finditer(prefix):
+        width, sign = found.groups()
         parts.append(re.escape(prefix[at : found.start()]))
-        escape = _ESCAPES.get(found[2])
-        if escape is None:
-            raise UsageError(f"log_line_prefix has no escape %{found[2]}.")
-        parts.append(rf"\s*{escape}\s*" if found[1] else escape)
         at = found.end()
-    text = "".join([*parts, re.escape(prefix[at:])])
-    for group in ("(?P<database>", "(?P<application>"):
-        # A prefix may say a thing twice, a pattern may name a group once.
-        head, first, tail = text.partition(group)
-        text = head + first + tail.replace(group, "(?:")
-    return text
+        escape = _ESCAPES.get(sign)
+        if escape is None:
+            raise UsageError(f"log_line_prefix has no escape %{sign}.")
+        if sign in said:
+            # A prefix may say a thing twice, a pattern may name a group once.
+            escape = "" if sign == "q" else re.sub(r"\?P<\w+>", "?:", escape)
+        said.add(sign)
+        parts.append(rf"\s*{escape}\s*" if width else escape)
+    end = ")?" if "q" in said else ""
+    return re.compile("".join([*parts, re.escape(prefix[at:]), end, _LEVEL]))
 
 
 # First lines that tell a log's form.
@@ -273,13 +262,10 @@ def capture_logs(
 ) -> Capture:
     """Read statements with their parameters from logs in csv, JSON or plain form.
 
-    Args:
-        paths: Files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
-            gzipped ones too. The first lines show the form.
-        prefix: ``log_line_prefix`` of plain logs; by default common ones are tried.
-        database: Leave out the statements of other databases.
-        samples: How many executions of a text become queries, each with its own literals.
-        seed: Decides which executions.
+    ``paths`` are files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
+    gzipped ones too. Their first lines show the form. Without a ``prefix`` (``log_line_prefix``)
+    of plain logs common ones are tried. As many ``samples`` of the executions of a text, which the
+    seed decides, become queries, each with its own literals.
 
     Raises:
         UsageError: A file cannot be read, or no statement was found, or none of that database.

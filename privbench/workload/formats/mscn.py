@@ -13,7 +13,6 @@ confidentiality, nor, its separators being what they are, for a string with a co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from privbench.errors import UsageError
@@ -29,7 +28,6 @@ from privbench.workload.formats.conjunctive import (
 )
 from privbench.workload.query import Query, Workload
 
-_Refused = Callable[[str], UsageError]
 _LINE = re.compile(r"([^#]+)#([^#]*)#(.*)#\s*(\d+(?:\.0*)?)?\s*\Z")
 _TABLE = re.compile(r'[\w.$"]+(?: +(?:AS +)?[\w$"]+)?', re.IGNORECASE)
 _JOIN = re.compile(r'([\w.$"]+) *= *([\w.$"]+)')
@@ -63,41 +61,42 @@ def _write(workload: Workload, path: Path) -> None:
 
 
 def _query(number: int, line: str, path: Path) -> Query:
-    def refused(what: str) -> UsageError:
-        return UsageError(f"query {number} of {path} {what}.")
-
-    found = _LINE.match(line)
-    if found is None:
-        raise refused("is not of the form tables#joins#predicates#card")
-    tables, joins, predicates, card = found.groups()
-    parts = Conjunction(
-        tuple(_table(text, refused) for text in tables.split(",")),
-        tuple(_join(text, refused) for text in joins.split(",") if joins.strip()),
-        _predicates(predicates.strip(), refused),
-    )
+    try:
+        found = _matched(_LINE, line, "is not of the form tables#joins#predicates#card")
+        tables, joins, predicates, card = found.groups()
+        parts = Conjunction(
+            tuple(_table(text) for text in tables.split(",")),
+            tuple(_join(text) for text in joins.split(",") if joins.strip()),
+            _predicates(predicates.strip()),
+        )
+    except ValueError as error:
+        raise UsageError(f"query {number} of {path} {error}.") from None
     return Query(f"q{number}", parts.sql, int(float(card)) if card else None)
 
 
-def _table(text: str, refused: _Refused) -> tuple[str, str]:
-    if not _TABLE.fullmatch(text.strip()):
-        raise refused("has a table that cannot be read")
-    name, _, alias = text.strip().partition(" ")
+def _matched(form: re.Pattern[str], text: str, otherwise: str) -> re.Match[str]:
+    found = form.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(otherwise)
+    return found
+
+
+def _table(text: str) -> tuple[str, str]:
+    name, _, alias = _matched(_TABLE, text, "has a table that cannot be read")[0].partition(" ")
     return name, alias.strip()
 
 
-def _join(text: str, refused: _Refused) -> tuple[str, str]:
-    found = _JOIN.fullmatch(text.strip())
-    if found is None:
-        raise refused("has a join that cannot be read")
+def _join(text: str) -> tuple[str, str]:
+    found = _matched(_JOIN, text, "has a join that cannot be read")
     return found[1], found[2]
 
 
-def _predicates(text: str, refused: _Refused) -> tuple[Condition, ...]:
+def _predicates(text: str) -> tuple[Condition, ...]:
     found, place = [], 0
     while place < len(text):
         item = _PREDICATE.match(text, place)
         if item is None:
-            raise refused("has a predicate that cannot be read")
+            raise ValueError("has a predicate that cannot be read")
         found.append(Condition(item[1], item[2], _value(item[3])))
         place = item.end()
     return tuple(found)

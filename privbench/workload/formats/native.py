@@ -12,11 +12,10 @@ Only ``id`` and ``sql`` must be there. A file of a later version is refused.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from privbench.errors import UsageError
 from privbench.files import write_text
@@ -27,25 +26,6 @@ VERSION = 1
 _MARK = "privbench-workload"
 
 
-class _Item(BaseModel):
-    """One query."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    id: str
-    sql: str
-    card: int | None = Field(None, ge=0)
-    weight: float = Field(1.0, gt=0, allow_inf_nan=False)
-    template: str | None = None
-    parameters: list[str | None] = []
-    draws: list[str] = []
-
-    def query(self) -> Query:
-        """The query."""
-        lists = {"parameters": tuple(self.parameters), "draws": tuple(self.draws)}
-        return Query(**self.model_dump() | lists)
-
-
 class _File(BaseModel):
     """A workload file."""
 
@@ -54,7 +34,10 @@ class _File(BaseModel):
     version: Literal[1] = Field(alias="privbench-workload")
     name: str
     confidential: bool = False
-    queries: list[_Item]
+    queries: tuple[Query, ...]
+
+
+_QUERY = TypeAdapter(Query)
 
 
 def _detects(path: Path) -> bool:
@@ -71,22 +54,21 @@ def _read(path: Path) -> Workload:
             remedy=f"This privbench reads version {VERSION}.",
         )
     try:
-        found = _File.model_validate(data)
+        found = _File.model_validate_json(read_text(path))
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"{path}: {where}: {first['msg']}.") from None
-    queries = tuple(item.query() for item in found.queries)
-    if len({query.id for query in queries}) < len(queries):
+    if len({query.id for query in found.queries}) < len(found.queries):
         raise UsageError(f"{path} has two queries of one id.")
-    return Workload(found.name, queries, found.confidential)
+    return Workload(found.name, found.queries, found.confidential)
 
 
 def _write(workload: Workload, path: Path) -> None:
     """Write the workload, one query a line."""
     head = {_MARK: VERSION, "name": workload.name, "confidential": workload.confidential}
-    items = (_Item.model_validate(asdict(query), strict=False) for query in workload)
-    lines = [json.dumps(i.model_dump(exclude_defaults=True), ensure_ascii=False) for i in items]
+    items = (_QUERY.dump_python(query, mode="json", exclude_defaults=True) for query in workload)
+    lines = [json.dumps(item, ensure_ascii=False) for item in items]
     start = json.dumps(head, ensure_ascii=False).removesuffix("}")
     body = ",\n".join(lines)
     write_text(path, f'{start}, "queries": [\n{body}\n]}}\n')

@@ -182,6 +182,7 @@ def _files(root: Path) -> list[tuple[Path, float]]:
         item = _FILE.match(line)
         if item is None:
             continue
+        inside(root, item[1])  # Scripts that lie elsewhere are refused.
         file = root / item[1]
         if not file.is_file():
             raise UsageError(f"{options} names {item[1]}, which is not there.")

@@ -40,26 +40,13 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def make(
-    kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan | None = None
-) -> Workload:
-    """Make a workload; the same input and seed give the same one.
-
-    Args:
-        kind: One of `KINDS`.
-        rows: Where its literals come from.
-        answers: Who says which queries have an answer.
-        schema: The tables and their foreign keys.
-        plan: What it is to be like; the kind's own where not given.
-
-    Returns:
-        Different queries g1, g2, ….
+def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+    """Make different queries g1, g2, …; the same input and seed give the same ones.
 
     Raises:
         UsageError: The plan or the schema allows no query, or none with an answer was found.
     """
     found = KINDS[kind]
-    plan = plan or found.plan
     plan.check(schema)
     if plan.joins[1] and not found.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
@@ -82,12 +69,8 @@ def generate_from_source(
 ) -> Workload:
     """A workload with literals and answers from the source's rows: CONFIDENTIAL.
 
-    Args:
-        connection: To the source; only read.
-        kind: One of `KINDS`; answers are stated of all but ``mixed``.
-        schema: The source's schema.
-        plan: What it is to be like; the kind's own where not given.
-        timeout: Seconds; queries that take longer on the source are left out.
+    Answers are stated of all kinds but ``mixed``. Queries that take longer than so many seconds on
+    the source are left out.
 
     Raises:
         UsageError: As `make`.
@@ -107,16 +90,11 @@ def generate_from_tables(
     clone: psycopg.Connection[Any] | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """A workload with literals from synthetic rows: as publishable as they are.
+    """A workload with literals from synthetic rows, by ``schema.table``: as publishable as they.
 
-    Args:
-        tables: Synthetic tables by ``schema.table``.
-        kind: One of `KINDS`.
-        schema: Their schema.
-        plan: What it is to be like; the kind's own where not given.
-        clone: To a synthetic clone, whose answers are then stated and must not be empty. Without
-            one, answers are those of `tables` and are not stated.
-        timeout: Seconds; queries that take longer on the clone are left out.
+    The answers of a synthetic ``clone`` are stated and must not be empty; queries that take longer
+    than so many seconds there are left out. Without a clone, answers are those of the tables and
+    are not stated.
 
     Raises:
         UsageError: As `make`.

@@ -16,12 +16,7 @@ from privbench.workload.generators.rows import Answers, RowSource
 
 
 class DatabaseRows(RowSource):
-    """Rows chosen by a hash of their content: their physical order has no say.
-
-    Args:
-        connection: To the database; only read.
-        seed: Of the hash.
-    """
+    """Rows chosen by a hash of their content and the seed: their physical order has no say."""
 
     def __init__(self, connection: psycopg.Connection[Any], seed: int) -> None:
         super().__init__()
@@ -63,12 +58,7 @@ class DatabaseRows(RowSource):
 
 
 class DatabaseAnswers(Answers):
-    """Answers by running the query.
-
-    Args:
-        connection: To the database; only read.
-        timeout: Seconds after which a count is given up.
-    """
+    """Answers by running the query, for so many seconds at most."""
 
     stated = True
 

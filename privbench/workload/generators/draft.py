@@ -170,13 +170,10 @@ def draw(
 
     Starts at a random table and takes a random foreign key from what it has to what it has not.
 
-    Args:
-        schema: With at least one table.
-        joins: Keys to follow; fewer where the schema offers no more.
-        rng: Draws.
-        repeats: Each key is followed at most once, and always to a further table, be it one that
-            is there already: a post with its owner and its editor has users twice, and
-            self-references are followed too. Otherwise each table occurs once.
+    Fewer keys are followed where the schema offers no more. With ``repeats`` each is followed at
+    most once, and always to a further table, be it one that is there already: a post with its owner
+    and its editor has users twice, and self-references are followed too. Otherwise each table
+    occurs once.
     """
     graph = [
         key

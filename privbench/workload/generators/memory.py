@@ -37,41 +37,34 @@ class MemoryTables:
 
     def __init__(self, tables: Mapping[str, Columns]) -> None:
         self._tables = tables
-        self._texts: dict[tuple[str, str], pa.Array] = {}
-        self._numbers: dict[tuple[str, str], pa.Array] = {}
+        self._read: dict[tuple[str, str, bool], pa.Array] = {}
         self._keys: dict[tuple[str, tuple[str, ...]], pd.Series] = {}
 
     def size(self, table: Table) -> int:
         """The number of rows; 0 where there are no columns."""
         return next((len(array) for array in self._tables.get(table.key, {}).values()), 0)
 
-    def texts(self, table: Table, name: str) -> pa.Array:
-        """A column as text, NULL where it is not known."""
-        place = (table.key, name)
-        if place not in self._texts:
+    def column(self, table: Table, name: str, *, numeric: bool = False) -> pa.Array:
+        """A column as text, or as numbers; NULL where it is not known."""
+        place = (table.key, name, numeric)
+        if place not in self._read:
             array = self._tables.get(table.key, {}).get(name)
             missing = pa.nulls(self.size(table), pa.string())
-            self._texts[place] = missing if array is None else _text(array)
-        return self._texts[place]
-
-    def numbers(self, table: Table, name: str) -> pa.Array:
-        """A column of numbers."""
-        place = (table.key, name)
-        if place not in self._numbers:
-            self._numbers[place] = pc.cast(self.texts(table, name), pa.float64())
-        return self._numbers[place]
+            text = missing if array is None else _text(array)
+            self._read[place] = pc.cast(text, pa.float64()) if numeric else text
+        return self._read[place]
 
     def rows(self, table: Table, places: NDArray[np.int64]) -> list[Row]:
         """Some rows."""
         names = [column.name for column in table.columns]
-        cells = [self.texts(table, name).take(pa.array(places)).to_pylist() for name in names]
+        cells = [self.column(table, name).take(pa.array(places)).to_pylist() for name in names]
         return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
     def keys(self, table: Table, columns: tuple[str, ...]) -> pd.Series:
         """The values of some columns as one, None where one of them is NULL."""
         place = (table.key, columns)
         if place not in self._keys:
-            arrays = [self.texts(table, name) for name in columns]
+            arrays = [self.column(table, name) for name in columns]
             joined = pc.binary_join_element_wise(*arrays, _SEAM)
             self._keys[place] = pd.Series(joined.to_pandas())
         return self._keys[place]
@@ -139,9 +132,9 @@ class MemoryAnswers(Answers):
     def _mask(self, table: Table, item: Predicate) -> pa.Array:
         name, numeric = item.values.column.name, item.values.column.type.category == "N"
         if item.operator.startswith("is "):
-            nulls = pc.is_null(self._tables.texts(table, name))
+            nulls = pc.is_null(self._tables.column(table, name))
             return nulls if item.operator == "is null" else pc.invert(nulls)
-        column = (self._tables.numbers if numeric else self._tables.texts)(table, name)
+        column = self._tables.column(table, name, numeric=numeric)
         bounds = [pa.scalar(float(text) if numeric else text) for text in item.texts]
         if item.operator == "between":
             return pc.and_(pc.greater_equal(column, bounds[0]), pc.less_equal(column, bounds[1]))

@@ -12,7 +12,7 @@ from psycopg import sql
 from privbench.rng import generator
 from privbench.schema import Schema
 from privbench.workload.generators.draft import Draft, JoinTree, Predicate, Values, draw, pick
-from privbench.workload.generators.plan import Plan, collect, fitting
+from privbench.workload.generators.plan import Plan, collect, fitting, some
 from privbench.workload.generators.rows import Answers, RowSource
 from privbench.workload.query import Workload
 
@@ -30,7 +30,6 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     The number of joins is drawn too: small ones, which seldom fail, are the more.
     """
     rng = generator(plan.seed, "workload")
-    low, high = plan.predicates
 
     def drawn(_joins: int) -> Draft | None:
         least, most = plan.joins
@@ -38,13 +37,10 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
         columns = [
             (i, values) for i, table in enumerate(tree.tables) for values in rows.values(table)
         ]
-        if not columns or high < 1:
-            return _headed(tree, columns, (), rng)
-        if len(columns) < low:
+        chosen = some(columns, plan, rng) if columns and plan.predicates[1] else []
+        if chosen is None:
             return None
-        wanted = min(len(columns), low + int(rng.integers(high - low + 1)))
-        chosen = rng.choice(len(columns), wanted, replace=False)
-        predicates = tuple(_predicate(*columns[int(i)], plan, rng) for i in chosen)
+        predicates = tuple(_predicate(*column, plan, rng) for column in chosen)
         return _headed(tree, columns, predicates, rng)
 
     return collect("generated", plan, drawn, answers, count=False)

@@ -12,6 +12,7 @@ from privbench.schema import Schema, Table
 from privbench.workload.generators.draft import (
     OPERATORS,
     Draft,
+    Item,
     JoinTree,
     Predicate,
     Row,
@@ -67,12 +68,7 @@ def collect(
 
     Numbers of joins take turns; a draw that fails, or whose answer does not fit, is tried again.
 
-    Args:
-        name: The workload's.
-        plan: What it is to be like.
-        draw: Draws one query.
-        answers: Says which have an answer.
-        count: Whether to count, and state, the answers; otherwise one row is enough.
+    Answers are counted, and stated; without ``count`` one row is enough.
     """
     found: dict[str, int | None] = {}
     low, high = plan.joins
@@ -144,14 +140,8 @@ def around(
 ) -> Draft | None:
     """A count whose predicates hold for rows that join; None where they have too few columns.
 
-    Args:
-        tree: The tables.
-        anchor: A row of each.
-        rows: Where the tables' values come from.
-        plan: How many predicates there are to be, a uniformly drawn number.
-        rng: Draws.
-        operators: Of each column; a column without one is not asked.
-        make: Makes the predicates, at most one a column.
+    ``anchor`` is a row of each table. There is at most one predicate a column, and none on a column
+    without operators.
     """
     usable = [
         (place, values, text, allowed)
@@ -160,12 +150,19 @@ def around(
         if (text := values.short(row[values.column.name])) is not None
         and (allowed := operators(values, text))
     ]
-    low, high = plan.predicates
-    if len(usable) < low:
+    chosen = some(usable, plan, rng)
+    if chosen is None:
         return None
-    wanted = min(len(usable), low + int(rng.integers(high - low + 1)))
-    chosen = rng.choice(len(usable), wanted, replace=False) if wanted else ()
-    return Draft(tree, tuple(make(*usable[int(i)], rng) for i in chosen))
+    return Draft(tree, tuple(make(*each, rng) for each in chosen))
+
+
+def some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[Item] | None:
+    """As many of the items as a query has predicates, a uniform number; None of too few."""
+    low, high = plan.predicates
+    if len(items) < low:
+        return None
+    wanted = min(len(items), low + int(rng.integers(high - low + 1)))
+    return [items[int(i)] for i in rng.choice(len(items), wanted, replace=False)] if wanted else []
 
 
 def around_one(

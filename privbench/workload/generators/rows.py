@@ -72,15 +72,8 @@ def joined(
 ) -> dict[int, Row]:
     """Rows that join: a random one of the first table, then along the links a random one that fits.
 
-    Args:
-        tables: The tables of a query by number.
-        links: Columns of them that are equal.
-        start: The first table.
-        rows: Where rows come from.
-        rng: Decides.
-
-    Returns:
-        A row for each table that was reached before a table had none that fits.
+    Tables are numbered, and ``start`` is the first one's number. Those have a row that were reached
+    before a table had none that fits.
     """
     starts = rows.starts(tables[start])
     found = {start: pick(starts, rng)} if starts else {}

@@ -55,13 +55,10 @@ class Columns:
 
 
 def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
-    """Synthetic rows that join as a query joins its tables, so that its answer is not empty.
+    """Rows by the number of their table that join as a query does, so that it has an answer.
 
-    Tables that are joined get rows that join. Where no row fits, the search starts again from
-    another table; the start that reached the most tables counts.
-
-    Returns:
-        One row for each occurrence of a table, by its number, where one was found.
+    Where no row fits, the search starts again from another table; the start that reached the most
+    tables counts.
     """
     tables = {side.source: side.table for join in joins for side in join}
     links = [

@@ -17,10 +17,12 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
-from privbench.schema import Column, Schema, Table, TableName
+from privbench.schema import Column, Schema, Table
 from privbench.workload.rebind.functions import KEY
-from privbench.workload.rebind.marks import Mark, number_of
+from privbench.workload.rebind.marks import Mark, mark_of
 
+#: What sqlglot raises of odd texts, beside its own errors.
+ODD = (ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
 #: The unit that stands for one that is not known.
 UNIT = "day"
 
@@ -99,6 +101,7 @@ class Resolver:
     """Finds operands in the tree of one query.
 
     Attributes:
+        marks: What stands for its literals.
         tree: The query as sqlglot's optimizer writes it. Positions in GROUP BY, ORDER BY and
             DISTINCT ON are not in it: they are marks, which the optimizer would look up.
     """
@@ -124,7 +127,7 @@ class Resolver:
         )  # fmt: skip
         self.tree = annotate_types(qualified, schema=tables.mapping, dialect="postgres")
         self._tables = tables
-        self._marks = marks
+        self.marks = marks
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(self.tree)}
 
     def operand(self, node: exp.Expr | None) -> Operand | None:
@@ -134,15 +137,14 @@ class Resolver:
             return None
         return replace(found, numeric=node.is_type(*_NUMERIC))
 
-    def tables(self) -> list[TableName | str]:
-        """Tables that are named, those that the schema does not have as text."""
-        found: list[TableName | str] = []
-        for scope in self._scopes.values():
-            for source in scope.sources.values():
-                if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-                    table = self._tables.named(source.name, source.db)
-                    found.append(table.name if table else source.name)
-        return found
+    def unknown(self) -> str | None:
+        """The first table that is named and that the schema does not have."""
+        sources = (each for scope in self._scopes.values() for each in scope.sources.values())
+        tables = (
+            t for t in sources if isinstance(t, exp.Table) and isinstance(t.this, exp.Identifier)
+        )
+        missing = (t.name for t in tables if self._tables.named(t.name, t.db) is None)
+        return next(missing, None)
 
     def joins(self) -> list[tuple[Operand, Operand]]:
         """Columns of two occurrences of tables that the query sets equal, of the same type."""
@@ -192,9 +194,9 @@ class Resolver:
 
     def _unit(self, unit: exp.Expr | None) -> str:
         """The unit of a truncation or extraction: a word, or the literal that a mark stands for."""
-        number = number_of(unit) if unit is not None else None
-        if number is not None:
-            return self._marks[number].original.lower() or UNIT
+        mark = mark_of(unit, self.marks)
+        if mark is not None:
+            return mark.original.lower() or UNIT
         return unit.name.lower() if unit is not None else UNIT
 
     def _json(self, node: exp.Expr, depth: int) -> Operand | None:
@@ -203,9 +205,9 @@ class Resolver:
         path = node.expression
         holders = path.expressions if isinstance(path, exp.JSONPath) else [path]
         for holder in holders:
-            number = number_of(holder)
-            if found is not None and number is not None:
-                found = found.then(f"{KEY} {number}")
+            mark = mark_of(holder, self.marks)
+            if found is not None and mark is not None:
+                found = found.then(f"{KEY} {mark.number}")
         return found
 
     def _column(self, node: exp.Column, depth: int) -> Operand | None:

@@ -18,7 +18,6 @@ from sqlglot import exp
 from sqlglot.dialects import Postgres
 from sqlglot.errors import SqlglotError
 
-from privbench.errors import UsageError
 from privbench.pgsql import SqlError, Token, tokens
 
 Kind = Literal["number", "string", "bits", "parameter"]
@@ -65,11 +64,9 @@ class Mark:
         return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"
 
     def written(self, value: str, *, bare: bool = False) -> str:
-        """A new value as SQL, as the old one was written where that can be.
+        """A value that PostgreSQL prints so as SQL, as the old one was written where that can be.
 
-        Args:
-            value: As PostgreSQL prints it.
-            bare: Write a number without quotes though a parameter stood here.
+        A ``bare`` number is written without quotes though a parameter stood here.
 
         >>> Mark(0, "number", "5").written("-3"), Mark(0, "string", "5").written("a'b")
         ('(-3)', "'a''b'")
@@ -104,17 +101,17 @@ class Marked:
         return self.render(lambda mark: mark.text)
 
 
-def number_of(node: exp.Expr) -> int | None:
-    """The number of the mark that a node of the tree holds, or None."""
+def mark_of(node: exp.Expr | None, marks: Sequence[Mark]) -> Mark | None:
+    """The mark that a node of the tree holds, or None."""
     if not isinstance(node, _HOLDERS):
         return None
-    value = str(node.args.get("this"))
+    value, number = str(node.args.get("this")), -1
     if found := _FOUND.fullmatch(value):
-        return int(found[1].lower().translate(_DIGITS))
-    if isinstance(node, (exp.Literal, exp.JSONPathSubscript)) and value.isdigit():
+        number = int(found[1].lower().translate(_DIGITS))
+    elif isinstance(node, (exp.Literal, exp.JSONPathSubscript)) and value.isdigit():
         place, off = divmod(int(value) - _BASE + 1, _STEP)
-        return place if place >= 0 and off <= 2 else None
-    return None
+        number = place if off <= 2 else -1
+    return marks[number] if 0 <= number < len(marks) else None
 
 
 def mark(
@@ -133,8 +130,13 @@ def mark(
         known: Names of the schema, which stay whatever they look like.
         given: Names that the query gives itself, which do not stay.
         called: Functions that it calls, which stay where they are called.
+
+    Raises:
+        SqlError: The text cannot be read.
     """
-    found = _tokens(text)
+    found = tokens(text)
+    if any(token.kind == "UIDENT" for token in found):
+        raise SqlError("it holds a name in Unicode escapes.")
     pieces: list[str | Mark] = []
     renamed: dict[str, str] = {}
     stayed: set[str] = set()
@@ -170,23 +172,13 @@ def mark(
     return Marked(tuple(piece for piece in pieces if piece), frozenset(stayed))
 
 
-def _tokens(text: str) -> Sequence[Token]:
-    try:
-        found = tokens(text)
-    except SqlError as error:
-        raise UsageError("the SQL text holds a string, name or comment without an end.") from error
-    if any(token.kind == "UIDENT" for token in found):
-        raise UsageError("the SQL text holds a name in Unicode escapes.")
-    return found
-
-
 def _value(token: Token, kind: Kind) -> str:
     """The value of a literal; a string on several lines is one."""
     if kind == "string":
         try:
             return "".join(part.text for part in Postgres().tokenize(token.text))
         except SqlglotError as error:
-            raise UsageError("the SQL text holds a string that cannot be read.") from error
+            raise SqlError("it holds a string that cannot be read.") from error
     return {"parameter": "", "bits": token.text[2:-1]}.get(kind, token.text)
 
 

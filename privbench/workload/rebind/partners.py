@@ -18,11 +18,11 @@ from psycopg import sql
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from privbench.errors import UsageError
+from privbench.pgsql import SqlError
 from privbench.postgres.connect import SELECT, Connection
 from privbench.schema import Schema
 from privbench.workload.query import Query, Workload, parse
-from privbench.workload.rebind.columns import Operand, Resolver, Tables
+from privbench.workload.rebind.columns import ODD, Operand, Resolver, Tables
 from privbench.workload.rebind.marks import Mark, mark
 from privbench.workload.rebind.sites import sites
 
@@ -36,12 +36,7 @@ Partner = Callable[[Operand, str], str | None]
 
 
 class Partners:
-    """Pairs of texts by rank, column by column.
-
-    Args:
-        source: To the source; only read.
-        clone: To the clone; only read.
-    """
+    """Pairs of texts by rank, column by column; both databases are only read."""
 
     def __init__(self, source: Connection, clone: Connection) -> None:
         self._sides = (source, clone)
@@ -98,18 +93,12 @@ def paired(source: Sequence[str], clone: Sequence[str]) -> dict[str, str]:
 
 
 def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
-    """The queries of a workload that name a text with a partner, with that partner instead.
+    """The queries of a workload that name a text with a partner, with that partner: CONFIDENTIAL.
 
     Texts that a column equals, or is one of in a list. All else of a query stays but comments, and
     odd names that it gives itself. A query that cannot be read is left out.
 
-    Args:
-        workload: The queries as written.
-        schema: The source's.
-        partner: Who stands for a text.
-
-    Returns:
-        The changed queries by their old ids, without stated answers. CONFIDENTIAL.
+    The changed queries keep their ids and state no answers. ``schema`` is the source's.
     """
     tables = Tables(schema)
     found = (_changed(query, tables, partner) for query in workload)
@@ -122,10 +111,8 @@ def _changed(query: Query, tables: Tables, partner: Partner) -> Query | None:
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
             return None
-        places = sites(tree, marked.marks, Resolver(tree, tables, marked.marks))
-    except (UsageError, SqlglotError, RecursionError, ValueError, LookupError):
-        return None
-    except (TypeError, AttributeError):  # sqlglot's, of an odd text
+        places = sites(tree, Resolver(tree, tables, marked.marks))
+    except (SqlError, SqlglotError, RecursionError, *ODD):
         return None
     new = {
         site.mark.number: text

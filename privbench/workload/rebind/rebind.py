@@ -23,7 +23,7 @@ from privbench.workload.generators.rows import RowSource
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind import neutral
 from privbench.workload.rebind.choose import Chooser, Columns, Join, together
-from privbench.workload.rebind.columns import Resolver, Tables
+from privbench.workload.rebind.columns import ODD, Resolver, Tables
 from privbench.workload.rebind.marks import Mark, Marked, mark
 from privbench.workload.rebind.sites import Site, sites
 from privbench.workload.safety import NONE, Trust, fault
@@ -55,11 +55,7 @@ class LeftOut(Exception):
 
 
 class Planner:
-    """Asks the clone's server about queries without running them.
-
-    Args:
-        connection: To the clone; only read.
-    """
+    """Asks the clone's server about queries without running them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -119,18 +115,13 @@ def rebind(
     for short ones, usual words and key words of SQL. Comments and stated answers are dropped. What
     cannot be bound is left out.
 
-    Args:
-        workload: Queries with the literals of users.
-        schema: Of the clone.
-        rows: Synthetic rows.
-        seed: Of the draws.
-        planner: The clone's server, which tells types and checks the new queries.
-        trust: What the operator lets the queries call beyond the lists.
+    ``schema`` and ``rows`` are the clone's. Its server, where there is one, tells types and checks
+    the new queries.
 
     Raises:
         UsageError: No query could be bound.
     """
-    binder = _Binder(schema, Columns(rows), seed, planner, trust)
+    binder = _Binder(schema, Tables(schema), Columns(rows), seed, planner, trust)
     bound: list[Bound] = []
     left_out: dict[str, str] = {}
     for query in workload:
@@ -138,7 +129,7 @@ def rebind(
             bound.append(binder.bind(query))
         except LeftOut as reason:
             left_out[query.id] = str(reason)
-        except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+        except ODD as error:
             # Of an odd text: no reason to lose the others. Its message may hold a literal.
             left_out[query.id] = f"it cannot be bound ({type(error).__name__})"
     if not bound:
@@ -148,24 +139,24 @@ def rebind(
     return Rebinding(Workload(workload.name, queries), tuple(bound), left_out)
 
 
+@dataclass(frozen=True, slots=True)
 class _Binder:
-    def __init__(
-        self, schema: Schema, columns: Columns, seed: int, planner: Planner | None, trust: Trust
-    ) -> None:
-        self._schema = schema
-        self._tables = Tables(schema)
-        self._columns = columns
-        self._seed = seed
-        self._planner = planner
-        self._trust = trust
+    """Binds one query after another; see `rebind`."""
+
+    schema: Schema
+    tables: Tables
+    columns: Columns
+    seed: int
+    planner: Planner | None
+    trust: Trust
 
     def bind(self, query: Query) -> Bound:
         """Bind one query."""
         marked, tree = self._marked(query)
         found, joins = self._sites(marked, tree)
-        own = together(joins, self._columns.rows, generator(self._seed, "rebind joins", query.id))
-        rng = generator(self._seed, "rebind", query.id)
-        drawn = Chooser(self._columns, rng, own).choose(found)
+        own = together(joins, self.columns.rows, generator(self.seed, "rebind joins", query.id))
+        rng = generator(self.seed, "rebind", query.id)
+        drawn = Chooser(self.columns, rng, own).choose(found)
         kept = {
             site.mark.number: [text]
             for site in found
@@ -182,7 +173,7 @@ class _Binder:
         text = marked.render(lambda one: _written(found[one.number], values[one.number], types))
         text = text.strip()
         self._sound(text)
-        why = self._planner.fault(text) if self._planner else None
+        why = self.planner.fault(text) if self.planner else None
         if why is not None:
             raise LeftOut(f"the clone refuses it: {why}")
         named = {node.sql("postgres").lower() for node in tree.find_all(exp.DataType)}
@@ -194,14 +185,14 @@ class _Binder:
     def _marked(self, query: Query) -> tuple[Marked, exp.Query]:
         """The query with marks and neutral names, and its tree."""
         try:
-            marked = mark(query.sql, self._tables.names)
+            marked = mark(query.sql, self.tables.names)
             tree = parse(marked.text)
             if tree is not None:
-                given = neutral.given_names(tree, self._tables.names)
+                given = neutral.given_names(tree, self.tables.names)
                 nodes = statement(marked.text).tree.walk()
                 called = {n.names("funcname")[-1] for n in nodes if n.kind == "FuncCall"}
-                marked = mark(query.sql, self._tables.names, given, called)
-        except (UsageError, SqlError) as error:
+                marked = mark(query.sql, self.tables.names, given, called)
+        except SqlError as error:
             raise LeftOut("it cannot be read") from error
         # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
         self._sound(marked.text)
@@ -212,22 +203,19 @@ class _Binder:
 
     def _sound(self, text: str) -> None:
         """Refuse what no server shall see."""
-        try:
-            why = fault(Query("", text), self._trust)
-        except UsageError as error:
-            raise LeftOut("it cannot be read") from error
+        why = fault(text, self.trust)
         if why is not None:
             raise LeftOut(why)
 
     def _sites(self, marked: Marked, tree: exp.Query) -> tuple[list[Site], list[Join]]:
         try:
-            resolver = Resolver(tree, self._tables, marked.marks)
-            missing = [name for name in resolver.tables() if isinstance(name, str)]
-            found, joins = sites(tree, marked.marks, resolver), resolver.joins()
+            resolver = Resolver(tree, self.tables, marked.marks)
+            missing = resolver.unknown()
+            found, joins = sites(tree, resolver), resolver.joins()
         except (SqlglotError, RecursionError) as error:
             raise LeftOut("it is not clear which columns it names") from error
-        if missing and self._planner is None:
-            raise LeftOut(f"the schema has no table {missing[0]}")
+        if missing and self.planner is None:
+            raise LeftOut(f"the schema has no table {missing}")
         return found, joins
 
     def _types(
@@ -245,7 +233,7 @@ class _Binder:
             and site.mark.kind in ("string", "parameter")
             and not site.cast
         ]
-        if not asked or self._planner is None:
+        if not asked or self.planner is None:
             return {}
 
         def put(one: Mark) -> str:
@@ -256,12 +244,12 @@ class _Binder:
 
         text = marked.render(put)
         self._sound(with_values(text, ["0"] * len(asked)))
-        return dict(zip(asked, self._planner.types(text), strict=False))
+        return dict(zip(asked, self.planner.types(text), strict=False))
 
     def _constant(self, site: Site, types: Mapping[int, str]) -> str:
         type_name = types.get(site.mark.number)
         name = type_name or site.cast
-        labels = self._schema.enums.get(name) or self._schema.enums.get(f"public.{name}")
+        labels = self.schema.enums.get(name) or self.schema.enums.get(f"public.{name}")
         return labels[0] if labels else neutral.constant(site, type_name)
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from privbench.workload.rebind.columns import Operand, Resolver
 from privbench.workload.rebind.functions import KEY
-from privbench.workload.rebind.marks import Mark, number_of
+from privbench.workload.rebind.marks import Mark, mark_of
 
 Role = Literal[
     "value", "key", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",
@@ -67,14 +67,14 @@ class Site:
         return self.operand is not None and self.operand.numeric and self.shape != "array"
 
 
-def sites(tree: exp.Expr, marks: Sequence[Mark], resolver: Resolver) -> list[Site]:
+def sites(tree: exp.Expr, resolver: Resolver) -> list[Site]:
     """The site of every mark, in order; a mark that the tree does not show is a constant."""
-    found = {site.mark.number: site for site in _positions(tree, marks)}
+    found = {site.mark.number: site for site in _positions(tree, resolver.marks)}
     for node in resolver.tree.walk():
-        number = number_of(node)
-        if number is not None and number < len(marks):
-            found.setdefault(number, _Climb(marks[number], node, resolver).site())
-    return [found.get(mark.number, Site(mark)) for mark in marks]
+        mark = mark_of(node, resolver.marks)
+        if mark is not None:
+            found.setdefault(mark.number, _Climb(mark, node, resolver).site())
+    return [found.get(mark.number, Site(mark)) for mark in resolver.marks]
 
 
 def _positions(tree: exp.Expr, marks: Sequence[Mark]) -> Iterator[Site]:
@@ -82,9 +82,9 @@ def _positions(tree: exp.Expr, marks: Sequence[Mark]) -> Iterator[Site]:
     for holder in tree.find_all(exp.Group, exp.Ordered):
         items = holder.expressions if isinstance(holder, exp.Group) else [holder.this]
         for place, item in enumerate(items, 1):
-            number = number_of(item)
-            if number is not None and number < len(marks) and marks[number].kind != "string":
-                yield Site(marks[number], "position", place=place)
+            mark = mark_of(item, marks)
+            if mark is not None and mark.kind != "string":
+                yield Site(mark, "position", place=place)
 
 
 class _Climb:
@@ -155,9 +155,9 @@ class _Climb:
         outer = path.parent
         operand = self._resolver.operand(outer.this) if outer is not None else None
         for holder in path.expressions[: path.expressions.index(child)]:
-            number = number_of(holder)
-            if operand is not None and number is not None:
-                operand = operand.then(f"{KEY} {number}")
+            mark = mark_of(holder, self._resolver.marks)
+            if operand is not None and mark is not None:
+                operand = operand.then(f"{KEY} {mark.number}")
         return Site(self._mark, "key", operand)
 
     def _compared(self, child: exp.Expr, parent: exp.Expr) -> Site:
