@@ -114,52 +114,52 @@ def test_model_files_round_trip(name, shop, begin):
             assert np.array_equal(edges, second.tables[table].parents[key])
 
 
-def break_rows(header, arrays):
-    header["tables"][0]["rows"] = float("nan")
+def break_shares(head, held):
+    next(array for name, array in held.items() if name.endswith("/shares"))[0] = 5.0
 
 
-def break_shares(header, arrays):
-    next(held for name, held in arrays.items() if name.endswith("/shares"))[0] = 5.0
+def break_cycle(head, held):
+    key = {**_table(head, "profiles")["keys"][0], "name": "loop", "parent": "profiles"}
+    _table(head, "users")["keys"].append(key)
 
 
-def break_parent(header, arrays):
-    next(k for t in header["tables"] for k in t["keys"] if k["role"] == "ref")["parent"] = "x"
+def break_cells(head, held):
+    _table(head, "users")["cells"][0] += 1
 
 
-def break_cycle(header, arrays):
-    tables = {t["name"]: t for t in header["tables"]}
-    key = dict(tables["profiles"]["keys"][0], name="loop", parent="profiles")
-    tables["users"]["keys"].append(key)
+def lose_the_circuit(head, held):
+    for name in [name for name in held if name.startswith("attributes/")]:
+        del held[name]
 
 
-def break_role(header, arrays):
-    header["tables"][0]["keys"].append({"name": "k"})
-
-
-def lose_attributes(header, arrays):
-    next(t for t in header["tables"] if "attributes" in t).pop("attributes")
-
-
-def lose_the_circuit(header, arrays):
-    for name in [name for name in arrays if name.startswith("attributes/")]:
-        del arrays[name]
-
-
-def swap_attributes(header, arrays):
-    next(t for t in header["tables"] if t["name"] == "users")["attributes"]["domains"].reverse()
-
-
-def swap_names(header, arrays):
-    columns = next(t for t in header["tables"] if t["name"] == "users")["columns"]
+def swap_names(head, held):
+    columns = _table(head, "users")["columns"]
     columns[0], columns[-1] = columns[-1], columns[0]
 
 
-def break_cells(header, arrays):
-    next(t for t in header["tables"] if t["name"] == "users")["cells"][0] += 1
+def _table(head, name):
+    return next(item for item in head["tables"] if item["name"] == name)
 
 
-ANY = (break_rows, break_shares, break_parent, break_cycle, break_role, break_cells)
-CIRCUITS = (lose_attributes, lose_the_circuit, swap_attributes, swap_names)
+def _first_key(head, role):
+    return next(key for item in head["tables"] for key in item["keys"] if key["role"] == role)
+
+
+#: What is done to any model, and to one with circuits.
+ANY = [
+    break_shares,
+    break_cycle,
+    break_cells,
+    lambda head, held: head["tables"][0].update(rows=float("nan")),
+    lambda head, held: _first_key(head, "ref").update(parent="x"),
+    lambda head, held: head["tables"][0]["keys"].append({"name": "k"}),
+]
+CIRCUITS = [
+    lose_the_circuit,
+    swap_names,
+    lambda head, held: next(item for item in head["tables"] if item.pop("attributes", None)),
+    lambda head, held: _table(head, "users")["attributes"]["domains"].reverse(),
+]
 
 
 @pytest.mark.parametrize(

@@ -279,111 +279,68 @@ def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begi
 # damaged models ----------------------------------------------------------------------------------
 
 
-def _first(header, table):
-    return next(item for item in header["tables"] if item["name"] == table)
+def _table(head, name):
+    return next(item for item in head["tables"] if item["name"] == name)
 
 
-def _late_owner(header, arrays):
-    header["tables"].reverse()
+def _put(where, place, value):
+    where[place] = value
 
 
-def _no_degrees(header, arrays):
-    _first(header, "users")["columns"][2] = "else"
-
-
-def _wrong_column(header, arrays):
-    _first(header, "orders")["factors"][0]["column"] = 99
-
-
-def _two_factors(header, arrays):
-    factors = _first(header, "users")["factors"]
-    factors[0]["column"] = factors[1]["column"]
-
-
-def _late_parent(header, arrays):
-    factors = _first(header, "users")["factors"]
-    factors[0]["parents"] = [factors[-1]["column"]]
-
-
-def _role(header, arrays):
-    _first(header, "orders")["keys"][0]["role"] = "root"
-
-
-def _rows(header, arrays):
-    _first(header, "users")["rows"] = float("nan")
-
-
-def _no_reference(header, arrays):
-    header["references"].clear()
-
-
-def _negative(header, arrays):
-    arrays["table/0/0/shares"][0] = -1.0
-
-
-def _far_group(header, arrays):
-    arrays["table/0/0/groups"][0] = 10**6
-
-
-def _many_groups(header, arrays):
+def _many_groups(head, held):
     size = 10**6
-    arrays["table/0/0/groups"] = np.arange(size)
-    arrays["table/0/0/shares"] = np.full(size, 1 / size)
-    arrays["table/0/0/table"] = np.full((1, size), 1 / size)
+    held["table/0/0/groups"] = np.arange(size)
+    held["table/0/0/shares"] = np.full(size, 1 / size)
+    held["table/0/0/table"] = np.full((1, size), 1 / size)
 
 
-def _text(header, arrays):
-    arrays["table/0/0/table"] = np.array([["x"]])
-
-
-def _fan_in(header, arrays):
-    arrays["reference/0/fan-in"] *= 2
-
-
-def _ends(header, arrays):
-    arrays["reference/0/ends0"] = arrays["reference/0/ends0"][::-1] * 0
-
-
-def _factors(header, arrays):
-    arrays["reference/0/logs0"][0] = np.inf
-
-
-def _scored(header, arrays):
-    header["references"][0]["columns"][0][0] = "else"
-
-
-def _missing(header, arrays):
-    del arrays["table/0/0/shares"]
-
-
-FAULTS = [
-    _late_owner,
-    _no_degrees,
-    _wrong_column,
-    _two_factors,
-    _late_parent,
-    _role,
-    _rows,
-    _no_reference,
-    _negative,
-    _far_group,
-    _many_groups,
-    _text,
-    _fan_in,
-    _ends,
-    _factors,
-    _scored,
-    _missing,
-]
+#: What is wrong with a model, and the change of its header or arrays that makes it so.
+FAULTS = {
+    "owners after what they own": lambda head, held: head["tables"].reverse(),
+    "no numbers of children": lambda head, held: _put(_table(head, "users")["columns"], 2, "else"),
+    "a column beyond the table": lambda head, held: _put(
+        _table(head, "orders")["factors"][0], "column", 99
+    ),
+    "a column twice": lambda head, held: _put(
+        _table(head, "users")["factors"][0],
+        "column",
+        _table(head, "users")["factors"][1]["column"],
+    ),
+    "a parent that comes later": lambda head, held: _put(
+        _table(head, "users")["factors"][0],
+        "parents",
+        [_table(head, "users")["factors"][-1]["column"]],
+    ),
+    "an unknown role": lambda head, held: _put(_table(head, "orders")["keys"][0], "role", "root"),
+    "a size that is no number": lambda head, held: _put(
+        _table(head, "users"), "rows", float("nan")
+    ),
+    "no references": lambda head, held: head["references"].clear(),
+    "a column that no score has": lambda head, held: _put(
+        head["references"][0]["columns"][0], 0, "else"
+    ),
+    "a negative share": lambda head, held: _put(held["table/0/0/shares"], 0, -1.0),
+    "a group beyond the table": lambda head, held: _put(held["table/0/0/groups"], 0, 10**6),
+    "a million groups": _many_groups,
+    "a text for a number": lambda head, held: _put(held, "table/0/0/table", np.array([["x"]])),
+    "shares that sum to 2": lambda head, held: _put(
+        held, "reference/0/fan-in", 2 * held["reference/0/fan-in"]
+    ),
+    "ends that do not rise": lambda head, held: _put(
+        held, "reference/0/ends0", 0 * held["reference/0/ends0"]
+    ),
+    "an infinite factor": lambda head, held: _put(held["reference/0/logs0"], 0, np.inf),
+    "an array that is missing": lambda head, held: held.pop("table/0/0/shares"),
+}
 
 
 def test_damaged_models_are_refused(shop, begin):
     header, arrays = fit(begin(shop(300), 80.0), PUBLIC).to_state()
     text = json.dumps(header)
     assert GraphicalSynthesizer.load(json.loads(text), arrays).sample(1.0, 1).tables["users"].rows
-    for fault in FAULTS:
+    for spoil in FAULTS.values():
         damaged, parts = json.loads(text), {name: held.copy() for name, held in arrays.items()}
-        fault(damaged, parts)
+        spoil(damaged, parts)
         with pytest.raises(ModelError):
             GraphicalSynthesizer.load(damaged, parts)
 
