@@ -11,7 +11,6 @@ import re
 
 import psycopg
 import pytest
-from forging import forge
 
 from privbench import pipeline
 from privbench.config import Config
@@ -19,8 +18,6 @@ from privbench.errors import ConfigError
 from privbench.pipeline.rules import with_rules
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
-
-__all__ = ["forge"]
 
 SCHEMA = """
 CREATE TABLE secret (word text);
