@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from private_tables import private_database
 
 from privbench.circuit import marginal
 from privbench.circuit.draw import draw
@@ -25,8 +26,8 @@ from privbench.learning.graphical.sizes import (
     with_mean,
 )
 from privbench.learning.synthetic import Parts
-from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import KeySpec
+from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 BIT = Domain(2)
@@ -152,17 +153,14 @@ def planted(owners: int, seed: int = 1) -> PrivateDatabase:
     counts = g.poisson(np.where(kind == 1, 6.0, 2.0))
     owner = np.repeat(np.arange(owners), counts)
     state = (g.random(len(owner)) < np.where(kind[owner] == 1, 0.8, 0.3)).astype(int)
+    other = g.integers(0, 4, owners)
     key = KeySpec("person", "visits", "people", "own")
-    spec = DatabaseSpec(
-        {"people": TableSpec("people", {}), "visits": TableSpec("visits", {}, (key,))}
+    return private_database(
+        {
+            "people": (owners, {"kind": (kind, BIT), "x": (other, Domain(4))}, {}),
+            "visits": (len(owner), {"state": (state, BIT)}, {key: owner}),
+        }
     )
-    tables = {
-        "people": PrivateTable(
-            owners, {"kind": Cells(kind, BIT), "x": Cells(g.integers(0, 4, owners), Domain(4))}, {}
-        ),
-        "visits": PrivateTable(len(owner), {"state": Cells(state, BIT)}, {"person": owner}),
-    }
-    return PrivateDatabase(spec, tables)
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
@@ -185,18 +183,17 @@ def hubs(writers: int) -> PrivateDatabase:
     heavy = g.random(writers) < 0.02
     owner = np.repeat(np.arange(writers), np.where(heavy, 40, 2))
     editor = np.where(g.random(len(owner)) < 0.9, g.choice(np.flatnonzero(heavy), len(owner)), -1)
-    keys = (KeySpec("w", "notes", "writers", "own"), KeySpec("e", "notes", "writers", "ref", True))
-    spec = DatabaseSpec(
-        {"writers": TableSpec("writers", {}), "notes": TableSpec("notes", {}, keys)}
-    )
     fame = np.where(heavy, 9, g.integers(0, 9, writers))
-    tables = {
-        "writers": PrivateTable(writers, {"fame": Cells(fame, Domain(10, ordered=True))}, {}),
-        "notes": PrivateTable(
-            len(owner), {"kind": Cells(heavy[owner].astype(int), BIT)}, {"w": owner, "e": editor}
-        ),
+    keys = {
+        KeySpec("w", "notes", "writers", "own"): owner,
+        KeySpec("e", "notes", "writers", "ref", nullable=True): editor,
     }
-    return PrivateDatabase(spec, tables)
+    return private_database(
+        {
+            "writers": (writers, {"fame": (fame, Domain(10, ordered=True))}, {}),
+            "notes": (len(owner), {"kind": (heavy[owner].astype(int), BIT)}, keys),
+        }
+    )
 
 
 def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
@@ -387,12 +384,11 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
     owners = np.append(np.repeat(np.arange(2_000), 6), np.full(1_000, -1))
     size = np.where(owners < 0, 2, kind[owners])
     key = KeySpec("of", "b", "a", "own", nullable=True)
-    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
     tables = {
-        "a": PrivateTable(len(kind), {"kind": Cells(kind, BIT)}, {}),
-        "b": PrivateTable(len(owners), {"size": Cells(size, Domain(3))}, {"of": owners}),
+        "a": (len(kind), {"kind": (kind, BIT)}, {}),
+        "b": (len(owners), {"size": (size, Domain(3))}, {key: owners}),
     }
-    model = fit(begin(PrivateDatabase(spec, tables), noise="none"))
+    model = fit(begin(private_database(tables), noise="none"))
     drawn = model.sample(50.0, 7).tables
     found = drawn["b"].codes
     assert isinstance(found, Parts)

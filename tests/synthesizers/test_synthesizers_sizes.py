@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from private_tables import private_database
 
 from privbench.domain import Domain
-from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import KeySpec
+from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.independent import IndependentSynthesizer
 
@@ -42,7 +43,7 @@ KEYS = {
 }
 
 
-def make_work(relation="add-remove") -> PrivateDatabase:
+def make_work() -> PrivateDatabase:
     """Every team has 3 boards of 5 cards with 2 labels; of its members one writes all 18 notes.
 
     Of 450 files two thirds have no note; the others belong to few.
@@ -58,16 +59,16 @@ def make_work(relation="add-remove") -> PrivateDatabase:
     owners["notes"] = np.repeat(first, 18)
     owners["files"] = np.concatenate([np.repeat(np.arange(150), 1), np.full(300, -1)])
     rows = {"teams": UNITS, **{name: len(edges) for name, edges in owners.items()}}
-    tables = {
-        name: PrivateTable(
-            count,
-            {"kind": Cells(g.integers(0, 3, count), Domain(3))},
-            {KEYS[name][0].name: owners[name]} if KEYS[name] else {},
-        )
-        for name, count in rows.items()
-    }
-    specs = {name: TableSpec(name, {}, keys) for name, keys in KEYS.items()}
-    return PrivateDatabase(DatabaseSpec(specs, Relation(relation)), tables)
+    return private_database(
+        {
+            name: (
+                count,
+                {"kind": (g.integers(0, 3, count), Domain(3))},
+                {key: owners[name] for key in KEYS[name]},
+            )
+            for name, count in rows.items()
+        }
+    )
 
 
 REAL = {
@@ -99,18 +100,16 @@ def make_staff() -> PrivateDatabase:
         "salaries": np.repeat(np.arange(staff), np.arange(staff) % 9 + 1),
         "titles": np.arange(staff),
     }
-    keys = {name: (under(name, "staff"),) for name in owners}
     tables = {
-        name: PrivateTable(
+        name: (
             len(edges),
-            {"kind": Cells(g.integers(0, 6, len(edges)), Domain(6))},
-            {keys[name][0].name: edges},
+            {"kind": (g.integers(0, 6, len(edges)), Domain(6))},
+            {under(name, "staff"): edges},
         )
         for name, edges in owners.items()
     }
-    tables["staff"] = PrivateTable(staff, {"kind": Cells(g.integers(0, 6, staff), Domain(6))}, {})
-    specs = {name: TableSpec(name, {}, keys.get(name, ())) for name in tables}
-    return PrivateDatabase(DatabaseSpec(specs, Relation("add-remove")), tables)
+    tables["staff"] = staff, {"kind": (g.integers(0, 6, staff), Domain(6))}, {}
+    return private_database(tables)
 
 
 def test_a_table_of_few_rows_is_not_swelled_by_noise(sample):
@@ -134,19 +133,14 @@ OWNED = {"none": 0, "few": 150}
 def emptied() -> PrivateDatabase:
     """Users of whom 150 have rows in one table and nobody in another; a root table is empty too."""
     g = np.random.default_rng(1)
-    keys = {name: KeySpec("user", name, "users", "own") for name in OWNED}
-    specs = {"users": TableSpec("users", {}), "alone": TableSpec("alone", {})}
-    specs |= {name: TableSpec(name, {}, (key,)) for name, key in keys.items()}
+    keys = {name: {under(name, "users"): np.repeat(np.arange(OWNED[name]), 4)} for name in OWNED}
     rows = {"users": USERS, "alone": 0, **{name: 4 * count for name, count in OWNED.items()}}
-    tables = {
-        name: PrivateTable(
-            count,
-            {"kind": Cells(g.integers(0, 3, count), Domain(3))},
-            {"user": np.repeat(np.arange(count // 4), 4)} if name in OWNED else {},
-        )
-        for name, count in rows.items()
-    }
-    return PrivateDatabase(DatabaseSpec(specs), tables)
+    return private_database(
+        {
+            name: (count, {"kind": (g.integers(0, 3, count), Domain(3))}, keys.get(name, {}))
+            for name, count in rows.items()
+        }
+    )
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
@@ -179,23 +173,19 @@ def votes() -> PrivateDatabase:
     kind = g.integers(0, 3, POSTS)
     seen = np.repeat(np.arange(POSTS), g.poisson(MEANS[kind]))
     like = (kind + (g.random(POSTS) < 0.3)) % 4
-    tables = {
-        "voters": PrivateTable(VOTERS, {"age": Cells(g.integers(0, 4, VOTERS), Domain(4))}, {}),
-        "posts": PrivateTable(
-            POSTS, {"kind": Cells(kind, Domain(3)), "like": Cells(like, Domain(4))}, {}
-        ),
-        "votes": PrivateTable(
-            len(seen),
-            {"mood": Cells(g.integers(0, 4, len(seen)), Domain(4))},
-            {"post": seen, "voter": g.integers(0, VOTERS, len(seen))},
-        ),
-    }
-    keys = (
-        KeySpec("voter", "votes", "voters", "own"),
-        KeySpec("post", "votes", "posts", "ref"),
+    age, mood = g.integers(0, 4, VOTERS), g.integers(0, 4, len(seen))
+    voter, post = under("votes", "voters"), KeySpec("post", "votes", "posts", "ref")
+    return private_database(
+        {
+            "voters": (VOTERS, {"age": (age, Domain(4))}, {}),
+            "posts": (POSTS, {"kind": (kind, Domain(3)), "like": (like, Domain(4))}, {}),
+            "votes": (
+                len(seen),
+                {"mood": (mood, Domain(4))},
+                {voter: g.integers(0, VOTERS, len(seen)), post: seen},
+            ),
+        }
     )
-    specs = {name: TableSpec(name, {}, keys if name == "votes" else ()) for name in tables}
-    return PrivateDatabase(DatabaseSpec(specs), tables)
 
 
 def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
