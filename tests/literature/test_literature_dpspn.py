@@ -1,4 +1,4 @@
-"""Sum-product networks of another paper: claims, accounting, inference."""
+"""Sum-product networks of another paper: what it published, accounting, inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P3GM: its claims, its plan, its accounting, what it learns, its files."""
+"""P3GM: its plan, its accounting, what it learns, damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""QUAIL: a classifier beside any synthesizer, its share, its claims, its files."""
+"""QUAIL: a classifier beside any synthesizer, its share, its proof."""
 
 from __future__ import annotations
 
