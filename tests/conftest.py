@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import click
@@ -148,7 +148,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
-    """``make_database_on(server, name=None, keep=False)``: DSN of an empty database.
+    """``make_database_on(server, name=None, keep=False, statements="")``: DSN of a new database.
 
     After the test or the file that made it has ended, the database is given to another test, unless
     it has a name or is to be kept.
@@ -159,12 +159,8 @@ def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture(scope="session")
 def make_database(server: Server, make_database_on: Callable[..., str]) -> Callable[..., str]:
-    """``make_database(name=None)``: DSN of a fresh empty database on `server`."""
-
-    def make(name: str | None = None) -> str:
-        return make_database_on(server, name)
-
-    return make
+    """``make_database(name=None, statements="")``: DSN of a new database on `server`."""
+    return partial(make_database_on, server)
 
 
 def _parse_line(line: str) -> None:

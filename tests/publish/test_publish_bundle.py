@@ -248,9 +248,7 @@ INSERT INTO edges VALUES
 
 def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):
     """Empty texts and NULL, quotes, line ends, NaN; what no Arrow type holds is text."""
-    dsn = make_database()
-    with psycopg.connect(dsn) as connection:
-        connection.execute(EDGES)
+    dsn = make_database(statements=EDGES)
     with reading(dsn, ROWS) as connection:
         table = introspect(connection).table("edges")
         names = [column.name for column in table.columns]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import partial
 
 import psycopg
 import pytest
@@ -30,7 +31,7 @@ def newest(make_database_on, each_server):
     with psycopg.connect(each_server.dsn) as connection:
         if connection.info.server_version < SERVER * 10_000:
             pytest.skip(f"needs PostgreSQL {SERVER}")
-    return lambda: make_database_on(each_server)
+    return partial(make_database_on, each_server)
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +129,7 @@ INSERT INTO below
 
 
 def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
-    source, empty = newest(), newest()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(UNUSUAL)
+    source, empty = newest(statements=UNUSUAL), newest()
     roles = '[tables."public.typed"]\nown = []\n[tables."public.below"]\nown = []\n'
     roles += '[tables."public.later"]\nown = []\n[tables."public.apart"]\nown = []\n'
     roles += '[tables."public.single"]\nown = []\n'

@@ -89,9 +89,7 @@ def fitted(make_database, tmp_path_factory):
     """``fitted(ddl, toml="")``: the model of a small database."""
 
     def fit(ddl, toml=""):
-        source, folder = make_database(), tmp_path_factory.mktemp("fitted")
-        with psycopg.connect(source, autocommit=True) as connection:
-            connection.execute(ddl.encode())
+        source, folder = make_database(statements=ddl), tmp_path_factory.mktemp("fitted")
         config = Config.loads(
             f"[database]\nidentity = {uuid.uuid4().hex!r}\n"
             "[privacy]\nepsilon = 50.0\nseed = 1\n"

@@ -327,12 +327,10 @@ def test_psql_commands_around_a_dump_are_stripped_only_in_a_pair():
 
 def test_numbers_of_distinct_values_never_travel(make_database):
     """Attack: a column's name holds a line feed, so that no line begins with its option."""
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            'CREATE TABLE t (a int, "b\nALTER" int);'
-            ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
-        )
+    dsn = make_database(
+        statements='CREATE TABLE t (a int, "b\nALTER" int);'
+        ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
+    )
     with connect(dsn) as connection:
         ddl = dump_ddl(connection, introspect(connection))
     assert "4711" not in ddl.pre_data + ddl.post_data
@@ -344,16 +342,14 @@ def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database
 
     Door: source. Stopped by: lists of contents are cut at line feeds alone, statements by kind.
     """
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p);"
-            'CREATE INDEX "b\u2028z" ON c (id); CREATE INDEX "b\u0085z" ON p (id);'
-            "CREATE FOREIGN DATA WRAPPER w;"
-            'CREATE SERVER "s\u2028123; 1259 1 TABLE public x y" FOREIGN DATA WRAPPER w;'
-            'CREATE USER MAPPING FOR CURRENT_USER SERVER "s\u2028123; 1259 1 TABLE public x y"'
-            " OPTIONS (password 'hush')"
-        )
+    dsn = make_database(
+        statements="CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p);"
+        'CREATE INDEX "b\u2028z" ON c (id); CREATE INDEX "b\u0085z" ON p (id);'
+        "CREATE FOREIGN DATA WRAPPER w;"
+        'CREATE SERVER "s\u2028123; 1259 1 TABLE public x y" FOREIGN DATA WRAPPER w;'
+        'CREATE USER MAPPING FOR CURRENT_USER SERVER "s\u2028123; 1259 1 TABLE public x y"'
+        " OPTIONS (password 'hush')"
+    )
     try:
         with connect(dsn) as connection:
             ddl = dump_ddl(connection, introspect(connection))
@@ -410,9 +406,8 @@ def test_a_model_touches_nothing_that_extensions_of_the_target_hold(
 
     What stops it: only constraints that make an index count, and statements must make anew.
     """
-    target = make_database()
-    with psycopg.connect(target, autocommit=True) as connection:
-        connection.execute(THEIRS)
+    target = make_database(statements=THEIRS)
+    with psycopg.connect(target) as connection:
         before = connection.execute(STATE).fetchone()
     model = fitted("CREATE TABLE t (i int PRIMARY KEY); INSERT INTO t VALUES (1)")
 

@@ -38,9 +38,7 @@ def script(dsn, text):
 
 @pytest.fixture(scope="module")
 def plan(make_database):
-    source = make_database()
-    script(source, SCHEMA)
-    with connect(source) as connection:
+    with connect(make_database(statements=SCHEMA)) as connection:
         schema = introspect(connection)
         return schema, dump_ddl(connection, schema)
 

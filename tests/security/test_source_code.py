@@ -255,9 +255,7 @@ def test_an_implicit_cast_is_refused_by_table_and_column(
 
     What stops it: columns of such types are refused as the catalog is read.
     """
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(TABLES + IMPLICIT)
+    dsn = make_database(statements=TABLES + IMPLICIT)
     words = [command[0], dsn, *command[1:]]
     if "m" in words:
         words[-1] = str(tmp_path / "m")
