@@ -103,12 +103,25 @@ class Databases:
     _free: list[tuple[Server, str]] = field(default_factory=list)
     _new: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def make(self, server: Server, name: str | None = None, *, keep: bool = False) -> str:
-        """DSN of an empty database; by name, or to keep until the end, it is always a new one."""
+    def make(
+        self,
+        server: Server,
+        name: str | None = None,
+        *,
+        keep: bool = False,
+        statements: str = "",
+    ) -> str:
+        """DSN of a database of what the statements make.
+
+        By name, or to keep until the end, it is always a new one.
+        """
         if name or keep or not (dsn := self._emptied(server)):
             dsn = self._create(server, name or f"test_{os.getpid()}_{next(_serial)}")
         if not name and not keep:
             self._lent.append((self.scopes[-1] if self.scopes else "function", server, dsn))
+        if statements:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute(statements.encode())
         return dsn
 
     def _create(self, server: Server, name: str) -> str:

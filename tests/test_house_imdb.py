@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,26 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from click.testing import CliRunner, Result
 
 FOLDER = Path(__file__).parents[1] / "schemas" / "imdb"
 FACTS: dict[str, Any] = json.loads((FOLDER / "facts.json").read_text(encoding="utf-8"))
 SCALE = 0.02
 
 
-def _script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, FOLDER / name, *arguments], capture_output=True, text=True, check=False
-    )
+def _generate(*arguments: str) -> Result:
+    """What the script does; another test runs it as one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        return CliRunner().invoke(runpy.run_path(str(FOLDER / "generate.py"))["main"], arguments)
 
 
 @pytest.fixture(scope="module")
 def source(make_database: Callable[[], str]) -> str:
     """DSN of a source at `SCALE`."""
     dsn = make_database()
-    done = _script("generate.py", dsn, "--scale", str(SCALE))
-    assert done.returncode == 0, done.stderr
+    done = _generate(dsn, "--scale", str(SCALE))
+    assert done.exit_code == 0, done.output
     return dsn
 
 
@@ -113,11 +114,11 @@ def test_the_same_seed_makes_the_same_rows(make_database: Callable[[], str]) -> 
     sums = []
     for seed in ("1", "1", "2"):
         dsn = make_database()
-        assert _script("generate.py", dsn, "--scale", "0.0005", "--seed", seed).returncode == 0
+        assert _generate(dsn, "--scale", "0.0005", "--seed", seed).exit_code == 0
         sums.append(_rows(dsn, "SELECT sum(hashtext(c::text)) FROM cast_info c"))
     assert sums[0] == sums[1] != sums[2]
 
 
 def test_a_filled_database_is_left_alone(source: str) -> None:
-    assert "already" in _script("generate.py", source, "--if-empty").stdout
-    assert _script("generate.py", source, "--scale", "0.0005").returncode != 0
+    assert "already" in _generate(source, "--if-empty").output
+    assert _generate(source, "--scale", "0.0005").exit_code != 0

@@ -159,17 +159,15 @@ class _Leaky:
 
 def leak(monkeypatch, tell: Callable[[PrivateDatabase], Any]) -> None:
     """Let a fit put what it reads from exact rows into its model, past the session's door."""
-    stages = dict(fit.STAGES)
 
-    def totals(draft):
+    def totals(draft, stage):
         draft.told = tell(draft.data.database)
-        stages["totals"](draft)
+        stage(draft)
 
-    def learn(draft):
-        stages["learn"](draft)
+    def learn(draft, stage):
+        stage(draft)
         state, arrays = draft.fitted.to_state()
         draft.fitted = _Leaky({**state, "told": draft.told}, arrays)
 
-    changed = tuple((stages | {"totals": totals, "learn": learn}).items())
-    monkeypatch.setattr(fit, "STAGES", changed)
-    monkeypatch.setattr(recording, "STAGES", changed)
+    change(monkeypatch, "totals", totals)
+    change(monkeypatch, "learn", learn)

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import psycopg
 import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "zoo")]
@@ -14,7 +13,4 @@ def people(make_database):
     """DSN of the small database."""
     import broken
 
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(broken.SCHEMA)
-    return dsn
+    return make_database(statements=broken.SCHEMA)

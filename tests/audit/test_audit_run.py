@@ -155,13 +155,11 @@ def test_anonymeter_attacks_held_out_records(people, make_database, tmp_path):
     effort, config = Effort(canaries=10, fits=1, neighbours=1), broken.config(tmp_path / "never")
     few = audit(people, config, tmp_path, scratch=make_database(), effort=effort).inference
     assert few.reason.startswith("of public.person only")
-    source = make_database()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(broken.SCHEMA)
-        connection.execute(
-            "INSERT INTO person SELECT i, 'city ' || i % 5, i * 7 % 90, 'note'"
-            " FROM generate_series(1000, 1400) i"
-        )
+    more = (
+        "INSERT INTO person SELECT i, 'city ' || i % 5, i * 7 % 90, 'note'"
+        " FROM generate_series(1000, 1400) i"
+    )
+    source = make_database(statements=broken.SCHEMA + more)
     ran = audit(source, config, tmp_path, scratch=make_database(), effort=effort).inference
     assert ran.reason == ""
     assert ran.control > 100
@@ -187,9 +185,7 @@ def test_random_schemas_keep_the_bound(make_database, tmp_path):
     def run(ddl):
         if len(audited) == 3:
             return
-        source = make_database()
-        with psycopg.connect(source, autocommit=True) as connection:
-            connection.execute(ddl.encode())
+        source = make_database(statements=ddl)
         config = pipeline.inspect(source, base=Config.loads("[privacy]\nepsilon = 2")).config
         try:
             found = audit(source, config, tmp_path, scratch=make_database(), effort=QUICK)

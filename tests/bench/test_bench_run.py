@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import psycopg
 import pytest
 from click.testing import CliRunner
 from filelock import FileLock
@@ -253,20 +252,15 @@ def test_peers_run(table: Table, name: str) -> None:
 def test_a_whole_database_is_judged_by_joins_sizes_and_retention(
     make_database: Callable[..., str], tmp_path: Path
 ) -> None:
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE owner (id int PRIMARY KEY, kind int NOT NULL CHECK (kind IN (0, 1, 2)))"
-        )
-        connection.execute(
-            "CREATE TABLE item (id int PRIMARY KEY, owner int NOT NULL REFERENCES owner,"
-            " size int NOT NULL CHECK (size BETWEEN 0 AND 20))"
-        )
-        connection.execute("INSERT INTO owner SELECT i, i % 3 FROM generate_series(1, 3000) i")
-        connection.execute(
-            "INSERT INTO item SELECT i, i % 3000 + 1, 5 * ((i % 3000 + 1) % 3) + i % 4"
-            " FROM generate_series(1, 6000) i"
-        )
+    dsn = make_database(
+        statements="""
+        CREATE TABLE owner (id int PRIMARY KEY, kind int NOT NULL CHECK (kind IN (0, 1, 2)));
+        CREATE TABLE item (id int PRIMARY KEY, owner int NOT NULL REFERENCES owner,
+          size int NOT NULL CHECK (size BETWEEN 0 AND 20));
+        INSERT INTO owner SELECT i, i % 3 FROM generate_series(1, 3000) i;
+        INSERT INTO item SELECT i, i % 3000 + 1, 5 * ((i % 3000 + 1) % 3) + i % 4
+          FROM generate_series(1, 6000) i"""
+    )
     (tmp_path / "w.sql").write_text(
         "SELECT COUNT(*) FROM owner o, item i WHERE i.owner = o.id AND o.kind = 1 AND i.size > 6;\n"
     )
@@ -294,13 +288,12 @@ def test_a_whole_database_is_judged_by_joins_sizes_and_retention(
 
 
 def test_retention_reads_dates_that_python_lacks(make_database: Callable[..., str]) -> None:
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE owner (id int PRIMARY KEY, born date)")
-        connection.execute("CREATE TABLE item (owner int REFERENCES owner, sold timestamptz)")
-        connection.execute(
-            "INSERT INTO owner SELECT i, CASE i WHEN 1 THEN 'infinity' WHEN 2 THEN '20000-01-01'"
-            " ELSE date '2020-01-01' + i END FROM generate_series(1, 90) i"
-        )
-        connection.execute("INSERT INTO item SELECT id, born FROM owner")
+    dsn = make_database(
+        statements="""
+        CREATE TABLE owner (id int PRIMARY KEY, born date);
+        CREATE TABLE item (owner int REFERENCES owner, sold timestamptz);
+        INSERT INTO owner SELECT i, CASE i WHEN 1 THEN 'infinity' WHEN 2 THEN '20000-01-01'
+          ELSE date '2020-01-01' + i END FROM generate_series(1, 90) i;
+        INSERT INTO item SELECT id, born FROM owner"""
+    )
     assert retention(dsn, dsn, schema_of(dsn, Config())) == {"retention.keys": 1.0}

@@ -7,22 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from private_tables import Columns, single_table
 
 from privbench.domain import Domain
-from privbench.privacy import (
-    Accountant,
-    DatabaseSpec,
-    OpenDPNoise,
-    Relation,
-    SeededNoise,
-    Session,
-    TableSpec,
-    open_session,
-)
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import Accountant, OpenDPNoise, SeededNoise, Session, open_session
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import Total
-
-Columns = dict[str, tuple[np.ndarray, Domain]]
 
 
 def people(rows: int, seed: int = 0) -> Columns:
@@ -38,17 +28,10 @@ def people(rows: int, seed: int = 0) -> Columns:
     return found
 
 
-def database_of(columns: Columns, relation: Relation | None = None) -> PrivateDatabase:
-    rows = len(next(iter(columns.values()))[0])
-    cells = {name: Cells(codes, domain) for name, (codes, domain) in columns.items()}
-    spec = DatabaseSpec({"t": TableSpec("t", {})}, relation or Relation())
-    return PrivateDatabase(spec, {"t": PrivateTable(rows, cells, {})})
-
-
 @pytest.fixture
 def table() -> Callable[..., PrivateDatabase]:
     """Factory: columns of codes and domains → private database of one table ``t``."""
-    return database_of
+    return single_table
 
 
 @pytest.fixture

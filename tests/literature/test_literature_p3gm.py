@@ -1,8 +1,7 @@
-"""P3GM: its claims, its plan, its accounting, what it learns, its files."""
+"""P3GM: its plan, its accounting, what it learns, damaged files."""
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -11,24 +10,12 @@ from dp_accounting import GaussianDpEvent
 from dp_accounting.rdp import RdpAccountant
 
 from privbench.domain import Domain
-from privbench.errors import ConfigError, ModelError
+from privbench.errors import ModelError
 from privbench.literature.p3gm import P3gmSynthesizer
 from privbench.literature.proofs import PROOFS, proof_of
-from privbench.privacy import Relation
-from privbench.privacy.stability import check
 from privbench.synthesizers import PlanInput
 
 SMALL = {"latent": 2, "hidden": 4, "iterations": 2, "steps": 3}
-
-
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_every_claim_of_a_fit_holds(neighbours, table, rows, begin):
-    data = table(rows(24), Relation(neighbours))
-    session, totals, amount = begin(data, 30.0, "zcdp")
-    P3gmSynthesizer(SMALL).fit(session, totals, amount)
-    report = check([step.query for step in session.trace], data)
-    assert report.ok, str(report)
-    assert report.worst_ratio > 0.3
 
 
 @pytest.mark.parametrize("columns", ["all", "chances alone"])
@@ -73,15 +60,9 @@ def test_columns_depend_on_each_other_and_labels_have_their_shares(table, rows, 
     assert not made.codes["one"].any()
 
 
-def test_model_files_round_trip_and_damage_is_found(table, rows, begin):
+def test_damaged_models_are_refused(table, rows, begin):
     session, totals, amount = begin(table(rows(200)), 3.0, "zcdp")
-    model = P3gmSynthesizer(SMALL).fit(session, totals, amount)
-    header, arrays = model.to_state()
-    header = json.loads(json.dumps(header))
-    again = P3gmSynthesizer.load(header, {name: array.copy() for name, array in arrays.items()})
-    first, second = model.sample(0.5, 11).tables["t"], again.sample(0.5, 11).tables["t"]
-    for name, codes in first.codes.items():
-        assert np.array_equal(codes, second.codes[name])
+    header, arrays = P3gmSynthesizer(SMALL).fit(session, totals, amount).to_state()
     for name, array in arrays.items():
         for damage in (array[:-1], np.full_like(array, math.nan)):
             with pytest.raises(ModelError):
@@ -89,20 +70,6 @@ def test_model_files_round_trip_and_damage_is_found(table, rows, begin):
     table_state = {k: v for k, v in header["tables"][0].items() if k != "attributes"}
     with pytest.raises(ModelError, match="lacks"):
         P3gmSynthesizer.load({**header, "tables": [table_state]}, arrays)
-
-
-@pytest.mark.parametrize(
-    ("accounting", "options", "fault"),
-    [("pure", {}, "long vectors"), ("zcdp", {"label": "salary"}, "no modelled column")],
-)
-def test_what_it_cannot_do_costs_nothing(accounting, options, fault, table, rows, begin):
-    session, totals, amount = begin(table(rows(50)), 3.0, accounting)
-    before = session.spent
-    with pytest.raises(ConfigError, match=fault):
-        P3gmSynthesizer(options).fit(session, totals, amount)
-    with pytest.raises(ConfigError, match=fault):
-        P3gmSynthesizer(options).plan(session.spec, PlanInput(amount, accounting, totals))
-    assert session.spent == before
 
 
 def test_its_proof_and_that_of_the_paper():

@@ -1,35 +1,18 @@
-"""QUAIL: a classifier beside any synthesizer, its share, its claims, its files."""
+"""QUAIL: a classifier beside any synthesizer, its share, its proof."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
 
-from privbench.errors import ConfigError, ModelError
+from privbench.errors import ModelError
 from privbench.literature.proofs import proof_of
 from privbench.literature.quail import QuailSynthesizer
-from privbench.privacy import Relation
-from privbench.privacy.stability import check
 from privbench.synthesizers import PlanInput
 
 
 def quail(**options):
     return QuailSynthesizer({"target": "class", "synthesizer": "independent", **options})
-
-
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_every_claim_of_a_fit_holds(neighbours, table, rows, begin):
-    data = table(rows(50), Relation(neighbours))
-    session, totals, amount = begin(data, 5.0)
-    quail().fit(session, totals, amount)
-    asked = [step.query for step in session.trace]
-    assert asked[1].kind == "joint histogram"
-    assert all("class" not in query.columns for query in asked[2:])
-    report = check(asked, data)
-    assert report.ok
-    assert report.worst_ratio > 0.9
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
@@ -42,6 +25,9 @@ def test_shares_add_up_and_the_class_follows_the_columns(split, accounting, tabl
         e.label: e for e in learner.plan(session.spec, PlanInput(amount, accounting, totals))
     }
     model = learner.fit(session, totals, amount)
+    asked = [step.query for step in session.trace[1:]]
+    assert asked[0].kind == "joint histogram"
+    assert all("class" not in query.columns for query in asked[1:])
     made = [step.event for step in session.trace[1:]]
     assert {event.label for event in made} == set(planned)
     assert made[0].amount == pytest.approx(split * amount)
@@ -63,34 +49,12 @@ def test_a_number_is_foretold_too(table, rows, begin):
     assert ages[votes == 4].mean() > ages[votes == 0].mean() + 10
 
 
-def test_model_files_round_trip(table, rows, begin):
+def test_damaged_models_are_refused(table, rows, begin):
     session, totals, amount = begin(table(rows(500)))
-    model = quail(labels="best").fit(session, totals, amount)
-    header, arrays = model.to_state()
-    header = json.loads(json.dumps(header))
-    again = QuailSynthesizer.load(header, {key: array.copy() for key, array in arrays.items()})
-    first, second = model.sample(0.5, 11).tables["t"], again.sample(0.5, 11).tables["t"]
-    for name, codes in first.codes.items():
-        assert np.array_equal(codes, second.codes[name])
+    header, arrays = quail(labels="best").fit(session, totals, amount).to_state()
     for fault in ("wrapped", "columns", "domain"):
         with pytest.raises(ModelError):
             QuailSynthesizer.load({k: v for k, v in header.items() if k != fault}, arrays)
-
-
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        ({"target": "salary"}, "no modelled column"),
-        ({"target": "class", "synthesizer": "quail"}, "another synthesizer"),
-        ({"target": "class", "synthesizer": "nobody"}, "no synthesizer"),
-    ],
-)
-def test_bad_options_cost_nothing(options, fault, table, rows, begin):
-    session, totals, amount = begin(table(rows(50)))
-    before = session.spent
-    with pytest.raises(ConfigError, match=fault):
-        QuailSynthesizer(options).fit(session, totals, amount)
-    assert session.spent == before
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import shutil
 import stat
 import subprocess
 import tarfile
@@ -17,30 +16,17 @@ import psycopg
 import pyarrow.parquet as papq
 import pytest
 import yaml
+from bundles import start
 from click.testing import CliRunner
 
 from privbench.cli import main
 from privbench.errors import GateFailed, PrivacyRefusal, UsageError
 from privbench.pipeline import Model
-from privbench.postgres import binaries
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.publish import publish, verify
 from privbench.publish.checksums import walk
 from privbench.publish.tabular import copy_out, read_chunk, write_parquet
-
-
-def start(folder, *arguments):
-    """Run the bundle's script with nothing but psql, without a network where that can be had."""
-    psql = binaries.find("psql", binaries.package_directories() + binaries.machine_directories())
-    path = f"{psql[0].path.parent}:/usr/bin:/bin"
-    command = ["sh", str(folder / "start.sh"), *arguments]
-    alone = ["unshare", "-n"]
-    if shutil.which("unshare") and not subprocess.run([*alone, "true"], check=False).returncode:
-        command = [*alone, *command]
-    return subprocess.run(
-        command, env={"PATH": path, "LANG": "C"}, capture_output=True, text=True, cwd="/"
-    )
 
 
 def fingerprint(dsn):
@@ -262,9 +248,7 @@ INSERT INTO edges VALUES
 
 def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):
     """Empty texts and NULL, quotes, line ends, NaN; what no Arrow type holds is text."""
-    dsn = make_database()
-    with psycopg.connect(dsn) as connection:
-        connection.execute(EDGES)
+    dsn = make_database(statements=EDGES)
     with reading(dsn, ROWS) as connection:
         table = introspect(connection).table("edges")
         names = [column.name for column in table.columns]

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 
 import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
+from bundles import change_facts, render, seal
 
 from privbench.errors import GateFailed
-from privbench.postgres.ddl import Ddl
 from privbench.publish import verify
-from privbench.publish.checksums import MAX_TEXT, digest, sums_text, walk
-from privbench.publish.facts import MAX_FACTS, Bundle, Certificate, parse
-from privbench.publish.scripts import rendered
-from privbench.workload import read
-
-
-def seal(folder):
-    """Checksums that fit what is there."""
-    files = [path for path in walk(folder) if path != "SHA256SUMS"]
-    sums = sums_text({path: digest(folder, path) for path in files})
-    (folder / "SHA256SUMS").write_bytes(sums)
-
-
-def forge(folder):
-    """Scripts and metadata that fit the rows there are: what only a comparison of rows can tell."""
-    facts = parse(Bundle, (folder / "bundle.json").read_bytes())
-    paper = parse(Certificate, (folder / "certificate.json").read_bytes())
-    ddl = Ddl(*((folder / path).read_text() for path in (BEFORE, AFTER)))
-    rows = {path: digest(folder, path) for path in walk(folder) if path.startswith("data/")}
-    queries = read(folder / "workload/workload.json")
-    for path, text in rendered(facts, paper, ddl, queries, None, rows).items():
-        (folder / path).write_bytes(text)
+from privbench.publish.checksums import MAX_TEXT, sums_text, walk
+from privbench.publish.facts import MAX_FACTS
 
 
 def refused(folder, *, sealed=True):
@@ -82,15 +61,7 @@ def swap(name, old, new):
 
 
 def edit(name, change_data):
-    """Change a file of facts, in the one form that it may have."""
-
-    def change(folder):
-        data = json.loads((folder / name).read_text())
-        change_data(data)
-        text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
-        (folder / name).write_text(text + "\n")
-
-    return change
+    return lambda folder: change_facts(folder / name, change_data)
 
 
 def item(data, path, value):
@@ -112,27 +83,27 @@ def other_rows(folder):
     path = first_chunk(folder, "parquet")
     table = papq.read_table(path)
     papq.write_table(table.set_column(0, "id", pa.array([1] * len(table), pa.int32())), path)
-    forge(folder)
+    render(folder)
 
 
 def other_types(folder):
     path = first_chunk(folder, "parquet")
     table = papq.read_table(path)
     papq.write_table(table.set_column(0, "id", table["id"].cast(pa.int64())), path)
-    forge(folder)
+    render(folder)
 
 
 def garbage(folder):
     path = first_chunk(folder, "parquet")
     data = path.read_bytes()
     path.write_bytes(data[:200] + bytes(len(data) - 400) + data[-200:])
-    forge(folder)
+    render(folder)
 
 
 def forget_line(folder):
     path = first_chunk(folder, "csv")
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    forge(folder)
+    render(folder)
 
 
 BEFORE, AFTER, FACTS, PAPER = (

@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import partial
 
 import psycopg
 import pytest
-from test_publish_bundle import start
-from test_publish_hostile import seal
+from bundles import change_facts, render, seal, start
 
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import GateFailed, UsageError
-from privbench.postgres.ddl import Ddl
 from privbench.publish import publish, verify
-from privbench.publish.checksums import digest, walk
-from privbench.publish.facts import Bundle, Certificate, Statistics, parse
 from privbench.publish.planner import SERVER
-from privbench.publish.scripts import rendered
-from privbench.workload import read
 
 QUERIES = (
     "SELECT * FROM purchase p JOIN customer c ON p.customer_id = c.id",
@@ -36,7 +31,7 @@ def newest(make_database_on, each_server):
     with psycopg.connect(each_server.dsn) as connection:
         if connection.info.server_version < SERVER * 10_000:
             pytest.skip(f"needs PostgreSQL {SERVER}")
-    return lambda: make_database_on(each_server)
+    return partial(make_database_on, each_server)
 
 
 @pytest.fixture(scope="module")
@@ -134,9 +129,7 @@ INSERT INTO below
 
 
 def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
-    source, empty = newest(), newest()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(UNUSUAL)
+    source, empty = newest(statements=UNUSUAL), newest()
     roles = '[tables."public.typed"]\nown = []\n[tables."public.below"]\nown = []\n'
     roles += '[tables."public.later"]\nown = []\n[tables."public.apart"]\nown = []\n'
     roles += '[tables."public.single"]\nown = []\n'
@@ -160,60 +153,25 @@ def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
         assert pages >= told or name in ("later_few_idx", "later_o_idx"), name
 
 
-def changed(folder, change):
-    """The bundle with changed statistics, and checksums that fit."""
-    data = json.loads((folder / "statistics.json").read_text())
-    change(data)
-    (folder / "statistics.json").write_text(
-        json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    )
-    seal(folder)
+#: What a stranger says, and how it comes into the statistics.
+HOSTILE = {
+    "another table": lambda data: data["tables"][0].update(name="pg_class"),
+    "another argument": lambda data: data["tables"][0]["columns"][0]["values"].update(
+        {"null_frac', (SELECT 1), '": "0"}
+    ),
+    "the end of a text": lambda data: data["tables"][0]["columns"][0]["values"].update(
+        null_frac="\0"
+    ),
+    "a table twice": lambda data: data["tables"].append(data["tables"][0]),
+    "pages beyond the catalog": lambda data: data["tables"][0].update(pages=2**31),
+}
 
 
-def reworked(folder, change):
-    """The same with all texts made anew."""
-    changed(folder, change)
-    rows = {path: digest(folder, path) for path in walk(folder) if path.startswith("data/")}
-    texts = rendered(
-        parse(Bundle, (folder / "bundle.json").read_bytes()),
-        parse(Certificate, (folder / "certificate.json").read_bytes()),
-        Ddl(*((folder / f"schema/{part}.sql").read_text() for part in ("before", "after"))),
-        read(folder / "workload/workload.json"),
-        parse(Statistics, (folder / "statistics.json").read_bytes()),
-        rows,
-    )
-    for path, text in texts.items():
-        (folder / path).write_bytes(text)
-    seal(folder)
-
-
-def another_table(data):
-    data["tables"][0]["name"] = "pg_class"
-
-
-def another_argument(data):
-    data["tables"][0]["columns"][0]["values"]["null_frac', (SELECT 1), '"] = "0"
-
-
-def end_of_a_line(data):
-    data["tables"][0]["columns"][0]["values"]["null_frac"] = "\0"
-
-
-def table_twice(data):
-    data["tables"].append(data["tables"][0])
-
-
-def pages_beyond_the_catalog(data):
-    data["tables"][0]["pages"] = 2**31
-
-
-@pytest.mark.parametrize(
-    "change",
-    [another_table, another_argument, end_of_a_line, table_twice, pages_beyond_the_catalog],
-)
-def test_statistics_of_strangers_are_refused(told, tmp_path, change):
+@pytest.mark.parametrize("said", HOSTILE)
+def test_statistics_of_strangers_are_refused(told, tmp_path, said):
     folder = shutil.copytree(told, tmp_path / "bundle")
-    changed(folder, change)
+    change_facts(folder / "statistics.json", HOSTILE[said])
+    seal(folder)
     with pytest.raises(GateFailed, match=r"statistics\.json"):
         verify(folder)
 
@@ -231,7 +189,9 @@ def test_values_of_strangers_stay_constants(told, tmp_path, newest):
                 table["columns"].append({"column": name, "inherited": False, "values": {}})
 
     folder, empty = shutil.copytree(told, tmp_path / "bundle"), newest()
-    reworked(folder, change)
+    change_facts(folder / "statistics.json", change)
+    render(folder)
+    seal(folder)
     verify(folder)
     assert start(folder, "empty", empty).returncode == 0
     with psycopg.connect(empty) as connection:

@@ -7,9 +7,10 @@ can do without is left out by name; anything else refuses the model before a con
 
 from __future__ import annotations
 
+import contextlib
+
 import psycopg
 import pytest
-from forging import fitted, forge
 
 from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError
@@ -17,8 +18,6 @@ from privbench.pgsql.ddl import allowed
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl, dumped
 from privbench.postgres.introspect import introspect
-
-__all__ = ["fitted", "forge"]
 
 TABLE = "CREATE TABLE public.t (a int, b text); "
 MATVIEW = "CREATE MATERIALIZED VIEW public.m AS {} WITH NO DATA"
@@ -328,12 +327,10 @@ def test_psql_commands_around_a_dump_are_stripped_only_in_a_pair():
 
 def test_numbers_of_distinct_values_never_travel(make_database):
     """Attack: a column's name holds a line feed, so that no line begins with its option."""
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            'CREATE TABLE t (a int, "b\nALTER" int);'
-            ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
-        )
+    dsn = make_database(
+        statements='CREATE TABLE t (a int, "b\nALTER" int);'
+        ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
+    )
     with connect(dsn) as connection:
         ddl = dump_ddl(connection, introspect(connection))
     assert "4711" not in ddl.pre_data + ddl.post_data
@@ -345,16 +342,14 @@ def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database
 
     Door: source. Stopped by: lists of contents are cut at line feeds alone, statements by kind.
     """
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p);"
-            'CREATE INDEX "b\u2028z" ON c (id); CREATE INDEX "b\u0085z" ON p (id);'
-            "CREATE FOREIGN DATA WRAPPER w;"
-            'CREATE SERVER "s\u2028123; 1259 1 TABLE public x y" FOREIGN DATA WRAPPER w;'
-            'CREATE USER MAPPING FOR CURRENT_USER SERVER "s\u2028123; 1259 1 TABLE public x y"'
-            " OPTIONS (password 'hush')"
-        )
+    dsn = make_database(
+        statements="CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p);"
+        'CREATE INDEX "b\u2028z" ON c (id); CREATE INDEX "b\u0085z" ON p (id);'
+        "CREATE FOREIGN DATA WRAPPER w;"
+        'CREATE SERVER "s\u2028123; 1259 1 TABLE public x y" FOREIGN DATA WRAPPER w;'
+        'CREATE USER MAPPING FOR CURRENT_USER SERVER "s\u2028123; 1259 1 TABLE public x y"'
+        " OPTIONS (password 'hush')"
+    )
     try:
         with connect(dsn) as connection:
             ddl = dump_ddl(connection, introspect(connection))
@@ -366,3 +361,70 @@ def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database
     assert "b\u2028z" in text
     assert "hush" not in text
     assert "SERVER" not in text
+
+
+#: What an extension of the target's has made before the load.
+THEIRS = """
+CREATE TABLE public.jobs (command text DEFAULT 'none'); INSERT INTO public.jobs VALUES ('secret');
+CREATE VIEW public.seen AS SELECT 'truth'::text AS word; CREATE SEQUENCE public.ticket;
+CREATE MATERIALIZED VIEW public.kept AS SELECT 1 AS x;
+ALTER EXTENSION plpgsql ADD TABLE public.jobs; ALTER EXTENSION plpgsql ADD VIEW public.seen;
+ALTER EXTENSION plpgsql ADD SEQUENCE public.ticket;
+ALTER EXTENSION plpgsql ADD MATERIALIZED VIEW public.kept;
+"""
+STATE = """
+SELECT (SELECT array_agg(c.relname::text || c.relrowsecurity ORDER BY c.relname)
+    FROM pg_class c WHERE c.relnamespace = 2200 AND c.relname ~ '^(jobs|seen|ticket|kept|stolen)'),
+  pg_get_viewdef('public.seen'), (SELECT seqincrement FROM pg_sequence
+    WHERE seqrelid = 'public.ticket'::regclass),
+  (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'public.jobs'::regclass)
+"""
+CLAIM = "CREATE TABLE public.x (i int CONSTRAINT {} CHECK (i > 0));"
+#: Statements that reach what the target's extensions hold, under names that seem to be made here.
+CLAIMS = [
+    f"{CLAIM.format('jobs')} CREATE MATERIALIZED VIEW public.stolen AS SELECT command"
+    " FROM public.jobs WITH NO DATA",
+    f"{CLAIM.format('jobs')} CREATE INDEX jobs_i ON public.jobs (command)",
+    f"{CLAIM.format('jobs')} ALTER TABLE public.jobs ENABLE ROW LEVEL SECURITY",
+    "CREATE TABLE public.x (i int PRIMARY KEY, j int CONSTRAINT jobs REFERENCES public.x);"
+    " ALTER TABLE public.jobs ALTER command SET DEFAULT 'evil'",
+    f"{CLAIM.format('seen')} CREATE OR REPLACE VIEW public.seen AS SELECT 'lie'::text AS word",
+    "CREATE OR REPLACE VIEW public.seen AS SELECT 'lie'::text AS word",
+    "CREATE TABLE IF NOT EXISTS public.jobs (command text);"
+    " ALTER TABLE public.jobs ALTER command SET DEFAULT 'evil'",
+    "CREATE SEQUENCE IF NOT EXISTS public.ticket; ALTER SEQUENCE public.ticket INCREMENT 99",
+    "CREATE MATERIALIZED VIEW IF NOT EXISTS public.kept AS SELECT 1 AS x WITH NO DATA;"
+    " CREATE INDEX kept_i ON public.kept (x)",
+]
+
+
+@pytest.mark.parametrize("text", CLAIMS)
+def test_a_model_touches_nothing_that_extensions_of_the_target_hold(
+    fitted, forge, make_database, text: str
+) -> None:
+    """Attack: the name of a constraint, IF NOT EXISTS or OR REPLACE passes for making a relation.
+
+    What stops it: only constraints that make an index count, and statements must make anew.
+    """
+    target = make_database(statements=THEIRS)
+    with psycopg.connect(target) as connection:
+        before = connection.execute(STATE).fetchone()
+    model = fitted("CREATE TABLE t (i int PRIMARY KEY); INSERT INTO t VALUES (1)")
+
+    def change(parts, header):
+        parts["ddl/pre.sql"] += f"{text};\n".encode()
+
+    with contextlib.suppress(ModelError):
+        pipeline.load(forge(model, change), target)
+    with psycopg.connect(target) as connection:
+        assert connection.execute(STATE).fetchone() == before
+
+
+def test_what_a_dump_writes_of_views_and_constraints_is_still_made() -> None:
+    """No attack: a view in two steps, and a partition's index by the name of a constraint."""
+    text = """CREATE TABLE public.t (a int CONSTRAINT positive CHECK (a > 0));
+        CREATE VIEW public.v AS SELECT NULL::int AS a;
+        CREATE OR REPLACE VIEW public.v AS SELECT a FROM public.t;
+        ALTER TABLE public.t ADD CONSTRAINT t_key UNIQUE (a);
+        ALTER INDEX public.t_key ATTACH PARTITION public.t_key"""
+    assert allowed(text).left_out == ()

@@ -12,7 +12,6 @@ import threading
 from urllib.parse import unquote
 
 import market
-import psycopg
 import pytest
 from click.testing import CliRunner
 from hypothesis import example, given, settings
@@ -56,9 +55,7 @@ def test_workloads_with_literals_of_rows_are_their_owners(tmp_path, form, name):
 
 def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
     """Attack: another user reads what run and compare wrote. Door: files. All are 0600."""
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE customer (id integer PRIMARY KEY)")
+    dsn = make_database(statements="CREATE TABLE customer (id integer PRIMARY KEY)")
     path = tmp_path / "w.json"
     write(WORKLOAD, path, "native")
     for command in (
@@ -176,12 +173,13 @@ def test_sample_loses_no_table(make_database, tmp_path):
 
     All rows are there.
     """
-    dsn = make_database()
     tables = ["A/b", "A_b", "a_b", "..", "con", "x" * 63, "é" * 31, "a%2Fb"]
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for name in tables:
-            connection.execute(f'CREATE TABLE "{name}" (id integer PRIMARY KEY)'.encode())
-            connection.execute(f'INSERT INTO "{name}" SELECT generate_series(1, 50)'.encode())
+    made = (
+        f'CREATE TABLE "{name}" (id integer PRIMARY KEY);'
+        f'INSERT INTO "{name}" SELECT generate_series(1, 50);'
+        for name in tables
+    )
+    dsn = make_database(statements="".join(made))
     config = Config.loads('[database]\nidentity = "x"\n[privacy]\nepsilon = 50.0\n')
     config = config.model_copy(
         update={"ledger": config.ledger.model_copy(update={"path": str(tmp_path / "ledger")})}

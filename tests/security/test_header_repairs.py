@@ -14,7 +14,6 @@ from pathlib import Path
 import psycopg
 import pyarrow as pa
 import pytest
-from forging import burglary, fitted, forge
 
 import privbench
 from privbench import pipeline
@@ -22,8 +21,6 @@ from privbench.errors import ModelError, PrivbenchError
 from privbench.pipeline import Model
 from privbench.postgres.load import Loader
 from privbench.schema import Schema
-
-__all__ = ["burglary", "fitted", "forge"]
 
 #: Rows that `independent` draws break every CHECK and the EXCLUDE constraint of this schema.
 SCHEMA = """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-import psycopg
 import pytest
 
 from privbench.errors import UsageError
@@ -61,10 +60,7 @@ QUERIES = {
 
 @pytest.fixture(scope="module")
 def clone(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SHOP)
-    with connect(dsn, autocommit=True) as connection:
+    with connect(make_database(statements=SHOP), autocommit=True) as connection:
         yield connection
 
 

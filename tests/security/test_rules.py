@@ -11,7 +11,6 @@ import re
 
 import psycopg
 import pytest
-from forging import forge
 
 from privbench import pipeline
 from privbench.config import Config
@@ -19,8 +18,6 @@ from privbench.errors import ConfigError
 from privbench.pipeline.rules import with_rules
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
-
-__all__ = ["forge"]
 
 SCHEMA = """
 CREATE TABLE secret (word text);
@@ -86,6 +83,7 @@ HOSTILE = {
     "s <> '" + "x" * 2**17 + "'": "the expression is too long",
     "s <> 'a\0b'": NO_EXPRESSION,
 }
+ROWS = "INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i"
 CONFIG = """
 [privacy]
 epsilon = 5.0
@@ -105,11 +103,7 @@ def config(folder, *rules) -> Config:
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SCHEMA)
-        connection.execute("INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i")
-    return dsn
+    return make_database(statements=SCHEMA + ROWS)
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +164,8 @@ def test_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged
 @pytest.fixture(scope="module")
 def fitted_rule(make_database, tmp_path_factory):
     """The model of one table with one rule."""
-    folder, dsn = tmp_path_factory.mktemp("rule"), make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text)")
-        connection.execute("INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i")
+    folder = tmp_path_factory.mktemp("rule")
+    table = "CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text);"
+    dsn = make_database(statements=table + ROWS)
     pipeline.fit(dsn, config(folder, "a >= 0"), folder / "m")
     return folder / "m"

@@ -8,6 +8,9 @@ error, which the server writes into its log even where a command passes over it.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +21,7 @@ from psycopg import conninfo, sql
 
 from privbench.cli import main
 from privbench.errors import DatabaseError, SchemaError
+from privbench.pgsql import statements
 from privbench.postgres.embedded import Server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
@@ -178,13 +182,12 @@ def nothing_ran(server: Server) -> Iterator[None]:
 
 @pytest.fixture
 def hostile(server: Server, make_database: Callable[..., str]) -> Callable[..., str]:
-    """``hostile(*attacks)``: DSN, for a superuser, of a database that its owner has prepared.
+    """``hostile(path, *attacks)``: DSN, for a superuser, of a database that its owner has prepared.
 
-    The attacks have one search path. With several, whatever runs is named by the server's log.
+    With several attacks, whatever runs is named by the server's log.
     """
 
-    def make(*attacks: str) -> str:
-        (path,) = {ATTACKS[attack][1] for attack in attacks}
+    def make(path: str, *attacks: str) -> str:
         dsn = make_database()
         name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
         with psycopg.connect(server.dsn, autocommit=True) as admin:
@@ -198,7 +201,7 @@ def hostile(server: Server, make_database: Callable[..., str]) -> Callable[..., 
         with psycopg.connect(dsn, user=OWNER, autocommit=True) as owner:
             owner.execute(TABLES)
             for attack in attacks:
-                owner.execute(ATTACKS[attack][0].replace("{database}", name))
+                owner.execute(attack.replace("{database}", name))
             owner.execute(f"ALTER DATABASE {name} SET search_path = {path}")
         return dsn
 
@@ -220,8 +223,8 @@ def test_nothing_of_the_owner_runs_in_any_command_that_reads(
     What stops it: the first message is BEGIN READ ONLY, the path holds pg_catalog alone, values of
     users' types are printed by their output functions, and no cast is named on them.
     """
-    attacks = [attack for attack, (_, its) in ATTACKS.items() if its == path]
-    source, other = hostile(*attacks), hostile(*attacks)
+    attacks = [attack for attack, its in ATTACKS.values() if its == path]
+    source, other = hostile(path, *attacks), hostile(path, *attacks)
     config, model = tmp_path / "c.toml", tmp_path / "m.pbm"
     workload = tmp_path / "w.json"
     run("inspect", source, "-o", config)
@@ -252,9 +255,7 @@ def test_an_implicit_cast_is_refused_by_table_and_column(
 
     What stops it: columns of such types are refused as the catalog is read.
     """
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(TABLES + IMPLICIT)
+    dsn = make_database(statements=TABLES + IMPLICIT)
     words = [command[0], dsn, *command[1:]]
     if "m" in words:
         words[-1] = str(tmp_path / "m")
@@ -334,7 +335,7 @@ def test_what_would_run_before_anything_is_asked_needs_a_superuser(
     """
     if "login" in statement and server.major < 17:
         pytest.skip("login event triggers are PostgreSQL 17's")
-    dsn = hostile("a cast of an enum to text")
+    dsn = hostile("public", ATTACKS["a cast of an enum to text"][0])
     name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
     with psycopg.connect(dsn, user=OWNER, autocommit=True) as owner:
         owner.execute(f"CREATE FUNCTION public.c(public.mood, public.mood) RETURNS integer {BODY}")
@@ -345,3 +346,75 @@ def test_what_would_run_before_anything_is_asked_needs_a_superuser(
             (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction)
         ):
             owner.execute(statement.replace("{}", name))
+
+
+#: Autovacuum would run the functions too, but as the table's owner.
+ONE = """ALTER TABLE person SET (autovacuum_enabled = off);
+CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';"""
+EVIL = f"CREATE OR REPLACE FUNCTION public.f(integer) RETURNS integer IMMUTABLE {BODY}"
+#: What the planner computes for every query that reads the table, and the log would tell of.
+COMPUTED = {
+    "an index": "CREATE INDEX ON person ((age + public.f(1)));",
+    "an index's condition": "CREATE INDEX ON person (age) WHERE age > public.f(1);",
+    "statistics": "CREATE STATISTICS public.st ON (age + public.f(1)), id FROM public.person;",
+    "a part's index": "CREATE TABLE public.grown () INHERITS (person)"
+    " WITH (autovacuum_enabled = off);"
+    " CREATE INDEX ON public.grown ((age + public.f(1)));",
+}
+
+
+@pytest.mark.parametrize("attack", COMPUTED)
+def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
+    attack: str, hostile: Callable[..., str], tmp_path: Path
+) -> None:
+    """Door: a constant part of an expression in the source's catalog; nobody calls it by name.
+
+    What stops it: the expressions are judged before a row of the table is read.
+    """
+    source, config = hostile("public", ONE + COMPUTED[attack] + EVIL), tmp_path / "c.toml"
+    run("inspect", source, "-o", config)
+    model = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
+    for words in (
+        ["check", config, source],
+        ["plan", config, source, "--epsilon", 4],
+        ["fit", source, "-c", config, "--epsilon", 4, *model],
+        ["workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6],
+    ):
+        result = CliRunner().invoke(main, [str(word) for word in words])
+        assert result.exit_code == 2, result.output
+        assert "whoever reads it runs a function of users" in result.output
+    assert not (tmp_path / "l").exists()
+
+
+def test_checks_of_the_owner_are_not_computed_and_need_not_be_refused(
+    hostile: Callable[..., str], tmp_path: Path
+) -> None:
+    """Door: a CHECK with a constant part, and ``constraint_exclusion`` set for the database.
+
+    What stops it: the sessions that read rows switch that off.
+    """
+    made = (
+        "ALTER TABLE person ADD CHECK (age IS NOT NULL OR public.f(1) > 5) NOT VALID;"
+        "ALTER DATABASE {database} SET constraint_exclusion = on;"
+    )
+    source, config = hostile("public", ONE + made + EVIL), tmp_path / "c.toml"
+    run("inspect", source, "-o", config)
+    files = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
+    run("fit", source, "-c", config, "--epsilon", 4, *files)
+    run("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
+
+
+def test_a_process_that_is_forked_while_a_thread_parses_goes_on() -> None:
+    """Door: the parser's lock, which a fork copies as it is held. A long text holds it for seconds.
+
+    What stops it: a forked process begins with a parser of its own.
+    """
+    thread = threading.Thread(target=statements, args=["SELECT 1;" * 15_000])
+    thread.start()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        os._exit(0 if statements("SELECT 2")[0].text == "SELECT 2" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import postgast
 import psycopg
 import pytest
 from click.testing import CliRunner
 
 from privbench.cli import main
 from privbench.postgres import embedded
-
-postgast = pytest.importorskip("postgast")
 
 TABLES = """
 CREATE TYPE mood AS ENUM ('sad', 'glad');
@@ -31,10 +30,7 @@ FROM generate_series(1, 600) g;
 CREATE VIEW seen AS SELECT * FROM person;
 """
 #: Nodes of a tree that name something, and where the name stands.
-NAMES = {
-    "FuncCall": "funcname",
-    "TypeName": "names",
-}
+NAMES = {"FuncCall": "funcname", "TypeName": "names"}
 COUNTED = "SELECT /* privbench */ pg_catalog.count(*)"
 
 
@@ -112,14 +108,16 @@ def test_the_first_message_is_begin_read_only_and_the_second_sets_and_shows(
             else:
                 assert open_, statement
                 if fresh:
-                    kinds = {next(iter(_kind(item))) for item in postgast.parse(statement).stmts}
+                    stmts = postgast.parse(statement).stmts
+                    kinds = {item.stmt.WhichOneof("node") for item in stmts}
                     assert kinds <= {"variable_set_stmt", "variable_show_stmt", "transaction_stmt"}
                     assert "SHOW" in statement
                 fresh = False
 
 
-def _kind(item: Any) -> Iterator[str]:
-    yield item.stmt.WhichOneof("node")
+def _nodes(statement: str) -> list[tuple[str, Any]]:
+    """Kind and content of every node of a statement's tree."""
+    return [(type(node).__name__, node) for _, node in postgast.walk(postgast.parse(statement))]
 
 
 def test_every_function_type_and_relation_is_qualified(statements: list[tuple[str, str]]) -> None:
@@ -134,9 +132,9 @@ def test_every_function_type_and_relation_is_qualified(statements: list[tuple[st
     for _, statement in statements:
         if "FROM seen" in statement or statement.startswith(("BEGIN", "ROLLBACK")):
             continue
-        tree = postgast.parse(statement)
-        local = _local(tree)
-        for kind, node in _nodes(tree):
+        nodes = _nodes(statement)
+        local = {node.ctename for kind, node in nodes if kind == "CommonTableExpr"}
+        for kind, node in nodes:
             if kind in NAMES:
                 parts = [part.string.sval for part in getattr(node, NAMES[kind])]
                 known += 1
@@ -155,26 +153,8 @@ def test_every_read_of_a_relation_says_whose_it_is(statements: list[tuple[str, s
     for _, statement in statements:
         if "FROM seen" in statement or statement.startswith("LOCK"):
             continue
-        relations = [node for kind, node in _nodes(postgast.parse(statement)) if kind == "RangeVar"]
+        relations = [node for kind, node in _nodes(statement) if kind == "RangeVar"]
         if any(node.schemaname == "public" for node in relations):
             reads += 1
             assert statement.removeprefix("COPY (").startswith("SELECT /* privbench */ "), statement
     assert reads > 20
-
-
-def _local(tree: Any) -> set[str]:
-    return {node.ctename for kind, node in _nodes(tree) if kind == "CommonTableExpr"}
-
-
-def _nodes(message: Any) -> Iterator[tuple[str, Any]]:
-    waiting = [message]
-    while waiting:
-        found = waiting.pop()
-        yield found.DESCRIPTOR.name, found
-        for field, value in found.ListFields():
-            if field.message_type is not None:
-                waiting += (
-                    list(value)
-                    if hasattr(value, "__len__") and not hasattr(value, "DESCRIPTOR")
-                    else [value]
-                )

@@ -78,7 +78,10 @@ def read_attacks(name: str) -> dict[str, Attack]:
     return found
 
 
-ATTACKS = read_attacks("named.sql")
+#: Functions that the query names, and what stands for its operators and words; what stops the
+#: latter: `judge` asks for all that a clause may stand for, and `Database` for what the planner and
+#: functions written in SQL put in the place of what is written.
+ATTACKS = read_attacks("named.sql") | read_attacks("unnamed.sql")
 
 
 @pytest.fixture

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from private_tables import private_database, single_table
 
 from privbench.domain import Domain
 from privbench.privacy import (
     Accountant,
-    DatabaseSpec,
     KeySpec,
     Relation,
     SeededNoise,
     Session,
-    TableSpec,
     open_session,
 )
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import Total
 
 COUNTRIES = 12
@@ -44,29 +44,16 @@ def ref(name, table, parent, **more):
 
 
 SHOP = {
-    "users": ("own", (KeySpec("country", "users", "countries", "public"),)),
-    "profiles": ("own", (own("user", "profiles", "users", unique=True),)),
-    "orders": (
-        "own",
-        (own("user", "orders", "users", nullable=True), ref("product", "orders", "products")),
-    ),
-    "items": ("own", (own("order", "items", "orders"),)),
-    "products": ("own", (ref("bundle", "products", "products", nullable=True),)),
-    "badges": ("own", ()),
+    "users": [KeySpec("country", "users", "countries", "public")],
+    "profiles": [own("user", "profiles", "users", unique=True)],
+    "orders": [
+        own("user", "orders", "users", nullable=True),
+        ref("product", "orders", "products"),
+    ],
+    "items": [own("order", "items", "orders")],
+    "products": [ref("bundle", "products", "products", nullable=True)],
+    "badges": [],
 }
-
-
-def shop_spec(unit="owner", neighbours="add-remove") -> DatabaseSpec:
-    tables = {}
-    for name, (_, keys) in SHOP.items():
-        kept = tuple(
-            KeySpec(k.name, k.table, k.parent, "ref", k.nullable, k.unique)
-            if unit == "row" and k.role == "own"
-            else k
-            for k in keys
-        )
-        tables[name] = TableSpec(name, {}, kept)
-    return DatabaseSpec(tables, Relation(neighbours, unit))
 
 
 def make_shop(users: int, seed: int = 1, unit="owner", neighbours="add-remove") -> PrivateDatabase:
@@ -119,25 +106,14 @@ def make_shop(users: int, seed: int = 1, unit="owner", neighbours="add-remove") 
         ),
         "badges": (users // 2, {"one": (np.zeros(users // 2, int), Domain(1))}, {}),
     }
-    spec = shop_spec(unit, neighbours)
-    return PrivateDatabase(
-        spec,
-        {
-            name: PrivateTable(
-                rows,
-                {column: Cells(codes, domain) for column, (codes, domain) in attributes.items()},
-                {key: np.asarray(edges, np.int64) for key, edges in parents.items()},
-            )
-            for name, (rows, attributes, parents) in tables.items()
-        },
-    )
-
-
-def single_table(columns: dict[str, tuple[np.ndarray, Domain]]) -> PrivateDatabase:
-    rows = len(next(iter(columns.values()))[0]) if columns else 0
-    spec = DatabaseSpec({"t": TableSpec("t", {})})
-    cells = {name: Cells(codes, domain) for name, (codes, domain) in columns.items()}
-    return PrivateDatabase(spec, {"t": PrivateTable(rows, cells, {})})
+    held = {}
+    for name, (rows, attributes, parents) in tables.items():
+        keys = [
+            replace(key, role="ref") if unit == "row" and key.role == "own" else key
+            for key in SHOP[name]
+        ]
+        held[name] = rows, attributes, {key: parents[key.name] for key in keys}
+    return private_database(held, Relation(neighbours, unit))
 
 
 @pytest.fixture

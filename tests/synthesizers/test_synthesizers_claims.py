@@ -13,6 +13,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from private_tables import single_table
 
 from privbench.domain import Domain
 from privbench.privacy import (
@@ -21,10 +22,9 @@ from privbench.privacy import (
     Relation,
     SeededNoise,
     Sensitivity,
-    TableSpec,
     open_session,
 )
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import Histogram, PairScores, Total
 from privbench.privacy.query import Query
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -56,12 +56,8 @@ def tables() -> list[Kinds]:
 
 def build(kinds: Kinds, neighbours: str) -> PrivateDatabase:
     values = np.array([ROWS[kind] for kind in kinds], np.int64).reshape(-1, len(CODES))
-    cells = {
-        name: Cells(values[:, column], domain)
-        for column, (name, domain) in enumerate(DOMAINS.items())
-    }
-    spec = DatabaseSpec({"t": TableSpec("t", {})}, Relation(neighbours))
-    return PrivateDatabase(spec, {"t": PrivateTable(len(kinds), cells, {})})
+    columns = dict(zip(DOMAINS, zip(values.T, DOMAINS.values(), strict=True), strict=True))
+    return single_table(columns, Relation(neighbours))
 
 
 @cache

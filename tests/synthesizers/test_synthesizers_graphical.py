@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from private_tables import private_database
 
 from privbench.circuit import marginal
 from privbench.circuit.draw import draw
@@ -25,8 +26,8 @@ from privbench.learning.graphical.sizes import (
     with_mean,
 )
 from privbench.learning.synthetic import Parts
-from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import KeySpec
+from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 BIT = Domain(2)
@@ -152,17 +153,14 @@ def planted(owners: int, seed: int = 1) -> PrivateDatabase:
     counts = g.poisson(np.where(kind == 1, 6.0, 2.0))
     owner = np.repeat(np.arange(owners), counts)
     state = (g.random(len(owner)) < np.where(kind[owner] == 1, 0.8, 0.3)).astype(int)
+    other = g.integers(0, 4, owners)
     key = KeySpec("person", "visits", "people", "own")
-    spec = DatabaseSpec(
-        {"people": TableSpec("people", {}), "visits": TableSpec("visits", {}, (key,))}
+    return private_database(
+        {
+            "people": (owners, {"kind": (kind, BIT), "x": (other, Domain(4))}, {}),
+            "visits": (len(owner), {"state": (state, BIT)}, {key: owner}),
+        }
     )
-    tables = {
-        "people": PrivateTable(
-            owners, {"kind": Cells(kind, BIT), "x": Cells(g.integers(0, 4, owners), Domain(4))}, {}
-        ),
-        "visits": PrivateTable(len(owner), {"state": Cells(state, BIT)}, {"person": owner}),
-    }
-    return PrivateDatabase(spec, tables)
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
@@ -185,18 +183,17 @@ def hubs(writers: int) -> PrivateDatabase:
     heavy = g.random(writers) < 0.02
     owner = np.repeat(np.arange(writers), np.where(heavy, 40, 2))
     editor = np.where(g.random(len(owner)) < 0.9, g.choice(np.flatnonzero(heavy), len(owner)), -1)
-    keys = (KeySpec("w", "notes", "writers", "own"), KeySpec("e", "notes", "writers", "ref", True))
-    spec = DatabaseSpec(
-        {"writers": TableSpec("writers", {}), "notes": TableSpec("notes", {}, keys)}
-    )
     fame = np.where(heavy, 9, g.integers(0, 9, writers))
-    tables = {
-        "writers": PrivateTable(writers, {"fame": Cells(fame, Domain(10, ordered=True))}, {}),
-        "notes": PrivateTable(
-            len(owner), {"kind": Cells(heavy[owner].astype(int), BIT)}, {"w": owner, "e": editor}
-        ),
+    keys = {
+        KeySpec("w", "notes", "writers", "own"): owner,
+        KeySpec("e", "notes", "writers", "ref", nullable=True): editor,
     }
-    return PrivateDatabase(spec, tables)
+    return private_database(
+        {
+            "writers": (writers, {"fame": (fame, Domain(10, ordered=True))}, {}),
+            "notes": (len(owner), {"kind": (heavy[owner].astype(int), BIT)}, keys),
+        }
+    )
 
 
 def test_few_units_that_own_much_keep_what_is_theirs_and_are_referred_to(begin):
@@ -279,111 +276,68 @@ def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begi
 # damaged models ----------------------------------------------------------------------------------
 
 
-def _first(header, table):
-    return next(item for item in header["tables"] if item["name"] == table)
+def _table(head, name):
+    return next(item for item in head["tables"] if item["name"] == name)
 
 
-def _late_owner(header, arrays):
-    header["tables"].reverse()
+def _put(where, place, value):
+    where[place] = value
 
 
-def _no_degrees(header, arrays):
-    _first(header, "users")["columns"][2] = "else"
-
-
-def _wrong_column(header, arrays):
-    _first(header, "orders")["factors"][0]["column"] = 99
-
-
-def _two_factors(header, arrays):
-    factors = _first(header, "users")["factors"]
-    factors[0]["column"] = factors[1]["column"]
-
-
-def _late_parent(header, arrays):
-    factors = _first(header, "users")["factors"]
-    factors[0]["parents"] = [factors[-1]["column"]]
-
-
-def _role(header, arrays):
-    _first(header, "orders")["keys"][0]["role"] = "root"
-
-
-def _rows(header, arrays):
-    _first(header, "users")["rows"] = float("nan")
-
-
-def _no_reference(header, arrays):
-    header["references"].clear()
-
-
-def _negative(header, arrays):
-    arrays["table/0/0/shares"][0] = -1.0
-
-
-def _far_group(header, arrays):
-    arrays["table/0/0/groups"][0] = 10**6
-
-
-def _many_groups(header, arrays):
+def _many_groups(head, held):
     size = 10**6
-    arrays["table/0/0/groups"] = np.arange(size)
-    arrays["table/0/0/shares"] = np.full(size, 1 / size)
-    arrays["table/0/0/table"] = np.full((1, size), 1 / size)
+    held["table/0/0/groups"] = np.arange(size)
+    held["table/0/0/shares"] = np.full(size, 1 / size)
+    held["table/0/0/table"] = np.full((1, size), 1 / size)
 
 
-def _text(header, arrays):
-    arrays["table/0/0/table"] = np.array([["x"]])
-
-
-def _fan_in(header, arrays):
-    arrays["reference/0/fan-in"] *= 2
-
-
-def _ends(header, arrays):
-    arrays["reference/0/ends0"] = arrays["reference/0/ends0"][::-1] * 0
-
-
-def _factors(header, arrays):
-    arrays["reference/0/logs0"][0] = np.inf
-
-
-def _scored(header, arrays):
-    header["references"][0]["columns"][0][0] = "else"
-
-
-def _missing(header, arrays):
-    del arrays["table/0/0/shares"]
-
-
-FAULTS = [
-    _late_owner,
-    _no_degrees,
-    _wrong_column,
-    _two_factors,
-    _late_parent,
-    _role,
-    _rows,
-    _no_reference,
-    _negative,
-    _far_group,
-    _many_groups,
-    _text,
-    _fan_in,
-    _ends,
-    _factors,
-    _scored,
-    _missing,
-]
+#: What is wrong with a model, and the change of its header or arrays that makes it so.
+FAULTS = {
+    "owners after what they own": lambda head, held: head["tables"].reverse(),
+    "no numbers of children": lambda head, held: _put(_table(head, "users")["columns"], 2, "else"),
+    "a column beyond the table": lambda head, held: _put(
+        _table(head, "orders")["factors"][0], "column", 99
+    ),
+    "a column twice": lambda head, held: _put(
+        _table(head, "users")["factors"][0],
+        "column",
+        _table(head, "users")["factors"][1]["column"],
+    ),
+    "a parent that comes later": lambda head, held: _put(
+        _table(head, "users")["factors"][0],
+        "parents",
+        [_table(head, "users")["factors"][-1]["column"]],
+    ),
+    "an unknown role": lambda head, held: _put(_table(head, "orders")["keys"][0], "role", "root"),
+    "a size that is no number": lambda head, held: _put(
+        _table(head, "users"), "rows", float("nan")
+    ),
+    "no references": lambda head, held: head["references"].clear(),
+    "a column that no score has": lambda head, held: _put(
+        head["references"][0]["columns"][0], 0, "else"
+    ),
+    "a negative share": lambda head, held: _put(held["table/0/0/shares"], 0, -1.0),
+    "a group beyond the table": lambda head, held: _put(held["table/0/0/groups"], 0, 10**6),
+    "a million groups": _many_groups,
+    "a text for a number": lambda head, held: _put(held, "table/0/0/table", np.array([["x"]])),
+    "shares that sum to 2": lambda head, held: _put(
+        held, "reference/0/fan-in", 2 * held["reference/0/fan-in"]
+    ),
+    "ends that do not rise": lambda head, held: _put(
+        held, "reference/0/ends0", 0 * held["reference/0/ends0"]
+    ),
+    "an infinite factor": lambda head, held: _put(held["reference/0/logs0"], 0, np.inf),
+    "an array that is missing": lambda head, held: held.pop("table/0/0/shares"),
+}
 
 
 def test_damaged_models_are_refused(shop, begin):
     header, arrays = fit(begin(shop(300), 80.0), PUBLIC).to_state()
     text = json.dumps(header)
     assert GraphicalSynthesizer.load(json.loads(text), arrays).sample(1.0, 1).tables["users"].rows
-    for fault in FAULTS:
+    for spoil in FAULTS.values():
         damaged, parts = json.loads(text), {name: held.copy() for name, held in arrays.items()}
-        fault(damaged, parts)
+        spoil(damaged, parts)
         with pytest.raises(ModelError):
             GraphicalSynthesizer.load(damaged, parts)
 
@@ -430,12 +384,11 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
     owners = np.append(np.repeat(np.arange(2_000), 6), np.full(1_000, -1))
     size = np.where(owners < 0, 2, kind[owners])
     key = KeySpec("of", "b", "a", "own", nullable=True)
-    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
     tables = {
-        "a": PrivateTable(len(kind), {"kind": Cells(kind, BIT)}, {}),
-        "b": PrivateTable(len(owners), {"size": Cells(size, Domain(3))}, {"of": owners}),
+        "a": (len(kind), {"kind": (kind, BIT)}, {}),
+        "b": (len(owners), {"size": (size, Domain(3))}, {key: owners}),
     }
-    model = fit(begin(PrivateDatabase(spec, tables), noise="none"))
+    model = fit(begin(private_database(tables), noise="none"))
     drawn = model.sample(50.0, 7).tables
     found = drawn["b"].codes
     assert isinstance(found, Parts)

@@ -6,20 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from private_tables import Columns, private_database
 
 from privbench.domain import Domain
-from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import KeySpec
+from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers import PlanInput, roots_of, spare_amounts
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 
-def columns(rows: int, sizes: list[int], follow: bool, g: np.random.Generator) -> dict[str, Cells]:
+def columns(rows: int, sizes: list[int], follow: bool, g: np.random.Generator) -> Columns:
     """Columns of so many cells; those that follow are functions of one number."""
     base = g.random(rows)
     return {
-        f"c{at}": Cells(
-            ((base if follow else g.random(rows)) * size).astype(int), Domain(size, bool(at % 2))
+        f"c{at}": (
+            ((base if follow else g.random(rows)) * size).astype(int),
+            Domain(size, bool(at % 2)),
         )
         for at, size in enumerate(sizes)
     }
@@ -28,24 +30,21 @@ def columns(rows: int, sizes: list[int], follow: bool, g: np.random.Generator) -
 def forest(links: list[tuple[int, str, bool]], seed: int, roots: int = 300) -> PrivateDatabase:
     """Tables, each with a key (place of its parent, role, nullable) to one before it, or no key."""
     g = np.random.default_rng(seed)
-    specs: dict[str, TableSpec] = {}
-    tables: dict[str, PrivateTable] = {}
-    rows: list[int] = []
+    tables, rows = {}, []
     for at, (parent, role, nullable) in enumerate([(-1, "", False), *links]):
-        name, keys, edges = f"t{at}", (), {}
+        name, keys = f"t{at}", {}
         if parent < 0:
             count = roots
         else:
             owners = np.append(np.repeat(np.arange(rows[parent]), g.poisson(2, rows[parent])), 0)
             if nullable:
                 owners = np.where(g.random(len(owners)) < 0.1, -1, owners)
-            count, edges = len(owners), {"k": owners}
-            keys = (KeySpec("k", name, f"t{parent}", role, nullable),)
+            count = len(owners)
+            keys = {KeySpec("k", name, f"t{parent}", role, nullable): owners}
         sizes = [60, 60] if at % 2 else [4, 3, 2]
         rows.append(count)
-        specs[name] = TableSpec(name, {}, keys)
-        tables[name] = PrivateTable(count, columns(count, sizes, at % 2 == 0, g), edges)
-    return PrivateDatabase(DatabaseSpec(specs), tables)
+        tables[name] = count, columns(count, sizes, at % 2 == 0, g), keys
+    return private_database(tables)
 
 
 def fit_within_budget(data: PrivateDatabase, accounting: str, epsilon: float, begin) -> None:

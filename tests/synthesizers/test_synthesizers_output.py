@@ -22,19 +22,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from private_tables import single_table
 from scipy.stats import beta
 
 from privbench.domain import Domain
 from privbench.learning.graphical.select import PairLearner
-from privbench.privacy import (
-    Accountant,
-    DatabaseSpec,
-    OpenDPNoise,
-    Relation,
-    TableSpec,
-    open_session,
-)
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import Accountant, OpenDPNoise, Relation, open_session
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import PairScores, Total
 from privbench.privacy.query import GRID, Query
 from privbench.synthesizers.graphical import GraphicalSynthesizer
@@ -56,12 +50,10 @@ Law = Callable[[np.ndarray, np.ndarray, float], float]
 
 def build(rows, columns: int, neighbours: str) -> PrivateDatabase:
     values = np.array(rows, np.int64).reshape(-1, len(DOMAINS))
-    cells = {
-        name: Cells(values[:, place], domain)
-        for place, (name, domain) in enumerate(list(DOMAINS.items())[:columns])
-    }
-    spec = DatabaseSpec({"t": TableSpec("t", {})}, Relation(neighbours))
-    return PrivateDatabase(spec, {"t": PrivateTable(len(rows), cells, {})})
+    whole = dict(zip(DOMAINS, zip(values.T, DOMAINS.values(), strict=True), strict=True))
+    return single_table(
+        {name: whole[name] for name in list(DOMAINS)[:columns]}, Relation(neighbours)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -1,22 +1,37 @@
-"""Sizes of tables that hang several keys under few units, at ε = 3."""
+"""Sizes of sampled tables and numbers of references, of several fits each."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from private_tables import private_database
 
 from privbench.domain import Domain
-from privbench.privacy import DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import KeySpec
+from privbench.privacy.data import PrivateDatabase
 from privbench.synthesizers.graphical import GraphicalSynthesizer
+from privbench.synthesizers.independent import IndependentSynthesizer
 
-UNITS = 150
+
+@pytest.fixture
+def sample(begin):
+    """``sample(database, epsilon, seed)``: tables of a clone that is fitted with this noise."""
+
+    def made(database, epsilon, seed):
+        session, totals, amount = begin(database, epsilon, noise=seed)
+        model = GraphicalSynthesizer().fit(session, totals, amount)
+        return model.sample(1.0, seed).tables
+
+    return made
 
 
 def under(table, parent, *, nullable=False):
     return KeySpec(f"{table}_{parent}", table, parent, "own", nullable=nullable)
 
 
+# sizes --------------------------------------------------------------------------------------------
+
+UNITS = 150
 KEYS = {
     "teams": (),
     "boards": (under("boards", "teams"),),
@@ -28,7 +43,7 @@ KEYS = {
 }
 
 
-def make_work(relation="add-remove") -> PrivateDatabase:
+def make_work() -> PrivateDatabase:
     """Every team has 3 boards of 5 cards with 2 labels; of its members one writes all 18 notes.
 
     Of 450 files two thirds have no note; the others belong to few.
@@ -44,16 +59,16 @@ def make_work(relation="add-remove") -> PrivateDatabase:
     owners["notes"] = np.repeat(first, 18)
     owners["files"] = np.concatenate([np.repeat(np.arange(150), 1), np.full(300, -1)])
     rows = {"teams": UNITS, **{name: len(edges) for name, edges in owners.items()}}
-    tables = {
-        name: PrivateTable(
-            count,
-            {"kind": Cells(g.integers(0, 3, count), Domain(3))},
-            {KEYS[name][0].name: owners[name]} if KEYS[name] else {},
-        )
-        for name, count in rows.items()
-    }
-    specs = {name: TableSpec(name, {}, keys) for name, keys in KEYS.items()}
-    return PrivateDatabase(DatabaseSpec(specs, Relation(relation)), tables)
+    return private_database(
+        {
+            name: (
+                count,
+                {"kind": (g.integers(0, 3, count), Domain(3))},
+                {key: owners[name] for key in KEYS[name]},
+            )
+            for name, count in rows.items()
+        }
+    )
 
 
 REAL = {
@@ -61,19 +76,7 @@ REAL = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def made(begin):
-    """``made(seed)``: sizes of a clone that is fitted with this noise."""
-
-    def sizes(seed):
-        session, totals, amount = begin(make_work(), 3.0, noise=seed)
-        model = GraphicalSynthesizer().fit(session, totals, amount)
-        return {name: table.rows for name, table in model.sample(1.0, seed).tables.items()}
-
-    return sizes
-
-
-def test_levels_do_not_multiply_what_is_off(made):
+def test_levels_do_not_multiply_what_is_off(sample):
     """Where fan-outs and first totals alone told sizes, each seed was off by 2 or more somewhere.
 
     Two seeds in six may be off still: noise like units where there are none is not told from them.
@@ -81,8 +84,8 @@ def test_levels_do_not_multiply_what_is_off(made):
     """
     off = []
     for seed in range(1, 7):
-        sizes = made(seed)
-        off.append([abs(np.log((sizes[name] + 20) / (real + 20))) for name, real in REAL.items()])
+        made = sample(make_work(), 3.0, seed)
+        off.append([abs(np.log((made[name].rows + 20) / (n + 20))) for name, n in REAL.items()])
     middle = dict(zip(REAL, np.median(off, axis=0), strict=True))
     assert middle.pop("files") < np.log(2.0), off
     assert max(middle.values()) < np.log(1.4), off
@@ -97,28 +100,101 @@ def make_staff() -> PrivateDatabase:
         "salaries": np.repeat(np.arange(staff), np.arange(staff) % 9 + 1),
         "titles": np.arange(staff),
     }
-    keys = {name: (under(name, "staff"),) for name in owners}
     tables = {
-        name: PrivateTable(
+        name: (
             len(edges),
-            {"kind": Cells(g.integers(0, 6, len(edges)), Domain(6))},
-            {keys[name][0].name: edges},
+            {"kind": (g.integers(0, 6, len(edges)), Domain(6))},
+            {under(name, "staff"): edges},
         )
         for name, edges in owners.items()
     }
-    tables["staff"] = PrivateTable(staff, {"kind": Cells(g.integers(0, 6, staff), Domain(6))}, {})
-    specs = {name: TableSpec(name, {}, keys.get(name, ())) for name in tables}
-    return PrivateDatabase(DatabaseSpec(specs, Relation("add-remove")), tables)
+    tables["staff"] = staff, {"kind": (g.integers(0, 6, staff), Domain(6))}, {}
+    return private_database(tables)
 
 
-def test_a_table_of_few_rows_is_not_swelled_by_noise(begin):
+def test_a_table_of_few_rows_is_not_swelled_by_noise(sample):
     """Managers were a thousand at ε = 0.5: a mean near one per employee was the likeliest."""
     managers = []
     for seed in range(1, 10):
-        session, totals, amount = begin(make_staff(), 0.5, noise=seed)
-        model = GraphicalSynthesizer().fit(session, totals, amount)
-        sizes = {name: table.rows for name, table in model.sample(1.0, seed).tables.items()}
-        managers.append(sizes["managers"])
-        assert sizes["titles"] == pytest.approx(3000, rel=0.25)
-        assert sizes["salaries"] == pytest.approx(15_000, rel=0.4)
+        made = sample(make_staff(), 0.5, seed)
+        managers.append(made["managers"].rows)
+        assert made["titles"].rows == pytest.approx(3000, rel=0.25)
+        assert made["salaries"].rows == pytest.approx(15_000, rel=0.4)
     assert np.median(managers) < 300, managers
+
+
+# tables without rows -----------------------------------------------------------------------------
+
+USERS, RELEASES = 2000, 8
+OWNED = {"none": 0, "few": 150}
+
+
+@pytest.fixture(scope="module")
+def emptied() -> PrivateDatabase:
+    """Users of whom 150 have rows in one table and nobody in another; a root table is empty too."""
+    g = np.random.default_rng(1)
+    keys = {name: {under(name, "users"): np.repeat(np.arange(OWNED[name]), 4)} for name in OWNED}
+    rows = {"users": USERS, "alone": 0, **{name: 4 * count for name, count in OWNED.items()}}
+    return private_database(
+        {
+            name: (count, {"kind": (g.integers(0, 3, count), Domain(3))}, keys.get(name, {}))
+            for name, count in rows.items()
+        }
+    )
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_empty_tables_stay_empty_and_others_keep_their_rows(begin, emptied, accounting):
+    sizes, asked = [], set()
+    for seed in range(RELEASES):
+        session, totals, amount = begin(emptied, 1.5, accounting, seed + 1)
+        model = IndependentSynthesizer().fit(session, totals, amount)
+        sizes.append({name: table.rows for name, table in model.sample(1.0, seed).tables.items()})
+        asked.add(tuple(step.event.label for step in session.trace))
+    filled = {name: sum(size[name] > 0 for size in sizes) for name in sizes[0]}
+    # Half of the empty tables may come out with rows, but with few.
+    assert filled["none"] + filled["alone"] <= 11
+    assert np.median([size["none"] + size["alone"] for size in sizes]) < USERS / 10
+    assert filled["users"] == filled["few"] == RELEASES
+    # What is asked does not depend on it.
+    assert len(asked) == 1
+
+
+# references that are even within a kind of target -------------------------------------------------
+
+VOTERS, POSTS = 3000, 4000
+#: Mean number of votes of a post of each kind.
+MEANS = np.array([1.0, 2.0, 4.0])
+
+
+def votes() -> PrivateDatabase:
+    """Posts of three kinds with few votes each, all far below what is counted of a post."""
+    g = np.random.default_rng(1)
+    kind = g.integers(0, 3, POSTS)
+    seen = np.repeat(np.arange(POSTS), g.poisson(MEANS[kind]))
+    like = (kind + (g.random(POSTS) < 0.3)) % 4
+    age, mood = g.integers(0, 4, VOTERS), g.integers(0, 4, len(seen))
+    voter, post = under("votes", "voters"), KeySpec("post", "votes", "posts", "ref")
+    return private_database(
+        {
+            "voters": (VOTERS, {"age": (age, Domain(4))}, {}),
+            "posts": (POSTS, {"kind": (kind, Domain(3)), "like": (like, Domain(4))}, {}),
+            "votes": (
+                len(seen),
+                {"mood": (mood, Domain(4))},
+                {voter: g.integers(0, VOTERS, len(seen)), post: seen},
+            ),
+        }
+    )
+
+
+def test_numbers_that_are_counted_in_full_come_out_as_they_were_counted(sample):
+    found = []
+    for seed in (1, 2, 3, 4, 5):
+        made = sample(votes(), 20.0, seed)
+        kind = made["posts"].codes["kind"]
+        counts = np.bincount(made["votes"].parents["post"], minlength=len(kind))
+        found.append([counts[kind == number].mean() for number in range(3)])
+    off = np.median(found, axis=0) / MEANS
+    assert 0.75 < off[0] < 1.5
+    assert 0.8 < off[2] < 1.12

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from private_tables import private_database
 
 from privbench.domain import Domain
 from privbench.errors import ConfigError
-from privbench.privacy import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
+from privbench.privacy import KeySpec
 from privbench.synthesizers.base import PlanInput, roots_of, spare_amounts
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
@@ -53,10 +53,9 @@ def test_a_target_that_is_nowhere_costs_nothing(shop, begin):
 @pytest.mark.parametrize("roots", [0, 1])
 def test_a_target_of_a_table_without_rows_ends_no_fit(roots, nullable, begin):
     key = KeySpec("k", "b", "a", "own", nullable)
-    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
-    none, sizes = np.zeros(0, np.int64), {"c": 2, "d": 3}
-    cells = {name: Cells(none, Domain(size)) for name, size in sizes.items()}
-    tables = {"a": PrivateTable(roots, {}, {}), "b": PrivateTable(0, cells, {"k": none})}
-    session, totals, amount = begin(PrivateDatabase(spec, tables), 1e4, "zcdp")
+    none = np.zeros(0, np.int64)
+    columns = {"c": (none, Domain(2)), "d": (none, Domain(3))}
+    tables = {"a": (roots, {}, {}), "b": (0, columns, {key: none})}
+    session, totals, amount = begin(private_database(tables), 1e4, "zcdp")
     model = GraphicalSynthesizer({"target": "b.c"}).fit(session, totals, amount)
     assert model.sample(1.0, 1).tables["b"].rows == 0
