@@ -11,9 +11,9 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.pipeline.fit import fit
+from privbench.pipeline.header import Promise
 from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
 from privbench.pipeline.losses import Loss, losses, render_losses
-from privbench.pipeline.model import Promise
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.sources import staged

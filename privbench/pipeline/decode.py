@@ -16,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.encoding import Codec, KeyedTable, codec_from_json, generate_keys
+from privbench.encoding import Codec, KeyedTable, generate_keys
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
-from privbench.pipeline.model import Model
+from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
 from privbench.schema import Table
 from privbench.synthesizers import get as find_synthesizer
@@ -105,20 +105,6 @@ class CloneTable:
         return _decoded(self.table, codec, held, rng, rows)
 
 
-#: What the parts of a model raise that a stranger has put together so that they do not fit.
-_UNFIT = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    pa.ArrowException,
-)
-
-
 @contextmanager
 def sound(table: str | None = None) -> Iterator[None]:
     """Tell of a model whose parts do not fit each other, whatever part of it shows that.
@@ -128,7 +114,7 @@ def sound(table: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except _UNFIT as error:
+    except UNFIT as error:
         raise ModelError(
             f"the model cannot be sampled: its parts do not fit ({type(error).__name__}).",
             table=table,
@@ -159,7 +145,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
     tables = [model.schema.table(key) for key in sorted(model.tables)]
-    codecs = {table.key: codecs_of(model, table.key) for table in tables}
+    codecs = {key: made.codecs for key, made in model.tables.items()}
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = generate_keys(
         tables,
@@ -168,7 +154,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
         {t.key: drawn.tables[t.key].rows for t in tables},
         seed=seed,
         codecs=codecs,
-        own={key: data["own"] for key, data in model.tables.items() if data["own"] is not None},
+        own={key: made.own for key, made in model.tables.items() if made.own is not None},
         # Values of a public table are texts, as the codecs of keys have them.
         public_keys=lambda key: [
             model.public[str(key.ref_table)][name].combine_chunks() for name in key.ref_columns
@@ -229,15 +215,6 @@ def _check_codes(
 
 def _unlike(table: Table) -> ModelError:
     return ModelError("the model's rows are not those of its schema.", table=table.key)
-
-
-def codecs_of(model: Model, key: str) -> dict[str, Codec]:
-    """The codecs of a private table's modelled columns.
-
-    Raises:
-        ModelError: The model is damaged.
-    """
-    return {name: codec_from_json(data) for name, data in model.tables[key]["codecs"].items()}
 
 
 def _whole(

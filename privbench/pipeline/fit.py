@@ -16,9 +16,10 @@ from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
+from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
-from privbench.pipeline.model import Model, Promise, require_writable
+from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.source import Catalog, read_catalog, require_identity
@@ -285,9 +286,8 @@ def finish(draft: Draft) -> Model:
     tables = {}
     for item in draft.plan.private:
         key, own = item.table.key, spec.tables[item.table.key].own
-        codecs = {name: codec.to_json() for name, codec in draft.domains.codecs[key].items()}
-        making = dict(item.making)
-        tables[key] = {"own": own.name if own else None, "making": making, "codecs": codecs}
+        codecs = draft.domains.codecs[key]
+        tables[key] = PrivateColumns(own.name if own else None, item.making, codecs)
     return Model(
         schema=draft.plan.schema,
         promise=Promise(
@@ -305,7 +305,7 @@ def finish(draft: Draft) -> Model:
         synthesizer=draft.synthesizer.name,
         state=state,
         arrays=arrays,
-        events=[step.event.to_json() for step in draft.session.trace],
+        events=tuple(step.event for step in draft.session.trace),
         ddl=draft.catalog.ddl,
         public=dict(draft.data.public),
     )

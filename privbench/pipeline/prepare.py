@@ -25,9 +25,6 @@ from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
-#: How a column's values come about.
-Making = Role | Literal["verbatim"]
-
 
 @dataclass(frozen=True)
 class TablePlan:
@@ -37,13 +34,13 @@ class TablePlan:
         table: The table.
         public: Whether it is copied verbatim.
         making: How each column's values come about.
-        keys: Foreign keys, with their roles; empty for public tables.
-        readers: Readers of the modelled columns.
+        keys: Foreign keys, with their roles.
+        readers: Readers of the modelled columns. All three are empty for public tables.
     """
 
     table: Table
     public: bool
-    making: Mapping[str, Making]
+    making: dict[str, Role]
     keys: tuple[KeySpec, ...]
     readers: Mapping[str, ColumnReader]
 
@@ -148,7 +145,7 @@ def require_decided(plan: FitPlan) -> None:
             refer to a table that is left out are not named.
     """
     for item in plan.private:
-        _check_loose(item.table, item.making, table_config(plan.config, item.table))
+        _check_loose(item, table_config(plan.config, item.table))
     if plan.config.privacy.unit == "row":
         return
     open_ = [
@@ -182,10 +179,7 @@ def _table(
 ) -> TablePlan:
     section = settings[table.key]
     if section.role == "public":
-        making: dict[str, Making] = {
-            column.name: "generated" if column.generated else "verbatim" for column in table.columns
-        }
-        return TablePlan(table, True, making, (), {})
+        return TablePlan(table, True, {}, (), {})
     making = {column.name: role_of(table, column) for column in table.columns}
     readers = {
         column.name: reader(
@@ -251,17 +245,17 @@ def _check_target(table: Table, key: ForeignKey, parent: Table) -> None:
         )
 
 
-def _check_loose(table: Table, making: Mapping[str, Making], section: TableConfig) -> None:
+def _check_loose(item: TablePlan, section: TableConfig) -> None:
     """Refuse to model keys of a table that is left out as if they were any other value.
 
     Bounds and cells around a key that many rows hold would tell who it is that they refer to, and
     nothing would be charged for it to that record.
     """
-    for name in table.loose:
-        if making[name] == "modelled" and name not in section.columns:
+    for name in item.table.loose:
+        if name in item.readers and name not in section.columns:
             raise ConfigError(
                 "the column holds keys of a table that is left out.",
-                table=table.key,
+                table=item.table.key,
                 column=name,
                 remedy='Give it kind = "skip", or include that table; another kind declares that '
                 "its values may be modelled.",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from privbench.errors import UsageError
 from privbench.metrics.modeltree import Modelled, modelled_tables
 from privbench.pipeline.accounts import has_releases
-from privbench.pipeline.decode import CloneTable, codecs_of, decode
+from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
@@ -267,7 +267,7 @@ def modelled(path: str | Path) -> Modelled:
     """
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
-    codecs = {key: codecs_of(model, key) for key in model.tables}
+    codecs = {key: made.codecs for key, made in model.tables.items()}
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     promise = model.promise.sentence()

@@ -30,7 +30,8 @@ def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("privbench.privacy.units.os", SameRanks())
     config = market.config(folder / "ledger", epsilon=50.0, seed=3).counting_on(where)
     model = pipeline.fit(source, config, folder / f"model-{len(where)}")
-    whole = hashlib.sha256(json.dumps([model.state, model.events, model.config]).encode())
+    events = [event.to_json() for event in model.events]
+    whole = hashlib.sha256(json.dumps([model.state, events, model.config]).encode())
     for name in sorted(model.arrays):
         whole.update(name.encode() + np.ascontiguousarray(model.arrays[name]).tobytes())
     return whole.hexdigest()

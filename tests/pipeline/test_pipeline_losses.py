@@ -78,7 +78,7 @@ def test_what_noise_cannot_tell_from_empty_is_empty(fitted):
     assert sizes["public.person"] == pytest.approx(UNITS, rel=0.1)
     # Persons must refer to a country: two rows that noise hides stay some.
     assert sizes["public.country"] >= 1
-    asked = {event["label"] for event in model.events}
+    asked = {event.label for event in model.events}
     assert {"total public.fine", "total public.notice"} <= asked
 
 

@@ -14,7 +14,8 @@ import pytest
 from privbench import pipeline
 from privbench.encoding.surrogates import made_semantic, providers
 from privbench.errors import ConfigError, ModelError, UsageError
-from privbench.pipeline import Model, header
+from privbench.limits import TYPE
+from privbench.pipeline import Model
 
 EVIL = "x'); COPY (SELECT 1) TO PROGRAM 'touch /tmp/owned'; --"
 TYPES = [
@@ -50,13 +51,13 @@ TYPES_THAT_ARE = [
 @pytest.mark.parametrize("text", TYPES)
 def test_a_type_that_is_a_statement(text):
     """Attack: SQL in the place of a type's name. Door: header. Only what can be a name is read."""
-    assert not header._TYPE.fullmatch(text)
+    assert not TYPE.fullmatch(text)
 
 
 @pytest.mark.parametrize("text", TYPES_THAT_ARE)
 def test_types_that_are_types(text):
     """No attack: everything that format_type writes is read."""
-    assert header._TYPE.fullmatch(text)
+    assert TYPE.fullmatch(text)
 
 
 def column(head, name="tier"):
