@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import click
 
@@ -38,16 +39,7 @@ _SHOWN = 10
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
-def capture(
-    state: State,
-    dsn: str | None,
-    logs: tuple[str, ...],
-    prefix: str | None,
-    database: str | None,
-    samples: int,
-    seed: int,
-    output: str,
-) -> None:
+def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None:
     """Capture the queries that a server ran, weighted by their calls. CONFIDENTIAL.
 
     Reads pg_stat_statements of DSN, or logs with statements or auto_explain's plans. Queries that
@@ -60,9 +52,7 @@ def capture(
       privbench workload capture --log postgresql.csv --database shop -o captured.json
     """
     with state.reporter.stage("capture"):
-        found = pipeline.capture(
-            dsn, logs=logs, prefix=prefix, database=database, samples=samples, seed=seed
-        )
+        found = pipeline.capture(dsn, **given)
     write(found.workload, output, _FORMAT)
     for reason, calls in found.skipped.items():
         click.echo(f"Left out {calls:,} calls: {reason}.")
@@ -95,14 +85,7 @@ def capture(
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def rebind(
-    state: State,
-    workload: str,
-    model: str | None,
-    on: str | None,
-    seed: int,
-    ledger: str | None,
-    functions: tuple[str, ...],
-    output: str,
+    state: State, /, workload: str, functions: tuple[str, ...], output: str, **given: Any
 ) -> None:
     """Replace the literals of a workload by values of synthetic rows, so that it can be published.
 
@@ -115,14 +98,7 @@ def rebind(
       privbench workload rebind captured.json --on "service=clone" -o public.json
     """
     with state.reporter.stage("rebind"):
-        found = pipeline.rebind(
-            workload,
-            model=model,
-            on=on,
-            seed=seed,
-            ledger=ledger,
-            trust=Trust.of(functions),
-        )
+        found = pipeline.rebind(workload, trust=Trust.of(functions), **given)
     write(found.workload, output, _FORMAT)
     for line in _said(found):
         click.echo(line)

@@ -158,12 +158,9 @@ def _databases(dsn: str) -> tuple[str, str]:
 
 
 def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) -> Config:
-    base = Config().with_privacy(epsilon=epsilon)
-    ledger = base.ledger.model_copy(update={"path": str(folder / "ledger")})
-    base = base.model_copy(update={"ledger": ledger})
+    base = Config().with_privacy(epsilon=epsilon).changed("ledger", path=str(folder / "ledger"))
     if synthesizer is not None:
-        section = base.synthesizer.model_copy(update={"name": synthesizer})
-        base = base.model_copy(update={"synthesizer": section})
+        base = base.changed("synthesizer", name=synthesizer)
     # A clinic's own lists hold nothing confidential: its owner would say so too.
     return inspect(source, base=base, lookups="public").config
 

@@ -28,7 +28,7 @@ class SameRanks:
 def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """Hash of a seeded model."""
     monkeypatch.setattr("privbench.privacy.units.os", SameRanks())
-    config = market.config(folder / "ledger", epsilon=50.0, seed=3).counting_on(where)
+    config = market.config(folder / "ledger", epsilon=50.0, seed=3).changed("counting", where=where)
     model = pipeline.fit(source, config, folder / f"model-{len(where)}")
     events = [event.to_json() for event in model.events]
     whole = hashlib.sha256(json.dumps([model.state, events, model.config]).encode())
@@ -65,5 +65,7 @@ def test_the_harness_counts_here(make_database: Any, tmp_path: Any) -> None:
     """Neighbours are many and small; no scheduler is asked for, wherever the config counts."""
     source = make_database()
     market.create(source, 20)
-    traced = trace(source, market.config(tmp_path, epsilon=5.0).counting_on("tcp://127.0.0.1:9"))
+    traced = trace(
+        source, market.config(tmp_path, epsilon=5.0).changed("counting", where="tcp://127.0.0.1:9")
+    )
     assert check_trace(traced, ordinary=1, gone=0).ok
