@@ -6,14 +6,12 @@ by chunk while it is written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
@@ -41,6 +39,8 @@ class CloneTable:
         rows: Number of rows.
         dropped: Rows for which no valid key was left.
         public: Whether it is copied verbatim.
+        torn: Whether rows may refer to rows of this table that were dropped.
+        draw: Makes the rows of some of the columns, in chunks.
     """
 
     table: Table
@@ -48,16 +48,8 @@ class CloneTable:
     rows: int
     dropped: int
     public: bool
-    _minted: KeyedTable | None
-    _codecs: Mapping[str, Codec]
-    _synthetic: SyntheticTable | None
-    _verbatim: pa.Table | None
-    _seed: int | None
-
-    @property
-    def torn(self) -> bool:
-        """Whether rows may refer to rows of this table that were dropped."""
-        return self._minted is not None and self._minted.torn
+    torn: bool
+    draw: Callable[[Sequence[str]], Iterator[pa.Table]]
 
     def without(self, names: Collection[str]) -> CloneTable:
         """The table with some columns left to their defaults."""
@@ -70,39 +62,7 @@ class CloneTable:
             ModelError: The model is damaged.
         """
         with sound(self.table.key):
-            yield from self._batches()
-
-    def _batches(self) -> Iterator[pa.Table]:
-        if self._verbatim is not None:
-            yield self._verbatim.select(self.columns)
-            return
-        assert self._minted is not None
-        assert self._synthetic is not None
-        kept, window = np.flatnonzero(self._minted.keep), Window(self._synthetic.codes)
-        for number, start in enumerate(range(0, self.rows, CHUNK)):
-            part = kept[start : start + CHUNK]
-            codes = window.take(part)
-            _check_codes(self.table, self._codecs, codes, len(part))
-            rng = generator(self._seed, "decode", self.table.key, number)
-            arrays = [self._column(name, start, codes, len(part), rng) for name in self.columns]
-            # Positions, not names: two columns may differ only in what Arrow folds.
-            yield pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-
-    def _column(
-        self,
-        name: str,
-        start: int,
-        codes: Mapping[str, Codes],
-        rows: int,
-        rng: np.random.Generator,
-    ) -> pa.Array:
-        assert self._minted is not None
-        whole = self._minted.columns.get(name)
-        if whole is not None:
-            return whole.slice(start, rows)
-        codec = self._codecs[name]
-        held = {attribute: codes[attribute] for attribute in codec.domains}
-        return _decoded(self.table, codec, held, rng, rows)
+            yield from self.draw(self.columns)
 
 
 @contextmanager
@@ -162,7 +122,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
         references=False,
     )
     return [
-        _private(table, minted[table.key], codecs[table.key], drawn, seed)
+        _private(table, minted[table.key], codecs[table.key], drawn.tables[table.key], seed)
         if table.key in minted
         else _public(table, model.public[table.key])
         for table in model.schema
@@ -241,7 +201,7 @@ def _whole(
         name: _decoded(
             table,
             codec,
-            {attribute: synthetic.codes[attribute] for attribute in codec.domains},
+            synthetic.codes,
             generator(seed, "decode", table.key, name),
             synthetic.rows,
         )
@@ -253,12 +213,13 @@ def _whole(
 def _decoded(
     table: Table,
     codec: Codec,
-    codes: Mapping[str, NDArray[np.integer[Any]]],
+    codes: Mapping[str, Codes],
     rng: np.random.Generator,
     rows: int,
 ) -> pa.Array:
     """Values of a column, as its CHECK's pattern wants them."""
-    values = codec.decode(codes, rng, rows)
+    held = {attribute: codes[attribute] for attribute in codec.domains}
+    values = codec.decode(held, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))
     return values if pattern is None else pattern.replace_bad(values, rng)
 
@@ -267,29 +228,36 @@ def _private(
     table: Table,
     minted: KeyedTable,
     codecs: Mapping[str, Codec],
-    drawn: SyntheticDatabase,
+    synthetic: SyntheticTable,
     seed: int | None,
 ) -> CloneTable:
+    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
+        kept, window = np.flatnonzero(minted.keep), Window(synthetic.codes)
+        for number, start in enumerate(range(0, len(kept), CHUNK)):
+            part = kept[start : start + CHUNK]
+            codes = window.take(part)
+            _check_codes(table, codecs, codes, len(part))
+            rng = generator(seed, "decode", table.key, number)
+            arrays = [
+                minted.columns[name].slice(start, len(part))
+                if name in minted.columns
+                else _decoded(table, codecs[name], codes, rng, len(part))
+                for name in columns
+            ]
+            # Positions, not names: two columns may differ only in what Arrow folds.
+            yield pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
     columns = tuple(
         column.name
         for column in table.columns
         if column.name in minted.columns
         or (column.name in codecs and not codecs[column.name].omitted)
     )
-    return CloneTable(
-        table,
-        columns,
-        minted.rows,
-        minted.dropped,
-        False,
-        minted,
-        codecs,
-        drawn.tables[table.key],
-        None,
-        seed,
-    )
+    return CloneTable(table, columns, minted.rows, minted.dropped, False, minted.torn, draw)
 
 
 def _public(table: Table, rows: pa.Table) -> CloneTable:
-    columns = tuple(rows.column_names)
-    return CloneTable(table, columns, rows.num_rows, 0, True, None, {}, None, rows, None)
+    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
+        yield rows.select(columns)
+
+    return CloneTable(table, tuple(rows.column_names), rows.num_rows, 0, True, False, draw)

@@ -50,11 +50,6 @@ class TableProposal:
         """Every other table that it refers to."""
         return frozenset(parent for _, parent in self.keys)
 
-    @property
-    def role(self) -> Literal["private"]:
-        """Always private: only the owner of the data can say that a table is public."""
-        return "private"
-
 
 @dataclass(frozen=True)
 class Proposal:

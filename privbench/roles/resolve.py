@@ -7,19 +7,13 @@ from difflib import get_close_matches
 
 from privbench.config import Config, TableConfig
 from privbench.errors import ConfigError, SchemaError
-from privbench.roles.proposal import Proposal
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
 Owners = dict[str, tuple[str, ...] | None]
 
 
-def resolve(schema: Schema, config: Config, proposal: Proposal | None = None) -> Owners:
-    """The columns of every table's OWN key.
-
-    Args:
-        schema: The live schema.
-        config: The config.
-        proposal: Fills in what the config leaves open; without one, such tables are roots.
+def resolve(schema: Schema, config: Config) -> Owners:
+    """The columns of every table's OWN key; tables of which the config says nothing are roots.
 
     Returns:
         Per table (``schema.table``) the OWN key's columns, or None for a root and for a public
@@ -30,12 +24,11 @@ def resolve(schema: Schema, config: Config, proposal: Proposal | None = None) ->
             it cannot stand.
         SchemaError: ``own`` is no foreign key, or the roles break the privacy contract.
     """
-    settled = config if proposal is None else proposal.to_config(config)
-    sections = _sections(schema, settled)
+    sections = _sections(schema, config)
     for table in schema:
         _check_columns(table, sections[table.key])
         _check_public(schema, table, sections)
-    keys = {table.key: _own(schema, table, sections, settled.privacy.unit) for table in schema}
+    keys = {table.key: _own(schema, table, sections, config.privacy.unit) for table in schema}
     _check_acyclic(keys)
     return {name: key.columns if key else None for name, key in keys.items()}
 
