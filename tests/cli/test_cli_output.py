@@ -183,7 +183,7 @@ def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
     planned = planned["events"]
     fitted = run("fit", source, "-c", config, "--epsilon", "2000", "-o", tmp_path / "m")
     assert fitted.exit_code == 0, fitted.stderr
-    asked = Model.load(tmp_path / "m").events
+    asked = [event.to_json() for event in Model.load(tmp_path / "m").events]
     said, done = ({event["label"] for event in events} for events in (planned, asked))
     ruled_out = said - done
     assert {"categories public.product.title", "categories public.customer.note"} <= ruled_out

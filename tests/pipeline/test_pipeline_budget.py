@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
-from privbench.pipeline.domain_answers import Answer, Shared, _from_zero, bounds, released_list
+from privbench.pipeline.domain_answers import Answer, _from_zero, bounds, released_list
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import (
     Law,
@@ -280,10 +280,11 @@ def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
     values = np.append(rng.integers(400, 600, others), np.full(7000, mark))
     places = np.searchsorted(need.candidates, values, side="right")
     noisy = np.bincount(places, minlength=102) + rng.normal(0.0, 10.0, 102)
-    shared = Shared(np.array([mark]), np.array([7000.0 + 20.0]), 30.0)
+    listed = Listed((), (str(mark),), (7020,))
+    shared = Answer(None, np.array([7020.0]), 30.0, listed)
     answer = Answer(need, noisy, 10.0)
     assert bounds([answer], 32).lo <= mark < bounds([answer], 32).hi
-    apart = bounds([shared.left(answer)], 32)
+    apart = bounds([answer.without(shared)], 32)
     if others:
         assert 380 <= apart.lo <= 400 < 600 <= apart.hi <= 620
     else:
