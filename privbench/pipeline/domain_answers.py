@@ -52,14 +52,14 @@ def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str
     """
     kinds = {
         name: (need.attribute, plan.tables[table].table.column(_column(need)).type.sql)
-        for name, (table, need) in plan.lists().items()
+        for name, (table, need) in plan.lists.items()
         if need.grid or not need.own
     }
     known: dict[tuple[str, str], set[str]] = {}
     for name, labels in named.items():
         if name in kinds:
             known.setdefault(kinds[name], set()).update(labels)
-    lists = plan.lists()
+    lists = plan.lists
     return {
         name: tuple(
             label

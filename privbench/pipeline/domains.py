@@ -103,7 +103,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
     laws = {
         name: believed(
-            rounds.lists[name][1],
+            plan.lists[name][1],
             sizes[item.query.table].units,
             shown[name][1:],
             session.noise_scale(item.query, item.amount),
@@ -123,7 +123,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     }
     named = {
         name: released_list(need, answer.listed, answer.sd)
-        for name, (_, need) in rounds.lists.items()
+        for name, (_, need) in plan.lists.items()
         for answer in answers.get(name, [])
         if answer.listed is not None
     }
@@ -134,7 +134,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         (table, need.attribute): rest_law(
             need, sizes[table], len(named.get(name, ())), shown.get(name), heavy * sds.get(name, 0)
         )
-        for name, (table, need) in rounds.lists.items()
+        for name, (table, need) in plan.lists.items()
         if need.grid is None
     }
     spent = root_sums(
@@ -158,7 +158,7 @@ def _settle(
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     shared = {
         (table, need.grid): answer
-        for name, (table, need) in plan.lists().items()
+        for name, (table, need) in plan.lists.items()
         for answer in answers.get(name, [])
         if need.grid is not None and answer.listed is not None and answer.listed.labels
     }

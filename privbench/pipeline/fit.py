@@ -163,7 +163,7 @@ def begin(
 
 def _threshold_delta(plan: FitPlan) -> float | None:
     """Nothing of δ is set aside for categories where none are released."""
-    return None if plan.lists() else 0.0
+    return None if plan.lists else 0.0
 
 
 def _extract(draft: Draft) -> None:

@@ -55,7 +55,7 @@ def planned(
     rounds = Rounds(plan, noise, source.total, delta, rows)
     totals = total_amounts(spec, totals_share(plan) * source.total)
     sizes = rounds.sizes({})
-    ranked, lists = rounds.laws(sizes), plan.lists()
+    ranked, lists = rounds.laws(sizes), plan.lists
     first = [
         *(Measurement(Total(name), amount, f"total {name}") for name, amount in totals.items()),
         *rounds.units(),
@@ -198,7 +198,7 @@ def _sd(events: float, rho: float) -> float:
 
 def _lists(plan: FitPlan) -> Iterator[frozenset[str]]:
     """Root tables of every category list that may be asked for."""
-    for table, _ in plan.lists().values():
+    for table, _ in plan.lists.values():
         yield plan.spec.roots(table)
 
 

@@ -173,7 +173,7 @@ def _span(*numbers: float) -> str:
 def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
     """Columns that may be listed and for which no event is planned."""
     planned_labels = {event.label for event in events}
-    columns = [f"{table}.{need.source}" for table, need in plan.lists().values()]
+    columns = [f"{table}.{need.source}" for table, need in plan.lists.values()]
     return [column for column in columns if f"categories {column}" not in planned_labels]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from privbench import roles
@@ -78,6 +79,7 @@ class FitPlan:
                 for need in column.needs:
                     yield item.table.key, name, need
 
+    @cached_property
     def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
         """Every list that columns need, with its table, by `item_of`."""
         return {

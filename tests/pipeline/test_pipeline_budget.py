@@ -68,7 +68,7 @@ def planned(tables, spec=None):
     ]
     plan = SimpleNamespace(private=private, spec=spec)
     plan.needs = lambda: FitPlan.needs(plan)
-    plan.lists = lambda: FitPlan.lists(plan)
+    plan.lists = FitPlan.lists.func(plan)
     return plan
 
 
@@ -91,9 +91,7 @@ def asked(needs, rows, laws=None, whole=0.13, accounting="zcdp"):
     plan = planned(tables)
     turn = rounds(plan, rows, whole, accounting)
     sizes = turn.sizes({})
-    known = {
-        name: believed(need, sizes[table].units) for name, (table, need) in plan.lists().items()
-    }
+    known = {name: believed(need, sizes[table].units) for name, (table, need) in plan.lists.items()}
     known |= {f"a\x1f{name}": law for name, law in (laws or {}).items()}
     found = turn.last(sizes, known)
     return {
@@ -126,7 +124,7 @@ def test_domains_stay_within_their_budget(data, seed):
     ranked = turn.laws(sizes)
     laws = {
         name: believed(
-            plan.lists()[name][1], sizes[q.query.table].units, rng.normal(0, 1e3, BLOCKS), 100.0
+            plan.lists[name][1], sizes[q.query.table].units, rng.normal(0, 1e3, BLOCKS), 100.0
         )
         for name, q in ranked.items()
     }
@@ -248,8 +246,8 @@ def test_errors_fall_with_noise():
     sd, size = np.geomspace(1e4, 1e-2, 40), Size(10_000.0, 2_000.0, 1_500.0)
     law = believed(CategoriesNeed("kind"), 2000.0)
     for error in (
-        list_loss(CategoriesNeed("kind"), law, size, sd, 6.0),
-        list_loss(CategoriesNeed("at", grid="p"), law, size, sd, 6.0),
+        list_loss(CategoriesNeed("kind"), law, size, 6.0, sd),
+        list_loss(CategoriesNeed("at", grid="p"), law, size, 6.0, sd),
         range_loss(dates("d"), size, sd),
     ):
         assert (np.diff(error) <= 1e-9).all()
