@@ -9,6 +9,7 @@ repairs know types, defaults, generated columns and sequences from the target's 
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -21,7 +22,7 @@ from privbench import pipeline
 from privbench.errors import ModelError, PrivbenchError
 from privbench.pipeline import Model
 from privbench.postgres.load import Loader
-from privbench.schema import Schema
+from privbench.schema import TableName
 
 __all__ = ["burglary", "fitted", "forge"]
 
@@ -244,13 +245,15 @@ def test_what_a_header_says_is_never_sql(load, burglary, attack):
         assert isinstance(raised, wanted)
 
 
-def refused(model, target, change):
-    """What a loader says of a changed schema."""
+def refused(model, target, **changes):
+    """What a loader says of a schema in which the guests' foreign key is another."""
     honest = Model.load(model)
-    schema = honest.schema.to_json()
-    change(None, {"schema": schema})
+    guest = honest.schema.table("public.guest")
+    key = replace(guest.foreign_keys[0], **changes)
+    others = [table for table in honest.schema if table is not guest]
+    tables = (*others, replace(guest, foreign_keys=(key,)))
     with pytest.raises(ModelError) as caught:
-        Loader(target, Schema.from_json(schema), honest.ddl)
+        Loader(target, replace(honest.schema, tables=tables), honest.ddl)
     return str(caught.value)
 
 
@@ -261,11 +264,7 @@ def test_a_reference_into_the_catalog(model, make_database, table):
     Door: header, target of a foreign key.
     Stopped by: a key may refer to what the DDL has made, and to nothing else.
     """
-    schema, _, name = table.partition(".")
-    named = {"schema": schema, "name": name}
-    said = refused(
-        model, make_database(), lambda _, h: table_of(h)["foreign_keys"][0].update(ref_table=named)
-    )
+    said = refused(model, make_database(), ref_table=TableName.parse(table))
     assert f"refers to {table}, which the model's DDL does not make" in said
 
 
@@ -275,11 +274,7 @@ def test_a_reference_to_a_hidden_column(model, make_database):
     Door: header, columns of a foreign key.
     Stopped by: columns of keys are held against the catalog.
     """
-    said = refused(
-        model,
-        make_database(),
-        lambda _, h: table_of(h)["foreign_keys"][0].update(ref_columns=["xmin"]),
-    )
+    said = refused(model, make_database(), ref_columns=("xmin",))
     assert said.startswith("public.host.xmin: ")
 
 

@@ -14,7 +14,7 @@ from psycopg import sql
 from privbench.errors import UsageError
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
-from privbench.schema import Schema
+from privbench.schema import Column, ColumnType, Schema, Table, TableName
 from privbench.workload import KINDS, Plan, Workload, generate_from_source, generate_from_tables
 from privbench.workload.generators.database import DatabaseAnswers, DatabaseRows
 from privbench.workload.generators.draft import Draft
@@ -156,7 +156,8 @@ def test_sam_asks_one_table_around_a_row(shop: str, schema: Schema) -> None:
 
 def test_sam_orders_strings_by_code_points() -> None:
     column = pa.array([f"{'aB'[i % 2]}{i % 12}" for i in range(300)])
-    schema = Schema.from_json(_letters())
+    name = Column("name", 1, ColumnType("text", "text", category="S"), not_null=True)
+    schema = Schema((Table(TableName("public", "letters"), (name,)),))
     made = generate_from_tables({"public.letters": {"name": column}}, "sam", schema, _plan("sam"))
     ranges = [query.sql for query in made if re.search("[<>]=", query.sql)]
     assert ranges
@@ -225,24 +226,3 @@ def test_drawing_ends_where_nothing_new_comes(schema: Schema, tables: Tables) ->
     assert len(drawn) == 1
     with pytest.raises(UsageError, match="no query with an answer"):
         collect("none", Plan(3), lambda _joins: None, answers, count=True)
-
-
-def _letters() -> dict[str, object]:
-    kind = {
-        "sql": "text", "base": "text", "kind": "b", "category": "S", "labels": [], "length": None,
-        "precision": None, "scale": None, "domain": None, "domain_checks": [], "element": None,
-        "extension": None, "parts": [],
-    }  # fmt: skip
-    column = {
-        "name": "name", "position": 1, "type": kind, "not_null": True, "default": None,
-        "identity": "", "generated": "", "collation": None, "sequence": None,
-    }  # fmt: skip
-    table = {
-        "name": {"schema": "public", "name": "letters"}, "columns": [column], "primary_key": None,
-        "uniques": [], "foreign_keys": [], "checks": [], "indexes": [], "kind": "r",
-        "partitions": [], "partition_key": None,
-    }  # fmt: skip
-    return {
-        "tables": [table], "sequences": [], "enums": {}, "extensions": [], "views": [],
-        "materialized_views": [], "schemas": ["public"], "server_version": 150000,
-    }  # fmt: skip
