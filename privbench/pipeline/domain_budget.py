@@ -34,7 +34,6 @@ from privbench.pipeline.domain_error import (
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     MARGIN,
-    DatabaseSpec,
     Labels,
     Measurement,
     Purse,
@@ -221,7 +220,7 @@ class Rounds:
             elif name in laws:
                 error = partial(list_loss, need, laws[name], size, self.margins[name])
                 found[name] = Item(spec.roots(table), error)
-        first = total_amounts(spec, totals_share(self.plan) * self.whole)
+        first = total_amounts(self.plan, self.whole)
         for item in self.plan.private:
             name = item.table.key
             if spec.tables[name].own is None:
@@ -262,11 +261,13 @@ def totals_share(plan: FitPlan) -> float:
     return TOTALS_BESIDE if told else TOTALS
 
 
-def total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
-    """ε or ρ of every table's total."""
+def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
+    """What every table's total gets of the whole budget, ε or ρ."""
+    spec = plan.spec
     if not spec.tables:
         return {}
-    return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
+    shares = {name: (1.0, spec.roots(name)) for name in spec.tables}
+    return allocate(shares, totals_share(plan) * whole)
 
 
 def grids(

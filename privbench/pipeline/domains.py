@@ -67,12 +67,12 @@ class Domains:
     left: float
 
 
-def release_totals(session: Session, amount: float) -> dict[str, float]:
+def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
     """Noisy rows of every private table, floored at 1.
 
     Roots count units; tables with an OWN key Σ min(n, 100) (P17).
     """
-    amounts, names = total_amounts(session.spec, amount), session.spec.order()
+    amounts, names = total_amounts(plan, session.amount_total), session.spec.order()
     found = session.measure_all(
         [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
     )

@@ -12,7 +12,6 @@ from typing import Any
 
 from privbench.config import Config
 from privbench.errors import ConfigError, LedgerError
-from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
@@ -41,7 +40,7 @@ from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
 from privbench.privacy.workers import Workers
 from privbench.sources import staged
-from privbench.synthesizers import FittedModel, PlanInput, Synthesizer
+from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload.database import refuse_computing
 
@@ -153,17 +152,12 @@ def begin(
         settle_accounting(plan, privacy),
         privacy.epsilon,
         privacy.delta,
-        threshold_delta=_threshold_delta(plan),
+        # Nothing of δ is set aside for categories where none are released.
+        threshold_delta=None if plan.lists else 0.0,
     )
     # What the synthesizer's options ask for in vain shows in its plan.
-    start = PlanInput(accountant.total, accountant.accounting)
-    foresee(plan, synthesizer, start, accountant.threshold_delta)
+    foresee(plan, synthesizer, accountant, {})
     return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant)
-
-
-def _threshold_delta(plan: FitPlan) -> float | None:
-    """Nothing of δ is set aside for categories where none are released."""
-    return None if plan.lists else 0.0
 
 
 def _extract(draft: Draft) -> None:
@@ -231,17 +225,14 @@ def _noise(config: Config) -> NoiseSource:
 
 
 def _totals(draft: Draft) -> None:
-    session = draft.session
-    share = totals_share(draft.plan)
-    draft.totals = release_totals(session, share * session.amount_total)
+    draft.totals = release_totals(draft.session, draft.plan)
     _warn(draft, draft.totals)
 
 
 def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
     """Say which tables are too small, before more than totals is spent; changes nothing."""
-    spent, spec = draft.accountant, draft.plan.spec
-    guess = PlanInput(spent.total, spent.accounting, totals)
-    first, _, least = foresee(draft.plan, draft.synthesizer, guess, spent.threshold_delta)
+    spec = draft.plan.spec
+    first, _, least = foresee(draft.plan, draft.synthesizer, draft.accountant, totals)
     noise = {event.label: event.noise_sd for event in first}
     units = dict(totals)
     for name, table in spec.tables.items():
@@ -254,8 +245,7 @@ def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
 
 
 def _domains(draft: Draft) -> None:
-    session, totals = draft.session, draft.totals
-    draft.domains = release_domains(session, draft.plan, totals)
+    draft.domains = release_domains(draft.session, draft.plan, draft.totals)
 
 
 def _learn(draft: Draft) -> None:

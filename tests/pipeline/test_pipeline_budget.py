@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.pipeline.domain_answers import Answer, _from_zero, bounds, released_list
-from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts, totals_share
+from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
 from privbench.pipeline.domain_error import (
     Law,
     Noise,
@@ -132,7 +132,7 @@ def test_domains_stay_within_their_budget(data, seed):
     events = [*counted, *ranked.values(), *(q for group in last.values() for _, q in group)]
     spent = root_sums((question.query.roots(spec), question.amount) for question in events)
     assert all(amount <= DOMAINS * whole * (1 + 1e-12) for amount in spent.values())
-    first = total_amounts(spec, totals_share(plan) * whole)
+    first = total_amounts(plan, whole)
     assert sum(first.values()) > 0
     deltas = root_sums((q.query.roots(spec), q.delta) for q in events)
     assert all(delta <= turn.delta * (1 + 1e-12) for delta in deltas.values())
