@@ -9,6 +9,7 @@ repairs know types, defaults, generated columns and sequences from the target's 
 from __future__ import annotations
 
 import ast
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,6 +103,32 @@ def test_an_honest_copy_is_repaired(load):
     assert ask(target, "SELECT count(*) > 20, bool_and(gross = net + tax) FROM guest") == [
         (True, True)
     ]
+
+
+def test_a_name_that_is_sql(load):
+    """Attack: SQL in the place of a constraint's name. Door: header. Names are only names."""
+
+    def change(parts, header):
+        evil = 'x"; DROP TABLE host; --'
+        text = json.dumps(header["schema"]).replace('"host_pkey"', json.dumps(evil))
+        header["schema"] = json.loads(text)
+
+    target, raised = load(change)
+    assert raised is None
+    assert ask(target, "SELECT count(*) > 0 FROM host") == [(True,)]
+
+
+def test_programs_come_in_by_trust_alone(model, forge, make_database):
+    """No attack: a function is left out and named, or let in where the operator trusts it."""
+    body = b"BEGIN ATOMIC SELECT 1; SELECT 2; END;"
+    program = b"CREATE FUNCTION public.two() RETURNS int LANGUAGE sql " + body
+    forged = forge(
+        model, lambda parts, _: parts.update({"ddl/pre.sql": parts["ddl/pre.sql"] + program})
+    )
+    target = make_database()
+    assert "defines a function" in pipeline.load(forged, target).lost[0]
+    pipeline.load(forged, target, trust_programs=True, replace=True)
+    assert ask(target, "SELECT two()") == [(2,)]
 
 
 #: A CHECK that holds for no value that is drawn, so that repairs try all that they know.
