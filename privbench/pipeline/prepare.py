@@ -190,61 +190,54 @@ def _table(
         for column in table.columns
         if making[column.name] == "modelled"
     }
+    # Of several keys on the same columns the first one owns.
+    owners = [key for key in table.foreign_keys if own and {*key.columns} == {*own}]
     keys = tuple(
-        _key(schema, table, key, own if index == _first(table, own) else None, settings)
-        for index, key in enumerate(table.foreign_keys)
+        _key(schema, table, key, key in owners[:1], settings) for key in table.foreign_keys
     )
     return TablePlan(table, False, making, keys, readers)
-
-
-def _first(table: Table, own: tuple[str, ...] | None) -> int | None:
-    """Position of the OWN key: the first key on those columns."""
-    for index, key in enumerate(table.foreign_keys):
-        if own is not None and set(key.columns) == set(own):
-            return index
-    return None
 
 
 def _key(
     schema: Schema,
     table: Table,
     key: ForeignKey,
-    own: tuple[str, ...] | None,
+    own: bool,
     settings: Mapping[str, TableConfig],
 ) -> KeySpec:
+    def refused(what: str, remedy: str) -> SchemaError:
+        said = f"foreign key {key.name} {what}"
+        return SchemaError(said, table=table.key, column=", ".join(key.columns), remedy=remedy)
+
     if key.ref_table not in schema:
-        raise SchemaError(
-            f"foreign key {key.name} points to {key.ref_table}, which is not part of the clone.",
-            table=table.key,
-            column=", ".join(key.columns),
-            remedy="Include that table, or exclude this one too.",
+        raise refused(
+            f"points to {key.ref_table}, which is not part of the clone.",
+            "Include that table, or exclude this one too.",
         )
-    _check_target(table, key, schema.table(key.ref_table))
-    _refuse_computed(schema, table, key)
+    parent = schema.table(key.ref_table)
+    # A key into a single partition is unique in that partition alone; in the whole table two units
+    # may hold the same values, and which of them is the target would depend on the other (P7, P9).
+    if not any(set(item.columns) == set(key.ref_columns) for item in parent.unique_sets):
+        raise refused(
+            f"points into a partition of {parent.key} by columns that are not unique in the whole "
+            "table.",
+            f"Make them unique in {parent.key}, or exclude {table.key}.",
+        )
+    # Keys are made before PostgreSQL computes a generated column.
+    sides = ((table, key.columns), (parent, key.ref_columns))
+    for side, names in sides:
+        for name in names:
+            if side.column(name).generated:
+                raise refused(
+                    f"stands on a generated column, {side.key}.{name}, which cannot be honoured.",
+                    "Leave one of the tables out.",
+                )
     nullable = any(not table.column(name).not_null for name in key.columns)
-    role: Literal["own", "ref", "public"] = "own" if own is not None else "ref"
-    if settings[str(key.ref_table)].role == "public":
+    role: Literal["own", "ref", "public"] = "own" if own else "ref"
+    if settings[parent.key].role == "public":
         role = "public"
     unique = any(set(item.columns) <= set(key.columns) for item in table.unique_sets)
-    return KeySpec(
-        key.name, table.key, str(key.ref_table), role, nullable or not key.validated, unique
-    )
-
-
-def _check_target(table: Table, key: ForeignKey, parent: Table) -> None:
-    """Refuse a key whose target is not one row for certain.
-
-    A key into a single partition is unique in that partition alone; in the whole table two units
-    may hold the same values, and which of them is the target would depend on the other (P7, P9).
-    """
-    if not any(set(item.columns) == set(key.ref_columns) for item in parent.unique_sets):
-        raise SchemaError(
-            f"foreign key {key.name} points into a partition of {parent.key} by columns that are "
-            "not unique in the whole table.",
-            table=table.key,
-            column=", ".join(key.columns),
-            remedy=f"Make them unique in {parent.key}, or exclude {table.key}.",
-        )
+    return KeySpec(key.name, table.key, parent.key, role, nullable or not key.validated, unique)
 
 
 def _check_loose(item: TablePlan, section: TableConfig) -> None:
@@ -262,23 +255,6 @@ def _check_loose(item: TablePlan, section: TableConfig) -> None:
                 remedy='Give it kind = "skip", or include that table; another kind declares that '
                 "its values may be modelled.",
             )
-
-
-def _refuse_computed(schema: Schema, table: Table, key: ForeignKey) -> None:
-    """Keys are made before PostgreSQL computes a generated column."""
-    parent = schema.table(key.ref_table)
-    computed = [f"{table.key}.{name}" for name in key.columns if table.column(name).generated]
-    computed += [
-        f"{parent.key}.{name}" for name in key.ref_columns if parent.column(name).generated
-    ]
-    if computed:
-        raise SchemaError(
-            f"foreign key {key.name} stands on a generated column, {computed[0]}, "
-            "which cannot be honoured.",
-            table=table.key,
-            column=", ".join(key.columns),
-            remedy="Leave one of the tables out.",
-        )
 
 
 def _coverage(plan: TablePlan, config: Config) -> list[CoverageLine]:

@@ -135,28 +135,19 @@ def _foreign_key(table: Table, columns: tuple[str, ...]) -> ForeignKey:
 def _check_owner(
     schema: Schema, table: Table, key: ForeignKey, sections: Mapping[str, TableConfig]
 ) -> None:
-    parent, where = str(key.ref_table), ", ".join(key.columns)
+    parent = str(key.ref_table)
     if key.is_self:
-        raise SchemaError(
-            "the OWN key points to its own table; keys on cycles are REF.",
-            table=table.key,
-            column=where,
-            remedy="Leave it out of 'own'.",
-        )
-    if parent not in schema:
-        raise SchemaError(
-            f"the OWN key points to {parent}, which is not part of the clone.",
-            table=table.key,
-            column=where,
-            remedy="Include that table, or set own = [].",
-        )
-    if sections[parent].role == "public":
-        raise SchemaError(
-            f"the OWN key points to the public table {parent}; public rows own nothing.",
-            table=table.key,
-            column=where,
-            remedy=f"Set own = [], or declare {parent} private.",
-        )
+        said, remedy = "its own table; keys on cycles are REF.", "Leave it out of 'own'."
+    elif parent not in schema:
+        said = f"{parent}, which is not part of the clone."
+        remedy = "Include that table, or set own = []."
+    elif sections[parent].role == "public":
+        said = f"the public table {parent}; public rows own nothing."
+        remedy = f"Set own = [], or declare {parent} private."
+    else:
+        return
+    where = ", ".join(key.columns)
+    raise SchemaError(f"the OWN key points to {said}", table=table.key, column=where, remedy=remedy)
 
 
 def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
