@@ -73,7 +73,6 @@ def demo(
     epsilon: float = 3.2,
     synthesizer: str | None = None,
     queries: int = 60,
-    seed: int = 7,
     reporter: Reporter | None = None,
 ) -> DemoReport:
     """Run the whole flow on a made-up clinic.
@@ -84,7 +83,6 @@ def demo(
         epsilon: ε of the release.
         synthesizer: Learner; None means the config's default.
         queries: Queries to generate and replay.
-        seed: Seed of the source and of the workload, never of the noise.
         reporter: Told of stages.
     """
     teller = reporter or Reporter()
@@ -95,11 +93,11 @@ def demo(
     with server:
         source, target = _databases(server.dsn)
         with teller.stage("make the source"):
-            make_clinic(source, rows, seed)
+            make_clinic(source, rows)
         config = _config(source, folder, epsilon, synthesizer)
         made = clone(source, target, config, output=folder / "clinic.privbench", reporter=teller)
         with teller.stage("generate a workload"):
-            workload = _workload(source, queries, seed)
+            workload = _workload(source, queries)
             write(workload, folder / "workload.sql")
         with teller.stage("compare"):
             document = report.compare(
@@ -165,7 +163,7 @@ def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) 
     return inspect(source, base=base, lookups="public").config
 
 
-def _workload(source: str, queries: int, seed: int) -> Workload:
+def _workload(source: str, queries: int) -> Workload:
     with reading(source, ROWS) as connection:
-        plan = replace(KINDS["mixed"].plan, queries=queries, seed=seed)
+        plan = replace(KINDS["mixed"].plan, queries=queries, seed=7)
         return generate_from_source(connection, "mixed", introspect(connection), plan)
