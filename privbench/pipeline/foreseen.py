@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from privbench.config import PrivacyConfig
 from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
@@ -187,20 +186,14 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     # As the accountant does, so that its conversion is computed once.
     epsilon, conversion = spendable(privacy.epsilon, privacy.delta)
     rho = rho_for(epsilon, conversion / 2 if lists else conversion)
-    gain = 0.0
-    for roots in others:
+    pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
+    for roots in (*lists, *others):
         most = max(load[root] for root in roots)
-        gain += math.log(math.sqrt(2) * most / privacy.epsilon) - math.log(_sd(most, rho))
+        gain += math.log(pure.deviation(privacy.epsilon / most) / zcdp.deviation(rho / most))
     for roots in lists:
-        most = max(load[root] for root in roots)
         delta = privacy.delta / max(list_load[root] for root in roots)
-        pure = most / privacy.epsilon * max(-math.log(2 * delta), 1.0)
-        gain += math.log(pure) - math.log(_sd(most, rho) * max(-float(ndtri(delta / 2)), 1.0))
+        gain += math.log(pure.margin(delta, 1) / zcdp.margin(delta / 2, 1))
     return "zcdp" if gain > 0 else "pure"
-
-
-def _sd(events: float, rho: float) -> float:
-    return math.sqrt(events / (2 * rho))
 
 
 def _others(plan: FitPlan) -> list[frozenset[str]]:
