@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from privbench import pipeline
-from privbench.pipeline.stability import check_trace, trace
 from privbench.postgres.snapshot import Snapshot
 
 
@@ -59,13 +58,3 @@ def test_a_fit_gives_the_same_model_when_workers_count(
         ) as cluster,
     ):
         assert fitted(source, cluster.scheduler_address, tmp_path, monkeypatch) == here
-
-
-def test_the_harness_counts_here(make_database: Any, tmp_path: Any) -> None:
-    """Neighbours are many and small; no scheduler is asked for, wherever the config counts."""
-    source = make_database()
-    market.create(source, 20)
-    traced = trace(
-        source, market.config(tmp_path, epsilon=5.0).changed("counting", where="tcp://127.0.0.1:9")
-    )
-    assert check_trace(traced, ordinary=1, gone=0).ok
