@@ -24,7 +24,7 @@ from privbench.encoding import (
 from privbench.encoding.base import Need
 from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.schema import ForeignKey, Schema, Table, TableName
+from privbench.schema import ForeignKey, Schema, Table
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,34 @@ class TablePlan:
 
     Attributes:
         table: The table.
-        public: Whether it is copied verbatim.
+        section: What the config says of it.
         making: How each column's values come about.
         keys: Foreign keys, with their roles.
         readers: Readers of the modelled columns. All three are empty for public tables.
     """
 
     table: Table
-    public: bool
+    section: TableConfig
     making: dict[str, Role]
     keys: tuple[KeySpec, ...]
     readers: Mapping[str, ColumnReader]
+
+    @property
+    def public(self) -> bool:
+        """Whether it is copied verbatim."""
+        return self.section.role == "public"
+
+    def spec(self) -> TableSpec:
+        """What privacy needs to know of the table, without attributes."""
+        key, said = self.table.key, self.section
+        return TableSpec(key, {}, self.keys, bound=said.bound, tau=said.tau, weight=said.weight)
+
+    def coverage(self, delta: float) -> list[CoverageLine]:
+        """How every column is made, and why."""
+        if not self.public:
+            return table_coverage(self.table, self.section.columns, delta)
+        why, columns = "PUBLIC TABLE: COPIED VERBATIM", self.table.columns
+        return [CoverageLine(self.table.key, column.name, "verbatim", why) for column in columns]
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,8 @@ class FitPlan:
 
     def coverage(self) -> list[CoverageLine]:
         """How every column of every table is made, and why."""
-        return [line for plan in self.tables.values() for line in _coverage(plan, self.config)]
+        delta = self.config.privacy.delta
+        return [line for plan in self.tables.values() for line in plan.coverage(delta)]
 
 
 def item_of(table: str, need: Need) -> str:
@@ -110,28 +128,14 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
     """
     owners = roles.resolve(schema, config)
-    settings = {table.key: table_config(config, table) for table in schema}
+    settings = roles.sections(schema, config)
     plans = {
         table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
-    spec = DatabaseSpec(
-        {
-            key: TableSpec(
-                key,
-                {},
-                plan.keys,
-                bound=settings[key].bound,
-                tau=settings[key].tau,
-                weight=settings[key].weight,
-            )
-            for key, plan in plans.items()
-            if not plan.public
-        },
-        relation,
-    )
-    return FitPlan(schema, config, plans, spec)
+    private = {key: plan.spec() for key, plan in plans.items() if not plan.public}
+    return FitPlan(schema, config, plans, DatabaseSpec(private, relation))
 
 
 def require_decided(plan: FitPlan) -> None:
@@ -147,13 +151,13 @@ def require_decided(plan: FitPlan) -> None:
             refer to a table that is left out are not named.
     """
     for item in plan.private:
-        _check_loose(item, table_config(plan.config, item.table))
+        _check_loose(item)
     if plan.config.privacy.unit == "row":
         return
     open_ = [
         item.table.key
         for item in plan.private
-        if table_config(plan.config, item.table).own is None
+        if item.section.own is None
         and any(key.role != "public" and key.parent != key.table for key in item.keys)
     ]
     if open_:
@@ -162,14 +166,6 @@ def require_decided(plan: FitPlan) -> None:
             remedy="Give each an 'own' (own = [] makes every row a privacy unit of its own), or "
             "start from what 'privbench inspect SOURCE -o FILE' proposes.",
         )
-
-
-def table_config(config: Config, table: Table) -> TableConfig:
-    """The config's section of a table, under any spelling of its name."""
-    for name, section in config.tables.items():
-        if TableName.parse(name) == table.name:
-            return section
-    return TableConfig()
 
 
 def _table(
@@ -181,7 +177,7 @@ def _table(
 ) -> TablePlan:
     section = settings[table.key]
     if section.role == "public":
-        return TablePlan(table, True, {}, (), {})
+        return TablePlan(table, section, {}, (), {})
     making = {column.name: role_of(table, column) for column in table.columns}
     readers = {
         column.name: reader(
@@ -195,7 +191,7 @@ def _table(
     keys = tuple(
         _key(schema, table, key, key in owners[:1], settings) for key in table.foreign_keys
     )
-    return TablePlan(table, False, making, keys, readers)
+    return TablePlan(table, section, making, keys, readers)
 
 
 def _key(
@@ -240,14 +236,14 @@ def _key(
     return KeySpec(key.name, table.key, parent.key, role, nullable or not key.validated, unique)
 
 
-def _check_loose(item: TablePlan, section: TableConfig) -> None:
+def _check_loose(item: TablePlan) -> None:
     """Refuse to model keys of a table that is left out as if they were any other value.
 
     Bounds and cells around a key that many rows hold would tell who it is that they refer to, and
     nothing would be charged for it to that record.
     """
     for name in item.table.loose:
-        if name in item.readers and name not in section.columns:
+        if name in item.readers and name not in item.section.columns:
             raise ConfigError(
                 "the column holds keys of a table that is left out.",
                 table=item.table.key,
@@ -255,11 +251,3 @@ def _check_loose(item: TablePlan, section: TableConfig) -> None:
                 remedy='Give it kind = "skip", or include that table; another kind declares that '
                 "its values may be modelled.",
             )
-
-
-def _coverage(plan: TablePlan, config: Config) -> list[CoverageLine]:
-    if plan.public:
-        why = "PUBLIC TABLE: COPIED VERBATIM"
-        return [CoverageLine(plan.table.key, c.name, "verbatim", why) for c in plan.table.columns]
-    columns = table_config(config, plan.table).columns
-    return table_coverage(plan.table, columns, config.privacy.delta)

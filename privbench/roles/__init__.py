@@ -10,7 +10,7 @@ from privbench.roles.masks import column_hint, masks
 from privbench.roles.proposal import Proposal
 from privbench.roles.propose import propose
 from privbench.roles.render import render
-from privbench.roles.resolve import resolve
+from privbench.roles.resolve import resolve, sections
 
 __all__ = [
     "Kind",
@@ -20,4 +20,5 @@ __all__ = [
     "propose",
     "render",
     "resolve",
+    "sections",
 ]

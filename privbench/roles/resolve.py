@@ -24,17 +24,21 @@ def resolve(schema: Schema, config: Config) -> Owners:
             it cannot stand.
         SchemaError: ``own`` is no foreign key, or the roles break the privacy contract.
     """
-    sections = _sections(schema, config)
+    found = sections(schema, config)
     for table in schema:
-        _check_columns(table, sections[table.key])
-        _check_public(schema, table, sections)
-    keys = {table.key: _own(schema, table, sections, config.privacy.unit) for table in schema}
+        _check_columns(table, found[table.key])
+        _check_public(schema, table, found)
+    keys = {table.key: _own(schema, table, found, config.privacy.unit) for table in schema}
     _check_acyclic(keys)
     return {name: key.columns if key else None for name, key in keys.items()}
 
 
-def _sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
-    """The section of every table, found under any spelling of its name."""
+def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
+    """The section of every table, found under any spelling of its name.
+
+    Raises:
+        ConfigError: A section is of no table, or of one that another is of too.
+    """
     found: dict[str, TableConfig] = {}
     for name, section in config.tables.items():
         key = str(TableName.parse(name))

@@ -112,7 +112,7 @@ def test_keys_of_a_table_that_is_left_out_are_not_modelled_unasked(make_database
         ConfigError, match=r"message\.recipient: .*keys of a table that is left out"
     ):
         pipeline.check(Config.loads(head), dsn)
-    assert pipeline.inspect(dsn, base=Config.loads(head)).coverage
+    assert pipeline.inspect(dsn, base=Config.loads(head)).plan.coverage()
     skip = "[tables.'public.message'.columns.recipient]\nkind = 'skip'"
     lines = {
         line.column: line.how
