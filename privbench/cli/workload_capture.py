@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import click
 
 from privbench import pipeline
 from privbench.cli.options import State
+from privbench.report.text import few
 from privbench.workload import write
 from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.rebind import Rebinding
+from privbench.workload.results import failures
 from privbench.workload.safety import Trust
 
 _FORMAT = "native"
@@ -117,12 +118,9 @@ def _said(found: Rebinding) -> list[str]:
     ]
     constants = [item for item in found.bound if item.neutral]
     if constants:
-        names = ", ".join(f"{item.query.id} ({item.neutral})" for item in constants[:_SHOWN])
-        more = f" and {len(constants) - _SHOWN:,} more" if len(constants) > _SHOWN else ""
-        lines.append(f"Literals that met no column, by query: {names}{more}.")
+        names = few([f"{item.query.id} ({item.neutral})" for item in constants], _SHOWN)
+        lines.append(f"Literals that met no column, by query: {names}.")
     if found.left_out:
         lines.append(f"Left out {len(found.left_out):,} queries:")
-    for reason, count in Counter(found.left_out.values()).most_common():
-        ids = [name for name, why in found.left_out.items() if why == reason][:_SHOWN]
-        lines.append(f"  {count:,}: {reason}: {', '.join(ids)}{' …' if count > _SHOWN else ''}")
-    return lines
+    reasons = failures((name, "left out", why) for name, why in found.left_out.items())
+    return lines + [f"  {len(ids):,}: {why}: {few(ids, _SHOWN)}" for why, ids in reasons]

@@ -171,35 +171,21 @@ class _Chooser:
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
     """The keys of one cycle, or nothing."""
-    done: set[str] = set()
-    for start in candidates:
-        cycle = _walk(start, candidates, done)
-        if cycle:
-            return cycle
-    return []
-
-
-def _walk(start: str, candidates: Mapping[str, list[KeyFacts]], done: set[str]) -> list[KeyFacts]:
-    """Depth-first from one table, without recursion."""
+    left: Mapping[str, list[KeyFacts]] = {}
+    inner = candidates
+    # Tables from which no cycle can be reached go, until none does.
+    while len(inner) != len(left):
+        left = inner
+        within = ((name, [key for key in left[name] if key.parent in left]) for name in left)
+        inner = {name: keys for name, keys in within if keys}
     path: list[KeyFacts] = []
-    stack = [(start, iter(candidates[start]))]
-    on_path = {start: 0}
-    while stack:
-        name, keys = stack[-1]
-        key = next((item for item in keys if item.parent not in done), None)
-        if key is None:
-            stack.pop()
-            done.add(name)
-            on_path.pop(name)
-            if path:
-                path.pop()
-        elif key.parent in on_path:
-            return [*path[on_path[key.parent] :], key]
-        else:
-            path.append(key)
-            on_path[key.parent] = len(stack)
-            stack.append((key.parent, iter(candidates[key.parent])))
-    return []
+    steps: dict[str, int] = {}
+    name = next(iter(inner), None)
+    while name is not None and name not in steps:
+        steps[name] = len(path)
+        path.append(inner[name][0])
+        name = path[-1].parent
+    return [] if name is None else path[steps[name] :]
 
 
 def rivals(

@@ -24,7 +24,6 @@ class TableProposal:
         kind: What the table seems to hold.
         own: Columns of the OWN key, or None for a root.
         owner: The owning table, or None.
-        root: The root table of its tree.
         keys: Columns and target of every foreign key to another table.
         reason: One line.
         is_lookup: Whether it looks like a look-up.
@@ -37,7 +36,6 @@ class TableProposal:
     kind: Kind
     own: tuple[str, ...] | None
     owner: str | None
-    root: str
     keys: tuple[tuple[tuple[str, ...], str], ...]
     reason: str
     is_lookup: bool = False
