@@ -17,7 +17,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.files import replacing
 from privbench.pipeline import archive, header
-from privbench.pipeline.archive import Archive, array_member, public_member
+from privbench.pipeline.archive import Archive
 from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.postgres.ddl import Ddl
 from privbench.privacy import Event
@@ -112,10 +112,10 @@ class Model:
             archive.PRE: self.ddl.pre_data.encode(),
             archive.POST: self.ddl.post_data.encode(),
         }
-        for index, name in enumerate(sorted(self.arrays)):
-            members[array_member(index)] = archive.array_bytes(self.arrays[name])
-        for index, name in enumerate(sorted(self.public)):
-            members[public_member(index)] = archive.table_bytes(self.public[name])
+        for name, place in _places("arrays", sorted(self.arrays)).items():
+            members[place] = archive.array_bytes(self.arrays[name])
+        for name, place in _places("public", sorted(self.public)).items():
+            members[place] = archive.table_bytes(self.public[name])
         return members
 
     def _header(self, members: Mapping[str, bytes]) -> Json:
@@ -166,8 +166,7 @@ class Model:
     def _read(cls, members: Archive) -> Self:
         head = header.parse(members.read(archive.HEADER))
         digests, schema = head.sha256, head.schema_
-        arrays = _places("arrays", head.arrays, array_member)
-        public = _places("public", head.public, public_member)
+        arrays, public = _places("arrays", head.arrays), _places("public", head.public)
         expected = {archive.PRE, archive.POST, *arrays.values(), *public.values()}
         if set(digests) != expected or members.names != {archive.HEADER, *expected}:
             raise ModelError("the model's members are not those of its header.")
@@ -192,7 +191,7 @@ class Model:
         )
 
 
-def _places(kind: str, names: list[str], member: Callable[[int], str]) -> dict[str, str]:
+def _places(kind: str, names: list[str]) -> dict[str, str]:
     """Members of arrays or public tables, by what they are called in the header.
 
     Raises:
@@ -200,7 +199,7 @@ def _places(kind: str, names: list[str], member: Callable[[int], str]) -> dict[s
     """
     if names != sorted(set(names)):
         raise ModelError(f"the model's {kind} are not in order.")
-    return {name: member(index) for index, name in enumerate(names)}
+    return {name: f"{kind}/{index}.npy" for index, name in enumerate(names)}
 
 
 def _public(schema: Schema, key: str, data: bytes) -> pa.Table:
