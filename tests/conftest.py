@@ -150,10 +150,17 @@ def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture(scope="session")
 def make_database(server: Server, make_database_on: Callable[..., str]) -> Callable[..., str]:
-    """``make_database(name=None)``: DSN of a fresh empty database on `server`."""
+    """``make_database(script="", name=None)``: DSN of a fresh database on `server`.
 
-    def make(name: str | None = None) -> str:
-        return make_database_on(server, name)
+    It is empty, or what the script made of it.
+    """
+
+    def make(script: str = "", name: str | None = None) -> str:
+        dsn = make_database_on(server, name)
+        if script:
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute(script.encode())
+        return dsn
 
     return make
 

@@ -173,9 +173,7 @@ def test_row_level_security_would_hide_rows(desk, reader, source):
 
 
 def test_target_is_not_empty(desk, make_database):
-    target = make_database()
-    with psycopg.connect(target, autocommit=True) as connection:
-        connection.execute("CREATE TABLE mine AS SELECT 1 AS i")
+    target = make_database("CREATE TABLE mine AS SELECT 1 AS i")
     result = desk.clone(target)
     refused(result, 3, "not empty", "mine", "--replace")
     assert desk.untouched()

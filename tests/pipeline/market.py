@@ -159,8 +159,7 @@ def fill(connection: psycopg.Connection[tuple[object, ...]], customers: int) -> 
 def config(ledger: object = None, toml: str = CONFIG, **privacy: object) -> Config:
     """The market's config: region public, one chain of owners."""
     found = Config.loads(toml).with_privacy(**privacy)
-    section = found.ledger.model_copy(update={"path": None if ledger is None else str(ledger)})
-    return found.model_copy(update={"ledger": section})
+    return found.changed("ledger", path=None if ledger is None else str(ledger))
 
 
 def with_little_noise(
@@ -174,8 +173,7 @@ def with_little_noise(
 
 def learner(base: Config, name: str) -> Config:
     """The config with another synthesizer."""
-    section = base.synthesizer.model_copy(update={"name": name})
-    return base.model_copy(update={"synthesizer": section})
+    return base.changed("synthesizer", name=name)
 
 
 def ask(dsn: str, query: str) -> list[tuple[object, ...]]:
