@@ -9,16 +9,11 @@ import sys
 import market
 import psycopg
 import pytest
-from click.testing import CliRunner
+from market import run
 
-from privbench.cli import main
 from privbench.errors import UsageError
 from privbench.pipeline import Model
 from privbench.workload import read
-
-
-def run(*arguments, **more):
-    return CliRunner().invoke(main, [str(item) for item in arguments], **more)
 
 
 def tables(dsn):

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import market
 import pytest
-from click.testing import CliRunner
 from integrity import schema_of, whole
+from market import run
 
 from privbench import cli
 from privbench.cli import main
@@ -23,10 +23,6 @@ from privbench.pipeline import Model
 from privbench.privacy import epsilon_for
 
 COMMANDS = dict(commands(main))
-
-
-def run(*arguments, **more):
-    return CliRunner().invoke(main, [str(item) for item in arguments], **more)
 
 
 @pytest.fixture(scope="module")

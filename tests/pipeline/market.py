@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import psycopg
 import pytest
+from click.testing import CliRunner, Result
 from psycopg import sql
 
 from privbench import synthesizers
+from privbench.cli import main
 from privbench.config import Config
 
 #: The tool's own synthesizers; those of other papers have tests of their own.
@@ -125,6 +128,11 @@ def some_slow(cases: Iterable[tuple[object, ...]], quick: Iterable[tuple[object,
 
 #: The same as parameters of a test by name; most run with the slow tests.
 BY_NAME = some_slow([(name,) for name in CORE], [("graphical",)])
+
+
+def run(*words: object, **more: Any) -> Result:
+    """A command line of privbench."""
+    return CliRunner().invoke(main, [str(word) for word in words], **more)
 
 
 def create(dsn: str, customers: int = 60) -> None:
