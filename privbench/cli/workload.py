@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import click
 
 from privbench import pipeline
 from privbench.cli.options import State
-from privbench.cli.workload_capture import capture, rebind
+from privbench.cli.workload_capture import capture, found_in_option, rebind
 from privbench.errors import UsageError
 from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
 from privbench.workload.formats.base import CONFIDENTIAL
@@ -100,8 +100,7 @@ def workload() -> None:
 @click.option("--table", "only", multiple=True, metavar="NAME", help="A table to query; else all.")
 @click.option("--timeout", type=float, default=20.0, show_default=True,
               help="Seconds; queries that take longer are left out.")  # fmt: skip
-@click.option("--ledger", metavar="DIR", help="Directory of the ledger: a clone found in it may "
-              "be the source, and the workload is CONFIDENTIAL.")  # fmt: skip
+@found_in_option
 @click.pass_obj
 def generate(
     state: State,
@@ -109,14 +108,7 @@ def generate(
     source: str,
     output: str,
     kind: str,
-    seed: int,
     form: str,
-    clone: str | None,
-    scale: float,
-    schemas: tuple[str, ...],
-    only: tuple[str, ...],
-    timeout: float,
-    ledger: str | None,
     **given: Any,
 ) -> None:
     """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
@@ -139,20 +131,10 @@ def generate(
     Example:
       privbench workload generate prod.privbench -o queries.json --joins 0-3 --predicates 1-6
     """
-    changes = {name: value for name, value in given.items() if value is not None}
-    plan: Plan = replace(KINDS[kind].plan, seed=seed, **changes)
-    made = pipeline.generate_workload(
-        source,
-        kind,
-        plan,
-        clone=clone,
-        scale=scale,
-        schemas=schemas,
-        only=only,
-        timeout=timeout,
-        ledger=ledger,
-        reporter=state.reporter,
-    )
+    chosen = {part.name: given.pop(part.name, None) for part in fields(Plan)}
+    changes = {name: value for name, value in chosen.items() if value is not None}
+    plan: Plan = replace(KINDS[kind].plan, **changes)
+    made = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
     _write(made, output, form)
     if len(made) < plan.queries:
         click.echo(f"{plan.queries - len(made)} fewer than asked for: the data yields no more.")

@@ -18,6 +18,13 @@ from privbench.workload.safety import Trust
 _FORMAT = "native"
 _SHOWN = 10
 
+found_in_option = click.option(
+    "--ledger",
+    metavar="DIR",
+    help="Directory of the ledger: a clone found in it may be the source, and the workload is "
+    "CONFIDENTIAL.",
+)
+
 
 @click.command()
 @click.argument("dsn", required=False)
@@ -70,12 +77,7 @@ def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None
     "--on", metavar="DSN", help="Take them from this clone, which checks the queries too."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
-@click.option(
-    "--ledger",
-    metavar="DIR",
-    help="Directory of the ledger: a clone found in it may be the source, and the workload is "
-    "CONFIDENTIAL.",
-)
+@found_in_option
 @click.option(
     "--allow-function",
     "functions",
