@@ -101,14 +101,11 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     sizes = rounds.sizes(units)
     ranked = rounds.laws(sizes)
     shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
+    sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     laws = {
-        name: believed(
-            plan.lists[name][1],
-            sizes[item.query.table].units,
-            shown[name][1:],
-            session.noise_scale(item.query, item.amount),
-        )
-        for name, item in ranked.items()
+        name: believed(need, sizes[table].units, shown[name][1:], sds[name])
+        for name, (table, need) in plan.lists.items()
+        if name in ranked
     }
     asked = rounds.last(sizes, laws)
     results = iter(session.ask([q for group in asked.values() for _, q in group]))
@@ -128,7 +125,6 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         if answer.listed is not None
     }
     released = _settle(session, plan, sizes, laws, answers, named)
-    sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     heavy = _HEAVY[session.accounting]
     rest = {
         (table, need.attribute): rest_law(
