@@ -21,8 +21,7 @@ from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
-from privbench.pipeline.source import Catalog, read_catalog, require_identity
-from privbench.postgres.reading import reading
+from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
@@ -135,10 +134,8 @@ def begin(
     if privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
-    if seen is None:
-        with reading(source) as connection:
-            dump = dump or privacy.ddl_reviewed is not None
-            seen = read_catalog(connection, config, dump=dump)
+    dump = dump or privacy.ddl_reviewed is not None
+    seen = seen or look(source, config, dump=dump)
     seen.identity.required()
     if privacy.ddl_reviewed is not None:
         require_reviewed(config, seen.literals)

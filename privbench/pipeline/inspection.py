@@ -12,11 +12,9 @@ from privbench.encoding import CoverageLine, role_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, look, read_catalog
+from privbench.pipeline.source import Catalog, look
 from privbench.postgres.connect import Identity
-from privbench.postgres.reading import reading
 from privbench.schema import Schema, Table, TableName
-from privbench.sources import staged
 
 
 @dataclass(frozen=True)
@@ -77,9 +75,7 @@ def inspect(
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    if seen is None:
-        with staged(source, config, rows=False) as here, reading(here) as connection:
-            seen = read_catalog(connection, config, access=False)
+    seen = seen or look(source, config, access=False, dump=False)
     proposal = roles.propose(seen.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
     filled = _with_columns(filled, seen.schema)
