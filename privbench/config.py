@@ -299,28 +299,22 @@ class Config(_Section):
         """The config as TOML, defaults left out."""
         return tomli_w.dumps(self.model_dump(exclude_defaults=True, exclude_none=True))
 
-    def with_privacy(self, **changes: Any) -> Self:
-        """A copy with some fields of ``[privacy]`` changed, validated again.
+    def changed(self, section: str, **changes: Any) -> Self:
+        """A copy with some fields of a section changed, validated again.
 
         Raises:
             ConfigError: A changed value is not allowed.
         """
-        section = {**self.privacy.model_dump(), **changes}
+        before = getattr(self, section)
         try:
-            return self.model_copy(update={"privacy": PrivacyConfig.model_validate(section)})
+            after = before.model_validate({**before.model_dump(), **changes})
         except ValidationError as error:
-            raise ConfigError(_explain("privacy", error)) from error
+            raise ConfigError(_explain(section, error)) from error
+        return self.model_copy(update={section: after})
 
-    def counting_on(self, where: str) -> Self:
-        """A copy that has rows counted elsewhere.
-
-        Raises:
-            ConfigError: Neither ``local`` nor the address of a scheduler.
-        """
-        try:
-            return self.model_copy(update={"counting": CountingConfig(where=where)})
-        except ValidationError as error:
-            raise ConfigError(_explain("counting", error)) from error
+    def with_privacy(self, **changes: Any) -> Self:
+        """The same of ``[privacy]``."""
+        return self.changed("privacy", **changes)
 
 
 def _explain(source: str, error: ValidationError) -> str:

@@ -1,7 +1,8 @@
 """The frozen picture of a PostgreSQL schema: what the catalog states, nothing from rows.
 
 All of it is public knowledge by contract. It is plain data: `privbench.postgres` fills it from
-``pg_catalog``, everything else reads it.
+``pg_catalog``, everything else reads it. The types of its fields say what a stranger's model may
+hold there (`privbench.limits`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,26 @@ import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, LiteralString, Self
+from typing import Annotated, Any, Literal, LiteralString, Self
+
+from pydantic import Field
 
 from privbench.errors import SchemaError
+from privbench.limits import (
+    MAX_PARTITIONS,
+    Bigint,
+    Expression,
+    Few,
+    Label,
+    Labels,
+    Letter,
+    Many,
+    Modifier,
+    Name,
+    Space,
+    Text,
+    TypeText,
+)
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
 
@@ -41,8 +59,8 @@ class TableName:
     (TableName(schema='public', name='users'), 'Order Items')
     """
 
-    schema: str
-    name: str
+    schema: Space
+    name: Name
 
     def __str__(self) -> str:
         return f"{quote(self.schema)}.{quote(self.name)}"
@@ -85,19 +103,19 @@ class ColumnType:
         parts: Types within: an array's element, a range's bound, the columns of a composite type.
     """
 
-    sql: str
-    base: str
-    kind: str = "b"
-    category: str = "U"
-    labels: tuple[str, ...] = ()
-    length: int | None = None
-    precision: int | None = None
-    scale: int | None = None
+    sql: TypeText
+    base: Name
+    kind: Letter = "b"
+    category: Letter = "U"
+    labels: Labels[Label] = ()
+    length: Modifier | None = None
+    precision: Modifier | None = None
+    scale: Modifier | None = None
     domain: TableName | None = None
-    domain_checks: tuple[str, ...] = ()
-    element: str | None = None
-    extension: str | None = None
-    parts: tuple[ColumnType, ...] = ()
+    domain_checks: Few[Expression] = ()
+    element: Name | None = None
+    extension: Name | None = None
+    parts: Few[ColumnType] = ()
 
     @property
     def text_form(self) -> LiteralString:
@@ -115,14 +133,14 @@ class ColumnType:
 class Column:
     """One column; ``not_null`` counts a domain's NOT NULL too."""
 
-    name: str
-    position: int
+    name: Name
+    position: Annotated[int, Field(ge=1, le=32767)]
     type: ColumnType
     not_null: bool = False
-    default: str | None = None
+    default: Expression | None = None
     identity: Literal["", "a", "d"] = ""
     generated: Literal["", "s", "v"] = ""
-    collation: str | None = None
+    collation: Text | None = None
     sequence: TableName | None = None
 
 
@@ -130,8 +148,8 @@ class Column:
 class Unique:
     """A PRIMARY KEY, a UNIQUE constraint or a unique index over plain columns."""
 
-    name: str
-    columns: tuple[str, ...]
+    name: Name
+    columns: Few[Name]
     primary: bool = False
     nulls_not_distinct: bool = False
 
@@ -140,11 +158,11 @@ class Unique:
 class ForeignKey:
     """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``."""
 
-    name: str
+    name: Name
     table: TableName
-    columns: tuple[str, ...]
+    columns: Few[Name]
     ref_table: TableName
-    ref_columns: tuple[str, ...]
+    ref_columns: Few[Name]
     on_delete: Action = "a"
     on_update: Action = "a"
     match: Literal["s", "f", "p"] = "s"
@@ -164,9 +182,9 @@ class Check:
     A ``declared`` one is a rule of the config: the source has no such constraint, its clones do.
     """
 
-    name: str
-    expression: str
-    columns: tuple[str, ...] = ()
+    name: Name
+    expression: Expression
+    columns: Few[Name] = ()
     declared: bool = False
 
 
@@ -174,11 +192,11 @@ class Check:
 class Index:
     """An index, as ``pg_get_indexdef`` prints it."""
 
-    name: str
-    definition: str
+    name: Name
+    definition: Expression
     unique: bool = False
-    columns: tuple[str, ...] = ()
-    predicate: str | None = None
+    columns: Few[Name] = ()
+    predicate: Expression | None = None
     has_expressions: bool = False
 
 
@@ -187,12 +205,12 @@ class Sequence:
     """A sequence and the column that owns it; never its position."""
 
     name: TableName
-    start: int = 1
-    increment: int = 1
-    minimum: int = 1
-    maximum: int = 2**63 - 1
+    start: Bigint = 1
+    increment: Bigint = 1
+    minimum: Bigint = 1
+    maximum: Bigint = 2**63 - 1
     cycle: bool = False
-    owned_by: tuple[TableName, str] | None = None
+    owned_by: tuple[TableName, Name] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +229,15 @@ class Table:
     """
 
     name: TableName
-    columns: tuple[Column, ...]
+    columns: Few[Column]
     primary_key: Unique | None = None
-    uniques: tuple[Unique, ...] = ()
-    foreign_keys: tuple[ForeignKey, ...] = ()
-    checks: tuple[Check, ...] = ()
-    indexes: tuple[Index, ...] = ()
+    uniques: Many[Unique] = ()
+    foreign_keys: Many[ForeignKey] = ()
+    checks: Many[Check] = ()
+    indexes: Many[Index] = ()
     kind: Literal["r", "p"] = "r"
-    partitions: tuple[TableName, ...] = ()
-    partition_key: str | None = None
+    partitions: Annotated[tuple[TableName, ...], Field(max_length=MAX_PARTITIONS)] = ()
+    partition_key: Expression | None = None
     comment: str | None = None
     loose: tuple[str, ...] = ()
     periods: tuple[str, ...] = ()
@@ -282,14 +300,14 @@ class Table:
 class Schema:
     """Everything the catalog states about the chosen PostgreSQL schemas, tables sorted by name."""
 
-    tables: tuple[Table, ...]
-    sequences: tuple[Sequence, ...] = ()
-    enums: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    extensions: tuple[str, ...] = ()
-    views: tuple[TableName, ...] = ()
-    materialized_views: tuple[TableName, ...] = ()
-    schemas: tuple[str, ...] = ("public",)
-    server_version: int = 0
+    tables: Many[Table]
+    sequences: Many[Sequence] = ()
+    enums: dict[Text, tuple[Label, ...]] = field(default_factory=dict)
+    extensions: Few[Name] = ()
+    views: Many[TableName] = ()
+    materialized_views: Many[TableName] = ()
+    schemas: Many[Space] = ("public",)
+    server_version: Annotated[int, Field(ge=0, le=10_000_000)] = 0
 
     def __iter__(self) -> Iterator[Table]:
         return iter(self.tables)
@@ -311,7 +329,7 @@ class Schema:
         raise SchemaError(f"there is no table {wanted}.", remedy=f"Tables: {known} …")
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back; comments are left out (P4).
+        """The JSON object of a model's header; comments are left out (P4).
 
         Who declared a CHECK is left out too: in the model's DDL all are constraints alike.
         """
@@ -324,74 +342,3 @@ class Schema:
             for check in table["checks"]:
                 check.pop("declared")
         return data
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The schema that `to_json` wrote."""
-        return cls(
-            tables=tuple(_table(item) for item in data["tables"]),
-            sequences=tuple(_sequence(item) for item in data["sequences"]),
-            enums={name: tuple(labels) for name, labels in data["enums"].items()},
-            extensions=tuple(data["extensions"]),
-            views=tuple(_name(item) for item in data["views"]),
-            materialized_views=tuple(_name(item) for item in data["materialized_views"]),
-            schemas=tuple(data["schemas"]),
-            server_version=int(data["server_version"]),
-        )
-
-
-def _name(data: dict[str, str]) -> TableName:
-    return TableName(data["schema"], data["name"])
-
-
-def _sequence(data: dict[str, Any]) -> Sequence:
-    owner = data["owned_by"]
-    return Sequence(
-        **{
-            **data,
-            "name": _name(data["name"]),
-            "owned_by": (_name(owner[0]), owner[1]) if owner else None,
-        }
-    )
-
-
-def _tuples(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
-
-
-def _type(data: dict[str, Any]) -> ColumnType:
-    domain, parts = data["domain"], tuple(_type(part) for part in data.get("parts", ()))
-    named = _name(domain) if domain else None
-    return ColumnType(**{**_tuples(data), "domain": named, "parts": parts})
-
-
-def _column(data: dict[str, Any]) -> Column:
-    sequence = data["sequence"]
-    return Column(
-        **{
-            **data,
-            "type": _type(data["type"]),
-            "sequence": _name(sequence) if sequence else None,
-        }
-    )
-
-
-def _foreign_key(data: dict[str, Any]) -> ForeignKey:
-    names = {"table": _name(data["table"]), "ref_table": _name(data["ref_table"])}
-    return ForeignKey(**{**_tuples(data), **names})
-
-
-def _table(data: dict[str, Any]) -> Table:
-    primary = data["primary_key"]
-    return Table(
-        name=_name(data["name"]),
-        columns=tuple(_column(item) for item in data["columns"]),
-        primary_key=Unique(**_tuples(primary)) if primary else None,
-        uniques=tuple(Unique(**_tuples(item)) for item in data["uniques"]),
-        foreign_keys=tuple(_foreign_key(item) for item in data["foreign_keys"]),
-        checks=tuple(Check(**_tuples(item)) for item in data["checks"]),
-        indexes=tuple(Index(**_tuples(item)) for item in data["indexes"]),
-        kind=data["kind"],
-        partitions=tuple(_name(item) for item in data["partitions"]),
-        partition_key=data["partition_key"],
-    )

@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import click
@@ -159,8 +159,12 @@ def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture(scope="session")
 def make_database(server: Server, make_database_on: Callable[..., str]) -> Callable[..., str]:
-    """``make_database(name=None, statements="")``: DSN of a new database on `server`."""
-    return partial(make_database_on, server)
+    """``make_database(statements="", name=None)``: DSN of a new database on `server`."""
+
+    def make(statements: str = "", name: str | None = None) -> str:
+        return make_database_on(server, name, statements=statements)
+
+    return make
 
 
 def _parse_line(line: str) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -37,18 +38,17 @@ from privbench.cli.options import State, config_option, need_epsilon, read_confi
 @click.pass_obj
 def audit(
     state: State,
+    /,
     source: str,
     output: str,
     config_path: str | None,
-    epsilon: float | None,
-    delta: float | None,
-    synthesizer: str | None,
     scratch: str | None,
     root: str | None,
     canaries: int,
     fits: int,
     neighbours: int,
     no_inference: bool,
+    **settings: Any,
 ) -> None:
     """Attack fits of SOURCE and replay their mechanisms. CONFIDENTIAL.
 
@@ -61,9 +61,7 @@ def audit(
     Example:
       privbench audit "service=prod" -c privbench.toml -o audit/ --scratch "service=scratch"
     """
-    config = need_epsilon(
-        read_config(config_path, epsilon=epsilon, delta=delta, synthesizer=synthesizer)
-    )
+    config = need_epsilon(read_config(config_path, **settings))
     if config_path is None:
         config = pipeline.inspect(source, base=config).config
     with ended_by_signals():

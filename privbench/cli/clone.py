@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from privbench import pipeline
 from privbench.cli.consent import accept
 from privbench.cli.metrics import metrics_option, rows
-from privbench.cli.options import ReleaseOptions, State, release_options, target_options
+from privbench.cli.options import (
+    ReleaseOptions,
+    State,
+    overwrite_option,
+    release_options,
+    replace_option,
+    scale_option,
+    target_options,
+)
 
 
 @click.command()
 @click.argument("source")
 @click.argument("target")
 @release_options
-@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
-@click.option("--replace", is_flag=True, help="Drop what the target holds, in one transaction.")
+@scale_option
+@replace_option
 @click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
-@click.option("--force", is_flag=True, help="Replace a model file that is there already.")
+@overwrite_option
 @target_options
 @metrics_option
 @click.pass_obj
 def clone(
     state: State,
+    /,
     source: str,
     target: str,
     release: ReleaseOptions,
-    scale: float,
     replace: bool,
     output: str | None,
     force: bool,
-    as_role: str | None,
     strict: bool,
+    **given: Any,
 ) -> None:
     """Make a synthetic clone of SOURCE in TARGET; spends budget.
 
@@ -51,13 +61,12 @@ def clone(
         target,
         config,
         output=output,
-        scale=scale,
         replace=replace,
         resume=release.resume,
-        as_role=as_role,
         strict=strict,
         seen=seen,
         reporter=state.reporter,
+        **given,
     )
     state.samples += rows(report.loaded)
     click.echo(report.render())

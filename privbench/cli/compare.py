@@ -123,17 +123,11 @@ def _replay_options(command: Command) -> Command:
 @click.pass_obj
 def run(
     state: State,
+    /,
     workload: str,
     dsn: str,
     output: str,
-    repeats: int,
-    warmup: int,
-    timeout: float,
-    before: Before,
-    trust: Trust,
-    explain: bool,
-    concurrency: int,
-    gates: tuple[str, ...],
+    **given: Any,
 ) -> None:
     """Run a workload on one database and keep counts and times.
 
@@ -146,19 +140,7 @@ def run(
     """
     teller = state.reporter
     with teller.stage("replay"):
-        found = pipeline.run(
-            workload,
-            dsn,
-            repeats=repeats,
-            warmup=warmup,
-            timeout=timeout,
-            before=before,
-            explain=explain,
-            concurrency=concurrency,
-            gates=gates,
-            on_result=_progress(teller),
-            trust=trust,
-        )
+        found = pipeline.run(workload, dsn, on_result=_progress(teller), **given)
     if found["warning"]:
         LOG.warning("%s", found["warning"])
     try:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from privbench import pipeline
-from privbench.cli.options import config_option, read_config
+from privbench.cli.options import config_option, ledger_option, read_config
 
 
 @click.command()
 @click.argument("source", required=False)
 @click.argument("target", required=False)
 @config_option
-@click.option("--ledger", metavar="DIR", help="Directory of the ledger.")
+@ledger_option
 def doctor(
     source: str | None, target: str | None, config_path: str | None, ledger: str | None
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,11 +15,13 @@ from privbench import pipeline
 from privbench.cli.console import width
 from privbench.cli.options import (
     choice_options,
-    choosing,
     config_option,
+    delta_option,
+    epsilon_option,
     lookups_option,
     need_epsilon,
     read_config,
+    synthesizer_option,
 )
 
 summary_option = click.option(
@@ -41,11 +44,9 @@ def inspect(
     source: str,
     config_path: str | None,
     output: str | None,
-    schemas: tuple[str, ...],
-    tables: tuple[str, ...],
-    excluded: tuple[str, ...],
     whole: bool,
     lookups: str,
+    **chosen: Any,
 ) -> None:
     """Propose roles, domains and look-ups from the catalog; never reads rows.
 
@@ -55,7 +56,7 @@ def inspect(
     Example:
       privbench inspect "service=prod" -o privbench.toml
     """
-    base = choosing(read_config(config_path), schemas, tables, excluded)
+    base = read_config(config_path, **chosen)
     found = pipeline.inspect(source, base=base, lookups=lookups)
     click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
@@ -81,9 +82,9 @@ def check(config: str, source: str, whole: bool) -> None:
 @click.command()
 @click.argument("config", metavar="CONFIG")
 @click.argument("source", default="")
-@click.option("--epsilon", type=float, metavar="E", help="ε of the whole release.")
-@click.option("--delta", type=float, metavar="D", help="δ of the whole release.")
-@click.option("--synthesizer", metavar="NAME", help="Learner to use.")
+@epsilon_option
+@delta_option
+@synthesizer_option
 @click.option(
     "--rows",
     multiple=True,
@@ -94,11 +95,9 @@ def check(config: str, source: str, whole: bool) -> None:
 def plan(
     config: str,
     source: str,
-    epsilon: float | None,
-    delta: float | None,
-    synthesizer: str | None,
     rows: tuple[str, ...],
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Dry run: events, their share of the budget, least useful sizes; reads the catalog only.
 
@@ -106,10 +105,8 @@ def plan(
     Example:
       privbench plan privbench.toml "service=prod" --epsilon 3.2 --rows public.users=40000
     """
-    settings = need_epsilon(
-        read_config(config, epsilon=epsilon, delta=delta, synthesizer=synthesizer)
-    )
-    found = pipeline.plan(settings, source, pipeline.parse_rows(rows))
+    chosen = need_epsilon(read_config(config, **settings))
+    found = pipeline.plan(chosen, source, pipeline.parse_rows(rows))
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
     if found.losses and not as_json:
         color = False if "NO_COLOR" in os.environ else None

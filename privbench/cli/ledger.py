@@ -7,7 +7,7 @@ import json
 import click
 
 from privbench import pipeline
-from privbench.cli.options import config_option, monthly_option
+from privbench.cli.options import config_option, ledger_option, monthly_option
 from privbench.config import Config
 from privbench.privacy import Cap
 
@@ -26,10 +26,10 @@ def ledger() -> None:
 @click.argument("source", default="")
 @config_option
 @click.option("--identity", metavar="NAME", help="Identity in the config, if it declares one.")
-@click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
+@ledger_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(
-    source: str, config_path: str | None, identity: str | None, path: str | None, as_json: bool
+    source: str, config_path: str | None, identity: str | None, ledger: str | None, as_json: bool
 ) -> None:
     """List the releases of a database and their sum; a config says which, and where.
 
@@ -40,22 +40,22 @@ def show(
     if config_path is not None:
         config = Config.load(config_path)
         identity = identity or config.database.identity
-        path = path or config.ledger.path
-    found = pipeline.ledger_show(source, identity, path)
+        ledger = ledger or config.ledger.path
+    found = pipeline.ledger_show(source, identity, ledger)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
 
 
 @ledger.command()
 @click.argument("source", default="")
 @click.option("--identity", metavar="NAME", help="Identity in the config, if it declares one.")
-@click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
+@ledger_option
 @click.option("--epsilon", type=float, required=True, metavar="E", help="No release past this ε.")
 @click.option("--delta", type=float, metavar="D", help="No release past this δ.")
 @monthly_option
 def cap(
     source: str,
     identity: str | None,
-    path: str | None,
+    ledger: str | None,
     epsilon: float,
     delta: float | None,
     max_epsilon_per_month: float | None,
@@ -69,16 +69,16 @@ def cap(
       privbench ledger cap "service=prod" --epsilon 10 --max-epsilon-per-month 3.2
     """
     new = Cap(epsilon, delta, max_epsilon_per_month)
-    for limit in pipeline.ledger_cap(source, identity, path, new):
+    for limit in pipeline.ledger_cap(source, identity, ledger, new):
         click.echo(f"No longer capped: {limit}.")
-    click.echo(pipeline.ledger_show(source, identity, path).render())
+    click.echo(pipeline.ledger_show(source, identity, ledger).render())
 
 
 @ledger.command()
 @click.argument("release", metavar="ID")
 @config_option
-@click.option("--ledger", "path", metavar="DIR", help="Directory of the ledger.")
-def abandon(release: str, config_path: str | None, path: str | None) -> None:
+@ledger_option
+def abandon(release: str, config_path: str | None, ledger: str | None) -> None:
     """Close a release that died; what none of its events took is free again, the rest stays spent.
 
     A fit that was killed, or whose disk was full, holds all that it asked for until it is resumed
@@ -89,8 +89,8 @@ def abandon(release: str, config_path: str | None, path: str | None) -> None:
       privbench ledger abandon 3f0c9f6e-6d0c-4a53-9f1e-0c1f2a7a9b10 --ledger state/
     """
     if config_path is not None:
-        path = path or Config.load(config_path).ledger.path
-    spent = pipeline.ledger_abandon(release, path)
+        ledger = ledger or Config.load(config_path).ledger.path
+    spent = pipeline.ledger_abandon(release, ledger)
     click.echo(
         f"Release {release} is closed: ε {spent.epsilon:.6g}, δ {spent.delta:.6g} stay spent."
     )

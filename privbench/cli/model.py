@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -14,7 +14,11 @@ from privbench.cli.options import (
     State,
     choice_options,
     lock_option,
+    overwrite_option,
     release_options,
+    replace_option,
+    scale_option,
+    seed_option,
     target_options,
 )
 from privbench.postgres.patterns import Selection
@@ -24,16 +28,10 @@ from privbench.postgres.patterns import Selection
 @click.argument("source")
 @release_options
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
-@click.option("--force", is_flag=True, help="Replace a model file that is there already.")
+@overwrite_option
 @metrics_option
 @click.pass_obj
-def fit(
-    state: State,
-    source: str,
-    release: ReleaseOptions,
-    output: str,
-    force: bool,
-) -> None:
+def fit(state: State, source: str, release: ReleaseOptions, output: str, force: bool) -> None:
     """Learn a model of SOURCE under differential privacy; spends budget.
 
     \b
@@ -62,21 +60,19 @@ def fit(
     help="File format.",
 )
 @choice_options
-@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
-@click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
+@scale_option
+@seed_option
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj
 def sample(
     state: State,
+    /,
     model: str,
     output: str,
-    file_format: Literal["csv", "parquet"],
     schemas: tuple[str, ...],
     tables: tuple[str, ...],
     excluded: tuple[str, ...],
-    scale: float,
-    seed: int | None,
-    force: bool,
+    **given: Any,
 ) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
@@ -93,16 +89,8 @@ def sample(
     Example:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2
     """
-    written = pipeline.sample(
-        model,
-        output,
-        file_format=file_format,
-        scale=scale,
-        seed=seed,
-        force=force,
-        choice=Selection(schemas or None, tables or None, excluded),
-        reporter=state.reporter,
-    )
+    choice = Selection(schemas or None, tables or None, excluded)
+    written = pipeline.sample(model, output, choice=choice, reporter=state.reporter, **given)
     for line in written:
         click.echo(line)
 
@@ -110,9 +98,9 @@ def sample(
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("target")
-@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
-@click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
-@click.option("--replace", is_flag=True, help="Drop what the target holds, in one transaction.")
+@scale_option
+@seed_option
+@replace_option
 @click.option(
     "--trust-programs",
     is_flag=True,
@@ -128,17 +116,7 @@ def sample(
 @metrics_option
 @click.pass_obj
 def load(
-    state: State,
-    model: str,
-    target: str,
-    scale: float,
-    seed: int | None,
-    replace: bool,
-    trust_programs: bool,
-    schema_only: bool,
-    dry_run: bool,
-    as_role: str | None,
-    strict: bool,
+    state: State, /, model: str, target: str, dry_run: bool, strict: bool, **given: Any
 ) -> None:
     """Write a clone into TARGET: schema, rows, keys, indexes, sequences, ANALYZE; all or nothing.
 
@@ -146,18 +124,7 @@ def load(
     Example:
       privbench load prod.privbench "service=clone"
     """
-    report = pipeline.load(
-        model,
-        target,
-        scale=scale,
-        seed=seed,
-        replace=replace,
-        trust_programs=trust_programs,
-        as_role=as_role,
-        schema_only=schema_only,
-        dry_run=dry_run,
-        reporter=state.reporter,
-    )
+    report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
     click.echo("Nothing was written: --dry-run." if dry_run else report.render())
     for line in report.losses if dry_run else ():

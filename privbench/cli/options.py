@@ -6,7 +6,7 @@ import errno
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import click
@@ -118,6 +118,16 @@ jobs_option = click.option(
 )
 
 
+config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
+identity_option = click.option(
+    "--identity",
+    metavar="NAME",
+    help="The source's name for the ledger, as under [database]; files need one.",
+)
+epsilon_option = click.option("--epsilon", type=float, metavar="E", help="ε of the whole release.")
+delta_option = click.option("--delta", type=float, metavar="D", help="δ of the whole release.")
+synthesizer_option = click.option("--synthesizer", metavar="NAME", help="Learner to use.")
+ledger_option = click.option("--ledger", metavar="DIR", help="Directory of the ledger.")
 lookups_option = click.option(
     "--lookups",
     type=click.Choice(["private", "public"]),
@@ -125,38 +135,43 @@ lookups_option = click.option(
     show_default=True,
     help="What tables that look like look-ups are, in a proposal.",
 )
-
-#: ``-c/--config``.
-config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
-
-
 monthly_option = click.option(
     "--max-epsilon-per-month",
     type=click.FloatRange(0, min_open=True),
     metavar="E",
     help="Refuse a release that takes the ε of its calendar month (UTC) past this.",
 )
+scale_option = click.option(
+    "--scale", type=float, default=1.0, show_default=True, help="Size of the clone."
+)
+seed_option = click.option(
+    "--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise)."
+)
+replace_option = click.option(
+    "--replace", is_flag=True, help="Drop what the target holds, in one transaction."
+)
+overwrite_option = click.option(
+    "--force", is_flag=True, help="Replace a model file that is there already."
+)
 
 
 @dataclass(frozen=True)
 class ReleaseOptions:
-    """What the command line says of a release."""
+    """What the command line says of a release.
+
+    Attributes:
+        config_path: The config file, if there is one.
+        lookups: What look-up tables become in a proposal.
+        yes: Whether a proposal is accepted unseen.
+        resume: Id of a release to go on with.
+        settings: What the other options change of the config; see `read_config`.
+    """
 
     config_path: str | None
-    identity: str | None
-    epsilon: float | None
-    delta: float | None
-    synthesizer: str | None
     lookups: str
     yes: bool
-    seed: int | None
-    ledger: str | None
-    max_epsilon_per_month: float | None
-    count_on: str | None
     resume: str | None
-    schemas: tuple[str, ...]
-    tables: tuple[str, ...]
-    excluded: tuple[str, ...]
+    settings: dict[str, Any]
 
     def config(self) -> Config:
         """The config of the release, with ε.
@@ -164,19 +179,7 @@ class ReleaseOptions:
         Raises:
             ConfigError: The file or an option is wrong, or neither gives ε.
         """
-        config = read_config(
-            self.config_path,
-            identity=self.identity,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            synthesizer=self.synthesizer,
-            seed=self.seed,
-            ledger=self.ledger,
-            max_epsilon_per_month=self.max_epsilon_per_month,
-        )
-        if self.count_on is not None:
-            config = config.counting_on(self.count_on)
-        return need_epsilon(choosing(config, self.schemas, self.tables, self.excluded))
+        return need_epsilon(read_config(self.config_path, **self.settings))
 
 
 _CHOICE = tuple(
@@ -194,26 +197,12 @@ def choice_options(command: Command) -> Command:
     return with_options(_CHOICE, command)
 
 
-def choosing(
-    config: Config, schemas: Sequence[str], tables: Sequence[str], excluded: Sequence[str]
-) -> Config:
-    """The config with the tables that the command line chooses."""
-    given: dict[str, list[str]] = {"exclude": [*config.database.exclude, *excluded]}
-    given |= {"schemas": list(schemas)} if schemas else {}
-    given |= {"tables": list(tables)} if tables else {}
-    return config.model_copy(update={"database": config.database.model_copy(update=given)})
-
-
 _RELEASE = (
     config_option,
-    click.option(
-        "--identity",
-        metavar="NAME",
-        help="The source's name for the ledger, as under [database]; files need one.",
-    ),
-    click.option("--epsilon", type=float, metavar="E", help="ε of the whole release."),
-    click.option("--delta", type=float, metavar="D", help="δ of the whole release."),
-    click.option("--synthesizer", metavar="NAME", help="Learner to use."),
+    identity_option,
+    epsilon_option,
+    delta_option,
+    synthesizer_option,
     lookups_option,
     click.option("--yes", is_flag=True, help="Accept the proposed roles without asking."),
     click.option(
@@ -222,7 +211,7 @@ _RELEASE = (
         metavar="N",
         help="Seed the noise. The release is then stamped NOT PRIVATE.",
     ),
-    click.option("--ledger", metavar="DIR", help="Directory of the ledger."),
+    ledger_option,
     monthly_option,
     click.option(
         "--count-on",
@@ -241,15 +230,27 @@ _RELEASE = (
     jobs_option,
     lock_option,
 )
+#: Those of them that `read_config` takes.
+_SETTINGS = (
+    "identity epsilon delta synthesizer seed ledger max_epsilon_per_month count_on"
+    " schemas tables excluded"
+).split()
 
 
 def release_options(command: Command) -> Command:
     """The options of a release, handed to the command as ``release: ReleaseOptions``."""
 
     @functools.wraps(command)
-    def gathered(*args: Any, **given: Any) -> Any:
-        names = [field.name for field in fields(ReleaseOptions)]
-        release = ReleaseOptions(**{name: given.pop(name) for name in names})
+    def gathered(
+        *args: Any,
+        config_path: str | None,
+        lookups: str,
+        yes: bool,
+        resume: str | None,
+        **given: Any,
+    ) -> Any:
+        settings = {name: given.pop(name) for name in _SETTINGS}
+        release = ReleaseOptions(config_path, lookups, yes, resume, settings)
         return command(*args, release=release, **given)
 
     return with_options(_RELEASE, cast("Command", gathered))
@@ -284,13 +285,17 @@ def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> C
 def read_config(
     path: str | None,
     *,
+    schemas: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    excluded: Sequence[str] = (),
     identity: str | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    synthesizer: str | None = None,
     seed: int | None = None,
+    synthesizer: str | None = None,
     ledger: str | None = None,
     max_epsilon_per_month: float | None = None,
+    count_on: str | None = None,
 ) -> Config:
     """The config file with what the command line changes.
 
@@ -298,22 +303,30 @@ def read_config(
         ConfigError: The file or an option is wrong.
     """
     config = Config.load(path) if path else Config()
-    if identity is not None:
-        if config.database.identity not in (None, identity):
-            raise ConfigError("--identity and [database] identity of the config differ.")
-        section = config.database.model_copy(update={"identity": identity})
-        config = config.model_copy(update={"database": section})
-    changes = {"epsilon": epsilon, "delta": delta, "seed": seed}
-    config = config.with_privacy(**{k: v for k, v in changes.items() if v is not None})
-    if synthesizer is not None:
-        learner = config.synthesizer.model_copy(update={"name": synthesizer})
-        config = config.model_copy(update={"synthesizer": learner})
+    database = config.database
+    if identity is not None and database.identity not in (None, identity):
+        raise ConfigError("--identity and [database] identity of the config differ.")
     # The command line may lower the config's cap on a month, not raise it.
     caps = (config.ledger.max_epsilon_per_month, max_epsilon_per_month)
-    lowest = min((cap for cap in caps if cap is not None), default=None)
-    folder = config.ledger.path if ledger is None else ledger
-    update = {"path": folder, "max_epsilon_per_month": lowest}
-    return config.model_copy(update={"ledger": config.ledger.model_copy(update=update)})
+    sections: dict[str, dict[str, Any]] = {
+        "database": {
+            "identity": identity,
+            "schemas": list(schemas) or None,
+            "tables": list(tables) or None,
+            "exclude": [*database.exclude, *excluded],
+        },
+        "privacy": {"epsilon": epsilon, "delta": delta, "seed": seed},
+        "synthesizer": {"name": synthesizer},
+        "ledger": {
+            "path": ledger,
+            "max_epsilon_per_month": min((cap for cap in caps if cap is not None), default=None),
+        },
+        "counting": {"where": count_on},
+    }
+    for name, section in sections.items():
+        given = {key: value for key, value in section.items() if value is not None}
+        config = config.changed(name, **given)
+    return config
 
 
 def need_epsilon(config: Config) -> Config:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from privbench import publish as publishing
-from privbench.cli.options import State, lock_option
+from privbench.cli.options import State, lock_option, scale_option, seed_option
 from privbench.publish.making import About
 
 
@@ -22,8 +24,8 @@ from privbench.publish.making import About
               help="How many to generate; 0 for none.")  # fmt: skip
 @click.option("--database", metavar="DSN", help="An empty database that the clone is loaded into, "
               "to be read from there; an embedded server otherwise.")  # fmt: skip
-@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the clone.")
-@click.option("--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise).")
+@scale_option
+@seed_option
 @click.option("--statistics", is_flag=True, help="Add what the planner is told of a clone of the "
               "source's size, for a database that may be empty (PostgreSQL 18).")  # fmt: skip
 @click.option("--oci", metavar="DIR", help="Write the bundle as an OCI image layout there, too.")
@@ -32,20 +34,14 @@ from privbench.publish.making import About
 @click.pass_obj
 def publish(
     state: State,
+    /,
     model: str,
     output: str,
     title: str | None,
     publisher: str | None,
     licence: str | None,
     date: str | None,
-    workload: str | None,
-    queries: int,
-    database: str | None,
-    scale: float,
-    seed: int | None,
-    statistics: bool,
-    oci: str | None,
-    key: str | None,
+    **given: Any,
 ) -> None:
     """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
 
@@ -58,21 +54,9 @@ def publish(
     Example:
       privbench publish prod.privbench -o bundle/ --title "Shop benchmark" --publisher "Shop Ltd"
     """
-    given = {"title": title, "publisher": publisher, "licence": licence, "published": date}
-    found = publishing.publish(
-        model,
-        output,
-        about=About(**{name: value for name, value in given.items() if value is not None}),
-        database=database,
-        workload=workload,
-        queries=queries,
-        scale=scale,
-        seed=seed,
-        statistics=statistics,
-        oci=oci,
-        key=key,
-        reporter=state.reporter,
-    )
+    said = {"title": title, "publisher": publisher, "licence": licence, "published": date}
+    about = About(**{name: value for name, value in said.items() if value is not None})
+    found = publishing.publish(model, output, about=about, reporter=state.reporter, **given)
     click.echo(found.render())
 
 

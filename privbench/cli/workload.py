@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import click
 
 from privbench import pipeline
 from privbench.cli.options import State
-from privbench.cli.workload_capture import capture, rebind
+from privbench.cli.workload_capture import capture, found_in_option, rebind
 from privbench.errors import UsageError
 from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
 from privbench.workload.formats.base import CONFIDENTIAL
@@ -30,6 +30,13 @@ def _range(
     if found is None:
         raise click.BadParameter(f"{value!r} is neither a number nor a range such as 1-6.")
     return int(found[1]), int(found[2] or found[1])
+
+
+def _operators(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> tuple[str, ...] | None:
+    """``=,between``."""
+    return tuple(value.replace(" ", "").split(",")) if value else None
 
 
 _format_names = click.Choice([form.name for form in FORMATS])
@@ -78,9 +85,10 @@ def workload() -> None:
 @click.option("--queries", type=click.IntRange(1), metavar="N", help="How many.")
 @click.option("--joins", callback=_range, metavar="N-M", help="Joins of a query.")
 @click.option("--predicates", callback=_range, metavar="N-M", help="Predicates of a query.")
-@click.option("--operators", metavar="LIST", help="Of =, <, >, <=, >=, between.")
-@click.option("--card-min", type=click.IntRange(0), metavar="N", help="Least answer.")
-@click.option("--card-max", type=click.IntRange(0), metavar="N", help="Largest answer.")
+@click.option("--operators", callback=_operators, metavar="LIST",
+              help="Of =, <, >, <=, >=, between.")  # fmt: skip
+@click.option("--card-min", "least", type=click.IntRange(0), metavar="N", help="Least answer.")
+@click.option("--card-max", "most", type=click.IntRange(0), metavar="N", help="Largest answer.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 @click.option("--format", "form", type=_format_names, default="native", show_default=True,
               help="Format to write.")  # fmt: skip
@@ -92,28 +100,16 @@ def workload() -> None:
 @click.option("--table", "only", multiple=True, metavar="NAME", help="A table to query; else all.")
 @click.option("--timeout", type=float, default=20.0, show_default=True,
               help="Seconds; queries that take longer are left out.")  # fmt: skip
-@click.option("--ledger", metavar="DIR", help="Directory of the ledger: a clone found in it may "
-              "be the source, and the workload is CONFIDENTIAL.")  # fmt: skip
+@found_in_option
 @click.pass_obj
 def generate(
     state: State,
+    /,
     source: str,
     output: str,
     kind: str,
-    queries: int | None,
-    joins: tuple[int, int] | None,
-    predicates: tuple[int, int] | None,
-    operators: str | None,
-    card_min: int | None,
-    card_max: int | None,
-    seed: int,
     form: str,
-    clone: str | None,
-    scale: float,
-    schemas: tuple[str, ...],
-    only: tuple[str, ...],
-    timeout: float,
-    ledger: str | None,
+    **given: Any,
 ) -> None:
     """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
 
@@ -135,28 +131,10 @@ def generate(
     Example:
       privbench workload generate prod.privbench -o queries.json --joins 0-3 --predicates 1-6
     """
-    given = {
-        "queries": queries,
-        "joins": joins,
-        "predicates": predicates,
-        "operators": tuple(operators.replace(" ", "").split(",")) if operators else None,
-        "least": card_min,
-        "most": card_max,
-    }
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    plan: Plan = replace(KINDS[kind].plan, seed=seed, **changes)
-    made = pipeline.generate_workload(
-        source,
-        kind,
-        plan,
-        clone=clone,
-        scale=scale,
-        schemas=schemas,
-        only=only,
-        timeout=timeout,
-        ledger=ledger,
-        reporter=state.reporter,
-    )
+    chosen = {part.name: given.pop(part.name, None) for part in fields(Plan)}
+    changes = {name: value for name, value in chosen.items() if value is not None}
+    plan: Plan = replace(KINDS[kind].plan, **changes)
+    made = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
     _write(made, output, form)
     if len(made) < plan.queries:
         click.echo(f"{plan.queries - len(made)} fewer than asked for: the data yields no more.")

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from typing import Any
 
 import click
 
 from privbench import pipeline
 from privbench.cli.options import State
+from privbench.report.text import few
 from privbench.workload import write
 from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.rebind import Rebinding
+from privbench.workload.results import failures
 from privbench.workload.safety import Trust
 
 _FORMAT = "native"
 _SHOWN = 10
+
+found_in_option = click.option(
+    "--ledger",
+    metavar="DIR",
+    help="Directory of the ledger: a clone found in it may be the source, and the workload is "
+    "CONFIDENTIAL.",
+)
 
 
 @click.command()
@@ -38,16 +47,7 @@ _SHOWN = 10
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
-def capture(
-    state: State,
-    dsn: str | None,
-    logs: tuple[str, ...],
-    prefix: str | None,
-    database: str | None,
-    samples: int,
-    seed: int,
-    output: str,
-) -> None:
+def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None:
     """Capture the queries that a server ran, weighted by their calls. CONFIDENTIAL.
 
     Reads pg_stat_statements of DSN, or logs with statements or auto_explain's plans. Queries that
@@ -60,9 +60,7 @@ def capture(
       privbench workload capture --log postgresql.csv --database shop -o captured.json
     """
     with state.reporter.stage("capture"):
-        found = pipeline.capture(
-            dsn, logs=logs, prefix=prefix, database=database, samples=samples, seed=seed
-        )
+        found = pipeline.capture(dsn, **given)
     write(found.workload, output, _FORMAT)
     for reason, calls in found.skipped.items():
         click.echo(f"Left out {calls:,} calls: {reason}.")
@@ -79,12 +77,7 @@ def capture(
     "--on", metavar="DSN", help="Take them from this clone, which checks the queries too."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
-@click.option(
-    "--ledger",
-    metavar="DIR",
-    help="Directory of the ledger: a clone found in it may be the source, and the workload is "
-    "CONFIDENTIAL.",
-)
+@found_in_option
 @click.option(
     "--allow-function",
     "functions",
@@ -95,14 +88,7 @@ def capture(
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def rebind(
-    state: State,
-    workload: str,
-    model: str | None,
-    on: str | None,
-    seed: int,
-    ledger: str | None,
-    functions: tuple[str, ...],
-    output: str,
+    state: State, /, workload: str, functions: tuple[str, ...], output: str, **given: Any
 ) -> None:
     """Replace the literals of a workload by values of synthetic rows, so that it can be published.
 
@@ -115,14 +101,7 @@ def rebind(
       privbench workload rebind captured.json --on "service=clone" -o public.json
     """
     with state.reporter.stage("rebind"):
-        found = pipeline.rebind(
-            workload,
-            model=model,
-            on=on,
-            seed=seed,
-            ledger=ledger,
-            trust=Trust.of(functions),
-        )
+        found = pipeline.rebind(workload, trust=Trust.of(functions), **given)
     write(found.workload, output, _FORMAT)
     for line in _said(found):
         click.echo(line)
@@ -141,12 +120,9 @@ def _said(found: Rebinding) -> list[str]:
     ]
     constants = [item for item in found.bound if item.neutral]
     if constants:
-        names = ", ".join(f"{item.query.id} ({item.neutral})" for item in constants[:_SHOWN])
-        more = f" and {len(constants) - _SHOWN:,} more" if len(constants) > _SHOWN else ""
-        lines.append(f"Literals that met no column, by query: {names}{more}.")
+        names = few([f"{item.query.id} ({item.neutral})" for item in constants], _SHOWN)
+        lines.append(f"Literals that met no column, by query: {names}.")
     if found.left_out:
         lines.append(f"Left out {len(found.left_out):,} queries:")
-    for reason, count in Counter(found.left_out.values()).most_common():
-        ids = [name for name, why in found.left_out.items() if why == reason][:_SHOWN]
-        lines.append(f"  {count:,}: {reason}: {', '.join(ids)}{' …' if count > _SHOWN else ''}")
-    return lines
+    reasons = failures((name, "left out", why) for name, why in found.left_out.items())
+    return lines + [f"  {len(ids):,}: {why}: {few(ids, _SHOWN)}" for why, ids in reasons]

@@ -3,6 +3,7 @@ from .clone import CloneReport, clone
 from .demo import DemoReport, demo
 from .doctor import Diagnosis, Finding, doctor
 from .fit import fit
+from .header import Promise
 from .inspection import (
     Check,
     Inspection,
@@ -12,7 +13,7 @@ from .inspection import (
 )
 from .load import LoadReport, check_target, load
 from .losses import losses, render_losses
-from .model import Model, Promise, require_writable
+from .model import Model, require_writable
 from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
 from .replaying import run

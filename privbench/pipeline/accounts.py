@@ -20,13 +20,6 @@ class LedgerReport:
 
     state: dict[str, Any]
 
-    @property
-    def full(self) -> bool:
-        """Whether what is spent leaves no room under the cap, or is above it."""
-        cap = self.state["cap"]["epsilon"]
-        spent = [item["epsilon"] for item in self.state["definitions"]]
-        return cap is not None and any(epsilon >= cap for epsilon in spent)
-
     def to_json(self) -> dict[str, Any]:
         """A plain object; infinite totals as the string ``infinite``."""
         found: dict[str, Any] = _finite(self.state)
@@ -35,6 +28,7 @@ class LedgerReport:
     def render(self) -> str:
         """Plain text for people."""
         state = self.state
+        cap, most = state["cap"], state["cap"]["epsilon"]
         lines = [f"Ledger of {state['identity']} in {state['path']}", ""]
         for item in state["releases"]:
             stamp = "" if item["private"] else "  NOT PRIVATE (seeded noise)"
@@ -43,19 +37,16 @@ class LedgerReport:
                 f"ε {_number(item['epsilon'])}  δ {_number(item['delta'])}{stamp}"
             )
         for other in state["others"]:
-            lines.append(
-                f"  Counted with it: the ledger of {other['identity']} in {other['path']},"
-            )
-            lines.append(
-                "  which may be of this database; if it is another's, move that folder away"
-            )
+            lines += [
+                f"  Counted with it: the ledger of {other['identity']} in {other['path']},",
+                "  which may be of this database; if it is another's, move that folder away",
+            ]
         if not state["releases"]:
-            lines.append("  no releases under this identity, in this directory (see [database]")
-            lines.append(
-                "  identity and [ledger] path in the config, --identity and --ledger here)"
-            )
+            lines += [
+                "  no releases under this identity, in this directory (see [database]",
+                "  identity and [ledger] path in the config, --identity and --ledger here)",
+            ]
         lines.append("")
-        cap = state["cap"]
         for item in state["definitions"]:
             lines.append(
                 f"Unit definition {item['id']} ({item['neighbours']}): "
@@ -65,13 +56,13 @@ class LedgerReport:
                 months = (f"{month} ε {_number(spent)}" for month, spent in item["months"].items())
                 lines.append("  by months: " + ", ".join(months))
             if item["infinite"]:
+                promising = ", ".join(item["infinite"])
                 lines.append(
-                    "  infinite because of releases that promise these units nothing: "
-                    + ", ".join(item["infinite"])
+                    f"  infinite because of releases that promise these units nothing: {promising}"
                 )
         monthly = f", ε a month {_number(cap['monthly'])}" if cap["monthly"] is not None else ""
         lines.append(f"Cap: ε {_number(cap['epsilon'])}, δ {_number(cap['delta'])}{monthly}")
-        if self.full:
+        if most is not None and any(item["epsilon"] >= most for item in state["definitions"]):
             lines.append("  what is spent has reached the cap: every further release is refused")
         return "\n".join(lines)
 
@@ -128,7 +119,8 @@ def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
 def has_releases(connection: Connection, path: str | None) -> bool:
     """Whether a database has releases in a ledger: then it may be a source and no clone.
 
-    Only under the identity that the server gives: one that a config declares is not known here.
+    Only under the identity that the server gives: one that a config declares is not known here. A
+    source that was never fitted, or whose ledger lies elsewhere, looks like any clone.
 
     Args:
         connection: To the database.

@@ -52,16 +52,6 @@ _END, _END64, _LOCATOR64 = b"PK\5\6", b"PK\6\6", b"PK\6\7"
 _ENTRY = 46 + 64 + 32
 
 
-def array_member(index: int) -> str:
-    """Where the index-th array is, by name."""
-    return f"arrays/{index}.npy"
-
-
-def public_member(index: int) -> str:
-    """Where the index-th public table is, by name."""
-    return f"public/{index}.npy"
-
-
 class Archive:
     """The members of an archive that has been found to be within its caps.
 

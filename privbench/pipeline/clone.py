@@ -11,9 +11,9 @@ from pathlib import Path
 
 from privbench.config import Config
 from privbench.pipeline.fit import fit
+from privbench.pipeline.header import Promise
 from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
 from privbench.pipeline.losses import Loss, losses, render_losses
-from privbench.pipeline.model import Promise
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.sources import staged
@@ -84,9 +84,7 @@ def clone(
         with staged(source, config) as here:
             with teller.stage("rehearse the schema"):
                 seen = seen or look(here, config)
-                behind = rehearse(
-                    here, target, seen, replace=replace, as_role=as_role, strict=strict
-                )
+                rehearse(here, target, seen, replace=replace, as_role=as_role, strict=strict)
             model = fit(here, config, path, reporter=teller, resume=resume, seen=seen)
     except BaseException:
         if output is None:
@@ -109,7 +107,7 @@ def clone(
         raise
     if output is None:
         shutil.rmtree(path.parent)
-    loaded = replaced(loaded, lost=(*behind, *loaded.lost))
+    loaded = replaced(loaded, lost=(*seen.ddl.left_behind, *loaded.lost))
     return CloneReport(model.promise, loaded, losses(model))
 
 

@@ -6,23 +6,21 @@ by chunk while it is written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.encoding import Codec, KeyedTable, codec_from_json, generate_keys
+from privbench.encoding import Codec, KeyedTable, generate_keys
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
-from privbench.pipeline.model import Model
+from privbench.pipeline.model import UNFIT, Model
 from privbench.rng import generator
 from privbench.schema import Table
 from privbench.synthesizers import get as find_synthesizer
@@ -41,6 +39,8 @@ class CloneTable:
         rows: Number of rows.
         dropped: Rows for which no valid key was left.
         public: Whether it is copied verbatim.
+        torn: Whether rows may refer to rows of this table that were dropped.
+        draw: Makes the rows of some of the columns, in chunks.
     """
 
     table: Table
@@ -48,16 +48,8 @@ class CloneTable:
     rows: int
     dropped: int
     public: bool
-    _minted: KeyedTable | None
-    _codecs: Mapping[str, Codec]
-    _synthetic: SyntheticTable | None
-    _verbatim: pa.Table | None
-    _seed: int | None
-
-    @property
-    def torn(self) -> bool:
-        """Whether rows may refer to rows of this table that were dropped."""
-        return self._minted is not None and self._minted.torn
+    torn: bool
+    draw: Callable[[Sequence[str]], Iterator[pa.Table]]
 
     def without(self, names: Collection[str]) -> CloneTable:
         """The table with some columns left to their defaults."""
@@ -70,53 +62,7 @@ class CloneTable:
             ModelError: The model is damaged.
         """
         with sound(self.table.key):
-            yield from self._batches()
-
-    def _batches(self) -> Iterator[pa.Table]:
-        if self._verbatim is not None:
-            yield self._verbatim.select(self.columns)
-            return
-        assert self._minted is not None
-        assert self._synthetic is not None
-        kept, window = np.flatnonzero(self._minted.keep), Window(self._synthetic.codes)
-        for number, start in enumerate(range(0, self.rows, CHUNK)):
-            part = kept[start : start + CHUNK]
-            codes = window.take(part)
-            _check_codes(self.table, self._codecs, codes, len(part))
-            rng = generator(self._seed, "decode", self.table.key, number)
-            arrays = [self._column(name, start, codes, len(part), rng) for name in self.columns]
-            # Positions, not names: two columns may differ only in what Arrow folds.
-            yield pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
-
-    def _column(
-        self,
-        name: str,
-        start: int,
-        codes: Mapping[str, Codes],
-        rows: int,
-        rng: np.random.Generator,
-    ) -> pa.Array:
-        assert self._minted is not None
-        whole = self._minted.columns.get(name)
-        if whole is not None:
-            return whole.slice(start, rows)
-        codec = self._codecs[name]
-        held = {attribute: codes[attribute] for attribute in codec.domains}
-        return _decoded(self.table, codec, held, rng, rows)
-
-
-#: What the parts of a model raise that a stranger has put together so that they do not fit.
-_UNFIT = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    pa.ArrowException,
-)
+            yield from self.draw(self.columns)
 
 
 @contextmanager
@@ -128,7 +74,7 @@ def sound(table: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except _UNFIT as error:
+    except UNFIT as error:
         raise ModelError(
             f"the model cannot be sampled: its parts do not fit ({type(error).__name__}).",
             table=table,
@@ -159,7 +105,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
     tables = [model.schema.table(key) for key in sorted(model.tables)]
-    codecs = {table.key: codecs_of(model, table.key) for table in tables}
+    codecs = {key: made.codecs for key, made in model.tables.items()}
     _check_drawn(tables, codecs, drawn, {key: t.num_rows for key, t in model.public.items()})
     minted = generate_keys(
         tables,
@@ -168,7 +114,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
         {t.key: drawn.tables[t.key].rows for t in tables},
         seed=seed,
         codecs=codecs,
-        own={key: data["own"] for key, data in model.tables.items() if data["own"] is not None},
+        own={key: made.own for key, made in model.tables.items() if made.own is not None},
         # Values of a public table are texts, as the codecs of keys have them.
         public_keys=lambda key: [
             model.public[str(key.ref_table)][name].combine_chunks() for name in key.ref_columns
@@ -176,7 +122,7 @@ def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
         references=False,
     )
     return [
-        _private(table, minted[table.key], codecs[table.key], drawn, seed)
+        _private(table, minted[table.key], codecs[table.key], drawn.tables[table.key], seed)
         if table.key in minted
         else _public(table, model.public[table.key])
         for table in model.schema
@@ -231,15 +177,6 @@ def _unlike(table: Table) -> ModelError:
     return ModelError("the model's rows are not those of its schema.", table=table.key)
 
 
-def codecs_of(model: Model, key: str) -> dict[str, Codec]:
-    """The codecs of a private table's modelled columns.
-
-    Raises:
-        ModelError: The model is damaged.
-    """
-    return {name: codec_from_json(data) for name, data in model.tables[key]["codecs"].items()}
-
-
 def _whole(
     table: Table,
     tables: Sequence[Table],
@@ -264,7 +201,7 @@ def _whole(
         name: _decoded(
             table,
             codec,
-            {attribute: synthetic.codes[attribute] for attribute in codec.domains},
+            synthetic.codes,
             generator(seed, "decode", table.key, name),
             synthetic.rows,
         )
@@ -276,12 +213,13 @@ def _whole(
 def _decoded(
     table: Table,
     codec: Codec,
-    codes: Mapping[str, NDArray[np.integer[Any]]],
+    codes: Mapping[str, Codes],
     rng: np.random.Generator,
     rows: int,
 ) -> pa.Array:
     """Values of a column, as its CHECK's pattern wants them."""
-    values = codec.decode(codes, rng, rows)
+    held = {attribute: codes[attribute] for attribute in codec.domains}
+    values = codec.decode(held, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))
     return values if pattern is None else pattern.replace_bad(values, rng)
 
@@ -290,29 +228,36 @@ def _private(
     table: Table,
     minted: KeyedTable,
     codecs: Mapping[str, Codec],
-    drawn: SyntheticDatabase,
+    synthetic: SyntheticTable,
     seed: int | None,
 ) -> CloneTable:
+    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
+        kept, window = np.flatnonzero(minted.keep), Window(synthetic.codes)
+        for number, start in enumerate(range(0, len(kept), CHUNK)):
+            part = kept[start : start + CHUNK]
+            codes = window.take(part)
+            _check_codes(table, codecs, codes, len(part))
+            rng = generator(seed, "decode", table.key, number)
+            arrays = [
+                minted.columns[name].slice(start, len(part))
+                if name in minted.columns
+                else _decoded(table, codecs[name], codes, rng, len(part))
+                for name in columns
+            ]
+            # Positions, not names: two columns may differ only in what Arrow folds.
+            yield pa.Table.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
     columns = tuple(
         column.name
         for column in table.columns
         if column.name in minted.columns
         or (column.name in codecs and not codecs[column.name].omitted)
     )
-    return CloneTable(
-        table,
-        columns,
-        minted.rows,
-        minted.dropped,
-        False,
-        minted,
-        codecs,
-        drawn.tables[table.key],
-        None,
-        seed,
-    )
+    return CloneTable(table, columns, minted.rows, minted.dropped, False, minted.torn, draw)
 
 
 def _public(table: Table, rows: pa.Table) -> CloneTable:
-    columns = tuple(rows.column_names)
-    return CloneTable(table, columns, rows.num_rows, 0, True, None, {}, None, rows, None)
+    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
+        yield rows.select(columns)
+
+    return CloneTable(table, tuple(rows.column_names), rows.num_rows, 0, True, False, draw)

@@ -73,7 +73,6 @@ def demo(
     epsilon: float = 3.2,
     synthesizer: str | None = None,
     queries: int = 60,
-    seed: int = 7,
     reporter: Reporter | None = None,
 ) -> DemoReport:
     """Run the whole flow on a made-up clinic.
@@ -84,7 +83,6 @@ def demo(
         epsilon: ε of the release.
         synthesizer: Learner; None means the config's default.
         queries: Queries to generate and replay.
-        seed: Seed of the source and of the workload, never of the noise.
         reporter: Told of stages.
     """
     teller = reporter or Reporter()
@@ -95,11 +93,11 @@ def demo(
     with server:
         source, target = _databases(server.dsn)
         with teller.stage("make the source"):
-            make_clinic(source, rows, seed)
+            make_clinic(source, rows)
         config = _config(source, folder, epsilon, synthesizer)
         made = clone(source, target, config, output=folder / "clinic.privbench", reporter=teller)
         with teller.stage("generate a workload"):
-            workload = _workload(source, queries, seed)
+            workload = _workload(source, queries)
             write(workload, folder / "workload.sql")
         with teller.stage("compare"):
             document = report.compare(
@@ -158,17 +156,14 @@ def _databases(dsn: str) -> tuple[str, str]:
 
 
 def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) -> Config:
-    base = Config().with_privacy(epsilon=epsilon)
-    ledger = base.ledger.model_copy(update={"path": str(folder / "ledger")})
-    base = base.model_copy(update={"ledger": ledger})
+    base = Config().with_privacy(epsilon=epsilon).changed("ledger", path=str(folder / "ledger"))
     if synthesizer is not None:
-        section = base.synthesizer.model_copy(update={"name": synthesizer})
-        base = base.model_copy(update={"synthesizer": section})
+        base = base.changed("synthesizer", name=synthesizer)
     # A clinic's own lists hold nothing confidential: its owner would say so too.
     return inspect(source, base=base, lookups="public").config
 
 
-def _workload(source: str, queries: int, seed: int) -> Workload:
+def _workload(source: str, queries: int) -> Workload:
     with reading(source, ROWS) as connection:
-        plan = replace(KINDS["mixed"].plan, queries=queries, seed=seed)
+        plan = replace(KINDS["mixed"].plan, queries=queries, seed=7)
         return generate_from_source(connection, "mixed", introspect(connection), plan)

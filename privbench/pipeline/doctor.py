@@ -33,7 +33,7 @@ _ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
 _FACTS = """
 SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS standby,
   pg_catalog.current_setting('hot_standby_feedback') AS feedback, current_user::text AS role,
-  r.rolsuper AS super, r.rolbypassrls AS bypass,
+  r.rolsuper AS super,
   pg_catalog.current_setting('server_encoding') AS encoding,
   pg_catalog.current_setting('server_version') AS version,
   pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE') AS create,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals, DecimalsNeed
@@ -53,14 +52,14 @@ def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str
     """
     kinds = {
         name: (need.attribute, plan.tables[table].table.column(_column(need)).type.sql)
-        for name, (table, need) in plan.lists().items()
+        for name, (table, need) in plan.lists.items()
         if need.grid or not need.own
     }
     known: dict[tuple[str, str], set[str]] = {}
     for name, labels in named.items():
         if name in kinds:
             known.setdefault(kinds[name], set()).update(labels)
-    lists = plan.lists()
+    lists = plan.lists
     return {
         name: tuple(
             label
@@ -91,83 +90,57 @@ def with_usual(
 
 @dataclass(frozen=True)
 class Answer:
-    """A noisy histogram of grid cells.
+    """What was released in answer to a question.
 
     Attributes:
-        need: Whose candidates part the cells.
-        noisy: Counts of rows, shape (candidates + 1,).
-        sd: Standard deviation of the noise, above 0.
+        need: What it tells; None for the size of a table.
+        noisy: Counts of rows: of cells, which the need's candidates part, or of a list's values.
+        sd: Standard deviation of their noise, above 0.
+        listed: The list, if it is one.
     """
 
-    need: BoundsNeed | DecimalsNeed
+    need: Need | None
     noisy: Floats
     sd: float
+    listed: Listed | None = None
 
     @classmethod
-    def of(cls, session: Session, need: Need, question: Question, found: Result) -> Answer:
-        """The answer to a question of a range or of decimals."""
-        assert not isinstance(need, CategoriesNeed)
+    def of(cls, session: Session, need: Need | None, question: Question, found: Result) -> Answer:
+        """The answer to a question."""
+        listed = found if isinstance(found, Listed) else None
+        counts = np.asarray(found if listed is None else listed.counts, np.float64)
         sd = session.noise_scale(question.query, question.amount)
-        noisy = np.asarray(found, np.float64) / question.query.unit
-        return cls(need, noisy, max(sd, 1e-9))
+        return cls(need, counts / question.query.unit, max(sd, 1e-9), listed)
 
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """Values that many privacy units share, as a released list gave them, with noisy counts.
-
-    All of it was released with noise, so that whatever follows is post-processing.
-
-    Attributes:
-        points: The values, on the grid, shape (values,).
-        counts: Their noisy counts, shape (values,).
-        sd: Standard deviation of the noise of a count.
-    """
-
-    points: NDArray[np.int64]
-    counts: Floats
-    sd: float
-
-    @classmethod
-    def of(cls, session: Session, question: Question, found: Listed) -> Shared:
-        """What a released list of grid points tells."""
-        counts = np.asarray(found.counts, np.float64) / question.query.unit
-        sd = session.noise_scale(question.query, question.amount)
-        return cls(np.array([int(label) for label in found.labels], np.int64), counts, sd)
-
-    def left(self, answer: Answer) -> Answer:
-        """A histogram without the rows of these values.
+    def without(self, shared: Answer) -> Answer:
+        """A histogram without the rows of a list's values.
 
         A cell that held such a value, and in which the rest may be noise alone, becomes empty. The
         list gives a unit's rows at least the weight that the histogram gives them, so that the rest
         may be too small, but is not too large.
         """
-        cells = np.searchsorted(answer.need.candidates, self.points, side="right")
-        taken = np.bincount(cells, self.counts, len(answer.noisy))
-        number = np.bincount(cells, minlength=len(answer.noisy))
-        noisy = answer.noisy - taken
-        faint = noisy < _LEFT * np.sqrt(answer.sd**2 + number * self.sd**2)
-        return replace(answer, noisy=np.where((number > 0) & faint, 0.0, noisy))
+        assert isinstance(self.need, BoundsNeed)
+        assert shared.listed is not None
+        points = np.array([int(label) for label in shared.listed.labels], np.int64)
+        cells = np.searchsorted(self.need.candidates, points, side="right")
+        taken = np.bincount(cells, shared.noisy, len(self.noisy))
+        number = np.bincount(cells, minlength=len(self.noisy))
+        noisy = self.noisy - taken
+        faint = noisy < _LEFT * np.sqrt(self.sd**2 + number * shared.sd**2)
+        return replace(self, noisy=np.where((number > 0) & faint, 0.0, noisy))
 
 
 def settled(
-    session: Session,
-    need: BoundsNeed | DecimalsNeed,
-    found: list[tuple[Need | None, Question, Result]],
-    cells: int,
-    shared: Shared | None = None,
+    need: BoundsNeed | DecimalsNeed, answers: list[Answer], cells: int, shared: Answer | None = None
 ) -> Released:
-    """A range or a number of decimals, from the results of its questions, if any were asked.
+    """A range or a number of decimals, from the answers to its questions, if any were asked.
 
     A value that many units share has a cell of its own, so that the range is that of all others:
     ``9999-12-31`` may be most rows of a column of which the other dates lie in a few years.
     """
-    answers = [
-        Answer.of(session, cast(Need, part), question, result) for part, question, result in found
-    ]
     if isinstance(need, DecimalsNeed):
         return decimals(need, answers)
-    others = [shared.left(answer) for answer in answers] if shared is not None else []
+    others = [answer.without(shared) for answer in answers] if shared is not None else []
     return bounds(others, cells) or bounds(answers, cells) or replace(need.usual, cells=cells)
 
 
@@ -213,7 +186,7 @@ def _as_named(found: Bounds, need: BoundsNeed) -> Bounds:
 
 def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:
     """The cells that hold nearly all rows of a wider range, by the histogram of more cells."""
-    points = close.need.candidates
+    points = cast(BoundsNeed, close.need).candidates
     first = int(np.searchsorted(points, wide.lo, side="right"))
     last = int(np.searchsorted(points, wide.hi))
     found = find_within(close.noisy[first : last + 1], close.sd, held)

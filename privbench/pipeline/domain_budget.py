@@ -16,18 +16,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.encoding.base import Need
-from privbench.pipeline.domain_error import Floats, Law, Noise, Size, list_loss, range_loss
+from privbench.pipeline.domain_error import (
+    Floats,
+    Law,
+    Noise,
+    Size,
+    list_loss,
+    range_loss,
+    total_loss,
+)
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     MARGIN,
-    Accounting,
-    DatabaseSpec,
     Labels,
     Measurement,
     Purse,
@@ -101,11 +107,6 @@ class Rounds:
         """The most that domains get per root table."""
         return DOMAINS * self.whole
 
-    @cached_property
-    def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
-        """Every list that columns need, with its table, by item."""
-        return self.plan.lists()
-
     def deltas(self, tables: Iterable[str]) -> dict[str, float]:
         """δ of one list per table: the whole, split over the lists of the tables' root tables."""
         spec, tables = self.plan.spec, list(tables)
@@ -115,9 +116,15 @@ class Rounds:
             for table in set(tables)
         }
 
-    def margin(self, table: str, need: CategoriesNeed, delta: float) -> float:
-        """How many standard deviations a list's threshold lies above one unit."""
-        return self.noise.margin(delta, 1 if single(self.plan.spec, table) else need.per_unit)
+    @cached_property
+    def margins(self) -> dict[str, float]:
+        """How many standard deviations every list's threshold lies above one unit, by item."""
+        spec, lists = self.plan.spec, self.plan.lists
+        deltas = self.deltas(table for table, _ in lists.values())
+        return {
+            name: self.noise.margin(deltas[table], 1 if single(spec, table) else need.per_unit)
+            for name, (table, need) in lists.items()
+        }
 
     def units(self) -> list[Measurement]:
         """Counts of the units of owned tables with needs, where they tell anything."""
@@ -157,14 +164,12 @@ class Rounds:
     def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
         """Laws by rank of the lists that all of the budget would show, by item."""
         whole, wanted = self.noise.deviation(self.budget), {}
-        deltas = self.deltas(table for table, _ in self.lists.values())
-        for name, (table, need) in self.lists.items():
-            margin = self.margin(table, need, deltas[table])
-            if sizes[table].units > 1 + 2 * whole * margin:
+        for name, (table, _) in self.plan.lists.items():
+            if sizes[table].units > 1 + 2 * whole * self.margins[name]:
                 wanted[name] = sizes[table].units, self.plan.spec.roots(table)
         found = {}
         for name, amount in _spread(wanted, LAWS * self.budget, self.noise).items():
-            table, need = self.lists[name]
+            table, need = self.plan.lists[name]
             query = RankedCounts(table, need.source, sizes[table].clip)
             found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
         return found
@@ -183,7 +188,8 @@ class Rounds:
         )
         rest = self.budget - max(before.values(), default=0.0)
         given = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
-        deltas = self.deltas(self.lists[name][0] for name in given if name in self.lists)
+        lists = self.plan.lists
+        deltas = self.deltas(lists[name][0] for name in given if name in lists)
         found: Asked = {}
         for table, column, need in self.plan.needs():
             name = item_of(table, need)
@@ -191,7 +197,8 @@ class Rounds:
                 continue
             amount = given[name]
             if isinstance(need, CategoriesNeed):
-                query = label_query(table, need, sizes[table].clip, self.noise.accounting)
+                norm, clip = NORMS[self.noise.accounting], sizes[table].clip
+                query = LabelCounts(table, need.source, clip, norm, need.public, need.per_unit)
                 label = f"categories {table}.{column}"
                 found[name] = [(need, Labels(query, amount, label, deltas[table]))]
             else:
@@ -206,20 +213,19 @@ class Rounds:
     def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> dict[str, Item]:
         """All that may be asked for, by item; a root table's second total by its table."""
         spec, found = self.plan.spec, dict[str, Item]()
-        deltas = self.deltas(table for table, _ in self.lists.values())
         for table, _, need in self.plan.needs():
             name, size = item_of(table, need), sizes[table]
             if not isinstance(need, CategoriesNeed):
-                found[name] = Item(spec.roots(table), _ranged(need, size))
+                found[name] = Item(spec.roots(table), partial(range_loss, need, size))
             elif name in laws:
-                margin = self.margin(table, need, deltas[table])
-                found[name] = Item(spec.roots(table), _listed(need, laws[name], size, margin))
-        first = total_amounts(spec, totals_share(self.plan) * self.whole)
+                error = partial(list_loss, need, laws[name], size, self.margins[name])
+                found[name] = Item(spec.roots(table), error)
+        first = total_amounts(self.plan, self.whole)
         for item in self.plan.private:
             name = item.table.key
             if spec.tables[name].own is None:
                 sd = self.noise.deviation(first[name])
-                error = _totalled(sd, sizes[name], len(item.readers))
+                error = partial(total_loss, len(item.readers), sizes[name], sd)
                 found[name] = Item(spec.roots(name), error)
         return found
 
@@ -255,17 +261,13 @@ def totals_share(plan: FitPlan) -> float:
     return TOTALS_BESIDE if told else TOTALS
 
 
-def total_amounts(spec: DatabaseSpec, amount: float) -> dict[str, float]:
-    """ε or ρ of every table's total."""
+def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
+    """What every table's total gets of the whole budget, ε or ρ."""
+    spec = plan.spec
     if not spec.tables:
         return {}
-    return allocate({name: (1.0, spec.roots(name)) for name in spec.tables}, amount)
-
-
-def label_query(table: str, need: CategoriesNeed, clip: int, accounting: Accounting) -> LabelCounts:
-    """The list of a column, with its public candidates."""
-    norm = NORMS[accounting]
-    return LabelCounts(table, need.source, clip, norm, need.public, need.per_unit)
+    shares = {name: (1.0, spec.roots(name)) for name in spec.tables}
+    return allocate(shares, totals_share(plan) * whole)
 
 
 def grids(
@@ -378,24 +380,3 @@ def _enough(item: Item, amounts: Floats, noise: Noise) -> float:
     """The least of the amounts with which an item is as good as with the largest."""
     error = item.error(noise.sd(amounts))
     return float(amounts[int(np.argmax(error <= error[-1] + _SAME))])
-
-
-def _ranged(need: BoundsNeed | DecimalsNeed, size: Size) -> Callable[[Floats], Floats]:
-    return lambda sd: range_loss(need, size, sd)
-
-
-def _listed(
-    need: CategoriesNeed, law: Law, size: Size, margin: float
-) -> Callable[[Floats], Floats]:
-    return lambda sd: list_loss(need, law, size, sd, margin)
-
-
-def _totalled(first: float, size: Size, columns: int) -> Callable[[Floats], Floats]:
-    """The error of a table's size by two totals, for every column."""
-
-    def error(sd: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            both = (first**-2 + sd**-2.0) ** -0.5
-        return np.asarray(max(columns, 1) * np.log1p(0.8 * both / size.rows), np.float64)
-
-    return error

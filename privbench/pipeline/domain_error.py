@@ -139,15 +139,15 @@ def unnamed(law: Law, labels: int) -> float:
     return float(held[~begun].sum() / held.sum())
 
 
-def list_loss(need: CategoriesNeed, law: Law, size: Size, sd: Floats, margin: float) -> Floats:
+def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Floats) -> Floats:
     """The expected error of a list at every noise; see the module's docstring.
 
     Args:
         need: The list.
         law: What is believed of the column.
         size: What is known of the table.
-        sd: Noise at every amount.
         margin: How many standard deviations a threshold lies above one unit.
+        sd: Noise at every amount.
     """
     share = law.counts * law.values / size.units
     told = _CELLS if need.grid else size.rows
@@ -165,3 +165,17 @@ def range_loss(need: BoundsNeed | DecimalsNeed, size: Size, sd: Floats) -> Float
         lost /= 3
     scales = size.weight / np.minimum(sd, 1e12)
     return np.asarray(lost * np.interp(scales, _SEEN, _CLEAR), np.float64)
+
+
+def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:
+    """The error of a table's size for every column, by a first total and a second one.
+
+    Args:
+        columns: Columns of the table.
+        size: What is known of the table.
+        first: Noise of the first total.
+        sd: Noise of the second one at every amount.
+    """
+    with np.errstate(divide="ignore"):
+        both = (first**-2 + sd**-2.0) ** -0.5
+    return np.asarray(max(columns, 1) * np.log1p(0.8 * both / size.rows), np.float64)

@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
 from privbench.encoding import CategoriesNeed, Codec, DecimalsNeed
-from privbench.encoding.base import Need, Released
+from privbench.encoding.base import Released
 from privbench.encoding.ordered import OrderedReader
 from privbench.encoding.scale import LINEAR
 from privbench.encoding.surrogates import Surrogates
 from privbench.encoding.text import TextCodec
 from privbench.learning.answers import joined
-from privbench.learning.denoise import Floats
 from privbench.pipeline.domain_answers import (
-    Shared,
+    Answer,
     lent_labels,
     released_list,
     rest_law,
@@ -35,10 +33,7 @@ from privbench.pipeline.neighbours import lend_ranges
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     Accounting,
-    Listed,
     Measurement,
-    Question,
-    Result,
     Session,
     root_sums,
 )
@@ -72,12 +67,12 @@ class Domains:
     left: float
 
 
-def release_totals(session: Session, amount: float) -> dict[str, float]:
+def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
     """Noisy rows of every private table, floored at 1.
 
     Roots count units; tables with an OWN key Σ min(n, 100) (P17).
     """
-    amounts, names = total_amounts(session.spec, amount), session.spec.order()
+    amounts, names = total_amounts(plan, session.amount_total), session.spec.order()
     found = session.measure_all(
         [Measurement(Total(name), amounts[name], f"total {name}") for name in names]
     )
@@ -106,38 +101,36 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     sizes = rounds.sizes(units)
     ranked = rounds.laws(sizes)
     shown = dict(zip(ranked, session.measure_all([*ranked.values()]), strict=True))
+    sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     laws = {
-        name: believed(
-            rounds.lists[name][1],
-            sizes[item.query.table].units,
-            shown[name][1:],
-            session.noise_scale(item.query, item.amount),
-        )
-        for name, item in ranked.items()
+        name: believed(need, sizes[table].units, shown[name][1:], sds[name])
+        for name, (table, need) in plan.lists.items()
+        if name in ranked
     }
     asked = rounds.last(sizes, laws)
     results = iter(session.ask([q for group in asked.values() for _, q in group]))
     answers = {
-        name: [(part, q, next(results)) for part, q in group] for name, group in asked.items()
+        name: [Answer.of(session, need, q, next(results)) for need, q in group]
+        for name, group in asked.items()
     }
     again = {
-        name: _better(session, group[0][1], float(np.ravel(cast(Floats, group[0][2]))[0]), totals)
+        name: _better(session, name, group[0], totals)
         for name, group in answers.items()
         if name in session.spec.tables
     }
     named = {
-        name: released_list(need, cast(Listed, result), session.noise_scale(q.query, q.amount))
-        for name, (_, need) in rounds.lists.items()
-        for _, q, result in answers.get(name, [])
+        name: released_list(need, answer.listed, answer.sd)
+        for name, (_, need) in plan.lists.items()
+        for answer in answers.get(name, [])
+        if answer.listed is not None
     }
     released = _settle(session, plan, sizes, laws, answers, named)
-    sds = {name: session.noise_scale(q.query, q.amount) for name, q in ranked.items()}
     heavy = _HEAVY[session.accounting]
     rest = {
         (table, need.attribute): rest_law(
             need, sizes[table], len(named.get(name, ())), shown.get(name), heavy * sds.get(name, 0)
         )
-        for name, (table, need) in rounds.lists.items()
+        for name, (table, need) in plan.lists.items()
         if need.grid is None
     }
     spent = root_sums(
@@ -149,24 +142,21 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     return Domains(_codecs(session, plan, released, rest), {**totals, **again}, left)
 
 
-_Answers = dict[str, list[tuple[Need | None, Question, Result]]]
-
-
 def _settle(
     session: Session,
     plan: FitPlan,
     sizes: Mapping[str, Size],
     laws: Mapping[str, Law],
-    answers: _Answers,
+    answers: Mapping[str, list[Answer]],
     named: Mapping[str, tuple[str, ...]],
 ) -> dict[tuple[str, str], Released]:
     """What every reader takes."""
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     shared = {
-        (table, need.grid): Shared.of(session, question, cast(Listed, result))
-        for name, (table, need) in plan.lists().items()
-        for _, question, result in answers.get(name, [])
-        if need.grid is not None and cast(Listed, result).labels
+        (table, need.grid): answer
+        for name, (table, need) in plan.lists.items()
+        for answer in answers.get(name, [])
+        if need.grid is not None and answer.listed is not None and answer.listed.labels
     }
     found: dict[tuple[str, str], Released] = {}
     for table, _, need in plan.needs():
@@ -176,7 +166,7 @@ def _settle(
             released: Released = with_usual(need, labels, laws.get(name), cells[table])
         else:
             known = shared.get((table, need.attribute))
-            released = settled(session, need, answers.get(name, []), cells[table], known)
+            released = settled(need, answers.get(name, []), cells[table], known)
         found[table, need.attribute] = released
     limits = {
         (item.table.key, name): (reader.range.lo, reader.range.hi)
@@ -213,13 +203,12 @@ def _codecs(
     return codecs
 
 
-def _better(session: Session, second: Question, noisy: float, totals: Mapping[str, float]) -> float:
+def _better(session: Session, table: str, second: Answer, totals: Mapping[str, float]) -> float:
     """The inverse-variance mean of both totals of a table, at least 1."""
-    table = second.query.table
-    first = next(step.event.amount for step in session.trace if step.query == Total(table))
-    sds = [session.noise_scale(second.query, amount) for amount in (first, second.amount)]
-    values = [np.array(totals[table]), np.array(noisy / second.query.unit)]
-    mean, _ = joined(*zip(values, sds, strict=True))
+    query = Total(table)
+    first = next(step.event.amount for step in session.trace if step.query == query)
+    sd = session.noise_scale(query, first)
+    mean, _ = joined((np.array(totals[table]), sd), (second.noisy.reshape(-1)[0], second.sd))
     return max(float(mean), 1.0)
 
 

@@ -12,17 +12,16 @@ from typing import Any
 
 from privbench.config import Config
 from privbench.errors import ConfigError, LedgerError
-from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
+from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
-from privbench.pipeline.model import Model, Promise, require_writable
+from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
-from privbench.pipeline.source import Catalog, read_catalog, require_identity
-from privbench.postgres.reading import reading
+from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
@@ -40,7 +39,7 @@ from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
 from privbench.privacy.workers import Workers
 from privbench.sources import staged
-from privbench.synthesizers import FittedModel, PlanInput, Synthesizer
+from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload.database import refuse_computing
 
@@ -135,10 +134,8 @@ def begin(
     if privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
-    if seen is None:
-        with reading(source) as connection:
-            dump = dump or privacy.ddl_reviewed is not None
-            seen = read_catalog(connection, config, dump=dump)
+    dump = dump or privacy.ddl_reviewed is not None
+    seen = seen or look(source, config, dump=dump)
     seen.identity.required()
     if privacy.ddl_reviewed is not None:
         require_reviewed(config, seen.literals)
@@ -152,17 +149,12 @@ def begin(
         settle_accounting(plan, privacy),
         privacy.epsilon,
         privacy.delta,
-        threshold_delta=_threshold_delta(plan),
+        # Nothing of δ is set aside for categories where none are released.
+        threshold_delta=None if plan.lists else 0.0,
     )
     # What the synthesizer's options ask for in vain shows in its plan.
-    start = PlanInput(accountant.total, accountant.accounting)
-    foresee(plan, synthesizer, start, accountant.threshold_delta)
+    foresee(plan, synthesizer, accountant, {})
     return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant)
-
-
-def _threshold_delta(plan: FitPlan) -> float | None:
-    """Nothing of δ is set aside for categories where none are released."""
-    return None if plan.lists() else 0.0
 
 
 def _extract(draft: Draft) -> None:
@@ -230,17 +222,14 @@ def _noise(config: Config) -> NoiseSource:
 
 
 def _totals(draft: Draft) -> None:
-    session = draft.session
-    share = totals_share(draft.plan)
-    draft.totals = release_totals(session, share * session.amount_total)
+    draft.totals = release_totals(draft.session, draft.plan)
     _warn(draft, draft.totals)
 
 
 def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
     """Say which tables are too small, before more than totals is spent; changes nothing."""
-    spent, spec = draft.accountant, draft.plan.spec
-    guess = PlanInput(spent.total, spent.accounting, totals)
-    first, _, least = foresee(draft.plan, draft.synthesizer, guess, spent.threshold_delta)
+    spec = draft.plan.spec
+    first, _, least = foresee(draft.plan, draft.synthesizer, draft.accountant, totals)
     noise = {event.label: event.noise_sd for event in first}
     units = dict(totals)
     for name, table in spec.tables.items():
@@ -253,8 +242,7 @@ def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
 
 
 def _domains(draft: Draft) -> None:
-    session, totals = draft.session, draft.totals
-    draft.domains = release_domains(session, draft.plan, totals)
+    draft.domains = release_domains(draft.session, draft.plan, draft.totals)
 
 
 def _learn(draft: Draft) -> None:
@@ -285,9 +273,8 @@ def finish(draft: Draft) -> Model:
     tables = {}
     for item in draft.plan.private:
         key, own = item.table.key, spec.tables[item.table.key].own
-        codecs = {name: codec.to_json() for name, codec in draft.domains.codecs[key].items()}
-        making = dict(item.making)
-        tables[key] = {"own": own.name if own else None, "making": making, "codecs": codecs}
+        codecs = draft.domains.codecs[key]
+        tables[key] = PrivateColumns(own.name if own else None, item.making, codecs)
     return Model(
         schema=draft.plan.schema,
         promise=Promise(
@@ -305,7 +292,7 @@ def finish(draft: Draft) -> Model:
         synthesizer=draft.synthesizer.name,
         state=state,
         arrays=arrays,
-        events=[step.event.to_json() for step in draft.session.trace],
+        events=tuple(step.event for step in draft.session.trace),
         ddl=draft.catalog.ddl,
         public=dict(draft.data.public),
     )

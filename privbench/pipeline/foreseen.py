@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from privbench.config import PrivacyConfig
 from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
-from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
+from privbench.pipeline.domain_budget import Rounds, total_amounts
 from privbench.pipeline.domain_error import Noise, believed
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
+    Accountant,
     Accounting,
     DatabaseSpec,
     Event,
@@ -53,9 +53,9 @@ def planned(
     spec, noise = plan.spec, Noise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}
     rounds = Rounds(plan, noise, source.total, delta, rows)
-    totals = total_amounts(spec, totals_share(plan) * source.total)
+    totals = total_amounts(plan, source.total)
     sizes = rounds.sizes({})
-    ranked, lists = rounds.laws(sizes), plan.lists()
+    ranked, lists = rounds.laws(sizes), plan.lists
     first = [
         *(Measurement(Total(name), amount, f"total {name}") for name, amount in totals.items()),
         *rounds.units(),
@@ -92,13 +92,18 @@ def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> Planned
 def foresee(
     plan: FitPlan,
     synthesizer: Synthesizer[Any],
-    source: PlanInput,
-    delta: float,
+    accountant: Accountant,
+    totals: Mapping[str, float],
     *,
     ranges: bool = False,
 ) -> tuple[list[PlannedEvent], list[PlannedEvent], dict[str, float]]:
-    """The events of `planned`, those of the synthesizer after them, and least useful sizes."""
-    spec, first = settled(plan), planned(plan, source, delta, ranges=ranges)
+    """The events of `planned`, those of the synthesizer after them, and least useful sizes.
+
+    `totals` are noisy or guessed rows per table.
+    """
+    source = PlanInput(accountant.total, accountant.accounting, totals)
+    spec = settled(plan)
+    first = planned(plan, source, accountant.threshold_delta, ranges=ranges)
     spent = root_sums((event.roots, event.amount) for event in first)
     left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
     least = min(left.values(), default=source.total)
@@ -172,41 +177,31 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
         return privacy.accounting
     if privacy.epsilon is None or privacy.delta == 0.0:
         return "pure"
-    lists, others = [*_lists(plan)], [*_histograms(plan)]
+    # Root tables of every list that may be asked for, and of every other event.
+    lists, others = [plan.spec.roots(table) for table, _ in plan.lists.values()], _others(plan)
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
     # As the accountant does, so that its conversion is computed once.
     epsilon, conversion = spendable(privacy.epsilon, privacy.delta)
     rho = rho_for(epsilon, conversion / 2 if lists else conversion)
-    gain = 0.0
-    for roots in others:
+    pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
+    for roots in (*lists, *others):
         most = max(load[root] for root in roots)
-        gain += math.log(math.sqrt(2) * most / privacy.epsilon) - math.log(_sd(most, rho))
+        gain += math.log(pure.deviation(privacy.epsilon / most) / zcdp.deviation(rho / most))
     for roots in lists:
-        most = max(load[root] for root in roots)
         delta = privacy.delta / max(list_load[root] for root in roots)
-        pure = most / privacy.epsilon * max(-math.log(2 * delta), 1.0)
-        gain += math.log(pure) - math.log(_sd(most, rho) * max(-float(ndtri(delta / 2)), 1.0))
+        gain += math.log(pure.margin(delta, 1) / zcdp.margin(delta / 2, 1))
     return "zcdp" if gain > 0 else "pure"
 
 
-def _sd(events: float, rho: float) -> float:
-    return math.sqrt(events / (2 * rho))
-
-
-def _lists(plan: FitPlan) -> Iterator[frozenset[str]]:
-    """Root tables of every category list that may be asked for."""
-    for table, _ in plan.lists().values():
-        yield plan.spec.roots(table)
-
-
-def _histograms(plan: FitPlan) -> Iterator[frozenset[str]]:
-    """Root tables of every other event that is foreseen.
+def _others(plan: FitPlan) -> list[frozenset[str]]:
+    """Root tables of every event that is foreseen beside the lists.
 
     A table's total, and the second one of a root table; every attribute by itself and with another;
     every key. Of what columns need: every range and number of decimals, the law by rank of every
     list, and the units of a table that a unit may have many rows in.
     """
+    found = []
     for item in plan.private:
         table = item.table.key
         attributes = sum(len(reader.attributes) for reader in item.readers.values())
@@ -214,4 +209,5 @@ def _histograms(plan: FitPlan) -> Iterator[frozenset[str]]:
         count = 1 + second + attributes + max(attributes - 1, 0) + len(item.keys)
         needs = sum(len(reader.needs) for reader in item.readers.values())
         units = needs > 0 and not single(plan.spec, table)
-        yield from [plan.spec.roots(table)] * (count + needs + units)
+        found += [plan.spec.roots(table)] * (count + needs + units)
+    return found

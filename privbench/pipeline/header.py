@@ -1,8 +1,8 @@
 """What a model's header may hold, before anything acts on it: whoever made it may be a stranger.
 
-Fields, types, lengths, ranges, and that what refers to something finds it. The state of a
-synthesizer is read by the synthesizer, under the same guard (`privbench.pipeline.decode`). The DDL
-and the expressions are texts here; what they may do is judged where they are used.
+Fields, types, lengths, ranges (`privbench.limits`), and that what refers to something finds it.
+The state of a synthesizer is read by the synthesizer, under the same guard
+(`privbench.pipeline.decode`).
 """
 
 from __future__ import annotations
@@ -11,321 +11,119 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, ValidationError
 
 from privbench.config import Config
-from privbench.encoding import Codec, codec_from_json
+from privbench.encoding import Codec, Role, codec_from_json
 from privbench.encoding.base import type_to_json
 from privbench.errors import ConfigError, ModelError
-from privbench.schema import Schema
+from privbench.limits import (
+    MAX_COLUMNS,
+    MAX_DEPTH,
+    MAX_PARTS,
+    Amount,
+    Few,
+    Many,
+    Name,
+    Share,
+    Text,
+    depth,
+)
+from privbench.privacy import Event
+from privbench.schema import Schema, Table
 
-#: Bytes of the header, depth of its brackets, and bytes of a name as PostgreSQL has them.
-MAX_HEADER, MAX_DEPTH, MAX_NAME = 32 * 2**20, 64, 63
-#: Characters of an expression; how deep its brackets are; and its operators, AND and OR among them.
-MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
-MAX_TABLES, MAX_COLUMNS, MAX_PARTS = 10_000, 1600, 10_000
-#: Texts other than names: labels of columns, values of lists, CHECKs.
-MAX_TEXT, MAX_LABELS = 2**20, 2**20
+#: Bytes of the header.
+MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
 VERSION = "privbench-model", 4
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SYSTEM = re.compile(r"pg_|information_schema\Z")
-_ESCAPED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
-_OPERATOR = re.compile(r"(?<!\w)(?:AND|OR|NOT|CASE|IS|LIKE|IN)(?!\w)|::|[-+*/<>=~!@#%^&|`?]+", re.I)
-
-_IDENTIFIER = r'(?:"(?:[^"\0]|"")+"|[^\W\d][\w$]*)'
-_FIELD = "(?:year|month|day|hour|minute|second)"
-#: How `format_type` writes a type: a name, with its schema, or one of SQL's own of several words.
-_TYPE = re.compile(
-    rf"""(?:
-      double\ precision | (?:character|bit)\ varying(?:\(\d+\))?
-    | (?:time|timestamp)(?:\(\d\))?\ with(?:out)?\ time\ zone
-    | interval(?:\ {_FIELD}(?:\ to\ {_FIELD})?)?(?:\(\d\))?
-    | {_IDENTIFIER}(?:\.{_IDENTIFIER})?(?:\(-?\w+(?:,\s?-?\w+)*\))?
-    )(?:\[\])*""",
-    re.VERBOSE,
-)
 
 
-def _name(text: str) -> str:
-    if not 0 < len(text.encode()) <= MAX_NAME:
-        raise ValueError(f"a name has 1 to {MAX_NAME} bytes")
-    return text
+@dataclass(frozen=True)
+class Promise:
+    """What the release guarantees.
 
-
-def _label(text: str) -> str:
-    return _name(text) if text else text
-
-
-def _space(text: str) -> str:
-    if _SYSTEM.match(text):
-        raise ValueError("the schemas of the system are not a model's")
-    return _name(text)
-
-
-def _type_text(text: str) -> str:
-    if len(text) > MAX_TEXT or not _TYPE.fullmatch(text):
-        raise ValueError("not the name of a type")
-    return text
-
-
-def expression(text: str) -> str:
-    """An expression that can be parsed without end of stack or patience.
-
-    Raises:
-        ValueError: It is too long, or nested too deeply.
+    Attributes:
+        epsilon: ε spent, the maximum over root tables.
+        delta: δ spent.
+        accounting: ``pure`` or ``zcdp``.
+        neighbours: ``add-remove`` or ``replace``.
+        unit: ``owner`` or ``row``.
+        roots: Root tables, whose rows with all they own are the privacy units.
+        private: False when the noise was seeded: NOT PRIVATE.
+        roles: Who chose the roles: ``declared`` or ``proposed``.
     """
-    plain = _ESCAPED.sub("x", text) if len(text) <= MAX_EXPRESSION else ""
-    if len(text) > MAX_EXPRESSION or len(_OPERATOR.findall(plain)) > MAX_OPERATORS:
-        raise ValueError("the expression is too long")
-    if depth(plain.encode()) > MAX_BRACKETS:
-        raise ValueError("the expression is nested too deeply")
-    return text
 
-
-Name = Annotated[str, AfterValidator(_name)]
-Label = Annotated[str, AfterValidator(_label)]
-Space = Annotated[str, AfterValidator(_space)]
-TypeText = Annotated[str, AfterValidator(_type_text)]
-Expression = Annotated[str, AfterValidator(expression)]
-Text = Annotated[str, Field(max_length=MAX_TEXT)]
-Names = Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
-Letter = Annotated[str, Field(pattern=r"^[a-zA-Z]$")]
-Count = Annotated[int, Field(ge=0, le=2**31)]
-Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class _TableName(_Strict):
-    schema_: Space = Field(alias="schema")
-    name: Name
-
-
-class _Type(_Strict):
-    sql: TypeText
-    base: Name
-    kind: Letter
-    category: Letter
-    labels: Annotated[list[Label], Field(max_length=MAX_LABELS)]
-    length: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None
-    precision: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None
-    scale: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None
-    domain: _TableName | None
-    domain_checks: Annotated[list[Expression], Field(max_length=MAX_COLUMNS)]
-    element: Name | None
-    extension: Name | None
-    parts: Annotated[list[_Type], Field(max_length=MAX_COLUMNS)]
-
-
-class _Column(_Strict):
-    name: Name
-    position: Annotated[int, Field(ge=1, le=32767)]
-    type: _Type
-    not_null: bool
-    default: Expression | None
-    identity: Literal["", "a", "d"]
-    generated: Literal["", "s", "v"]
-    collation: Text | None
-    sequence: _TableName | None
-
-
-class _Unique(_Strict):
-    name: Name
-    columns: Names
-    primary: bool
-    nulls_not_distinct: bool
-
-
-class _ForeignKey(_Strict):
-    name: Name
-    table: _TableName
-    columns: Names
-    ref_table: _TableName
-    ref_columns: Names
-    on_delete: Literal["a", "r", "c", "n", "d"]
-    on_update: Literal["a", "r", "c", "n", "d"]
-    match: Literal["s", "f", "p"]
-    deferrable: bool
-    validated: bool
-
-
-class _Check(_Strict):
-    name: Name
-    expression: Expression
-    columns: Names
-
-
-class _Index(_Strict):
-    name: Name
-    definition: Expression
-    unique: bool
-    columns: Names
-    predicate: Expression | None
-    has_expressions: bool
-
-
-class _Sequence(_Strict):
-    name: _TableName
-    start: Bigint
-    increment: Bigint
-    minimum: Bigint
-    maximum: Bigint
-    cycle: bool
-    owned_by: Annotated[list[_TableName | Name], Field(min_length=2, max_length=2)] | None
-
-
-class _Table(_Strict):
-    name: _TableName
-    columns: Annotated[list[_Column], Field(max_length=MAX_COLUMNS)]
-    primary_key: _Unique | None
-    uniques: Annotated[list[_Unique], Field(max_length=MAX_PARTS)]
-    foreign_keys: Annotated[list[_ForeignKey], Field(max_length=MAX_PARTS)]
-    checks: Annotated[list[_Check], Field(max_length=MAX_PARTS)]
-    indexes: Annotated[list[_Index], Field(max_length=MAX_PARTS)]
-    kind: Literal["r", "p"]
-    partitions: Annotated[list[_TableName], Field(max_length=MAX_PARTS * 10)]
-    partition_key: Expression | None
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        names = [column.name for column in self.columns]
-        sets = [*self.uniques, *([self.primary_key] if self.primary_key else [])]
-        _once(names, "column")
-        _once([column.position for column in self.columns], "position")
-        _once([key.name for key in self.foreign_keys], "foreign key")
-        keys = [*(item.columns for item in sets), *(item.columns for item in self.foreign_keys)]
-        others = [*(item.columns for item in self.checks), *(item.columns for item in self.indexes)]
-        _require(all(keys), "a key names no column")
-        known = all(set(columns) <= set(names) for columns in (*keys, *others))
-        _require(known, "a key, CHECK or index names an unknown column")
-        for key in self.foreign_keys:
-            _require(key.table == self.name, f"{key.name!r} is of another table")
-            _require(len(key.columns) == len(key.ref_columns), f"{key.name!r} is not a key")
-        return self
-
-
-class _Schema(_Strict):
-    tables: Annotated[list[_Table], Field(max_length=MAX_TABLES)]
-    sequences: Annotated[list[_Sequence], Field(max_length=MAX_PARTS)]
-    enums: Annotated[dict[Text, list[Label]], Field(max_length=MAX_PARTS)]
-    extensions: Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
-    views: Annotated[list[_TableName], Field(max_length=MAX_PARTS)]
-    materialized_views: Annotated[list[_TableName], Field(max_length=MAX_PARTS)]
-    schemas: Annotated[list[Space], Field(max_length=MAX_TABLES)]
-    server_version: Annotated[int, Field(ge=0, le=10_000_000)]
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        columns = {
-            (table.name.schema_, table.name.name): {column.name for column in table.columns}
-            for table in self.tables
-        }
-        _once([(table.name.schema_, table.name.name) for table in self.tables], "table")
-        for table in self.tables:
-            for key in table.foreign_keys:
-                known = columns.get((key.ref_table.schema_, key.ref_table.name))
-                _require(known is not None, f"{key.name!r} points to an unknown table")
-                assert known is not None
-                _require(set(key.ref_columns) <= known, f"{key.name!r} points to unknown columns")
-        for sequence in self.sequences:
-            owner = sequence.owned_by
-            _require(
-                owner is None or (isinstance(owner[0], _TableName) and isinstance(owner[1], str)),
-                f"sequence {sequence.name.name!r} is owned by no column",
-            )
-        return self
-
-
-class _Promise(_Strict):
-    epsilon: Annotated[float, Field(ge=0)]
+    epsilon: Amount
     delta: Share
     accounting: Literal["pure", "zcdp"]
     neighbours: Literal["add-remove", "replace"]
     unit: Literal["owner", "row"]
-    roots: Annotated[list[Text], Field(max_length=MAX_TABLES)]
+    roots: Many[Text]
     private: bool
     roles: Literal["declared", "proposed"]
 
+    def sentence(self) -> str:
+        """The promise in one sentence."""
+        if not self.private:
+            return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
+        unit = "one row"
+        if self.unit == "owner":
+            unit = f"one row of {' or '.join(self.roots)}, with all the rows that it owns"
+        delta = f", δ = {self.delta:g}" if self.delta else ""
+        change = "added or removed" if self.neighbours == "add-remove" else "replaced"
+        roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""
+        return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
-class _Made(_Strict):
+
+@dataclass(frozen=True)
+class PrivateColumns:
+    """How the columns of a private table are made.
+
+    Attributes:
+        own: Name of the OWN key, or None for a root.
+        making: How each column's values come about.
+        codecs: Of the modelled columns.
+    """
+
     own: Name | None
-    making: Annotated[
-        dict[Name, Literal["reference", "minted", "generated", "modelled"]],
+    making: Annotated[dict[Name, Role], Field(max_length=MAX_COLUMNS)]
+    codecs: Annotated[
+        dict[Name, Annotated[Codec, PlainValidator(codec_from_json)]],
         Field(max_length=MAX_COLUMNS),
     ]
-    codecs: Annotated[dict[Name, dict[str, JsonValue]], Field(max_length=MAX_COLUMNS)]
 
 
-class _Sensitivity(_Strict):
-    l1: Annotated[int, Field(ge=0)]
-    l2: Annotated[float, Field(ge=0)]
-    linf: Annotated[int, Field(ge=0)]
-    l0: Annotated[int, Field(ge=0)] | None
+class Header(BaseModel):
+    """The fields of ``header.json``; see `privbench.pipeline.model.Model`."""
 
-
-class _Event(_Strict):
-    id: Count
-    label: Text
-    kind: Text
-    table: Text
-    columns: Annotated[list[Text], Field(max_length=MAX_PARTS)]
-    query: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    shape: Annotated[list[Count], Field(max_length=64)]
-    mechanism: Literal[
-        "discrete_laplace", "discrete_gaussian", "noisy_max", "noisy_max_gumbel",
-        "laplace_threshold", "gaussian_threshold",
-    ]  # fmt: skip
-    unit: Annotated[int, Field(ge=1, le=2**62)]
-    sensitivity: _Sensitivity
-    scale: Annotated[float, Field(ge=0)]
-    threshold: int | None
-    loss: Literal["epsilon", "rho"]
-    amount: Annotated[float, Field(ge=0)]
-    delta: Share
-    roots: Annotated[list[Text], Field(max_length=MAX_TABLES)]
-    neighbours: Literal["add-remove", "replace"]
-    private: bool
-
-
-class Header(_Strict):
-    """The fields of ``header.json``, but for the hashes' own agreement with the members."""
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
     version: Literal[4]
-    promise: _Promise
-    schema_: _Schema = Field(alias="schema")
+    promise: Promise
+    schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
-    tables: Annotated[dict[Text, _Made], Field(max_length=MAX_TABLES)]
+    tables: Annotated[dict[Text, PrivateColumns], Field(max_length=MAX_PARTS)]
     synthesizer: Name
     state: dict[str, JsonValue]
     arrays: Annotated[list[Text], Field(max_length=2**16)]
-    public: Annotated[list[Text], Field(max_length=MAX_TABLES)]
-    events: Annotated[list[_Event], Field(max_length=2**20)]
-    extensions: Annotated[list[Name], Field(max_length=MAX_COLUMNS)]
+    public: Annotated[list[Text], Field(max_length=MAX_PARTS)]
+    events: Annotated[tuple[Event, ...], Field(max_length=2**20)]
+    extensions: Few[Name]
     sha256: Annotated[
         dict[Text, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]], Field(max_length=2**17)
     ]
 
 
-def parse(data: bytes) -> dict[str, Any]:
-    """The header's JSON, checked field by field.
+def parse(data: bytes) -> Header:
+    """The header, checked field by field, its schema and its tables against each other.
 
     Raises:
         ModelError: It is no header; the message names the field.
@@ -342,36 +140,57 @@ def parse(data: bytes) -> dict[str, Any]:
             "this is not a model of this version of privbench.", remedy="Fit it again."
         )
     try:
-        Header.model_validate(found)
-        Config.model_validate(found["config"])
+        header = Header.model_validate_json(data)
+        Config.model_validate(header.config)
     except (ValidationError, ConfigError) as error:
         raise ModelError(f"the model's header is damaged: {_first(error)}.") from error
-    return found
+    # Nothing is left to defaults, and nothing comes along that no fit writes.
+    if json.loads(json.dumps(header.schema_.to_json())) != found["schema"]:
+        raise ModelError("the model's header is damaged: its schema is not in full.")
+    _check_schema(header.schema_)
+    _check_tables(header)
+    return header
 
 
-def check(schema: Schema, header: dict[str, Any]) -> None:
-    """Refuse a header whose tables, columns, keys and codecs are not those of its schema.
+def _check_schema(schema: Schema) -> None:
+    """Refuse a schema with something twice, or with what refers to nothing."""
+    columns = {table.key: {column.name for column in table.columns} for table in schema}
+    _once([table.key for table in schema], "table")
+    for table in schema:
+        _once([column.name for column in table.columns], "column", table)
+        _once([column.position for column in table.columns], "position", table)
+        _once([key.name for key in table.foreign_keys], "foreign key", table)
+        keys = [item.columns for item in table.unique_sets]
+        keys += [item.columns for item in table.foreign_keys]
+        others = [item.columns for item in table.checks]
+        others += [item.columns for item in table.indexes]
+        _require(all(keys), "a key names no column", table)
+        known = all(columns[table.key].issuperset(names) for names in (*keys, *others))
+        _require(known, "a key, CHECK or index names an unknown column", table)
+        for key in table.foreign_keys:
+            target = columns.get(str(key.ref_table), set())
+            _require(key.table == table.name, "a key is of another table", table)
+            _require(len(key.columns) == len(key.ref_columns), "a key has lost columns", table)
+            _require(target.issuperset(key.ref_columns), "a key refers to nothing", table)
 
-    Raises:
-        ModelError: They are not.
-    """
-    tables, public = header["tables"], header["public"]
-    keys = {table.key for table in schema}
-    if sorted([*tables, *public]) != sorted(keys):
+
+def _check_tables(header: Header) -> None:
+    """Refuse a header whose tables, columns, keys and codecs are not those of its schema."""
+    schema, tables = header.schema_, header.tables
+    if sorted([*tables, *header.public]) != sorted(table.key for table in schema):
         raise ModelError("the model's tables are not those of its schema.")
-    if not set(header["promise"]["roots"]) <= set(tables):
+    if not set(header.promise.roots) <= set(tables):
         raise ModelError("the model promises something to tables that it does not have.")
-    for key, data in tables.items():
-        table, making = schema.table(key), data["making"]
-        modelled = {name for name, how in making.items() if how == "modelled"}
+    for key, made in tables.items():
+        table = schema.table(key)
+        modelled = {name for name, how in made.making.items() if how == "modelled"}
         if (
-            set(making) != {column.name for column in table.columns}
-            or set(data["codecs"]) != modelled
-            or data["own"] not in (None, *(item.name for item in table.foreign_keys))
+            set(made.making) != {column.name for column in table.columns}
+            or set(made.codecs) != modelled
+            or made.own not in (None, *(item.name for item in table.foreign_keys))
         ):
             raise ModelError("the model does not fit its schema.", table=key)
-        for name, text in data["codecs"].items():
-            codec = codec_from_json(text)
+        for name, codec in made.codecs.items():
             told = type_to_json(table.column(name).type)
             if codec.column != name or type_to_json(codec.type) != told:
                 raise ModelError("the codec is another column's.", table=key, column=name)
@@ -387,27 +206,20 @@ def _check_codec(codec: Codec, key: str) -> None:
         raise ModelError("the codec cannot be used.", table=key, column=codec.column) from error
 
 
-def depth(text: bytes) -> int:
-    """How deep brackets of any kind are nested."""
-    marks = np.frombuffer(text, np.uint8)
-    steps = np.isin(marks, list(b"([{")).astype(np.int32)
-    steps -= np.isin(marks, list(b")]}")).astype(np.int32)
-    return int(np.cumsum(steps).max(initial=0))
+def _once(items: Iterable[Hashable], what: str, table: Table | None = None) -> None:
+    _require(max(Counter(items).values(), default=0) < 2, f"a {what} occurs twice", table)
 
 
-def _once(items: Iterable[Any], what: str) -> None:
-    twice = [item for item, count in Counter(items).items() if count > 1]
-    _require(not twice, f"a {what} occurs twice")
-
-
-def _require(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str, table: Table | None) -> None:
     if not condition:
-        raise ValueError(message)
+        key = table.key if table else None
+        raise ModelError(f"the model's header is damaged: {message}.", table=key)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    _require(len(found) == len(pairs), "a field occurs twice")
+    if len(found) < len(pairs):
+        raise ValueError("a field occurs twice")
     return found
 
 
@@ -417,14 +229,16 @@ def _no(text: str) -> float:
 
 def _float(text: str) -> float:
     value = float(text)
-    _require(math.isfinite(value), "a number is too large")
+    if not math.isfinite(value):
+        raise ValueError("a number is too large")
     return value
 
 
 def _text(value: Any) -> None:
     """Refuse texts that PostgreSQL cannot hold: a zero byte, half a character."""
     if isinstance(value, str):
-        _require("\0" not in value, "a text holds a zero byte")
+        if "\0" in value:
+            raise ValueError("a text holds a zero byte")
         value.encode()
     elif isinstance(value, dict):
         for name, item in value.items():

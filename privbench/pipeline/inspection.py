@@ -12,10 +12,9 @@ from privbench.encoding import CoverageLine, role_of
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, look, read_catalog
-from privbench.postgres.reading import reading
+from privbench.pipeline.source import Catalog, look
+from privbench.postgres.connect import Identity
 from privbench.schema import Schema, Table, TableName
-from privbench.sources import staged
 
 
 @dataclass(frozen=True)
@@ -23,32 +22,35 @@ class Inspection:
     """The proposal for a database, and what it would do to every column.
 
     Attributes:
-        catalog: What the catalog states.
+        identity: The database's identity for the ledger.
         proposal: Proposed roles.
-        config: The proposal as a config.
-        coverage: How every column would be made.
+        plan: The plan that a fit would follow with them.
     """
 
-    catalog: Catalog
+    identity: Identity
     proposal: roles.Proposal
-    config: Config
-    coverage: list[CoverageLine]
+    plan: FitPlan
+
+    @property
+    def config(self) -> Config:
+        """The proposal as a config."""
+        return self.plan.config
 
     def render(self, *, whole: bool = True, width: int | None = None) -> str:
         """Plain text for people; see `render_coverage`."""
-        schema, sections = self.catalog.schema, self.config.tables.items()
+        schema = self.plan.schema
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
         said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
         masked = ", ".join(f"{t.key}.{name}" for t in schema for name in roles.masks(t))
         hinted = f"Masked for PostgreSQL Anonymizer, which was taken for a hint: {masked}."
-        public = {str(TableName.parse(name)) for name, item in sections if item.role == "public"}
+        public = frozenset(item.table.key for item in self.plan.public)
         return "\n\n".join(
             [
-                f"{_counted(schema)}. Identity: {self.catalog.identity}.",
+                f"{_counted(schema)}. Identity: {self.identity}.",
                 *([said] if loose else []),
                 *([hinted] if masked else []),
-                roles.render(self.proposal, frozenset(public)),
-                render_coverage(self.coverage, whole=whole, width=width),
+                roles.render(self.proposal, public),
+                render_coverage(self.plan.coverage(), whole=whole, width=width),
             ]
         )
 
@@ -73,13 +75,11 @@ def inspect(
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    if seen is None:
-        with staged(source, config, rows=False) as here, reading(here) as connection:
-            seen = read_catalog(connection, config, access=False)
+    seen = seen or look(source, config, access=False, dump=False)
     proposal = roles.propose(seen.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
     filled = _with_columns(filled, seen.schema)
-    return Inspection(seen, proposal, filled, prepare(seen.schema, filled).coverage())
+    return Inspection(seen.identity, proposal, prepare(seen.schema, filled))
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:

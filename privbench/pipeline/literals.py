@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from privbench.config import Config
 from privbench.errors import ConfigError
@@ -90,23 +90,12 @@ def _speaks(read: Sequence[Token], at: int, *, counts: bool) -> bool:
         return [after.text for after in read[at + 1 : at + 3]] != ["::", "regclass"]
     if token.kind not in _NUMBERS or (counts and token.text == "1"):
         return False
-    return not _modifies(_before(read, at))
-
-
-def _before(read: Sequence[Token], at: int) -> Iterator[Token]:
-    return (read[place] for place in range(at - 1, -1, -1))
-
-
-def _modifies(before: Iterator[Token]) -> bool:
-    """Whether what precedes a number is a type with an open bracket: ``numeric(10,``."""
-    for token in before:
-        if token.text == "(":
+    # A number after a type and an open bracket is its modifier: ``numeric(10,``.
+    before = (read[place] for place in range(at - 1, -1, -1))
+    for earlier in before:
+        if earlier.text == "(":
             name = next(before, None)
-            return name is not None and _ends_in_type(name.text)
-        if not (token.kind in _NUMBERS or token.text in (",", "-")):
-            return False
-    return False
-
-
-def _ends_in_type(text: str) -> bool:
-    return text.upper().split()[-1] in _TYPES
+            return name is None or name.text.upper().split()[-1] not in _TYPES
+        if not (earlier.kind in _NUMBERS or earlier.text in (",", "-")):
+            return True
+    return True

@@ -225,25 +225,14 @@ def rehearse(
     replace: bool,
     as_role: str | None = None,
     strict: bool = False,
-) -> tuple[str, ...]:
+) -> None:
     """Make the empty schema in the target and undo it: refuse now what a load would refuse later.
 
     Missing extensions, rights and roles, and what an older server does not know, show here, before
-    any budget is spent.
-
-    Args:
-        source: DSN of the source.
-        target_dsn: DSN of the target.
-        seen: The source's schema.
-        replace: Drop what the target holds.
-        as_role: See `load`.
-        strict: Refuse a target that lacks anything of the schema.
-
-    Returns:
-        What of the source no clone gets (`Ddl.left_behind`), a line each.
+    any budget is spent. The options are those of `load`.
 
     Raises:
-        GateFailed: With `strict`, if it does.
+        GateFailed: With `strict`, if the target would lack anything of the schema.
         TargetError: The target is the source, is not empty, or lacks an extension.
         DatabaseError: The target refuses the schema.
     """
@@ -261,7 +250,6 @@ def rehearse(
     ):
         if strict:
             require_nothing([*seen.ddl.left_behind, *loader.lost])
-    return seen.ddl.left_behind
 
 
 def require_nothing(losses: Sequence[str]) -> None:

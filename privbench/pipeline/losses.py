@@ -18,14 +18,12 @@ from privbench.encoding import (
     Decimals,
     DecimalsNeed,
     Released,
-    codec_from_json,
 )
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.text import TextCodec
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
-from privbench.privacy import Event
 from privbench.roles import Proposal, propose
 from privbench.roles.classes import Kind
 from privbench.synthesizers import get as find_synthesizer
@@ -48,20 +46,16 @@ class Loss:
 def losses(model: Model) -> list[Loss]:
     """What a model has lost: tables first, then columns, in the schema's order."""
     plan = prepare(model.schema, Config.model_validate(model.config))
-    codecs = {
-        table: {name: codec_from_json(item) for name, item in entry["codecs"].items()}
-        for table, entry in model.tables.items()
-    }
+    codecs = {table: made.codecs for table, made in model.tables.items()}
     attributes = {
         t: sum(len(codec.domains) for codec in held.values()) for t, held in codecs.items()
     }
-    events = [Event.from_json(item) for item in model.events]
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
-    least = least_sizes(attributes, events, model.promise.accounting)
+    least = least_sizes(attributes, model.events, model.promise.accounting)
     tables = small_tables(plan, fitted.units, least)
     # One line mends all columns of a table that may be public, and an empty one has no values.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
-    return [*tables, *_columns(plan, codecs, {event.label for event in events}, done)]
+    return [*tables, *_columns(plan, codecs, {event.label for event in model.events}, done)]
 
 
 def small_tables(

@@ -28,66 +28,37 @@ from numpy.typing import NDArray
 from privbench.errors import ModelError
 from privbench.files import replacing
 from privbench.pipeline import archive, header
-from privbench.pipeline.archive import Archive, array_member, public_member
+from privbench.pipeline.archive import Archive
+from privbench.pipeline.header import PrivateColumns, Promise
 from privbench.postgres.ddl import Ddl
+from privbench.privacy import Event
 from privbench.schema import Schema
 
+#: What the parts of a model raise that a stranger has put together so that they do not fit.
+UNFIT = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pa.ArrowException,
+)
 #: What reading a damaged archive raises; RuntimeError: encrypted, or an unknown compression.
 _UNREADABLE = (
+    *UNFIT,
     OSError,
     EOFError,
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
     RuntimeError,
-    ValueError,
-    ArithmeticError,
-    LookupError,
-    MemoryError,
-    TypeError,
-    AttributeError,
     StopIteration,
-    pa.ArrowException,
 )
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What the release guarantees.
-
-    Attributes:
-        epsilon: ε spent, the maximum over root tables.
-        delta: δ spent.
-        accounting: ``pure`` or ``zcdp``.
-        neighbours: ``add-remove`` or ``replace``.
-        unit: ``owner`` or ``row``.
-        roots: Root tables, whose rows with all they own are the privacy units.
-        private: False when the noise was seeded: NOT PRIVATE.
-        roles: Who chose the roles: ``declared`` or ``proposed``.
-    """
-
-    epsilon: float
-    delta: float
-    accounting: str
-    neighbours: str
-    unit: str
-    roots: tuple[str, ...]
-    private: bool
-    roles: str
-
-    def sentence(self) -> str:
-        """The promise in one sentence."""
-        if not self.private:
-            return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
-        unit = "one row"
-        if self.unit == "owner":
-            unit = f"one row of {' or '.join(self.roots)}, with all the rows that it owns"
-        delta = f", δ = {self.delta:g}" if self.delta else ""
-        change = "added or removed" if self.neighbours == "add-remove" else "replaced"
-        roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""
-        return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
 
 @dataclass(frozen=True)
@@ -98,7 +69,7 @@ class Model:
         schema: The schema of the source.
         promise: The guarantee.
         config: The public config that the fit ran with.
-        tables: Per private table, JSON of codecs and column roles.
+        tables: Per private table, how its columns are made.
         synthesizer: Name of the synthesizer.
         state: Its JSON state.
         arrays: Its arrays, by name.
@@ -110,11 +81,11 @@ class Model:
     schema: Schema
     promise: Promise
     config: Json
-    tables: dict[str, Json]
+    tables: dict[str, PrivateColumns]
     synthesizer: str
     state: Json
     arrays: dict[str, NDArray[Any]]
-    events: list[Json]
+    events: tuple[Event, ...]
     ddl: Ddl
     public: dict[str, pa.Table] = field(default_factory=dict)
 
@@ -141,25 +112,32 @@ class Model:
             archive.PRE: self.ddl.pre_data.encode(),
             archive.POST: self.ddl.post_data.encode(),
         }
-        for index, name in enumerate(sorted(self.arrays)):
-            members[array_member(index)] = archive.array_bytes(self.arrays[name])
-        for index, name in enumerate(sorted(self.public)):
-            members[public_member(index)] = archive.table_bytes(self.public[name])
+        for name, place in _places("arrays", sorted(self.arrays)).items():
+            members[place] = archive.array_bytes(self.arrays[name])
+        for name, place in _places("public", sorted(self.public)).items():
+            members[place] = archive.table_bytes(self.public[name])
         return members
 
     def _header(self, members: Mapping[str, bytes]) -> Json:
         return {
             "format": header.VERSION[0],
             "version": header.VERSION[1],
-            "promise": {**vars(self.promise), "roots": list(self.promise.roots)},
+            "promise": vars(self.promise),
             "schema": self.schema.to_json(),
             "config": self.config,
-            "tables": self.tables,
+            "tables": {
+                key: {
+                    "own": made.own,
+                    "making": made.making,
+                    "codecs": {name: codec.to_json() for name, codec in made.codecs.items()},
+                }
+                for key, made in self.tables.items()
+            },
             "synthesizer": self.synthesizer,
             "state": self.state,
             "arrays": sorted(self.arrays),
             "public": sorted(self.public),
-            "events": self.events,
+            "events": [event.to_json() for event in self.events],
             "extensions": list(self.ddl.extensions),
             "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         }
@@ -187,27 +165,25 @@ class Model:
     @classmethod
     def _read(cls, members: Archive) -> Self:
         head = header.parse(members.read(archive.HEADER))
-        digests, schema = head["sha256"], Schema.from_json(head["schema"])
-        arrays, public = (_places(head, name) for name in ("arrays", "public"))
+        digests, schema = head.sha256, head.schema_
+        arrays, public = _places("arrays", head.arrays), _places("public", head.public)
         expected = {archive.PRE, archive.POST, *arrays.values(), *public.values()}
         if set(digests) != expected or members.names != {archive.HEADER, *expected}:
             raise ModelError("the model's members are not those of its header.")
-        header.check(schema, head)
         pre, post = (members.read(name, digests[name]) for name in (archive.PRE, archive.POST))
-        promise = head["promise"]
         return cls(
             schema=schema,
-            promise=Promise(**{**promise, "roots": tuple(promise["roots"])}),
-            config=head["config"],
-            tables=head["tables"],
-            synthesizer=head["synthesizer"],
-            state=head["state"],
+            promise=head.promise,
+            config=head.config,
+            tables=head.tables,
+            synthesizer=head.synthesizer,
+            state=head.state,
             arrays={
                 name: archive.read_array(members.read(place, digests[place]))
                 for name, place in arrays.items()
             },
-            events=head["events"],
-            ddl=Ddl(pre.decode(), post.decode(), tuple(head["extensions"]), schema.server_version),
+            events=head.events,
+            ddl=Ddl(pre.decode(), post.decode(), head.extensions, schema.server_version),
             public={
                 name: _public(schema, name, members.read(place, digests[place]))
                 for name, place in public.items()
@@ -215,17 +191,15 @@ class Model:
         )
 
 
-def _places(head: Json, kind: str) -> dict[str, str]:
+def _places(kind: str, names: list[str]) -> dict[str, str]:
     """Members of arrays or public tables, by what they are called in the header.
 
     Raises:
         ModelError: The names are not in order.
     """
-    names = head[kind]
     if names != sorted(set(names)):
         raise ModelError(f"the model's {kind} are not in order.")
-    member = array_member if kind == "arrays" else public_member
-    return {name: member(index) for index, name in enumerate(names)}
+    return {name: f"{kind}/{index}.npy" for index, name in enumerate(names)}
 
 
 def _public(schema: Schema, key: str, data: bytes) -> pa.Table:

@@ -68,8 +68,10 @@ def lend_ranges(
                 old = found[place]
                 assert isinstance(old, Bounds)
                 lent = _hull(near or here or _together(everywhere), limits.get(place))
-                if lent is not None:
-                    found[place] = _beside(old, lent) if old.seen else _instead(old, lent)
+                if lent is not None and old.seen:
+                    found[place] = _beside(old, lent)
+                elif lent is not None:
+                    found[place] = replace(old, lo=lent[0], hi=lent[1])
     return found
 
 
@@ -81,11 +83,6 @@ def _hull(some: list[tuple[str, Bounds]], limits: Ends | None) -> Ends | None:
     if limits is not None:
         low, high = max(low, limits[0]), min(high, limits[1])
     return (low, high) if low < high else None
-
-
-def _instead(old: Bounds, lent: Ends) -> Bounds:
-    """A hidden range is the one that was lent."""
-    return replace(old, lo=lent[0], hi=lent[1])
 
 
 def _beside(mark: Bounds, lent: Ends) -> Bounds:

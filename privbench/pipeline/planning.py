@@ -14,10 +14,10 @@ from privbench.pipeline.losses import Loss, small_tables
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
-from privbench.privacy import PART, DatabaseSpec
+from privbench.privacy import PART
 from privbench.schema import TableName
 from privbench.sources import staged
-from privbench.synthesizers import PlanInput, PlannedEvent
+from privbench.synthesizers import PlannedEvent
 
 #: Rows that a plan reckons with where the user expects none in particular.
 ASSUMED = 10_000.0
@@ -136,15 +136,15 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     unknown = sorted(set(given) - set(spec.tables))
     if unknown:
         raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
-    guessed = _guess(spec, given)
-    total = draft.accountant.total
-    accounting, delta = draft.accountant.accounting, draft.accountant.threshold_delta
-    guess = PlanInput(total, accounting, guessed)
-    first, rest, least = foresee(draft.plan, draft.synthesizer, guess, delta, ranges=True)
+    # What the user expects, else what is expected of the root.
+    guessed = {name: given.get(name, given.get(spec.top(name), ASSUMED)) for name in spec.tables}
+    first, rest, least = foresee(
+        draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=True
+    )
     return PlanReport(
         events=[*first, *rest],
-        total=total,
-        accounting=accounting,
+        total=draft.accountant.total,
+        accounting=draft.accountant.accounting,
         least=least,
         given=given,
         identity=draft.catalog.identity,
@@ -173,13 +173,8 @@ def _span(*numbers: float) -> str:
 def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
     """Columns that may be listed and for which no event is planned."""
     planned_labels = {event.label for event in events}
-    columns = [f"{table}.{need.source}" for table, need in plan.lists().values()]
+    columns = [f"{table}.{need.source}" for table, need in plan.lists.values()]
     return [column for column in columns if f"categories {column}" not in planned_labels]
-
-
-def _guess(spec: DatabaseSpec, given: Mapping[str, float]) -> dict[str, float]:
-    """Rows per table: what the user expects, else what is expected of the root, else `ASSUMED`."""
-    return {name: given.get(name, given.get(spec.top(name), ASSUMED)) for name in spec.tables}
 
 
 def parse_rows(pairs: Iterable[str]) -> dict[str, float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from privbench import roles
@@ -23,10 +24,7 @@ from privbench.encoding import (
 from privbench.encoding.base import Need
 from privbench.errors import ConfigError, SchemaError
 from privbench.privacy import PART, DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.schema import ForeignKey, Schema, Table, TableName
-
-#: How a column's values come about.
-Making = Role | Literal["verbatim"]
+from privbench.schema import ForeignKey, Schema, Table
 
 
 @dataclass(frozen=True)
@@ -35,17 +33,34 @@ class TablePlan:
 
     Attributes:
         table: The table.
-        public: Whether it is copied verbatim.
+        section: What the config says of it.
         making: How each column's values come about.
-        keys: Foreign keys, with their roles; empty for public tables.
-        readers: Readers of the modelled columns.
+        keys: Foreign keys, with their roles.
+        readers: Readers of the modelled columns. All three are empty for public tables.
     """
 
     table: Table
-    public: bool
-    making: Mapping[str, Making]
+    section: TableConfig
+    making: dict[str, Role]
     keys: tuple[KeySpec, ...]
     readers: Mapping[str, ColumnReader]
+
+    @property
+    def public(self) -> bool:
+        """Whether it is copied verbatim."""
+        return self.section.role == "public"
+
+    def spec(self) -> TableSpec:
+        """What privacy needs to know of the table, without attributes."""
+        key, said = self.table.key, self.section
+        return TableSpec(key, {}, self.keys, bound=said.bound, tau=said.tau, weight=said.weight)
+
+    def coverage(self, delta: float) -> list[CoverageLine]:
+        """How every column is made, and why."""
+        if not self.public:
+            return table_coverage(self.table, self.section.columns, delta)
+        why, columns = "PUBLIC TABLE: COPIED VERBATIM", self.table.columns
+        return [CoverageLine(self.table.key, column.name, "verbatim", why) for column in columns]
 
 
 @dataclass(frozen=True)
@@ -81,6 +96,7 @@ class FitPlan:
                 for need in column.needs:
                     yield item.table.key, name, need
 
+    @cached_property
     def lists(self) -> dict[str, tuple[str, CategoriesNeed]]:
         """Every list that columns need, with its table, by `item_of`."""
         return {
@@ -91,7 +107,8 @@ class FitPlan:
 
     def coverage(self) -> list[CoverageLine]:
         """How every column of every table is made, and why."""
-        return [line for plan in self.tables.values() for line in _coverage(plan, self.config)]
+        delta = self.config.privacy.delta
+        return [line for plan in self.tables.values() for line in plan.coverage(delta)]
 
 
 def item_of(table: str, need: Need) -> str:
@@ -111,28 +128,14 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
     """
     owners = roles.resolve(schema, config)
-    settings = {table.key: table_config(config, table) for table in schema}
+    settings = roles.sections(schema, config)
     plans = {
         table.key: _table(schema, table, settings, owners.get(table.key), config.privacy.delta)
         for table in schema
     }
     relation = Relation(config.privacy.neighbours, config.privacy.unit)
-    spec = DatabaseSpec(
-        {
-            key: TableSpec(
-                key,
-                {},
-                plan.keys,
-                bound=settings[key].bound,
-                tau=settings[key].tau,
-                weight=settings[key].weight,
-            )
-            for key, plan in plans.items()
-            if not plan.public
-        },
-        relation,
-    )
-    return FitPlan(schema, config, plans, spec)
+    private = {key: plan.spec() for key, plan in plans.items() if not plan.public}
+    return FitPlan(schema, config, plans, DatabaseSpec(private, relation))
 
 
 def require_decided(plan: FitPlan) -> None:
@@ -148,13 +151,13 @@ def require_decided(plan: FitPlan) -> None:
             refer to a table that is left out are not named.
     """
     for item in plan.private:
-        _check_loose(item.table, item.making, table_config(plan.config, item.table))
+        _check_loose(item)
     if plan.config.privacy.unit == "row":
         return
     open_ = [
         item.table.key
         for item in plan.private
-        if table_config(plan.config, item.table).own is None
+        if item.section.own is None
         and any(key.role != "public" and key.parent != key.table for key in item.keys)
     ]
     if open_:
@@ -163,14 +166,6 @@ def require_decided(plan: FitPlan) -> None:
             remedy="Give each an 'own' (own = [] makes every row a privacy unit of its own), or "
             "start from what 'privbench inspect SOURCE -o FILE' proposes.",
         )
-
-
-def table_config(config: Config, table: Table) -> TableConfig:
-    """The config's section of a table, under any spelling of its name."""
-    for name, section in config.tables.items():
-        if TableName.parse(name) == table.name:
-            return section
-    return TableConfig()
 
 
 def _table(
@@ -182,10 +177,7 @@ def _table(
 ) -> TablePlan:
     section = settings[table.key]
     if section.role == "public":
-        making: dict[str, Making] = {
-            column.name: "generated" if column.generated else "verbatim" for column in table.columns
-        }
-        return TablePlan(table, True, making, (), {})
+        return TablePlan(table, section, {}, (), {})
     making = {column.name: role_of(table, column) for column in table.columns}
     readers = {
         column.name: reader(
@@ -194,100 +186,68 @@ def _table(
         for column in table.columns
         if making[column.name] == "modelled"
     }
+    # Of several keys on the same columns the first one owns.
+    owners = [key for key in table.foreign_keys if own and {*key.columns} == {*own}]
     keys = tuple(
-        _key(schema, table, key, own if index == _first(table, own) else None, settings)
-        for index, key in enumerate(table.foreign_keys)
+        _key(schema, table, key, key in owners[:1], settings) for key in table.foreign_keys
     )
-    return TablePlan(table, False, making, keys, readers)
-
-
-def _first(table: Table, own: tuple[str, ...] | None) -> int | None:
-    """Position of the OWN key: the first key on those columns."""
-    for index, key in enumerate(table.foreign_keys):
-        if own is not None and set(key.columns) == set(own):
-            return index
-    return None
+    return TablePlan(table, section, making, keys, readers)
 
 
 def _key(
     schema: Schema,
     table: Table,
     key: ForeignKey,
-    own: tuple[str, ...] | None,
+    own: bool,
     settings: Mapping[str, TableConfig],
 ) -> KeySpec:
+    def refused(what: str, remedy: str) -> SchemaError:
+        said = f"foreign key {key.name} {what}"
+        return SchemaError(said, table=table.key, column=", ".join(key.columns), remedy=remedy)
+
     if key.ref_table not in schema:
-        raise SchemaError(
-            f"foreign key {key.name} points to {key.ref_table}, which is not part of the clone.",
-            table=table.key,
-            column=", ".join(key.columns),
-            remedy="Include that table, or exclude this one too.",
+        raise refused(
+            f"points to {key.ref_table}, which is not part of the clone.",
+            "Include that table, or exclude this one too.",
         )
-    _check_target(table, key, schema.table(key.ref_table))
-    _refuse_computed(schema, table, key)
+    parent = schema.table(key.ref_table)
+    # A key into a single partition is unique in that partition alone; in the whole table two units
+    # may hold the same values, and which of them is the target would depend on the other (P7, P9).
+    if not any(set(item.columns) == set(key.ref_columns) for item in parent.unique_sets):
+        raise refused(
+            f"points into a partition of {parent.key} by columns that are not unique in the whole "
+            "table.",
+            f"Make them unique in {parent.key}, or exclude {table.key}.",
+        )
+    # Keys are made before PostgreSQL computes a generated column.
+    sides = ((table, key.columns), (parent, key.ref_columns))
+    for side, names in sides:
+        for name in names:
+            if side.column(name).generated:
+                raise refused(
+                    f"stands on a generated column, {side.key}.{name}, which cannot be honoured.",
+                    "Leave one of the tables out.",
+                )
     nullable = any(not table.column(name).not_null for name in key.columns)
-    role: Literal["own", "ref", "public"] = "own" if own is not None else "ref"
-    if settings[str(key.ref_table)].role == "public":
+    role: Literal["own", "ref", "public"] = "own" if own else "ref"
+    if settings[parent.key].role == "public":
         role = "public"
     unique = any(set(item.columns) <= set(key.columns) for item in table.unique_sets)
-    return KeySpec(
-        key.name, table.key, str(key.ref_table), role, nullable or not key.validated, unique
-    )
+    return KeySpec(key.name, table.key, parent.key, role, nullable or not key.validated, unique)
 
 
-def _check_target(table: Table, key: ForeignKey, parent: Table) -> None:
-    """Refuse a key whose target is not one row for certain.
-
-    A key into a single partition is unique in that partition alone; in the whole table two units
-    may hold the same values, and which of them is the target would depend on the other (P7, P9).
-    """
-    if not any(set(item.columns) == set(key.ref_columns) for item in parent.unique_sets):
-        raise SchemaError(
-            f"foreign key {key.name} points into a partition of {parent.key} by columns that are "
-            "not unique in the whole table.",
-            table=table.key,
-            column=", ".join(key.columns),
-            remedy=f"Make them unique in {parent.key}, or exclude {table.key}.",
-        )
-
-
-def _check_loose(table: Table, making: Mapping[str, Making], section: TableConfig) -> None:
+def _check_loose(item: TablePlan) -> None:
     """Refuse to model keys of a table that is left out as if they were any other value.
 
     Bounds and cells around a key that many rows hold would tell who it is that they refer to, and
     nothing would be charged for it to that record.
     """
-    for name in table.loose:
-        if making[name] == "modelled" and name not in section.columns:
+    for name in item.table.loose:
+        if name in item.readers and name not in item.section.columns:
             raise ConfigError(
                 "the column holds keys of a table that is left out.",
-                table=table.key,
+                table=item.table.key,
                 column=name,
                 remedy='Give it kind = "skip", or include that table; another kind declares that '
                 "its values may be modelled.",
             )
-
-
-def _refuse_computed(schema: Schema, table: Table, key: ForeignKey) -> None:
-    """Keys are made before PostgreSQL computes a generated column."""
-    parent = schema.table(key.ref_table)
-    computed = [f"{table.key}.{name}" for name in key.columns if table.column(name).generated]
-    computed += [
-        f"{parent.key}.{name}" for name in key.ref_columns if parent.column(name).generated
-    ]
-    if computed:
-        raise SchemaError(
-            f"foreign key {key.name} stands on a generated column, {computed[0]}, "
-            "which cannot be honoured.",
-            table=table.key,
-            column=", ".join(key.columns),
-            remedy="Leave one of the tables out.",
-        )
-
-
-def _coverage(plan: TablePlan, config: Config) -> list[CoverageLine]:
-    if plan.public:
-        why = "PUBLIC TABLE: COPIED VERBATIM"
-        return [CoverageLine(plan.table.key, c.name, "verbatim", why) for c in plan.table.columns]
-    columns = table_config(config, plan.table).columns
-    return table_coverage(plan.table, columns, config.privacy.delta)

@@ -16,10 +16,10 @@ from psycopg import pq, sql
 
 from privbench.config import Config
 from privbench.errors import ConfigError
+from privbench.limits import expression
 from privbench.pgsql import Node, SqlError
 from privbench.pgsql.judge import NotAllowed, shown
 from privbench.pgsql.written import canonical, judged
-from privbench.pipeline.header import expression
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.schema import Check, Schema, Table, TableName

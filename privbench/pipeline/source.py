@@ -50,14 +50,14 @@ def require_identity(source: str, config: Config) -> None:
         OF_FILES.required()
 
 
-def look(source: str, config: Config) -> Catalog:
-    """Read a source's catalog and DDL.
+def look(source: str, config: Config, *, access: bool = True, dump: bool = True) -> Catalog:
+    """Read a source's catalog and DDL; see `read_catalog`.
 
     Raises:
         DatabaseError: The source refused.
     """
     with staged(source, config, rows=False) as here, reading(here) as connection:
-        return read_catalog(connection, config, dump=True)
+        return read_catalog(connection, config, access=access, dump=dump)
 
 
 def read_catalog(

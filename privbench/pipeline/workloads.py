@@ -16,7 +16,7 @@ import pyarrow as pa
 from privbench.errors import UsageError
 from privbench.metrics.modeltree import Modelled, modelled_tables
 from privbench.pipeline.accounts import has_releases
-from privbench.pipeline.decode import CloneTable, codecs_of, decode
+from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
@@ -105,9 +105,8 @@ def generate_workload(
         source: A model file, or else a DSN.
         kind: One of `privbench.workload.KINDS`.
         plan: What it is to be like; the kind's own where not given.
-        clone: DSN of a clone whose answers a workload of a model states. Where it has releases in
-            the ledger it may be the source, and the workload is CONFIDENTIAL. A source that was
-            never fitted, or whose ledger lies elsewhere, looks like any clone.
+        clone: DSN of a clone whose answers a workload of a model states. Where it `has_releases`
+            it may be the source, and the workload is CONFIDENTIAL.
         scale: Size of the sample of a model that literals come from.
         schemas: PostgreSQL schemas of the database.
         only: Tables to query; all where none is named.
@@ -193,9 +192,8 @@ def rebind(
 ) -> Rebinding:
     """Replace the literals of a workload by values of synthetic rows.
 
-    It is CONFIDENTIAL where the model is NOT PRIVATE (so are clones of it), and where the clone has
-    releases in a ledger: it may be the source itself. A source that was never fitted, or whose
-    ledger lies elsewhere, looks like any clone.
+    It is CONFIDENTIAL where the model is NOT PRIVATE (so are clones of it), and where the clone
+    `has_releases`: it may be the source itself.
 
     Args:
         workload: A file or folder in any known format, or what was read of one.
@@ -267,7 +265,7 @@ def modelled(path: str | Path) -> Modelled:
     """
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
-    codecs = {key: codecs_of(model, key) for key in model.tables}
+    codecs = {key: made.codecs for key, made in model.tables.items()}
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     promise = model.promise.sentence()

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
+from pydantic import Field
+
+from privbench.limits import Amount, Count, Many, Share, Text
 from privbench.privacy.query import Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
@@ -57,22 +60,22 @@ class Event:
         private: False when the noise was seeded or left out.
     """
 
-    id: int
-    label: str
-    kind: str
-    table: str
-    columns: tuple[str, ...]
-    query: str
-    shape: tuple[int, ...]
+    id: Count
+    label: Text
+    kind: Text
+    table: Text
+    columns: Many[Text]
+    query: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    shape: Annotated[tuple[Count, ...], Field(max_length=64)]
     mechanism: MechanismName
-    unit: int
+    unit: Annotated[int, Field(ge=1, le=2**62)]
     sensitivity: Sensitivity
-    scale: float
+    scale: Amount
     threshold: int | None
     loss: Loss
-    amount: float
-    delta: float
-    roots: tuple[str, ...]
+    amount: Amount
+    delta: Share
+    roots: Many[Text]
     neighbours: Literal["add-remove", "replace"]
     private: bool
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.limits import Amount, Natural
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import GRID as GRID
 
@@ -35,10 +36,10 @@ class Sensitivity:
         l0: Largest number of cells that change; used by threshold releases alone.
     """
 
-    l1: int
-    l2: float
-    linf: int
-    l0: int | None = None
+    l1: Natural
+    l2: Amount
+    linf: Natural
+    l0: Natural | None = None
 
 
 class Query(ABC):

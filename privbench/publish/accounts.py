@@ -9,7 +9,6 @@ from pathlib import Path
 
 from privbench.errors import ModelError, PrivacyRefusal
 from privbench.pipeline import Model
-from privbench.privacy import Event
 from privbench.privacy.accountant import Tally, price
 from privbench.privacy.budget import round_down
 from privbench.publish.facts import Certificate, Release
@@ -33,7 +32,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
     owners, owned_by = dict.fromkeys(model.tables, ""), {}
     for name, made in model.tables.items():
         for key in model.schema.table(name).foreign_keys:
-            if key.name == made["own"]:
+            if key.name == made.own:
                 owners[name], owned_by[name] = ", ".join(key.columns), str(key.ref_table)
     return Certificate(
         promise=Release(**{**vars(model.promise), "roots": list(model.promise.roots)}),
@@ -46,7 +45,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
         versions={
             "privbench": version("privbench"), "opendp": version("opendp"), "postgresql": server,
         },
-        events=[Event.from_json(item) for item in model.events],
+        events=list(model.events),
     )  # fmt: skip
 
 

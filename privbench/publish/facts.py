@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from privbench.errors import ModelError
-from privbench.pipeline.header import MAX_DEPTH, MAX_NAME, depth
+from privbench.limits import MAX_DEPTH, MAX_NAME, depth
 from privbench.privacy import Event
 from privbench.schema import TableName
 

@@ -6,22 +6,19 @@ contract forbids.
 """
 
 from privbench.roles.classes import Kind
-from privbench.roles.implied import ImpliedKey
 from privbench.roles.masks import column_hint, masks
-from privbench.roles.proposal import Lookups, Proposal, TableProposal
+from privbench.roles.proposal import Proposal
 from privbench.roles.propose import propose
 from privbench.roles.render import render
-from privbench.roles.resolve import resolve
+from privbench.roles.resolve import resolve, sections
 
 __all__ = [
-    "ImpliedKey",
     "Kind",
-    "Lookups",
     "Proposal",
-    "TableProposal",
     "column_hint",
     "masks",
     "propose",
     "render",
     "resolve",
+    "sections",
 ]

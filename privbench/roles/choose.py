@@ -22,12 +22,19 @@ _STEP = 0.5
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table stands in the forest."""
+    """Where a table stands in the forest.
 
-    own: KeyFacts | None  # the OWN key, or None for a root
-    root: str  # the root table of its tree
-    worth: float  # how good an owner it makes there
-    reasons: tuple[str, ...]  # what spoke for its key, or why it has none
+    Attributes:
+        own: The OWN key, or None for a root.
+        root: The root table of its tree.
+        worth: How good an owner it makes there.
+        reasons: What spoke for its key, or why it has none.
+    """
+
+    own: KeyFacts | None
+    root: str
+    worth: float
+    reasons: tuple[str, ...]
 
 
 def reasons(
@@ -164,30 +171,21 @@ class _Chooser:
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
     """The keys of one cycle, or nothing."""
-    done: set[str] = set()
-    for start in candidates:
-        cycle = _walk(start, candidates, {}, done)
-        if cycle:
-            return cycle
-    return []
-
-
-def _walk(
-    name: str, candidates: Mapping[str, list[KeyFacts]], path: dict[str, KeyFacts], done: set[str]
-) -> list[KeyFacts]:
-    """Depth-first from one table; ``path`` holds the tables on the way and the keys taken there."""
-    for key in candidates[name]:
-        path[name] = key
-        if key.parent in path:
-            tables = list(path)
-            return [path[table] for table in tables[tables.index(key.parent) :]]
-        if key.parent not in done:
-            cycle = _walk(key.parent, candidates, path, done)
-            if cycle:
-                return cycle
-    path.pop(name, None)
-    done.add(name)
-    return []
+    left: Mapping[str, list[KeyFacts]] = {}
+    inner = candidates
+    # Tables from which no cycle can be reached go, until none does.
+    while len(inner) != len(left):
+        left = inner
+        within = ((name, [key for key in left[name] if key.parent in left]) for name in left)
+        inner = {name: keys for name, keys in within if keys}
+    path: list[KeyFacts] = []
+    steps: dict[str, int] = {}
+    name = next(iter(inner), None)
+    while name is not None and name not in steps:
+        steps[name] = len(path)
+        path.append(inner[name][0])
+        name = path[-1].parent
+    return [] if name is None else path[steps[name] :]
 
 
 def rivals(

@@ -16,23 +16,21 @@ from privbench.schema import Column
 LEAST = 5
 _SHORT_TYPES = frozenset({"int2", "char"})
 _BLOBS = frozenset({"json", "jsonb", "xml", "bytea", "tsvector"})
-#: Reasons without which a score counts for nothing.
-_EVIDENCE = ("listed name", "comment", "short key")
+#: Reasons without one of which a score counts for nothing.
+_EVIDENCE = frozenset({"listed name", "comment", "short key"})
 
 
 @dataclass(frozen=True)
 class LookupScore:
-    """How much a table looks like a look-up."""
+    """How much a table looks like a look-up.
 
-    points: int  # sum of the reasons' points
-    reasons: tuple[str, ...]  # what was counted, with points: ``listed name +3``
-    veto: str | None = None  # why it cannot be one, or None
+    Attributes:
+        reasons: What was counted, with points: ``listed name +3``.
+        proposed: Whether the table is a candidate.
+    """
 
-    @property
-    def proposed(self) -> bool:
-        """Whether the table is a candidate."""
-        has_evidence = any(reason.startswith(_EVIDENCE) for reason in self.reasons)
-        return self.veto is None and self.points >= LEAST and has_evidence
+    reasons: tuple[str, ...]
+    proposed: bool
 
 
 def score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
@@ -43,8 +41,24 @@ def score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
         people: Tables whose names say that they hold people.
     """
     found = [*_names(facts), *_links(facts), *_shape(facts)]
+    evidence = _EVIDENCE & {reason for reason, _ in found}
+    enough = bool(evidence) and sum(points for _, points in found) >= LEAST
+    referred = bool(facts.incoming or evidence - {"short key"})
     reasons = tuple(f"{reason} {points:+d}" for reason, points in found)
-    return LookupScore(sum(points for _, points in found), reasons, _veto(facts, people, reasons))
+    return LookupScore(reasons, enough and referred and not _of_people(facts, people))
+
+
+def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
+    """Whether a table speaks of people, organisations or events, or links what does."""
+    names = (listed("tables", kind) for kind in ("event", "organisation", "figure"))
+    return (
+        bool(facts.personal)
+        or facts.masked
+        or facts.is_junction
+        or facts.name in people
+        or any(facts.head in some for some in names)
+        or any(key.parent in people for key in facts.keys)
+    )
 
 
 def _names(facts: TableFacts) -> Iterator[tuple[str, int]]:
@@ -102,21 +116,3 @@ def _is_short(column: Column) -> bool:
         return True
     length = column.type.length
     return column.type.base in ("bpchar", "varchar") and length is not None and length <= 10
-
-
-def _veto(facts: TableFacts, people: frozenset[str], reasons: tuple[str, ...]) -> str | None:
-    if facts.personal:
-        return f"personal columns ({', '.join(sorted(facts.personal))})"
-    if facts.masked:
-        return "columns that PostgreSQL Anonymizer masks"
-    if facts.is_junction:
-        return "a junction"
-    if facts.name in people or facts.head in listed("tables", "event") | listed(
-        "tables", "organisation"
-    ) | listed("tables", "figure"):
-        return "its name speaks of people, organisations or events"
-    if any(key.parent in people for key in facts.keys):
-        return "it points to people"
-    if not facts.incoming and not any(reason.startswith(_EVIDENCE[:2]) for reason in reasons):
-        return "nothing points to it"
-    return None

@@ -17,19 +17,30 @@ Lookups = Literal["private", "public"]
 
 @dataclass(frozen=True)
 class TableProposal:
-    """What is proposed for one table."""
+    """What is proposed for one table.
 
-    table: str  # ``schema.table``
-    kind: Kind  # what the table seems to hold
-    own: tuple[str, ...] | None  # columns of the OWN key, or None for a root
-    owner: str | None  # the owning table, or None
-    root: str  # the root table of its tree
-    # Columns and target of every foreign key to another table
+    Attributes:
+        table: ``schema.table``.
+        kind: What the table seems to hold.
+        own: Columns of the OWN key, or None for a root.
+        owner: The owning table, or None.
+        keys: Columns and target of every foreign key to another table.
+        reason: One line.
+        is_lookup: Whether it looks like a look-up.
+        lookup_reasons: What was counted for that, with points.
+        ties: A line per further person-like owner that its keys reach.
+        spread: A line per table that holds part of its people's data in units of their own.
+    """
+
+    table: str
+    kind: Kind
+    own: tuple[str, ...] | None
+    owner: str | None
     keys: tuple[tuple[tuple[str, ...], str], ...]
-    reason: str  # one line
-    lookup_reasons: tuple[str, ...] = ()  # what was counted for that, with points
-    ties: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
-    # A line per table that holds part of its people's data in units of their own
+    reason: str
+    is_lookup: bool = False
+    lookup_reasons: tuple[str, ...] = ()
+    ties: tuple[str, ...] = ()
     spread: tuple[str, ...] = ()
 
     @property
@@ -40,17 +51,22 @@ class TableProposal:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Roles proposed from the catalog alone."""
+    """Roles proposed from the catalog alone.
 
-    tables: Mapping[str, TableProposal]  # a proposal per table, in the schema's order
-    # ``owner``, or ``row`` where no table seems to hold people, parties or organisations
+    Attributes:
+        tables: A proposal per table, in the schema's order.
+        unit: ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
+        implied: References that seem to be meant and are not declared.
+    """
+
+    tables: Mapping[str, TableProposal]
     unit: Literal["owner", "row"]
-    implied: tuple[ImpliedKey, ...] = ()  # references that seem to be meant and are not declared
+    implied: tuple[ImpliedKey, ...] = ()
 
     @property
     def lookups(self) -> tuple[str, ...]:
         """Tables that look like look-ups."""
-        return tuple(name for name, item in self.tables.items() if item.kind is Kind.LOOKUP)
+        return tuple(name for name, item in self.tables.items() if item.is_lookup)
 
     def roots(self) -> tuple[str, ...]:
         """Tables without an owner."""

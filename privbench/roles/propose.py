@@ -56,7 +56,6 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
         kind=found.kinds[facts.name],
         own=own.key.columns if own else None,
         owner=own.parent if own else None,
-        root=place.root if own else facts.name,
         keys=tuple((key.key.columns, key.parent) for key in facts.keys),
         reason=_reason(found, facts, own),
         lookup_reasons=score.reasons,

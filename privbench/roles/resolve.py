@@ -7,19 +7,13 @@ from difflib import get_close_matches
 
 from privbench.config import Config, TableConfig
 from privbench.errors import ConfigError, SchemaError
-from privbench.roles.proposal import Proposal
 from privbench.schema import ForeignKey, Schema, Table, TableName
 
 Owners = dict[str, tuple[str, ...] | None]
 
 
-def resolve(schema: Schema, config: Config, proposal: Proposal | None = None) -> Owners:
-    """The columns of every table's OWN key.
-
-    Args:
-        schema: The live schema.
-        config: The config.
-        proposal: Fills in what the config leaves open; without one, such tables are roots.
+def resolve(schema: Schema, config: Config) -> Owners:
+    """The columns of every table's OWN key; tables of which the config says nothing are roots.
 
     Returns:
         Per table (``schema.table``) the OWN key's columns, or None for a root and for a public
@@ -30,18 +24,21 @@ def resolve(schema: Schema, config: Config, proposal: Proposal | None = None) ->
             it cannot stand.
         SchemaError: ``own`` is no foreign key, or the roles break the privacy contract.
     """
-    settled = config if proposal is None else proposal.to_config(config)
-    sections = _sections(schema, settled)
+    found = sections(schema, config)
     for table in schema:
-        _check_columns(table, sections[table.key])
-        _check_public(schema, table, sections)
-    keys = {table.key: _own(schema, table, sections, settled.privacy.unit) for table in schema}
+        _check_columns(table, found[table.key])
+        _check_public(schema, table, found)
+    keys = {table.key: _own(schema, table, found, config.privacy.unit) for table in schema}
     _check_acyclic(keys)
     return {name: key.columns if key else None for name, key in keys.items()}
 
 
-def _sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
-    """The section of every table, found under any spelling of its name."""
+def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
+    """The section of every table, found under any spelling of its name.
+
+    Raises:
+        ConfigError: A section is of no table, or of one that another is of too.
+    """
     found: dict[str, TableConfig] = {}
     for name, section in config.tables.items():
         key = str(TableName.parse(name))
@@ -142,28 +139,19 @@ def _foreign_key(table: Table, columns: tuple[str, ...]) -> ForeignKey:
 def _check_owner(
     schema: Schema, table: Table, key: ForeignKey, sections: Mapping[str, TableConfig]
 ) -> None:
-    parent, where = str(key.ref_table), ", ".join(key.columns)
+    parent = str(key.ref_table)
     if key.is_self:
-        raise SchemaError(
-            "the OWN key points to its own table; keys on cycles are REF.",
-            table=table.key,
-            column=where,
-            remedy="Leave it out of 'own'.",
-        )
-    if parent not in schema:
-        raise SchemaError(
-            f"the OWN key points to {parent}, which is not part of the clone.",
-            table=table.key,
-            column=where,
-            remedy="Include that table, or set own = [].",
-        )
-    if sections[parent].role == "public":
-        raise SchemaError(
-            f"the OWN key points to the public table {parent}; public rows own nothing.",
-            table=table.key,
-            column=where,
-            remedy=f"Set own = [], or declare {parent} private.",
-        )
+        said, remedy = "its own table; keys on cycles are REF.", "Leave it out of 'own'."
+    elif parent not in schema:
+        said = f"{parent}, which is not part of the clone."
+        remedy = "Include that table, or set own = []."
+    elif sections[parent].role == "public":
+        said = f"the public table {parent}; public rows own nothing."
+        remedy = f"Set own = [], or declare {parent} private."
+    else:
+        return
+    where = ", ".join(key.columns)
+    raise SchemaError(f"the OWN key points to {said}", table=table.key, column=where, remedy=remedy)
 
 
 def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:

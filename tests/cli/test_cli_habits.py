@@ -9,16 +9,11 @@ import sys
 import market
 import psycopg
 import pytest
-from click.testing import CliRunner
+from market import run
 
-from privbench.cli import main
 from privbench.errors import UsageError
 from privbench.pipeline import Model
 from privbench.workload import read
-
-
-def run(*arguments, **more):
-    return CliRunner().invoke(main, [str(item) for item in arguments], **more)
 
 
 def tables(dsn):
@@ -32,15 +27,12 @@ def tables(dsn):
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn) as connection:
-        connection.execute(
-            "CREATE SCHEMA side; CREATE TABLE side.a (i int PRIMARY KEY, b bool);"
-            "CREATE TABLE ware (i int PRIMARY KEY, b bool); CREATE TABLE junk (i int PRIMARY KEY);"
-            "CREATE TABLE sale (i int PRIMARY KEY, ware int REFERENCES ware);"
-            "INSERT INTO ware SELECT i, i % 2 = 0 FROM generate_series(1, 200) i"
-        )
-    return dsn
+    return make_database(
+        "CREATE SCHEMA side; CREATE TABLE side.a (i int PRIMARY KEY, b bool);"
+        "CREATE TABLE ware (i int PRIMARY KEY, b bool); CREATE TABLE junk (i int PRIMARY KEY);"
+        "CREATE TABLE sale (i int PRIMARY KEY, ware int REFERENCES ware);"
+        "INSERT INTO ware SELECT i, i % 2 = 0 FROM generate_series(1, 200) i"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +68,12 @@ def test_keys_into_a_table_that_is_left_out_are_said_and_not_read(source, make_d
 
 
 def test_a_table_that_nobody_may_read_safely_can_be_left_out(make_database, tmp_path):
-    dsn = make_database()
-    with psycopg.connect(dsn) as connection:
-        connection.execute(
-            "CREATE TYPE odd AS ENUM ('a'); CREATE TABLE bad (i int PRIMARY KEY, o odd);"
-            "CREATE TABLE good (i int PRIMARY KEY);"
-            "CREATE FUNCTION f(odd) RETURNS int LANGUAGE sql AS 'SELECT 1';"
-            "CREATE CAST (odd AS int) WITH FUNCTION f(odd) AS IMPLICIT"
-        )
+    dsn = make_database(
+        "CREATE TYPE odd AS ENUM ('a'); CREATE TABLE bad (i int PRIMARY KEY, o odd);"
+        "CREATE TABLE good (i int PRIMARY KEY);"
+        "CREATE FUNCTION f(odd) RETURNS int LANGUAGE sql AS 'SELECT 1';"
+        "CREATE CAST (odd AS int) WITH FUNCTION f(odd) AS IMPLICIT"
+    )
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "-o", tmp_path / "m")
     assert "an implicit cast" in run("fit", dsn, *words).stderr
     left_out = run("fit", dsn, *words, "-T", "bad")
@@ -113,7 +103,11 @@ def test_files_of_a_sample_are_replaced_by_force(model, tmp_path):
     assert other.exit_code == 0, other.stderr
     assert [path.name for path in (tmp_path / "some").iterdir()] == ["public.ware.csv"]
     refused = run("sample", model, "-o", folder)
-    assert (refused.exit_code, "--force" in refused.stderr) == (2, True)
+    assert (
+        refused.exit_code,
+        "is not empty. Name a new one, or use --force." in refused.stderr,
+    ) == (2, True)
+    assert (folder / "public.ware.csv").read_text() == "old"
     assert run("sample", model, "-o", folder, "--force").exit_code == 0
     assert (folder / "public.ware.csv").read_text().startswith('"i","b"\n')
 

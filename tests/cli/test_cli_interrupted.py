@@ -19,17 +19,12 @@ import time
 import market
 import psycopg
 import pytest
-from click.testing import CliRunner
 from halting import kill_at
+from market import run
 
 from privbench import pipeline
-from privbench.cli import main
 from privbench.config import Config
 from privbench.privacy.release import Release
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(item) for item in arguments])
 
 
 @pytest.fixture(scope="module")

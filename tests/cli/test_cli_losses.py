@@ -8,6 +8,7 @@ import market
 import psycopg
 import pytest
 from click.testing import CliRunner
+from market import run
 from psycopg import conninfo, sql
 
 from privbench.cli import main
@@ -28,10 +29,6 @@ LOOK_UP = """
 CREATE TABLE order_status (code char(1) PRIMARY KEY, title text NOT NULL);
 CREATE TABLE item (id int PRIMARY KEY, status char(1) NOT NULL REFERENCES order_status, cost int);
 """
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(item) for item in arguments])
 
 
 def script(dsn, text):

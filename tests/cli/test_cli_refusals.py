@@ -8,11 +8,10 @@ import shutil
 import market
 import psycopg
 import pytest
-from click.testing import CliRunner
+from market import run
 from psycopg import conninfo
 
 from privbench import pipeline
-from privbench.cli import main
 
 NOWHERE = "host=/nonexistent-directory dbname=x connect_timeout=2"
 UNREACHED = "(?i)nonexistent-directory|cannot connect|could not connect"
@@ -33,18 +32,14 @@ class Desk:
         ledger = f'[ledger]\npath = "{self.ledger}"\n'
         self.config.write_text("\n".join([base, ledger, *more]), encoding="utf-8")
 
-    def run(self, *arguments):
-        """Any command."""
-        return CliRunner().invoke(main, [str(item) for item in arguments])
-
     def fit(self, *more, source=None):
-        return self.run("fit", source or self.source, "-c", self.config, "-o", self.output, *more)
+        return run("fit", source or self.source, "-c", self.config, "-o", self.output, *more)
 
     def plan(self, *more, source=None):
-        return self.run("plan", self.config, source or self.source, *more)
+        return run("plan", self.config, source or self.source, *more)
 
     def clone(self, target, *more):
-        return self.run("clone", self.source, target, "-c", self.config, *more)
+        return run("clone", self.source, target, "-c", self.config, *more)
 
     def ledger_text(self):
         """All that the ledger holds."""
@@ -130,7 +125,7 @@ def test_what_is_refused_spends_nothing(desk, target, line, code, needles):
     parts = conninfo.conninfo_to_dict(desk.source)
     uri = f"postgresql:///{parts['dbname']}?host={parts['host']}&user={parts['user']}"
     given = {**vars(desk), "nowhere": NOWHERE, "uri": uri, "target": target}
-    refused(desk.run(*(word.format(**given) for word in line.split())), code, *needles)
+    refused(run(*(word.format(**given) for word in line.split())), code, *needles)
     assert desk.untouched()
     assert market.one(desk.source, "SELECT count(*) FROM customer") == 20
 
@@ -155,7 +150,7 @@ def reader(source):
 @pytest.mark.parametrize("command", ["fit", "check", "plan"])
 def test_no_select_on_one_table(desk, reader, command):
     words = {"fit": [reader, "-c", desk.config, "-o", desk.output]}
-    result = desk.run(command, *words.get(command, [desk.config, reader]))
+    result = run(command, *words.get(command, [desk.config, reader]))
     refused(result, 3, 'GRANT SELECT ON "public"."line" TO "market_reader"')
     assert desk.untouched()
 
@@ -173,9 +168,7 @@ def test_row_level_security_would_hide_rows(desk, reader, source):
 
 
 def test_target_is_not_empty(desk, make_database):
-    target = make_database()
-    with psycopg.connect(target, autocommit=True) as connection:
-        connection.execute("CREATE TABLE mine AS SELECT 1 AS i")
+    target = make_database("CREATE TABLE mine AS SELECT 1 AS i")
     result = desk.clone(target)
     refused(result, 3, "not empty", "mine", "--replace")
     assert desk.untouched()
@@ -189,7 +182,7 @@ def test_target_may_not_be_written(spent, make_database):
         connection.execute("DROP ROLE IF EXISTS market_guest; CREATE ROLE market_guest LOGIN")
         connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     guest = conninfo.make_conninfo(target, user="market_guest")
-    refused(spent.run("load", spent.output, guest), 3, "permission denied")
+    refused(run("load", spent.output, guest), 3, "permission denied")
     before = spent.ledger_text()
     refused(spent.clone(guest, "--epsilon", "1"), 3, "permission denied")
     assert spent.ledger_text() == before
@@ -280,9 +273,7 @@ def test_config_is_not_text(desk):
 
 
 def test_a_proposal_is_not_accepted_off_a_terminal(desk):
-    result = desk.run(
-        "fit", desk.source, "-o", desk.output, "--epsilon", "5", "--ledger", desk.ledger
-    )
+    result = run("fit", desk.source, "-o", desk.output, "--epsilon", "5", "--ledger", desk.ledger)
     refused(result, 2, "proposed but not accepted", "--yes", "privbench inspect")
     # What was proposed is shown, on stderr.
     assert "public.purchase" in result.stderr
@@ -290,7 +281,7 @@ def test_a_proposal_is_not_accepted_off_a_terminal(desk):
 
 
 def test_a_proposal_is_accepted_by_yes(desk):
-    result = desk.run(
+    result = run(
         "fit", desk.source, "-o", desk.output, "--epsilon", "5", "--ledger", desk.ledger, "--yes"
     )
     assert result.exit_code == 0, result.stderr
@@ -300,8 +291,8 @@ def test_a_proposal_is_accepted_by_yes(desk):
 
 @pytest.mark.parametrize("scale", ["0", "-1", "nan", "1e9"])
 def test_scale_out_of_range(fitted, scale, tmp_path):
-    refused(fitted.run("load", fitted.output, "dbname=x", "--scale", scale), 2, "--scale")
-    refused(fitted.run("sample", fitted.output, "-o", tmp_path, "--scale", scale), 2, "scale")
+    refused(run("load", fitted.output, "dbname=x", "--scale", scale), 2, "--scale")
+    refused(run("sample", fitted.output, "-o", tmp_path, "--scale", scale), 2, "scale")
 
 
 @pytest.mark.parametrize("where", ["no such folder", "a folder"])
@@ -348,16 +339,16 @@ def test_cap_set_by_the_ledger_command(desk):
     refused(desk.fit("--max-epsilon-per-month", "6"), 4, "would be 5, over the cap of 3")
     desk.write()
     mine = ["--identity", "market", "--ledger", desk.ledger]
-    desk.run("ledger", "cap", *mine, "--epsilon", "9", "--max-epsilon-per-month", "2.5")
-    result = desk.run("ledger", "cap", *mine, "--epsilon", "4")
+    run("ledger", "cap", *mine, "--epsilon", "9", "--max-epsilon-per-month", "2.5")
+    result = run("ledger", "cap", *mine, "--epsilon", "4")
     assert result.exit_code == 0, result.stderr
     assert "No longer capped: ε a month (the cap was 2.5)." in result.stdout
-    told = desk.run("ledger", "show", "-c", desk.config)
-    assert told.stdout == desk.run("ledger", "show", *mine).stdout
+    told = run("ledger", "show", "-c", desk.config)
+    assert told.stdout == run("ledger", "show", *mine).stdout
     assert "Cap: ε 4" in result.stdout
     refused(desk.fit(), 4, "over the cap of 4")
     for wrong in ("0", "-1", "nan", "inf"):
-        refused(desk.run("ledger", "cap", *mine, "--epsilon", wrong), 2, "cap needs")
+        refused(run("ledger", "cap", *mine, "--epsilon", wrong), 2, "cap needs")
 
 
 @pytest.mark.parametrize("name", ["nonsense", "00000000-0000-0000-0000-000000000000"])
@@ -382,9 +373,9 @@ def test_a_damaged_ledger(spent):
 
 def test_a_model_that_is_none(desk, target):
     desk.output.write_bytes(b"PK\x03\x04 not really")
-    refused(desk.run("load", desk.output, target), 2, "not a readable model")
-    refused(desk.run("sample", desk.output, "-o", desk.folder / "d"), 2, "not a readable model")
-    refused(desk.run("load", desk.folder / "none", target), 2, "there is no model")
+    refused(run("load", desk.output, target), 2, "not a readable model")
+    refused(run("sample", desk.output, "-o", desk.folder / "d"), 2, "not a readable model")
+    refused(run("load", desk.folder / "none", target), 2, "there is no model")
     assert market.one(target, "SELECT count(*) FROM pg_class WHERE relnamespace = 2200") == 0
 
 
@@ -405,7 +396,7 @@ def test_a_workload_that_does_more_than_read(desk, source, target, text, command
     path.write_text(text, encoding="utf-8")
     words = {"run": [path, "--on", source], "compare": [source, target, "-w", path]}[command]
     made = desk.folder / "made"
-    refused(desk.run(command, *words, "-o", made), 2, "query", "take it out of the workload")
+    refused(run(command, *words, "-o", made), 2, "query", "take it out of the workload")
     assert market.one(source, "SELECT count(*) FROM customer") == 20
     assert not made.is_file()
     assert not list(made.glob("*"))
@@ -419,7 +410,7 @@ def test_a_workload_that_does_more_than_read(desk, source, target, text, command
     ["frobnicate", "fit", "fit x", "load m", "fit x -o y --epsilon many", "--log-format xml"],
 )
 def test_usage(desk, line):
-    result = desk.run(*line.split())
+    result = run(*line.split())
     assert result.exit_code == 2
     assert result.stdout == ""
     assert "Error" in result.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -18,10 +17,7 @@ SHORT = ("--timeout", 0.2, "--allow-function", "pg_catalog.pg_sleep")
 
 @pytest.fixture(scope="module")
 def shop(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn) as connection:
-        connection.execute("CREATE TABLE ware AS SELECT generate_series(1, 3) AS id")
-    return dsn
+    return make_database("CREATE TABLE ware AS SELECT generate_series(1, 3) AS id")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A process that runs a command of the pipeline up to a chosen moment, and is killed there."""
+"""Processes that run the pipeline: up to a chosen moment, to be killed there, or at once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from privbench.errors import PrivbenchError
+from privbench.pipeline.fit import fit
 from privbench.pipeline.progress import Reporter
 from privbench.privacy.release import Release
 
@@ -60,6 +62,28 @@ def _run(
         _after(kind, int(count), halt)
     command(*given, reporter=_Halting(moment, halt), **named)
     channel.send("done")
+
+
+def _fit(channel: Connection, given: Any) -> None:
+    try:
+        fit(*given)
+        channel.send("")
+    except PrivbenchError as error:
+        channel.send(str(error))
+
+
+def fit_at_once(*given: tuple[Any, ...]) -> list[str]:
+    """Run ``pipeline.fit`` in several processes at once; what each was refused with, or nothing."""
+    running = []
+    for one in given:
+        ours, theirs = _CONTEXT.Pipe()
+        process = _CONTEXT.Process(target=_fit, args=(theirs, one))
+        process.start()
+        running.append((ours, process))
+    found = [ours.recv() if ours.poll(120) else "nothing was said" for ours, _ in running]
+    for _, process in running:
+        process.join(30)
+    return found
 
 
 def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any) -> None:

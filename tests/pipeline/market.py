@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import psycopg
 import pytest
+from click.testing import CliRunner, Result
 from psycopg import sql
 
 from privbench import synthesizers
+from privbench.cli import main
 from privbench.config import Config
 
 #: The tool's own synthesizers; those of other papers have tests of their own.
@@ -127,6 +130,11 @@ def some_slow(cases: Iterable[tuple[object, ...]], quick: Iterable[tuple[object,
 BY_NAME = some_slow([(name,) for name in CORE], [("graphical",)])
 
 
+def run(*words: object, **more: Any) -> Result:
+    """A command line of privbench."""
+    return CliRunner().invoke(main, [str(word) for word in words], **more)
+
+
 def create(dsn: str, customers: int = 60) -> None:
     """Schema and rows."""
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -159,8 +167,7 @@ def fill(connection: psycopg.Connection[tuple[object, ...]], customers: int) -> 
 def config(ledger: object = None, toml: str = CONFIG, **privacy: object) -> Config:
     """The market's config: region public, one chain of owners."""
     found = Config.loads(toml).with_privacy(**privacy)
-    section = found.ledger.model_copy(update={"path": None if ledger is None else str(ledger)})
-    return found.model_copy(update={"ledger": section})
+    return found.changed("ledger", path=None if ledger is None else str(ledger))
 
 
 def with_little_noise(
@@ -174,8 +181,7 @@ def with_little_noise(
 
 def learner(base: Config, name: str) -> Config:
     """The config with another synthesizer."""
-    section = base.synthesizer.model_copy(update={"name": name})
-    return base.model_copy(update={"synthesizer": section})
+    return base.changed("synthesizer", name=name)
 
 
 def ask(dsn: str, query: str) -> list[tuple[object, ...]]:

@@ -35,10 +35,7 @@ ALONE = "ALTER TABLE b ADD UNIQUE (a_id);"
 @pytest.fixture
 def source(make_database):
     def make(ddl: str) -> str:
-        dsn = make_database()
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute(ddl.encode())
-        return dsn
+        return make_database(ddl)
 
     return make
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
-from privbench.pipeline.domain_answers import Answer, Shared, _from_zero, bounds, released_list
-from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts, totals_share
+from privbench.pipeline.domain_answers import Answer, _from_zero, bounds, released_list
+from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
 from privbench.pipeline.domain_error import (
     Law,
     Noise,
@@ -68,7 +68,7 @@ def planned(tables, spec=None):
     ]
     plan = SimpleNamespace(private=private, spec=spec)
     plan.needs = lambda: FitPlan.needs(plan)
-    plan.lists = lambda: FitPlan.lists(plan)
+    plan.lists = FitPlan.lists.func(plan)
     return plan
 
 
@@ -91,9 +91,7 @@ def asked(needs, rows, laws=None, whole=0.13, accounting="zcdp"):
     plan = planned(tables)
     turn = rounds(plan, rows, whole, accounting)
     sizes = turn.sizes({})
-    known = {
-        name: believed(need, sizes[table].units) for name, (table, need) in plan.lists().items()
-    }
+    known = {name: believed(need, sizes[table].units) for name, (table, need) in plan.lists.items()}
     known |= {f"a\x1f{name}": law for name, law in (laws or {}).items()}
     found = turn.last(sizes, known)
     return {
@@ -126,7 +124,7 @@ def test_domains_stay_within_their_budget(data, seed):
     ranked = turn.laws(sizes)
     laws = {
         name: believed(
-            plan.lists()[name][1], sizes[q.query.table].units, rng.normal(0, 1e3, BLOCKS), 100.0
+            plan.lists[name][1], sizes[q.query.table].units, rng.normal(0, 1e3, BLOCKS), 100.0
         )
         for name, q in ranked.items()
     }
@@ -134,7 +132,7 @@ def test_domains_stay_within_their_budget(data, seed):
     events = [*counted, *ranked.values(), *(q for group in last.values() for _, q in group)]
     spent = root_sums((question.query.roots(spec), question.amount) for question in events)
     assert all(amount <= DOMAINS * whole * (1 + 1e-12) for amount in spent.values())
-    first = total_amounts(spec, totals_share(plan) * whole)
+    first = total_amounts(plan, whole)
     assert sum(first.values()) > 0
     deltas = root_sums((q.query.roots(spec), q.delta) for q in events)
     assert all(delta <= turn.delta * (1 + 1e-12) for delta in deltas.values())
@@ -248,8 +246,8 @@ def test_errors_fall_with_noise():
     sd, size = np.geomspace(1e4, 1e-2, 40), Size(10_000.0, 2_000.0, 1_500.0)
     law = believed(CategoriesNeed("kind"), 2000.0)
     for error in (
-        list_loss(CategoriesNeed("kind"), law, size, sd, 6.0),
-        list_loss(CategoriesNeed("at", grid="p"), law, size, sd, 6.0),
+        list_loss(CategoriesNeed("kind"), law, size, 6.0, sd),
+        list_loss(CategoriesNeed("at", grid="p"), law, size, 6.0, sd),
         range_loss(dates("d"), size, sd),
     ):
         assert (np.diff(error) <= 1e-9).all()
@@ -280,10 +278,11 @@ def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
     values = np.append(rng.integers(400, 600, others), np.full(7000, mark))
     places = np.searchsorted(need.candidates, values, side="right")
     noisy = np.bincount(places, minlength=102) + rng.normal(0.0, 10.0, 102)
-    shared = Shared(np.array([mark]), np.array([7000.0 + 20.0]), 30.0)
+    listed = Listed((), (str(mark),), (7020,))
+    shared = Answer(None, np.array([7020.0]), 30.0, listed)
     answer = Answer(need, noisy, 10.0)
     assert bounds([answer], 32).lo <= mark < bounds([answer], 32).hi
-    apart = bounds([shared.left(answer)], 32)
+    apart = bounds([answer.without(shared)], 32)
     if others:
         assert 380 <= apart.lo <= 400 < 600 <= apart.hi <= 620
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import market
-import psycopg
 import pytest
 from integrity import schema_of
 
@@ -38,9 +37,7 @@ ROWS |= {"distinct_rows": 300, "one_column": 300, "only_key": 300}
 
 def clone(make_database, folder, ddl: str, epsilon: float, **how) -> tuple[str, str]:
     """DSNs of the source and of its clone."""
-    source, target = make_database(), make_database()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(ddl.encode())
+    source, target = make_database(ddl), make_database()
     head = f"[privacy]\nepsilon = {epsilon}\n[ledger]\npath = '{folder}'"
     config = pipeline.inspect(source, base=Config.loads(head)).config
     assert config.synthesizer.name == "privbench"

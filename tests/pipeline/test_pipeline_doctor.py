@@ -22,10 +22,7 @@ def verdicts(found: pipeline.Diagnosis) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(market.SCHEMA)
-    return dsn
+    return make_database(market.SCHEMA)
 
 
 def test_all_is_in_place(source, make_database, tmp_path):

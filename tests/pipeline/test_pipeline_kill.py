@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import market
 import psycopg
 import pytest
-from halting import kill_at
+from halting import fit_at_once, kill_at
 from integrity import whole
 
 from privbench import pipeline
@@ -158,25 +156,13 @@ def test_a_ledger_that_cannot_be_written_is_the_error_that_is_shown(
     assert "privbench ledger abandon" in raised.value.__notes__[0]
 
 
-def test_two_fits_at_once_and_room_for_one(source, tmp_path):
-    path = tmp_path / "market.toml"
-    text = f'{market.CONFIG}[ledger]\npath = "{tmp_path / "ledger"}"\ncap_epsilon = 7.5\n'
-    text += '[synthesizer]\nname = "independent"\n'
-    path.write_text(text, encoding="utf-8")
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "privbench", "fit", source, "-c", path, "-o", tmp_path / name],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("a", "b")
-    ]
-    found = [(process.communicate(timeout=120)[1], process.returncode) for process in running]
-    assert sorted(code for _, code in found) == [0, 4], found
-    (refusal,) = [said for said, code in found if code == 4]
-    assert "over the cap of 7.5" in " ".join(refusal.split())
+def test_two_fits_at_once_and_room_for_one(source, config, tmp_path):
+    config = config.changed("ledger", cap_epsilon=7.5)
+    found = fit_at_once(*((source, config, tmp_path / name) for name in ("a", "b")))
+    done, refusal = sorted(found)
+    assert done == ""
+    assert "over the cap of 7.5" in refusal
     assert sum((tmp_path / name).exists() for name in ("a", "b")) == 1
-    (release,) = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state["releases"]
+    (release,) = ledger(config)["releases"]
     assert release["state"] == "closed"
     assert release["epsilon"] <= 5.0

@@ -128,9 +128,7 @@ def test_what_travels_is_what_was_signed_off(make_database, tmp_path):
 
 
 def test_a_cap_below_what_is_spent_is_said(make_database, tmp_path):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, kind boolean)")
+    dsn = make_database("CREATE TABLE t (id int PRIMARY KEY, kind boolean)")
     config = Config.loads(f"[privacy]\nepsilon = 1.0\n[ledger]\npath = '{tmp_path}'")
     pipeline.fit(dsn, config, tmp_path / "m")
     for cap, full in ((0.5, True), (1.5, False)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import psycopg
 import pytest
 
 from privbench import pipeline
@@ -31,10 +30,7 @@ EMPTY = {"public.fine", "public.appeal", "public.tip", "public.notice"}
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SOURCE.encode())
-    return dsn
+    return make_database(SOURCE)
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +51,8 @@ class Listener(pipeline.Reporter):
 def fitted(request, source, config, tmp_path_factory):
     """A model with noise that is the same in every run, what was said meanwhile, and its rows."""
     folder, listener = tmp_path_factory.mktemp(request.param), Listener()
-    mine = config.with_privacy(seed=1).model_copy(
-        update={
-            "ledger": config.ledger.model_copy(update={"path": str(folder / "ledger")}),
-            "synthesizer": config.synthesizer.model_copy(update={"name": request.param}),
-        }
-    )
+    mine = config.with_privacy(seed=1).changed("ledger", path=str(folder / "ledger"))
+    mine = mine.changed("synthesizer", name=request.param)
     model = pipeline.fit(source, mine, folder / "m", reporter=listener)
     pipeline.sample(folder / "m", folder / "out", seed=1)
     rows = {
@@ -78,7 +70,7 @@ def test_what_noise_cannot_tell_from_empty_is_empty(fitted):
     assert sizes["public.person"] == pytest.approx(UNITS, rel=0.1)
     # Persons must refer to a country: two rows that noise hides stay some.
     assert sizes["public.country"] >= 1
-    asked = {event["label"] for event in model.events}
+    asked = {event.label for event in model.events}
     assert {"total public.fine", "total public.notice"} <= asked
 
 

@@ -89,9 +89,7 @@ def test_a_config_that_leaves_owners_open_is_refused(make_database, tmp_path, to
 
 
 def test_a_library_that_fails_on_rows_does_not_quote_them(make_database, tmp_path, monkeypatch):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE pay (amount int); INSERT INTO pay VALUES (777123)")
+    dsn = make_database("CREATE TABLE pay (amount int); INSERT INTO pay VALUES (777123)")
     monkeypatch.setattr(
         OrderedReader, "read", lambda self, batch: {"amount": batch[self.alias()].cast(pa.int8())}
     )
@@ -112,7 +110,7 @@ def test_keys_of_a_table_that_is_left_out_are_not_modelled_unasked(make_database
         ConfigError, match=r"message\.recipient: .*keys of a table that is left out"
     ):
         pipeline.check(Config.loads(head), dsn)
-    assert pipeline.inspect(dsn, base=Config.loads(head)).coverage
+    assert pipeline.inspect(dsn, base=Config.loads(head)).plan.coverage()
     skip = "[tables.'public.message'.columns.recipient]\nkind = 'skip'"
     lines = {
         line.column: line.how

@@ -84,13 +84,15 @@ class Said:
 
 
 def test_what_a_clone_asks_of_its_source(logged, tmp_path, monkeypatch):
-    """Rows once, the DDL once; and the model is not read back from its file."""
+    """Rows, catalog and DDL once; and the model is not read back from its file."""
     source, target = (conninfo.make_conninfo(logged.dsn, dbname=n) for n in ("house", "clone"))
     monkeypatch.setattr(pipeline.Model, "load", None)
     with Said(logged, "house") as said:
         pipeline.clone(source, target, market.config(tmp_path / "ledger"), replace=True)
     text = "\n".join(said.own)
     assert sum("ISOLATION LEVEL" in line for line in said.dump) == 1
+    # The catalog is read once, and once more when the tables are locked.
+    assert sum("a.attrelid::bigint AS relation" in line for line in said.own) == 2
     assert len(said.own) > 20
     for table in market.TABLES:
         reads = re.findall(rf'SELECT .* FROM ONLY "public"."{table}"(?! LIMIT 0)', text)

@@ -8,8 +8,8 @@ from itertools import product
 
 import market
 import pytest
+from fits import Fitted, check_claims, fit
 
-from privbench.pipeline.stability import Trace, check_trace, trace
 from privbench.privacy import DatabaseSpec, KeySpec, Query
 from privbench.privacy.neighbour import remove_unit, worst_hub
 from privbench.privacy.queries import (
@@ -31,11 +31,8 @@ def source(make_database):
 
 
 @pytest.fixture(scope="module")
-def traced(source, tmp_path_factory) -> Trace:
-    ledger = tmp_path_factory.mktemp("stability") / "ledger"
-    found = trace(source, market.config(ledger))
-    assert not ledger.exists()
-    return found
+def fitted(source, tmp_path_factory) -> Fitted:
+    return fit(source, market.config(tmp_path_factory.mktemp("stability")))
 
 
 @pytest.mark.parametrize(
@@ -52,11 +49,11 @@ def test_every_claim_of_a_fit_holds_also_where_hubs_are_gone(
     config = market.with_little_noise(
         tmp_path / "ledger", name, neighbours, unit, accounting=accounting
     )
-    traced = trace(source, config)
-    report = check_trace(traced, ordinary=4, gone=1)
+    fitted = fit(source, config)
+    report = check_claims(fitted)
     print(f"{name}, {accounting}, {neighbours} of {unit}: {report}")
-    assert report.ok, [(traced.labels[bad.event], bad) for bad in report.violations]
-    assert report.events == len(traced.queries) >= 15
+    assert report.ok, [(fitted.trace[bad.event].event.label, bad) for bad in report.violations]
+    assert report.events == len(fitted.queries) >= 15
     assert report.neighbours >= 9
     # The harness is awake: some claims are reached.
     assert report.worst_ratio > 0.9
@@ -64,10 +61,10 @@ def test_every_claim_of_a_fit_holds_also_where_hubs_are_gone(
     assert "0 violations" in str(report)
 
 
-def test_the_worst_hub_leaves_bottom_edges(traced: Trace) -> None:
-    hub = worst_hub(traced.rows)
+def test_the_worst_hub_leaves_bottom_edges(fitted: Fitted) -> None:
+    hub = worst_hub(fitted.before)
     assert hub is not None
-    rest = remove_unit(traced.rows, *hub)
+    rest = remove_unit(fitted.before, *hub)
     keys = [key for table in rest.spec.tables.values() for key in table.keys]
     gone = {key.name for key in keys if (rest._parents(key) == -2).any()}
     assert gone
@@ -102,26 +99,25 @@ def _of_key(spec: DatabaseSpec, key: KeySpec, columns: list[str]) -> Iterator[Qu
         yield TargetHistogram.of(spec, key, columns[:1], (by,))
 
 
-def test_claims_of_context_hold_on_real_rows(traced: Trace) -> None:
-    settled = traced.rows.copy()
-    for table, attribute, recoding in traced.recodings:
+def test_claims_of_context_hold_on_real_rows(fitted: Fitted) -> None:
+    settled = fitted.before.copy()
+    for table, attribute, recoding in fitted.after.recodings:
         settled.recode(table, attribute, recoding)
-    asked = tuple(context(settled.spec))
+    asked = list(context(settled.spec))
     assert {"target histogram", "histogram", "fan-in"} <= {query.kind for query in asked}
-    report = check_trace(replace(traced, queries=asked), ordinary=4, gone=1)
+    report = check_claims(fitted, asked)
     assert report.ok, report.violations
     assert report.worst_ratio > 0.9
 
 
-def test_a_claim_that_is_too_small_is_found(traced: Trace) -> None:
+def test_a_claim_that_is_too_small_is_found(fitted: Fitted) -> None:
     class Half(Total):
         def sensitivity(self, spec):
             claim = super().sensitivity(spec)
             return replace(claim, l1=claim.l1 // 2)
 
-    mutant = replace(traced, queries=(Half("public.purchase", 2),))
-    report = check_trace(mutant, gone=0, ordinary=0)
+    report = check_claims(fitted, [Half("public.purchase", 2)], gone=0, ordinary=0)
     assert {bad.reason for bad in report.violations} == {"l1"}
-    sound = replace(traced, queries=(Total("public.purchase", 2),))
-    assert check_trace(sound, gone=0, ordinary=0).ok
-    assert check(sound.queries, traced.rows).ok
+    sound = [Total("public.purchase", 2)]
+    assert check_claims(fitted, sound, gone=0, ordinary=0).ok
+    assert check(sound, fitted.before).ok

@@ -21,13 +21,12 @@ def _counts(dsn: str, column: str) -> Counter[str]:
 
 @pytest.mark.parametrize("accounting", ["zcdp", "pure"])
 def test_names_keep_their_law(make_database, tmp_path, accounting) -> None:
-    source, target = make_database(), make_database()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE people (id int PRIMARY KEY, region text NOT NULL, flavour text NOT NULL);"
-            f"INSERT INTO people SELECT i, 'Q' || i * 7919 % {NAMES} || 'x', (ARRAY['low', 'mid'])"
-            f"[1 + i % 2] FROM generate_series(1, {ROWS}) i"
-        )
+    source = make_database(
+        "CREATE TABLE people (id int PRIMARY KEY, region text NOT NULL, flavour text NOT NULL);"
+        f"INSERT INTO people SELECT i, 'Q' || i * 7919 % {NAMES} || 'x', (ARRAY['low', 'mid'])"
+        f"[1 + i % 2] FROM generate_series(1, {ROWS}) i"
+    )
+    target = make_database()
     privacy = {"epsilon": 3.2, "delta": 1e-9, "accounting": accounting, "seed": 4}
     config = Config.model_validate(
         {"privacy": privacy, "ledger": {"path": str(tmp_path / "ledger")}}

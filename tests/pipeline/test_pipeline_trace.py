@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from itertools import product
 
+import fits
 import market
 import numpy as np
 import psycopg
 import pytest
 
-from privbench.pipeline import Model
-from privbench.pipeline.fit import STAGES, begin, finish
-from privbench.pipeline.progress import Reporter
+from privbench.pipeline.fit import begin
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.neighbour import remove_unit, telling_units
 from privbench.privacy.session import Step
@@ -42,40 +40,15 @@ class Replayed:
         return dict(zip(result.labels, result.counts, strict=True))
 
 
-@dataclass
-class Fitted:
-    """A fit and the rows that it was made on, as they were before it."""
-
-    before: PrivateDatabase
-    after: PrivateDatabase
-    trace: list[Step]
-    model: Model
-
-    @property
-    def queries(self):
-        return [step.query for step in self.trace]
-
-
 @pytest.fixture
-def run(monkeypatch, tmp_path):
+def run(monkeypatch):
     """Run the stages of a fit, optionally on other rows and with given results."""
 
-    def go(source, config, rows=None, replay=None) -> Fitted:
+    def go(source, config, rows=None, replay=None) -> fits.Fitted:
         if replay is not None:
             module = sys.modules[begin.__module__]
             monkeypatch.setattr(module, "OpenDPNoise", lambda: Replayed(replay))
-        draft = begin(source, config, Reporter())
-        before = None
-        for name, stage in STAGES:
-            stage(draft)
-            if name == "extract":
-                if rows is not None:
-                    draft.session._data = rows
-                before = draft.session._data.copy()
-        after = draft.session._data
-        model = finish(draft)
-        draft.session.close()
-        return Fitted(before, after, draft.session.trace, model)
+        return fits.fit(source, config, rows)
 
     return go
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import conninfo
+from pydantic import TypeAdapter
 
 from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres.access import check_access
@@ -41,7 +42,7 @@ def test_json_round_trip(ugly):
     with connect(ugly) as connection:
         schema = introspect(connection)
     text = json.dumps(schema.to_json())
-    assert json.dumps(Schema.from_json(json.loads(text)).to_json()) == text
+    assert json.dumps(TypeAdapter(Schema).validate_json(text).to_json()) == text
 
 
 def test_a_key_of_one_partition_counts_as_the_root_s_but_not_as_validated(ugly):

@@ -253,13 +253,15 @@ def test_two_loads_into_one_target_do_not_mix(shop, make_database):
 KILLED = """
 import sys, json, time
 import pyarrow as pa
+from pydantic import TypeAdapter
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.load import Loader
 from privbench.schema import Schema
 
 dsn, plan, stage = sys.argv[1:]
 data = json.load(open(plan))
-loader = Loader(dsn, Schema.from_json(data["schema"]), Ddl.from_json(data["ddl"]), replace=True)
+schema = TypeAdapter(Schema).validate_python(data["schema"])
+loader = Loader(dsn, schema, Ddl.from_json(data["ddl"]), replace=True)
 
 def told(step, rows):
     if step == stage:

@@ -40,7 +40,7 @@ def test_an_empty_config_makes_every_row_a_root(shop: Schema) -> None:
 
 
 def test_the_proposal_fills_what_is_open(shop: Schema, proposal: Proposal) -> None:
-    assert resolve(shop, Config(), proposal) == {
+    assert resolve(shop, proposal.to_config(Config())) == {
         "public.cities": None,
         "public.customers": None,
         "public.order_items": ("order_id",),
@@ -49,7 +49,7 @@ def test_the_proposal_fills_what_is_open(shop: Schema, proposal: Proposal) -> No
 
 
 def test_the_config_wins_over_the_proposal(shop: Schema, proposal: Proposal) -> None:
-    owners = resolve(shop, _config("[tables.orders]\nown = []"), proposal)
+    owners = resolve(shop, proposal.to_config(_config("[tables.orders]\nown = []")))
     assert owners["public.orders"] is None
     assert owners["public.order_items"] == ("order_id",)
 
@@ -141,7 +141,7 @@ def test_to_config_is_complete_stamped_and_readable(shop: Schema, proposal: Prop
         "public.order_items": ["order_id"],
         "public.orders": ["customer_id"],
     }
-    assert resolve(shop, again) == resolve(shop, Config(), proposal)
+    assert resolve(shop, again) == resolve(shop, proposal.to_config(Config()))
 
 
 def test_public_lookups_are_declared_only_when_asked(shop: Schema, proposal: Proposal) -> None:
@@ -174,7 +174,7 @@ users: id pk; email text; profile_id -> notes
 notes: id pk; user_id ! -> users cascade
 """)
     found = propose(schema)
-    assert resolve(schema, Config(), found)["public.notes"] == ("user_id",)
+    assert resolve(schema, found.to_config(Config()))["public.notes"] == ("user_id",)
     config = found.to_config(_config('[tables.users]\nown = ["profile_id"]'))
     assert resolve(schema, config) == {"public.users": ("profile_id",), "public.notes": None}
 

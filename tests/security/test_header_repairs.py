@@ -9,6 +9,8 @@ repairs know types, defaults, generated columns and sequences from the target's 
 from __future__ import annotations
 
 import ast
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -20,7 +22,7 @@ from privbench import pipeline
 from privbench.errors import ModelError, PrivbenchError
 from privbench.pipeline import Model
 from privbench.postgres.load import Loader
-from privbench.schema import Schema
+from privbench.schema import TableName
 
 #: Rows that `independent` draws break every CHECK and the EXCLUDE constraint of this schema.
 SCHEMA = """
@@ -98,6 +100,32 @@ def test_an_honest_copy_is_repaired(load):
     assert ask(target, "SELECT count(*) > 20, bool_and(gross = net + tax) FROM guest") == [
         (True, True)
     ]
+
+
+def test_a_name_that_is_sql(load):
+    """Attack: SQL in the place of a constraint's name. Door: header. Names are only names."""
+
+    def change(parts, header):
+        evil = 'x"; DROP TABLE host; --'
+        text = json.dumps(header["schema"]).replace('"host_pkey"', json.dumps(evil))
+        header["schema"] = json.loads(text)
+
+    target, raised = load(change)
+    assert raised is None
+    assert ask(target, "SELECT count(*) > 0 FROM host") == [(True,)]
+
+
+def test_programs_come_in_by_trust_alone(model, forge, make_database):
+    """No attack: a function is left out and named, or let in where the operator trusts it."""
+    body = b"BEGIN ATOMIC SELECT 1; SELECT 2; END;"
+    program = b"CREATE FUNCTION public.two() RETURNS int LANGUAGE sql " + body
+    forged = forge(
+        model, lambda parts, _: parts.update({"ddl/pre.sql": parts["ddl/pre.sql"] + program})
+    )
+    target = make_database()
+    assert "defines a function" in pipeline.load(forged, target).lost[0]
+    pipeline.load(forged, target, trust_programs=True, replace=True)
+    assert ask(target, "SELECT two()") == [(2,)]
 
 
 #: A CHECK that holds for no value that is drawn, so that repairs try all that they know.
@@ -241,13 +269,15 @@ def test_what_a_header_says_is_never_sql(load, burglary, attack):
         assert isinstance(raised, wanted)
 
 
-def refused(model, target, change):
-    """What a loader says of a changed schema."""
+def refused(model, target, **changes):
+    """What a loader says of a schema in which the guests' foreign key is another."""
     honest = Model.load(model)
-    schema = honest.schema.to_json()
-    change(None, {"schema": schema})
+    guest = honest.schema.table("public.guest")
+    key = replace(guest.foreign_keys[0], **changes)
+    others = [table for table in honest.schema if table is not guest]
+    tables = (*others, replace(guest, foreign_keys=(key,)))
     with pytest.raises(ModelError) as caught:
-        Loader(target, Schema.from_json(schema), honest.ddl)
+        Loader(target, replace(honest.schema, tables=tables), honest.ddl)
     return str(caught.value)
 
 
@@ -258,11 +288,7 @@ def test_a_reference_into_the_catalog(model, make_database, table):
     Door: header, target of a foreign key.
     Stopped by: a key may refer to what the DDL has made, and to nothing else.
     """
-    schema, _, name = table.partition(".")
-    named = {"schema": schema, "name": name}
-    said = refused(
-        model, make_database(), lambda _, h: table_of(h)["foreign_keys"][0].update(ref_table=named)
-    )
+    said = refused(model, make_database(), ref_table=TableName.parse(table))
     assert f"refers to {table}, which the model's DDL does not make" in said
 
 
@@ -272,11 +298,7 @@ def test_a_reference_to_a_hidden_column(model, make_database):
     Door: header, columns of a foreign key.
     Stopped by: columns of keys are held against the catalog.
     """
-    said = refused(
-        model,
-        make_database(),
-        lambda _, h: table_of(h)["foreign_keys"][0].update(ref_columns=["xmin"]),
-    )
+    said = refused(model, make_database(), ref_columns=("xmin",))
     assert said.startswith("public.host.xmin: ")
 
 

@@ -98,7 +98,7 @@ def test_spellings_of_an_address_are_no_ledgers(plain, source, tmp_path):
 def test_a_rename_makes_no_new_ledger(make_database, server, tmp_path):
     """Attack: ALTER DATABASE … RENAME between two releases. Door: ledger. Stopped by the OID."""
     old, new = f"old_{uuid.uuid4().hex[:8]}", f"new_{uuid.uuid4().hex[:8]}"
-    dsn = make_database(old)
+    dsn = make_database(name=old)
     before = known(dsn)
     spend(tmp_path, before.required(), covers=before.covers, cap=1.5)
     with psycopg.connect(server.dsn, autocommit=True) as admin:

@@ -14,7 +14,8 @@ import pytest
 from privbench import pipeline
 from privbench.encoding.surrogates import made_semantic, providers
 from privbench.errors import ConfigError, ModelError, UsageError
-from privbench.pipeline import Model, header
+from privbench.limits import TYPE
+from privbench.pipeline import Model
 
 EVIL = "x'); COPY (SELECT 1) TO PROGRAM 'touch /tmp/owned'; --"
 TYPES = [
@@ -50,13 +51,13 @@ TYPES_THAT_ARE = [
 @pytest.mark.parametrize("text", TYPES)
 def test_a_type_that_is_a_statement(text):
     """Attack: SQL in the place of a type's name. Door: header. Only what can be a name is read."""
-    assert not header._TYPE.fullmatch(text)
+    assert not TYPE.fullmatch(text)
 
 
 @pytest.mark.parametrize("text", TYPES_THAT_ARE)
 def test_types_that_are_types(text):
     """No attack: everything that format_type writes is read."""
-    assert header._TYPE.fullmatch(text)
+    assert TYPE.fullmatch(text)
 
 
 def column(head, name="tier"):
@@ -188,6 +189,11 @@ ATTACKS = {
     "a promise to a table that is not there": lambda p, h: h["promise"]["roots"].append("a.b"),
     "a promise that is private by 1": lambda p, h: h["promise"].update(private=1),
     "a server of the far future": lambda p, h: h["schema"].update(server_version=10**400),
+    "another version": lambda p, h: h.update(version=99),
+    "another format": lambda p, h: h.update(format="other"),
+    "no schema": lambda p, h: h.pop("schema"),
+    "a state that is a list": lambda p, h: h.update(state=[1]),
+    "a column without its codec": lambda p, h: h["tables"]["public.customer"]["codecs"].pop("tier"),
     "an unknown field": lambda p, h: h.update(exec="import os"),
     "an unknown field of a column": lambda p, h: column(h).update(exec=1),
     "a field that is missing": lambda p, h: column(h).pop("not_null"),

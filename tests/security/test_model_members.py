@@ -63,6 +63,20 @@ def test_a_member_twice(model, tmp_path, name):
     )
 
 
+@pytest.mark.parametrize("name", ["arrays/0.npy", "ddl/pre.sql", "public/0.npy"])
+@pytest.mark.parametrize("hashed", [True, False])
+def test_a_member_of_another_hash_or_of_none(model, tmp_path, name, hashed):
+    """Attack: a member that is not what was hashed. Door: archive. Every member has its hash."""
+    parts = model_files.members(model)
+    head = json.loads(parts.pop("header.json"))
+    if hashed:
+        parts[name] += b" "
+    else:
+        del head["sha256"][name]
+    model_files.write(tmp_path / "m", parts, json.dumps(head).encode())
+    refused(tmp_path / "m", f"{name} does not match its hash" if hashed else "not those of its")
+
+
 def test_a_member_that_the_header_does_not_name(model, tmp_path):
     """Attack: more arrays than the header has. Door: archive. The sets have to be the same."""
     refused(raw(model, tmp_path / "m", lambda made, parts: made.writestr("arrays/999.npy", b"x")))
@@ -81,6 +95,20 @@ def test_a_small_archive_of_a_large_header(model, tmp_path, name):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     refused(tmp_path / "m", "more than 33,554,432 bytes")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
+
+
+def test_an_archive_that_is_too_large_as_a_whole(model, monkeypatch):
+    """Attack: many members of a permitted size. Door: archive. Their sum is capped."""
+    monkeypatch.setattr(archive, "MAX_BYTES", 1000)
+    refused(model, "unpacks to more than 1,000 bytes")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_a_model_that_is_cut_short(model, tmp_path, share):
+    """Attack: a download that was broken off. Door: archive. The message says what to do."""
+    data = model.read_bytes()
+    (tmp_path / "m").write_bytes(data[: int(share * len(data))])
+    refused(tmp_path / "m", r"not a readable model .*Fit it again")
 
 
 def test_a_member_longer_than_it_says(model, tmp_path):

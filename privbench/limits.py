@@ -1,0 +1,104 @@
+"""What the names, texts and numbers of a stranger's model may be.
+
+They stand as types in the records that a model file holds (`privbench.schema`, events, header), and
+are checked where such a file is read; records of our own are not checked again. The DDL and the
+expressions are texts here; what they may do is judged where they are used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, TypeVar
+
+import numpy as np
+from pydantic import AfterValidator, Field
+
+#: Depth of a file's brackets, and bytes of a name as PostgreSQL has them.
+MAX_DEPTH, MAX_NAME = 64, 63
+#: Characters of an expression; how deep its brackets are; and its operators, AND and OR among them.
+MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
+MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
+#: Texts other than names: labels of columns, values of lists, CHECKs.
+MAX_TEXT, MAX_LABELS = 2**20, 2**20
+
+_SYSTEM = re.compile(r"pg_|information_schema\Z")
+_ESCAPED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+_OPERATOR = re.compile(r"(?<!\w)(?:AND|OR|NOT|CASE|IS|LIKE|IN)(?!\w)|::|[-+*/<>=~!@#%^&|`?]+", re.I)
+
+_IDENTIFIER = r'(?:"(?:[^"\0]|"")+"|[^\W\d][\w$]*)'
+_FIELD = "(?:year|month|day|hour|minute|second)"
+#: How `format_type` writes a type: a name, with its schema, or one of SQL's own of several words.
+TYPE = re.compile(
+    rf"""(?:
+      double\ precision | (?:character|bit)\ varying(?:\(\d+\))?
+    | (?:time|timestamp)(?:\(\d\))?\ with(?:out)?\ time\ zone
+    | interval(?:\ {_FIELD}(?:\ to\ {_FIELD})?)?(?:\(\d\))?
+    | {_IDENTIFIER}(?:\.{_IDENTIFIER})?(?:\(-?\w+(?:,\s?-?\w+)*\))?
+    )(?:\[\])*""",
+    re.VERBOSE,
+)
+
+
+def _name(text: str) -> str:
+    if not 0 < len(text.encode()) <= MAX_NAME:
+        raise ValueError(f"a name has 1 to {MAX_NAME} bytes")
+    return text
+
+
+def _label(text: str) -> str:
+    return _name(text) if text else text
+
+
+def _space(text: str) -> str:
+    if _SYSTEM.match(text):
+        raise ValueError("the schemas of the system are not a model's")
+    return _name(text)
+
+
+def _type_text(text: str) -> str:
+    if len(text) > MAX_TEXT or not TYPE.fullmatch(text):
+        raise ValueError("not the name of a type")
+    return text
+
+
+def expression(text: str) -> str:
+    """An expression that can be parsed without end of stack or patience.
+
+    Raises:
+        ValueError: It is too long, or nested too deeply.
+    """
+    plain = _ESCAPED.sub("x", text) if len(text) <= MAX_EXPRESSION else ""
+    if len(text) > MAX_EXPRESSION or len(_OPERATOR.findall(plain)) > MAX_OPERATORS:
+        raise ValueError("the expression is too long")
+    if depth(plain.encode()) > MAX_BRACKETS:
+        raise ValueError("the expression is nested too deeply")
+    return text
+
+
+def depth(text: bytes) -> int:
+    """How deep brackets of any kind are nested."""
+    marks = np.frombuffer(text, np.uint8)
+    steps = np.isin(marks, list(b"([{")).astype(np.int32)
+    steps -= np.isin(marks, list(b")]}")).astype(np.int32)
+    return int(np.cumsum(steps).max(initial=0))
+
+
+_Item = TypeVar("_Item")
+
+Name = Annotated[str, AfterValidator(_name)]
+Label = Annotated[str, AfterValidator(_label)]
+Space = Annotated[str, AfterValidator(_space)]
+TypeText = Annotated[str, AfterValidator(_type_text)]
+Expression = Annotated[str, AfterValidator(expression)]
+Text = Annotated[str, Field(max_length=MAX_TEXT)]
+Letter = Annotated[str, Field(pattern=r"^[a-zA-Z]$")]
+Natural = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=2**31)]
+Modifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
+Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Amount = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+#: As many as a table has columns; as a schema has parts; as an enum has labels.
+Few = Annotated[tuple[_Item, ...], Field(max_length=MAX_COLUMNS)]
+Many = Annotated[tuple[_Item, ...], Field(max_length=MAX_PARTS)]
+Labels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
