@@ -28,8 +28,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from privbench.errors import LedgerError
 
 Entry = dict[str, Any]
@@ -187,54 +185,6 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
         raise LedgerError(
             f"the ledger file {path} was switched to a write-ahead log.",
             remedy=f"Switch it back: sqlite3 {path} 'PRAGMA journal_mode = DELETE'.",
-        )
-
-
-def lock(folder: Path) -> FileLock:
-    """The lock under which a ledger's file is made; waits for other processes.
-
-    Raises:
-        LedgerError: Another process holds it, or the folder is not writable.
-    """
-    return _lock(folder / "ledger.lock", WAIT, f"the ledger in {folder}")
-
-
-def lock_release(folder: Path, release_id: str) -> FileLock:
-    """The lock of a release, from its opening to its closing; does not wait.
-
-    Raises:
-        LedgerError: Another process holds it, or the folder is not writable.
-    """
-    return _lock(folder / f"{release_id}.lock", 0, f"release {release_id}")
-
-
-def _lock(path: Path, wait: float, what: str) -> FileLock:
-    """A lock between processes, held until it is released or the process ends."""
-    held = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
-    try:
-        held.acquire()
-    except Timeout:
-        raise LedgerError(f"{what} is being written by another process.") from None
-    except OSError as error:
-        raise unusable(path, error.strerror) from None
-    return held
-
-
-def refuse_lost(folder: Path) -> None:
-    """Refuse a folder that knows of losses which are not in its ledger.
-
-    A ledger is made before the lock of its first release: locks alone mean that it was lost.
-
-    Raises:
-        LedgerError: They are lost, or lie in files of lines, which a ledger was before.
-    """
-    if not there(folder / FILE) and any(folder.glob("*-*.lock")):
-        raise damaged(folder / FILE)
-    lines = folder / "ledger.jsonl"
-    if there(lines):
-        raise LedgerError(
-            f"{lines} is a ledger of an earlier version, which is read no more.",
-            remedy="Move it away, and lower the cap by what was spent then.",
         )
 
 

@@ -164,18 +164,6 @@ def test_a_ledger_that_lost_entries_does_not_begin_anew(tmp_path, lost):
         use()
 
 
-def test_a_ledger_of_lines_is_not_passed_over(tmp_path):
-    ledger = Ledger.open(tmp_path, "shop")
-    ledger.set_cap(Cap(1.0))
-    for alone in (False, True):
-        if alone:
-            (ledger.directory / FILE).unlink()
-        (ledger.directory / "ledger.jsonl").write_text("")
-        for use in (ledger.show, lambda: Ledger.open(tmp_path, "other", lambda name: True)):
-            with pytest.raises(LedgerError, match="earlier version"):
-                use()
-
-
 def test_a_ledger_of_which_nothing_is_known_is_not_passed_over(tmp_path, monkeypatch):
     """A folder of another user's; what it holds may count."""
     Ledger.open(tmp_path, "shop").set_cap(Cap(1.0))
