@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.privacy.mechanisms import (
     DiscreteLaplace,
@@ -90,6 +91,11 @@ class SeededNoise:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
+
+    def keys(self, rows: int, table: str) -> NDArray[np.uint64]:
+        """Uniform numbers for the ranks of a table's rows, shape (rows,)."""
+        found = generator(self._seed, "ranks", table).integers(2**64, size=rows, dtype=np.uint64)
+        return np.asarray(found)
 
     def vector(
         self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str

@@ -24,7 +24,7 @@ from privbench.privacy.data import PrivateDatabase, Recoding
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event, describe
 from privbench.privacy.ledger import Fit, Ledger
-from privbench.privacy.noise import NoiseSource, OpenDPNoise
+from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from privbench.privacy.query import Query
 from privbench.privacy.questions import Measurement, Method, Question, Selection
 from privbench.privacy.registry import VECTOR
@@ -77,6 +77,8 @@ class Session:
             raise PrivacyRefusal("the ledger must know whether a release's noise is seeded.")
         if release.accounting != accountant.accounting or accountant.spent:
             raise PrivacyRefusal("a session needs an unused accountant that fits its release.")
+        if isinstance(source, SeededNoise):
+            data._units.keys = source.keys
         self._data = data
         self._accountant = accountant
         self._release = release

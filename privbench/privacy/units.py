@@ -58,17 +58,22 @@ def contribution(spec: DatabaseSpec, table: str) -> int:
     return GRID
 
 
-def random_ranks(identity: Index) -> Index:
-    """A uniformly random order of each unit's rows, from operating-system entropy.
+def system_keys(rows: int, table: str) -> NDArray[np.uint64]:
+    """Uniform numbers from operating-system entropy, shape (rows,)."""
+    return np.frombuffer(os.urandom(8 * rows), dtype=np.uint64)
+
+
+def random_ranks(identity: Index, keys: NDArray[np.uint64]) -> Index:
+    """A random order of each unit's rows.
 
     Args:
         identity: Unit of every row, shape (rows,).
+        keys: Uniform numbers, shape (rows,).
 
     Returns:
         Rank of every row within its unit, from 0, shape (rows,).
     """
     rows = identity.size
-    keys = np.frombuffer(os.urandom(8 * rows), dtype=np.uint64)
     shuffled = np.argsort(keys)
     order = shuffled[np.argsort(identity[shuffled], kind="stable")]
     grouped = identity[order]
@@ -96,9 +101,23 @@ class Units:
         rows: Number of rows of every table.
         owners: Row index of the owner, for every table with an OWN key.
         ranks: Ranks that were drawn before, for a neighbour whose other units keep them.
+
+    Attributes:
+        keys: Uniform numbers by which rows are ranked, so many for a table; from the system's
+            entropy, but in a fit whose noise is seeded.
     """
 
-    __slots__ = ("_identity", "_offsets", "_owners", "_ranks", "_rows", "_sizes", "_spec", "_w")
+    __slots__ = (
+        "_identity",
+        "_offsets",
+        "_owners",
+        "_ranks",
+        "_rows",
+        "_sizes",
+        "_spec",
+        "_w",
+        "keys",
+    )
 
     def __init__(
         self,
@@ -107,6 +126,7 @@ class Units:
         owners: Mapping[str, Index],
         ranks: Mapping[str, Index] | None = None,
     ) -> None:
+        self.keys = system_keys
         self._spec = spec
         self._rows = dict(rows)
         self._owners = dict(owners)
@@ -168,7 +188,8 @@ class Units:
                 zero = np.zeros((), dtype=np.int32)
                 self._ranks[table] = np.broadcast_to(zero, self._rows[table])
             else:
-                self._ranks[table] = random_ranks(self.identity(table))
+                identity = self.identity(table)
+                self._ranks[table] = random_ranks(identity, self.keys(identity.size, table))
         return self._ranks[table]
 
     def weights(self, table: str) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from small_databases import ADD, ROW, fill, specs, two_tables
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.privacy import Accountant, OpenDPNoise, SeededNoise, open_session
 from privbench.privacy.data import (
     BOTTOM,
     NAN,
@@ -31,9 +33,17 @@ from privbench.privacy.data import (
     PrivateTable,
 )
 from privbench.privacy.neighbour import all_units, remove_unit
+from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import GRID
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
-from privbench.privacy.units import bound, contribution, random_ranks, row_weights, single
+from privbench.privacy.units import (
+    bound,
+    contribution,
+    random_ranks,
+    row_weights,
+    single,
+    system_keys,
+)
 
 QUICK = settings(max_examples=60, deadline=None)
 
@@ -175,7 +185,7 @@ def test_weights_are_floors_and_units_stay_within_one(sizes: list[int], tau: int
 
 def test_ranks_are_uniform() -> None:
     """4,000 units of 3 rows: each of the 6 orders equally often."""
-    ranks = random_ranks(np.repeat(np.arange(4000), 3)).reshape(-1, 3)
+    ranks = random_ranks(np.repeat(np.arange(4000), 3), system_keys(12_000, "")).reshape(-1, 3)
     seen = {order: 0 for order in itertools.permutations(range(3))}
     for order in ranks.tolist():
         seen[tuple(order)] += 1
@@ -187,6 +197,17 @@ def test_ranks_differ_between_databases() -> None:
     first, second = two_tables(owners), two_tables(owners)
     assert not np.array_equal(first._units.ranks("posts"), second._units.ranks("posts"))
     assert np.array_equal(first._units.ranks("posts"), first.copy()._units.ranks("posts"))
+
+
+def test_ranks_of_a_seeded_fit_are_those_of_its_seed(tmp_path: Path) -> None:
+    def ranks(place: str, noise: NoiseSource) -> list[int]:
+        database = two_tables([0] * 200)
+        with open_session(database, Accountant("pure", 1.0), tmp_path / place, "d", noise=noise):
+            return database._units.ranks("posts").tolist()
+
+    first, second, other = (ranks(f"{n}", SeededNoise(n // 2)) for n in range(3))
+    assert first == second != other
+    assert ranks("private", OpenDPNoise()) != ranks("again", OpenDPNoise())
 
 
 # what the database refuses and hides --------------------------------------------------------------
