@@ -26,7 +26,6 @@ class TableProposal:
         owner: The owning table, or None.
         keys: Columns and target of every foreign key to another table.
         reason: One line.
-        is_lookup: Whether it looks like a look-up.
         lookup_reasons: What was counted for that, with points.
         ties: A line per further person-like owner that its keys reach.
         spread: A line per table that holds part of its people's data in units of their own.
@@ -38,7 +37,6 @@ class TableProposal:
     owner: str | None
     keys: tuple[tuple[tuple[str, ...], str], ...]
     reason: str
-    is_lookup: bool = False
     lookup_reasons: tuple[str, ...] = ()
     ties: tuple[str, ...] = ()
     spread: tuple[str, ...] = ()
@@ -66,7 +64,7 @@ class Proposal:
     @property
     def lookups(self) -> tuple[str, ...]:
         """Tables that look like look-ups."""
-        return tuple(name for name, item in self.tables.items() if item.is_lookup)
+        return tuple(name for name, item in self.tables.items() if item.kind is Kind.LOOKUP)
 
     def roots(self) -> tuple[str, ...]:
         """Tables without an owner."""
