@@ -261,6 +261,10 @@ class PrivateDatabase(_Private):
         """What is public; its attributes follow every `recode`."""
         return self._spec
 
+    def rank_by(self, keys: Callable[[int, str], NDArray[np.uint64]]) -> None:
+        """Rank the rows of a unit by these numbers, not by the system's entropy: NOT PRIVATE."""
+        self._units.keys = keys
+
     @property
     def recodings(self) -> tuple[tuple[str, str, Recoding], ...]:
         """Every (table, attribute, recoding) applied so far, in order; public."""

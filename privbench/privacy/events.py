@@ -97,11 +97,12 @@ class Event:
 def fingerprint(query: object) -> str:
     """Sixteen hexadecimal digits of a query's public content, the same in every process.
 
-    Queries are frozen values, and what stands for such a value in text holds all of its fields. So
-    two queries with one fingerprint ask the same.
+    Queries are frozen values of numbers, texts, tuples, and public arrays, which are shown by the
+    whole digest of their content. So two queries with one fingerprint ask the same. A field that is
+    a set, or that is left out of its value's text, does not belong into a query.
 
     Raises:
-        TypeError: A field can change or is shown in part, such as an array: it has no hash.
+        TypeError: A field can change, such as an array: it has no hash.
 
     >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
     True

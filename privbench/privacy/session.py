@@ -78,7 +78,7 @@ class Session:
         if release.accounting != accountant.accounting or accountant.spent:
             raise PrivacyRefusal("a session needs an unused accountant that fits its release.")
         if isinstance(source, SeededNoise):
-            data._units.keys = source.keys
+            data.rank_by(source.keys)
         self._data = data
         self._accountant = accountant
         self._release = release

@@ -607,6 +607,15 @@ PAIR = (OWNED, "posts", ("a0", "a1"), [(0, 1)], [np.zeros((2, 2))])
 SCORES, DEPENDENCE = PairScores.of(*PAIR), DependenceScores.of(*PAIR)
 MOMENTS = RegionMoments.of(WEIGHED, ("a0",), Region("posts"), Split.by_code("a0", [0, 1]))
 ROOT = math.sqrt(2)
+#: Kinds of queries to whose cells every unit adds, whoever else there is.
+ADDING = {
+    "histogram",
+    "joint histogram",
+    "grid histogram",
+    "lengths of rows",
+    "label counts",
+    "total",
+}
 
 
 @pytest.mark.parametrize(
@@ -644,6 +653,8 @@ OWN = CHAIN.spec.tables["posts"].keys[0]
 U, P = Column("u", 2), Column("p", 3)
 NINE = (P, Owner(OWN, U))
 HALVES = Split.by_code("a0", [0, 1])
+NAMED = KeySpec("tag", "posts", "tags", "public")
+WIDE = Histogram("users", (Column("u", 2**13), Column("u", 2**13)))
 
 
 def pairs(*predictions: Any) -> PairScores:
@@ -673,6 +684,9 @@ def pairs(*predictions: Any) -> PairScores:
         (lambda: Split.of({"a": np.zeros((2, 2), int), "b": np.zeros((2, 3), int)}), "parts"),
         (lambda: Split.of({"a": np.full((2, 2), 2**62 + 1)}), "too large"),
         (lambda: Region("t", ((HALVES, 2),)), "does not have"),
+        (lambda: Histogram("users", (Refers(REF),)).evaluate(CHAIN), "no key"),
+        (lambda: Histogram("users", (PublicTarget(NAMED, 3),)).evaluate(CHAIN), "no key"),
+        (lambda: Joint((WIDE,) * 64), "too large"),
         (lambda: Joint(()), "parts"),
         (lambda: Joint((POSTS, USERS)), "parts"),
         (lambda: Joint((POSTS, SCORES)), "parts"),
@@ -691,6 +705,20 @@ def pairs(*predictions: Any) -> PairScores:
 def test_what_does_not_fit_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises((SchemaError, PrivacyRefusal), match=message):
         make()
+
+
+@given(spec=specs(ADD), seed=SEED)
+@QUICK
+def test_what_does_not_only_add_moves_twice_as_far_when_a_unit_is_replaced(
+    spec: DatabaseSpec, seed: int
+) -> None:
+    added = settled(fill(spec, 3, seed)).spec
+    replaced = with_relation(added, REPLACE)
+    for query in queries(added):
+        one, other = query.sensitivity(added), query.sensitivity(replaced)
+        twice = 2 * one.l1, 2 * one.l2, 2 * one.linf
+        if query.kind not in ADDING:
+            assert (other.l1, other.l2, other.linf) == pytest.approx(twice), query.kind
 
 
 @given(spec=specs(ADD), seed=SEED)
@@ -755,4 +783,6 @@ def test_public_arrays_are_values() -> None:
     with pytest.raises(ValueError, match="integers"):
         PublicArray([0.5])
     assert len({held, PublicArray([[1, 2], [3, 4]])}) == 1
+    # Fingerprints of queries rest on their texts.
+    assert held.digest.hex() in repr(held)
     assert PublicArray.rounded([0.5, np.nan, np.inf], 4).values.tolist() == [2, 0, 2**62]

@@ -136,12 +136,18 @@ class Refers(Axis):
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
+        _require_child(self.key, table)
         edges = data._parents(self.key)
         codes = (edges != NONE).astype(np.uint8)
         if self.own and data._rows(self.key.parent):
             target = data._units.identity(self.key.parent)[np.maximum(edges, 0)]
             codes[(edges >= 0) & (target == data._units.identity(table))] = 2
         return codes, None
+
+
+def _require_child(key: KeySpec, table: str) -> None:
+    if table != key.table:
+        raise SchemaError(f"it has no key {key.name!r}.", table=table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +177,7 @@ class PublicTarget(Axis):
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
+        _require_child(self.key, table)
         edges = data._parents(self.key)
         return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 

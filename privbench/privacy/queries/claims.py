@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.queries.counting import cells
 from privbench.privacy.queries.regions import Region, overlap
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
@@ -44,11 +45,11 @@ class RowQuery(TableQuery):
 
     Attributes:
         source: The table.
-        adds: Whether rows only add.
+        adds: Whether rows only add; what does not say so has the larger claim.
         most: m of the module's docstring.
     """
 
-    adds: ClassVar[bool] = True
+    adds: ClassVar[bool] = False
     most: ClassVar[int] = 1
 
     @abstractmethod
@@ -65,7 +66,7 @@ class Joint(Query):
     """Several statistics of one kind and table, one after the other, as one vector.
 
     Cells of different parts are different ones, so the module's docstring holds for all regions of
-    all parts together.
+    all parts together. It is claimed from what parts say by `RowQuery.moved`.
 
     Attributes:
         parts: The statistics.
@@ -76,6 +77,7 @@ class Joint(Query):
     def __post_init__(self) -> None:
         if len({(part.table, part.kind) for part in self.parts}) != 1:
             raise SchemaError("a joint query has parts, all of one kind and table.")
+        cells(self.shape)
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -129,7 +131,7 @@ def claim(
     l2: float = 1.0,
     linf: float = 1,
     *,
-    adds: bool = True,
+    adds: bool = False,
     steps: int = GRID,
 ) -> Sensitivity:
     """The claim where a row of weight w moves a statistic by at most w times these norms.

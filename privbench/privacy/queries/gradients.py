@@ -80,7 +80,7 @@ class ClippedGradients(OfFeatures):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         l1 = math.sqrt(self.shape[0])
-        return claim(spec, self.table, l1, adds=False, steps=self.clip * STEP)
+        return claim(spec, self.table, l1, steps=self.clip * STEP)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         inner = np.zeros(self.hidden.shape, np.int64)

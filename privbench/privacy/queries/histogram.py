@@ -42,6 +42,7 @@ class Histogram(RowQuery):
     region: Region | None = None
     kind = "histogram"
     unit = GRID
+    adds = True
 
     def __post_init__(self) -> None:
         cells(self.shape)
@@ -115,7 +116,7 @@ class GridHistogram(RawQuery):
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        return claim(spec, self.source)
+        return claim(spec, self.source, adds=True)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """Weights of the cells, in grid units."""

@@ -51,7 +51,6 @@ class RegionMoments(RowQuery):
     coordinates: tuple[PublicArray, ...]
     kind = "moments"
     unit = GRID
-    adds = False
 
     def __post_init__(self) -> None:
         if self.region.table != self.source:

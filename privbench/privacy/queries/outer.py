@@ -84,7 +84,7 @@ class Lengths(OfFeatures):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         """See the class's docstring; weights are in steps here."""
-        return claim(spec, self.table, steps=STEP)
+        return claim(spec, self.table, adds=True, steps=STEP)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         total = np.zeros(self.shape, np.int64)
@@ -123,7 +123,7 @@ class SecondMoments(OfFeatures):
         o, r = self.features.origin, self.features.bound
         l1 = (self.features.filled + 1) / 2 * (o**2 + r**2)
         l2 = math.sqrt(o**4 + o**2 * r**2 + r**4)
-        return claim(spec, self.table, l1, l2, max(o, r) ** 2, adds=False, steps=1)
+        return claim(spec, self.table, l1, l2, max(o, r) ** 2, steps=1)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         width = self.features.width
@@ -180,7 +180,7 @@ class MixtureMoments(OfFeatures):
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         l1 = 2 + math.sqrt(self.latent.dimensions)
-        return claim(spec, self.table, l1, math.sqrt(3), adds=False, steps=STEP**2)
+        return claim(spec, self.table, l1, math.sqrt(3), steps=STEP**2)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         total = np.zeros(self.shape, np.int64)

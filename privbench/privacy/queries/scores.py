@@ -57,7 +57,6 @@ class PairScores(RowQuery):
     among: PublicArray | None = None
     kind = "pair scores"
     unit = 2 * GRID
-    adds = False
 
     def __post_init__(self) -> None:
         _check(self.axes, self.pairs, self.predictions, _LARGEST)
