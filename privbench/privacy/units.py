@@ -8,7 +8,7 @@ keeps them when another unit goes.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,7 @@ class Units:
         owners: Mapping[str, Index],
         ranks: Mapping[str, Index] | None = None,
     ) -> None:
-        self.keys = system_keys
+        self.keys: Callable[[int, str], NDArray[np.uint64]] = system_keys
         self._spec = spec
         self._rows = dict(rows)
         self._owners = dict(owners)
