@@ -40,6 +40,11 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
   AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_'
 """
+#: Clients of this database, this one included.
+SESSIONS = """
+SELECT count(*) FROM pg_catalog.pg_stat_activity
+WHERE datname = current_database() AND backend_type = 'client backend'
+"""
 
 
 def run(*command: str, kill_after: float | None = None) -> tuple[int, float]:
@@ -68,13 +73,12 @@ def run(*command: str, kill_after: float | None = None) -> tuple[int, float]:
 def rows(target: str) -> dict[str, int]:
     """Rows of every table of a database, once the session that was killed is gone."""
     with psycopg.connect(target, autocommit=True) as connection:
-        others = (
-            "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = current_database()"
-        )
-        while connection.execute(others + " AND backend_type = 'client backend'").fetchone() != (
-            1,
-        ):
+        for _ in range(600):
+            if connection.execute(SESSIONS).fetchone() == (1,):
+                break
             time.sleep(0.05)
+        else:
+            sys.exit("another client is connected to the target.")
         found = {}
         for schema, name in connection.execute(TABLES).fetchall():
             count = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name))

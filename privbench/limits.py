@@ -17,6 +17,8 @@ from pydantic import AfterValidator, Field
 MAX_DEPTH, MAX_NAME = 64, 63
 #: Characters of an expression; how deep its brackets are; and its operators, AND and OR among them.
 MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
+#: Arrays within one another that sqlglot is given to read, as many as PostgreSQL has dimensions.
+MAX_ARRAYS = 6
 MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
 #: Texts other than names: labels of columns, values of lists, CHECKs.
 MAX_TEXT, MAX_LABELS = 2**20, 2**20
@@ -75,12 +77,17 @@ def expression(text: str) -> str:
     return text
 
 
-def depth(text: bytes) -> int:
-    """How deep brackets of any kind are nested."""
+def depth(text: bytes, opening: bytes = b"([{", closing: bytes = b")]}") -> int:
+    """How deep brackets, of any kind if none is named, are nested."""
     marks = np.frombuffer(text, np.uint8)
-    steps = np.isin(marks, list(b"([{")).astype(np.int32)
-    steps -= np.isin(marks, list(b")]}")).astype(np.int32)
+    steps = np.isin(marks, list(opening)).astype(np.int32)
+    steps -= np.isin(marks, list(closing)).astype(np.int32)
     return int(np.cumsum(steps).max(initial=0))
+
+
+def is_soon_read(text: str) -> bool:
+    """Whether sqlglot reads an expression soon: each array within another one doubles its time."""
+    return depth(text.encode(), b"[", b"]") <= MAX_ARRAYS
 
 
 _Item = TypeVar("_Item")

@@ -18,6 +18,7 @@ from pydantic import Field
 from privbench.errors import SchemaError
 from privbench.limits import (
     MAX_PARTITIONS,
+    MAX_PARTS,
     Bigint,
     Expression,
     Few,
@@ -302,7 +303,9 @@ class Schema:
 
     tables: Many[Table]
     sequences: Many[Sequence] = ()
-    enums: dict[Text, tuple[Label, ...]] = field(default_factory=dict)
+    enums: Annotated[dict[Text, tuple[Label, ...]], Field(max_length=MAX_PARTS)] = field(
+        default_factory=dict
+    )
     extensions: Few[Name] = ()
     views: Many[TableName] = ()
     materialized_views: Many[TableName] = ()

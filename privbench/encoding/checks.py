@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
+from privbench.limits import is_soon_read
 from privbench.schema import Check, Column, Table
 
 
@@ -21,6 +22,8 @@ def conjuncts(expression: str) -> tuple[exp.Expr, ...]:
     if text.upper().startswith("CHECK"):
         text = text[5:].strip()
     text = text.removesuffix("NOT VALID").strip()
+    if not is_soon_read(text):
+        return ()
     try:
         return tuple(_split(sqlglot.parse_one(text, read="postgres")))
     except (SqlglotError, RecursionError):

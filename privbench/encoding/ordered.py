@@ -148,7 +148,10 @@ class OrderedCodec(Codec):
             if not 0 < edges[1] - edges[0] <= 1_000_000:
                 raise ValueError("too many edges")
             edges = tuple(range(edges[0], edges[1] + 1))
-        core = None if data["core"] is None else (int(data["core"][0]), int(data["core"][1]))
+        core = None
+        if data["core"] is not None:
+            low, high = data["core"]
+            core = int(low), int(high)
         recoding = EdgesRecoding(edges, tuple(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)

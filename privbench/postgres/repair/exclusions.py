@@ -377,13 +377,16 @@ def _moving(table: Table, elements: Iterable[tuple[tuple[str, ...], str]]) -> Mo
 
 def _read(table: Table, text: str) -> tuple[str, ...]:
     """The column that an expression is, or the two ends of a range ``int4range(a, b)``."""
+    known = {column.name for column in table.columns}
+    # By itself, a column named like a statement would be read as that.
+    if text in known:
+        return (text,)
     try:
-        tree = sqlglot.parse_one(text, read="postgres")
-    except SqlglotError:
+        (tree,) = sqlglot.parse_one(f"SELECT {text}", read="postgres").expressions
+    except (SqlglotError, RecursionError, ValueError):
         return ()
     ranged = isinstance(tree, exp.Anonymous) and tree.name.lower().endswith("range")
     ends = tree.expressions[:2] if ranged else [tree]
-    known = {column.name for column in table.columns}
     names = tuple(item.name for item in ends if isinstance(item, exp.Column))
     return names if len(names) == len(ends) and known.issuperset(names) else ()
 

@@ -29,6 +29,24 @@ VALUES (1), (2), (3)
 SELECT count(*), count(slot) FROM use
 --> 3, 2
 
+-- case: a column is moved that is named like a statement
+CREATE TABLE slot (id int PRIMARY KEY, cache int, EXCLUDE USING btree (cache WITH =));
+-- rows: slot (id, cache)
+VALUES (1, 1), (2, 1), (3, 2)
+-- deleted: {}
+-- then:
+SELECT count(*) FROM slot
+--> 3
+
+-- case: nothing is moved under an expression that is nested too deeply to be read
+CREATE TABLE slot (id int PRIMARY KEY, n int, EXCLUDE USING btree (((- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- (- n))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))) WITH =));
+-- rows: slot (id, n)
+VALUES (1, 1), (2, 1), (3, 2)
+-- deleted: {"public.slot": 1}
+-- then:
+SELECT count(*) FROM slot
+--> 2
+
 -- case: ranges move
 CREATE TABLE t (id int PRIMARY KEY, at int4range, EXCLUDE USING gist (at WITH &&));
 -- rows: t (id, at)
