@@ -131,7 +131,7 @@ def generate(
     Example:
       privbench workload generate prod.privbench -o queries.json --joins 0-3 --predicates 1-6
     """
-    chosen = {part.name: given.pop(part.name, None) for part in fields(Plan)}
+    chosen = {part.name: given.pop(part.name) for part in fields(Plan)}
     changes = {name: value for name, value in chosen.items() if value is not None}
     plan: Plan = replace(KINDS[kind].plan, **changes)
     made = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
