@@ -12,7 +12,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from privbench.errors import UsageError
+
 _FILE, _FOLDER = 0o600, 0o700
+
+
+@contextmanager
+def writing(what: object, kind: type[UsageError] = UsageError) -> Iterator[None]:
+    """Within it, an error of the file system is one of the user's, which says what is not written.
+
+    Raises:
+        UsageError: Of the given kind.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"cannot write {what}: {error.strerror}.") from error
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from privbench.cli.console import LOG
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import State, config_option, lock_option, read_config, with_options
 from privbench.config import Config
-from privbench.errors import DatabaseError, UsageError
-from privbench.files import write_text
+from privbench.errors import DatabaseError
+from privbench.files import write_text, writing
 from privbench.report import enforce
 from privbench.report.document import GatePart, json_schema
 from privbench.report.openmetrics import samples
@@ -143,10 +143,8 @@ def run(
         found = pipeline.run(workload, dsn, on_result=_progress(teller), **given)
     if found["warning"]:
         LOG.warning("%s", found["warning"])
-    try:
+    with writing(output):
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror}.") from error
     for line in _told(found):
         click.echo(line)
     click.echo(f"Wrote {output}.")

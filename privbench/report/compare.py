@@ -11,7 +11,7 @@ from typing import Any
 
 from privbench.config import Config
 from privbench.errors import UsageError
-from privbench.files import make_folder, write_text
+from privbench.files import make_folder, write_text, writing
 from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
 from privbench.report import figures, html, markdown, parts
@@ -62,10 +62,8 @@ def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path 
 
 
 def _put(path: Path, text: str) -> None:
-    try:
+    with writing(path):
         write_text(path, text)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
 
 
 def compare(
