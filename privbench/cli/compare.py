@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -13,13 +14,21 @@ import click
 from privbench import pipeline, report
 from privbench.cli.console import LOG
 from privbench.cli.metrics import metrics_option
-from privbench.cli.options import State, config_option, lock_option, read_config, with_options
+from privbench.cli.options import (
+    Sample,
+    State,
+    config_option,
+    lock_option,
+    read_config,
+    with_options,
+)
 from privbench.config import Config
 from privbench.errors import DatabaseError
 from privbench.files import write_text, writing
+from privbench.metrics import METRICS
 from privbench.report import enforce
-from privbench.report.document import GatePart, json_schema
-from privbench.report.openmetrics import samples
+from privbench.report.document import ComparisonDocument, GatePart, json_schema
+from privbench.report.figures import POINTS
 from privbench.report.summary import gate_line
 from privbench.report.text import few, seconds
 from privbench.sources import staged
@@ -30,6 +39,9 @@ from privbench.workload.safety import Trust
 from privbench.workload.session import Before
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_TITLES = {metric.name: metric.title for metric in METRICS}
+_PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
 
 _REPLAY = (
     click.option(
@@ -291,6 +303,50 @@ def compare(
     enforce(document.gates)
     _require_answers("clone", [query.clone.status for query in document.queries])
     _require_answers("source", [query.source.status for query in document.queries])
+
+
+def samples(document: ComparisonDocument) -> Iterator[Sample]:
+    """Every figure and gate for ``--metrics``: CONFIDENTIAL, and each says so.
+
+    A figure ``a.b.p95`` becomes ``a_b`` with ``stat="p95"``; the λ of KLD and TVD and the table
+    become labels too. A figure without a value has no sample.
+    """
+    about = {
+        "source": document.source.database,
+        "clone": document.clone.database,
+        "workload": document.workload.name,
+        "workload_digest": document.workload.digest,
+    }
+    yield "comparison_info", f"{_PRIVATE} What was compared.", about, 1
+    for figure, value in document.figures.items():
+        if value is not None and math.isfinite(value):
+            name, labels = _place(figure)
+            title = _TITLES.get(name.split("_")[0], "Comparison of a clone with its source")
+            yield name, f"{_PRIVATE} {title}: {name.replace('_', ' ')}.", labels, value
+    # The same gate given twice is one sample.
+    for condition, failed in {gate.condition: gate.failed for gate in document.gates}.items():
+        meaning = f"{_PRIVATE} 1 where the gate failed."
+        yield "gate_failed", meaning, {"condition": condition}, int(failed)
+
+
+def _place(figure: str) -> tuple[str, dict[str, str]]:
+    """Name and labels of a figure.
+
+    >>> _place("kld.2[public.users]")
+    ('kld', {'ways': '2', 'table': 'public.users'})
+    >>> _place("runtime.floor.p95"), _place("plan.agreement")
+    (('runtime_floor', {'stat': 'p95'}), ('plan_agreement', {}))
+    """
+    plain, _, table = figure.partition("[")
+    words = plain.split(".")
+    labels = {}
+    if words[-1] in POINTS:
+        labels["stat"] = words.pop()
+    elif words[-1].isdigit():
+        labels["ways"] = words.pop()
+    if table:
+        labels["table"] = table.removesuffix("]")
+    return "_".join(words), labels
 
 
 @click.command("compare-schema")
