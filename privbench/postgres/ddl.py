@@ -7,10 +7,10 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from psycopg import sql
 
@@ -139,20 +139,6 @@ class Ddl:
                 table = shown(relation_name(item.tree.nodes("relation")[0]))
                 found.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
         return found
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
-        return {name: value for name, value in asdict(self).items() if name != "left_behind"}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The DDL that `to_json` wrote."""
-        return cls(
-            pre_data=str(data["pre_data"]),
-            post_data=str(data["post_data"]),
-            extensions=tuple(str(name) for name in data["extensions"]),
-            server_version=int(data["server_version"]),
-        )
 
 
 @lru_cache(maxsize=2)
