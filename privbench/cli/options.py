@@ -230,11 +230,20 @@ _RELEASE = (
     jobs_option,
     lock_option,
 )
-#: Those of them that `read_config` takes.
-_SETTINGS = (
-    "identity epsilon delta synthesizer seed ledger max_epsilon_per_month count_on"
-    " schemas tables excluded"
-).split()
+#: Options that change the config, in the order of their sections, and the field of each.
+_SETTINGS = {
+    "identity": ("database", "identity"),
+    "schemas": ("database", "schemas"),
+    "tables": ("database", "tables"),
+    "excluded": ("database", "exclude"),
+    "epsilon": ("privacy", "epsilon"),
+    "delta": ("privacy", "delta"),
+    "seed": ("privacy", "seed"),
+    "synthesizer": ("synthesizer", "name"),
+    "ledger": ("ledger", "path"),
+    "max_epsilon_per_month": ("ledger", "max_epsilon_per_month"),
+    "count_on": ("counting", "where"),
+}
 
 
 def release_options(command: Command) -> Command:
@@ -282,50 +291,32 @@ def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> C
     return command
 
 
-def read_config(
-    path: str | None,
-    *,
-    schemas: Sequence[str] = (),
-    tables: Sequence[str] = (),
-    excluded: Sequence[str] = (),
-    identity: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    seed: int | None = None,
-    synthesizer: str | None = None,
-    ledger: str | None = None,
-    max_epsilon_per_month: float | None = None,
-    count_on: str | None = None,
-) -> Config:
+def read_config(path: str | None, **settings: Any) -> Config:
     """The config file with what the command line changes.
+
+    Args:
+        path: The file; without one the config is empty.
+        settings: Values of the options in `_SETTINGS`; None and () change nothing.
 
     Raises:
         ConfigError: The file or an option is wrong.
     """
     config = Config.load(path) if path else Config()
-    database = config.database
-    if identity is not None and database.identity not in (None, identity):
+    given = {name: value for name, value in settings.items() if value not in (None, ())}
+    declared, cap = config.database.identity, config.ledger.max_epsilon_per_month
+    if declared is not None and given.get("identity", declared) != declared:
         raise ConfigError("--identity and [database] identity of the config differ.")
-    # The command line may lower the config's cap on a month, not raise it.
-    caps = (config.ledger.max_epsilon_per_month, max_epsilon_per_month)
-    sections: dict[str, dict[str, Any]] = {
-        "database": {
-            "identity": identity,
-            "schemas": list(schemas) or None,
-            "tables": list(tables) or None,
-            "exclude": [*database.exclude, *excluded],
-        },
-        "privacy": {"epsilon": epsilon, "delta": delta, "seed": seed},
-        "synthesizer": {"name": synthesizer},
-        "ledger": {
-            "path": ledger,
-            "max_epsilon_per_month": min((cap for cap in caps if cap is not None), default=None),
-        },
-        "counting": {"where": count_on},
-    }
-    for name, section in sections.items():
-        given = {key: value for key, value in section.items() if value is not None}
-        config = config.changed(name, **given)
+    if "excluded" in given:
+        given["excluded"] = [*config.database.exclude, *given["excluded"]]
+    if "max_epsilon_per_month" in given and cap is not None:
+        # The command line may lower the config's cap on a month, not raise it.
+        given["max_epsilon_per_month"] = min(cap, given["max_epsilon_per_month"])
+    sections: dict[str, dict[str, Any]] = {section: {} for section, _ in _SETTINGS.values()}
+    for name, value in given.items():
+        section, key = _SETTINGS[name]
+        sections[section][key] = value
+    for section, changes in sections.items():
+        config = config.changed(section, **changes)
     return config
 
 
