@@ -13,8 +13,7 @@ import pytest
 
 from privbench import pipeline, synthesizers
 from privbench.cli import main
-from privbench.cli.docs import commands, pages, parts, run
-from privbench.cli.docs_config import settings
+from privbench.cli.docs import commands, pages, parts, run, settings
 from privbench.config import Config, json_schema
 
 ROOT = Path(__file__).parents[1]
