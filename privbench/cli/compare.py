@@ -18,6 +18,7 @@ from privbench.cli.options import (
     Sample,
     State,
     config_option,
+    fail_if_option,
     lock_option,
     read_config,
     with_options,
@@ -125,13 +126,7 @@ def _replay_options(command: Command) -> Command:
     metavar="N",
     help="Then run the workload by N clients at once.",
 )
-@click.option(
-    "--fail-if",
-    "gates",
-    multiple=True,
-    metavar="COND",
-    help="Exit code 1 if it holds: 'replay.errors > 0', 'replay.seconds > 60'.",
-)
+@fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
 def run(
     state: State,
@@ -189,14 +184,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 @click.option("--workload", "-w", required=True, metavar="PATH", help="Queries to replay.")
 @config_option
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the report.")
-@click.option(
-    "--fail-if",
-    "gates",
-    multiple=True,
-    metavar="COND",
-    help="Exit code 1 if it holds: 'qerror.p95 > 5', 'query.qerror > 100', "
-    "'drift.qerror.p95 > 1.2'.",
-)
+@fail_if_option("'qerror.p95 > 5', 'query.qerror > 100', 'drift.qerror.p95 > 1.2'")
 @click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
 @click.option(
     "--model",

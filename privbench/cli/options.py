@@ -284,6 +284,12 @@ def target_options(command: Command) -> Command:
     return with_options(_TARGET, command)
 
 
+def fail_if_option(examples: str) -> Callable[[Any], Any]:
+    """``--fail-if``, handed on as ``gates``; its help shows examples."""
+    meaning = f"Exit code 1 if it holds: {examples}."
+    return click.option("--fail-if", "gates", multiple=True, metavar="COND", help=meaning)
+
+
 def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
     """A command with options, in their order."""
     for option in reversed(options):
