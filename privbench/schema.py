@@ -44,9 +44,25 @@ def quote(identifier: str) -> str:
     >>> quote("users"), quote("My Table")
     ('users', '"My Table"')
     """
-    if _PLAIN.match(identifier):
-        return identifier
-    return '"' + identifier.replace('"', '""') + '"'
+    return identifier if _PLAIN.match(identifier) else quoted(identifier)
+
+
+def quoted(*name: str) -> str:
+    """A name in SQL, qualified or not, every part of it quoted.
+
+    >>> quoted("public", 'a"b')
+    '"public"."a""b"'
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+
+
+def literal(text: str) -> str:
+    """A text as a constant in SQL.
+
+    >>> literal("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -24,7 +24,7 @@ from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.postgres.failures import database_errors
 from privbench.postgres.locks import WAIT, lock
-from privbench.schema import Schema, TableName
+from privbench.schema import Schema, TableName, quoted
 
 _CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
 _OPTIONS = (
@@ -247,11 +247,7 @@ def _declared(schema: Schema) -> str:
 
 def _excluded(names: Iterable[TableName]) -> list[str]:
     """Options for the relations left out; within quotes nothing in a pattern is special."""
-    quoted = (
-        ".".join('"' + part.replace('"', '""') + '"' for part in (name.schema, name.name))
-        for name in names
-    )
-    return [f"--exclude-table={pattern}" for pattern in quoted]
+    return [f"--exclude-table={quoted(name.schema, name.name)}" for name in names]
 
 
 def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:

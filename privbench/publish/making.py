@@ -36,7 +36,7 @@ from privbench.publish.oci import write_layout
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
-from privbench.schema import Schema, Table
+from privbench.schema import Schema, Table, quoted
 from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
 
 #: Joins around rows that join: no answer is zero, however long the query.
@@ -213,7 +213,7 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
     made = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}
     extensions = [item for item in dumped.script(trust=False).extensions if item.needed]
     first = [
-        f"CREATE SCHEMA IF NOT EXISTS {facts.quoted(space)}"
+        f"CREATE SCHEMA IF NOT EXISTS {quoted(space)}"
         for space in sorted({item.schema or "public" for item in extensions} - made - {"public"})
     ]
     kept = [
