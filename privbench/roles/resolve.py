@@ -137,7 +137,7 @@ def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
     """OWN is a forest."""
     for start in keys:
         line = [start]
-        while (key := keys[line[-1]]) is not None:
+        while (key := keys[line[-1]]) is not None and len(line) <= len(keys) + 1:
             line.append(str(key.ref_table))
             if line[-1] == start:
                 raise SchemaError(
@@ -145,5 +145,3 @@ def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
                     table=start,
                     remedy="Set own = [] for one of these tables; its key becomes REF.",
                 )
-            if len(line) > len(keys) + 1:
-                break
