@@ -44,7 +44,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _TITLES = {metric.name: metric.title for metric in METRICS}
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
 
-_REPLAY = (
+_REPLAY = with_options(
     click.option(
         "--repeats",
         type=click.IntRange(1),
@@ -110,7 +110,7 @@ def _replay_options(command: Command) -> Command:
         trust = Trust.of(functions, extensions, workload=trust_workload)
         return command(*args, warmup=untimed, before=before, trust=trust, **given)
 
-    return with_options(_REPLAY, cast("Command", gathered))
+    return _REPLAY(cast("Command", gathered))
 
 
 @click.command()

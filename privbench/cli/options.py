@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -84,6 +84,23 @@ def _tell(error: BaseException) -> None:
             type(error).__name__,
             __version__,
         )
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """What adds options to a command, in their order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def fail_if_option(examples: str) -> Callable[[Any], Any]:
+    """``--fail-if``, handed on as ``gates``; its help shows examples."""
+    meaning = f"Exit code 1 if it holds: {examples}."
+    return click.option("--fail-if", "gates", multiple=True, metavar="COND", help=meaning)
 
 
 def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -182,22 +199,31 @@ class ReleaseOptions:
         return need_epsilon(read_config(self.config_path, **self.settings))
 
 
-_CHOICE = tuple(
-    click.option(short, long, name, multiple=True, metavar="PATTERN", help=meaning)
-    for short, long, name, meaning in (
-        ("-n", "--schema", "schemas", "Only these schemas."),
-        ("-t", "--table", "tables", "Only these tables and views."),
-        ("-T", "--exclude-table", "excluded", "Leave these tables and views out."),
+#: Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``.
+choice_options = with_options(
+    *(
+        click.option(short, long, name, multiple=True, metavar="PATTERN", help=meaning)
+        for short, long, name, meaning in (
+            ("-n", "--schema", "schemas", "Only these schemas."),
+            ("-t", "--table", "tables", "Only these tables and views."),
+            ("-T", "--exclude-table", "excluded", "Leave these tables and views out."),
+        )
     )
 )
-
-
-def choice_options(command: Command) -> Command:
-    """Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``."""
-    return with_options(_CHOICE, command)
-
-
-_RELEASE = (
+#: Of a command that fills a target, handed on as ``as_role`` and ``strict``.
+target_options = with_options(
+    click.option(
+        "--as-role",
+        metavar="ROLE",
+        help="Load as this role, which may have no right but on its own objects.",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Exit code 1 if the clone lacks anything of the schema.",
+    ),
+)
+_RELEASE = with_options(
     config_option,
     identity_option,
     epsilon_option,
@@ -226,7 +252,7 @@ _RELEASE = (
         callback=_setting(PAY_AGAIN),
         help="Go on too if answers were lost, which makes a resumed release cost more.",
     ),
-    *_CHOICE,
+    choice_options,
     jobs_option,
     lock_option,
 )
@@ -262,39 +288,7 @@ def release_options(command: Command) -> Command:
         release = ReleaseOptions(config_path, lookups, yes, resume, settings)
         return command(*args, release=release, **given)
 
-    return with_options(_RELEASE, cast("Command", gathered))
-
-
-_TARGET = (
-    click.option(
-        "--as-role",
-        metavar="ROLE",
-        help="Load as this role, which may have no right but on its own objects.",
-    ),
-    click.option(
-        "--strict",
-        is_flag=True,
-        help="Exit code 1 if the clone lacks anything of the schema.",
-    ),
-)
-
-
-def target_options(command: Command) -> Command:
-    """The options of a command that fills a target, handed on as ``as_role`` and ``strict``."""
-    return with_options(_TARGET, command)
-
-
-def fail_if_option(examples: str) -> Callable[[Any], Any]:
-    """``--fail-if``, handed on as ``gates``; its help shows examples."""
-    meaning = f"Exit code 1 if it holds: {examples}."
-    return click.option("--fail-if", "gates", multiple=True, metavar="COND", help=meaning)
-
-
-def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
-    """A command with options, in their order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _RELEASE(cast("Command", gathered))
 
 
 def read_config(path: str | None, **settings: Any) -> Config:

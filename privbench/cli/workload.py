@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
 import click
 
 from privbench import pipeline
-from privbench.cli.options import State
+from privbench.cli.options import State, with_options
 from privbench.cli.workload_capture import capture, found_in_option, rebind
 from privbench.errors import UsageError
 from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
@@ -42,13 +41,10 @@ def _operators(
 _format_names = click.Choice([form.name for form in FORMATS])
 
 
-def _sam_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--columns", metavar="A,B,…", help="Names of a sam file's column numbers."),
-        click.option("--table", metavar="NAME", help="Table of a sam file."),
-    ):
-        command = option(command)
-    return command
+_sam_options = with_options(
+    click.option("--table", metavar="NAME", help="Table of a sam file."),
+    click.option("--columns", metavar="A,B,…", help="Names of a sam file's column numbers."),
+)
 
 
 @click.group()
