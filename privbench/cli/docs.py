@@ -1,7 +1,6 @@
 """Writes ``docs/cli.md`` and ``docs/configuration.md`` from the program itself.
 
-``python -m privbench.cli.docs`` writes them, with ``--check`` it only says whether they are up to
-date. It is run from a checkout; the installed program does not need it.
+It is run from a checkout by scripts/docs; the installed program does not need it.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -218,29 +216,7 @@ def _default(rule: dict[str, Any]) -> str:
     return "" if value in (None, [], {}) else f"`{json.dumps(value)}`"
 
 
-def run(check: bool) -> int:
-    """Write the pages, or say which are out of date.
-
-    Args:
-        check: Write nothing.
-
-    Returns:
-        Exit code: 1 where a page is out of date and `check` is set.
-    """
-    stale = [name for name, text in pages().items() if _stored(name) != text]
-    for name in stale:
-        if check:
-            click.echo(f"docs/{name} is out of date: run scripts/docs", err=True)
-        else:
-            (FOLDER / name).write_text(pages()[name], encoding="utf-8")
-            click.echo(f"wrote docs/{name}")
-    return int(check and bool(stale))
-
-
-def _stored(name: str) -> str:
-    path = FOLDER / name
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
 if __name__ == "__main__":
-    sys.exit(run("--check" in sys.argv[1:]))
+    for page, text in pages().items():
+        (FOLDER / page).write_text(text, encoding="utf-8")
+        click.echo(f"wrote docs/{page}")
