@@ -18,8 +18,8 @@ _FILE, _FOLDER = 0o600, 0o700
 
 
 @contextmanager
-def writing(what: object, kind: type[UsageError] = UsageError) -> Iterator[None]:
-    """Within it, an error of the file system is one of the user's, which says what is not written.
+def file_errors(failed: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
+    """Turn errors of the file system into ones of the user, that say what failed and why.
 
     Raises:
         UsageError: Of the given kind.
@@ -27,7 +27,7 @@ def writing(what: object, kind: type[UsageError] = UsageError) -> Iterator[None]
     try:
         yield
     except OSError as error:
-        raise kind(f"cannot write {what}: {error.strerror}.") from error
+        raise kind(f"{failed}: {error.strerror or error}.") from error
 
 
 @contextmanager

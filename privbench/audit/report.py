@@ -25,7 +25,7 @@ from privbench.audit.checks import Replay, Row, replay
 from privbench.audit.recording import Differs, apart_from, bench, same_model
 from privbench.config import Config
 from privbench.errors import ConfigError, GateFailed, TargetError, UsageError
-from privbench.files import make_folder, write_text, writing
+from privbench.files import file_errors, make_folder, write_text
 from privbench.pgsql.ddl import trusted
 from privbench.pipeline.fit import fit
 from privbench.pipeline.load import check_target
@@ -128,7 +128,7 @@ class Audit:
 
     def save(self, folder: Path) -> None:
         """Write ``audit.html`` and ``audit.json``; UsageError if the folder cannot be written."""
-        with writing(folder):
+        with file_errors(f"cannot write {folder}"):
             make_folder(folder)
             text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
             write_text(folder / "audit.json", text + "\n")
@@ -186,12 +186,13 @@ def audit(
     teller = reporter or Reporter()
     if config.privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
-    with writing(Path(output)):  # A folder that cannot be written is found out now.
-        make_folder(Path(output))
+    folder = Path(output)
+    with file_errors(f"cannot write {folder}"):
+        make_folder(folder)  # One that cannot be written is found out now.
     teller.say(f"results go to {output}")
     with scratch_copy(source, scratch, config, teller) as copy:
         found = _parts(copy, config, effort or Effort(), teller, root)
-    found.save(Path(output))
+    found.save(folder)
     return found
 
 

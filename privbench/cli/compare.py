@@ -25,7 +25,7 @@ from privbench.cli.options import (
 )
 from privbench.config import Config
 from privbench.errors import DatabaseError
-from privbench.files import write_text, writing
+from privbench.files import file_errors, write_text
 from privbench.metrics import METRICS
 from privbench.report import enforce
 from privbench.report.document import ComparisonDocument, GatePart, json_schema
@@ -150,7 +150,7 @@ def run(
         found = pipeline.run(workload, dsn, on_result=_progress(teller), **given)
     if found["warning"]:
         LOG.warning("%s", found["warning"])
-    with writing(output):
+    with file_errors(f"cannot write {output}"):
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
     for line in _told(found):
         click.echo(line)

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-from privbench.files import replacing, writing
+from privbench.files import file_errors, replacing
 from privbench.pipeline import archive, header
 from privbench.pipeline.archive import Archive
 from privbench.pipeline.header import PrivateColumns, Promise
@@ -98,7 +98,7 @@ class Model:
         members = self._members()
         head = self._header(members)
         target = Path(path)
-        with writing(f"the model {target}", ModelError):
+        with file_errors(f"cannot write the model {target}", ModelError):
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as file:
                 archive.write(file, {archive.HEADER: _canonical(head), **members})
@@ -226,7 +226,7 @@ def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
     target = Path(path)
     if not overwrite and target.is_file():
         raise ModelError(f"{target} is there already.", remedy="Use --force to replace it.")
-    with writing(f"the model {target}", ModelError):
+    with file_errors(f"cannot write the model {target}", ModelError):
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -17,6 +17,7 @@ from psycopg.rows import dict_row
 
 from privbench import __version__, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
+from privbench.files import file_errors
 from privbench.pgsql import Statement
 from privbench.pgsql.ddl import allowed
 from privbench.pipeline import Model, Reporter
@@ -187,14 +188,12 @@ def _require_apart(folder: Path, image: Path) -> None:
 @contextmanager
 def _whole(folder: Path) -> Iterator[Path]:
     """A folder beside that one, which takes its place once it is whole; everybody may read it."""
-    try:
+    with file_errors(f"cannot use {folder}"):
         if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
             raise UsageError(f"{folder} is not empty.", remedy="Name a new folder.")
         parent = folder.resolve().parent
         parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=parent, prefix=".privbench-"))
-    except OSError as error:
-        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
     try:
         yield scratch
         for place in (scratch, *scratch.rglob("*")):
