@@ -68,6 +68,12 @@ class TableFacts:
         return frozenset({self.head, "".join(self.noun[-2:])})
 
     @property
+    def key_column(self) -> Column | None:
+        """The column of its primary key, where that has just one."""
+        primary = self.table.primary_key.columns if self.table.primary_key else ()
+        return self.table.column(primary[0]) if len(primary) == 1 else None
+
+    @property
     def identifying(self) -> frozenset[str]:
         """Personal kinds by which a person can be told."""
         kinds = lists()["personal"]
