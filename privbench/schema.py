@@ -287,6 +287,11 @@ class Table:
         raise SchemaError(f"no foreign key {name!r}.", table=self.key)
 
     @property
+    def primary_columns(self) -> tuple[str, ...]:
+        """Columns of the primary key, of which there are none without one."""
+        return self.primary_key.columns if self.primary_key else ()
+
+    @property
     def unique_sets(self) -> tuple[Unique, ...]:
         """Primary key first, then the other unique column sets."""
         return ((self.primary_key,) if self.primary_key else ()) + self.uniques

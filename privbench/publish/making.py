@@ -280,7 +280,7 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
     with database_errors("counting rows", table.key):
         counted = count.format(sql.Identifier(table.name.schema, table.name.name))
         rows = connection.execute(counted).fetchall()[0][0]
-    primary = table.primary_key.columns if table.primary_key else ()
+    primary = table.primary_columns
     return {
         **asdict(table.name),
         "folder": name,
