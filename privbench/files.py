@@ -12,7 +12,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from privbench.errors import UsageError
+
 _FILE, _FOLDER = 0o600, 0o700
+
+
+@contextmanager
+def file_errors(failed: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
+    """Turn errors of the file system into ones of the user, that say what failed and why.
+
+    Raises:
+        UsageError: Of the given kind.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{failed}: {error.strerror or error}.") from error
 
 
 @contextmanager

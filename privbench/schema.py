@@ -45,9 +45,25 @@ def quote(identifier: str) -> str:
     >>> quote("users"), quote("My Table")
     ('users', '"My Table"')
     """
-    if _PLAIN.match(identifier):
-        return identifier
-    return '"' + identifier.replace('"', '""') + '"'
+    return identifier if _PLAIN.match(identifier) else quoted(identifier)
+
+
+def quoted(*name: str) -> str:
+    """A name in SQL, qualified or not, every part of it quoted.
+
+    >>> quoted("public", 'a"b')
+    '"public"."a""b"'
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+
+
+def literal(text: str) -> str:
+    """A text as a constant in SQL.
+
+    >>> literal("it's")
+    "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -270,6 +286,11 @@ class Table:
             if key.name == name:
                 return key
         raise SchemaError(f"no foreign key {name!r}.", table=self.key)
+
+    @property
+    def primary_columns(self) -> tuple[str, ...]:
+        """Columns of the primary key, of which there are none without one."""
+        return self.primary_key.columns if self.primary_key else ()
 
     @property
     def unique_sets(self) -> tuple[Unique, ...]:

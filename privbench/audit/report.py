@@ -25,7 +25,7 @@ from privbench.audit.checks import Replay, Row, replay
 from privbench.audit.recording import Differs, apart_from, bench, same_model
 from privbench.config import Config
 from privbench.errors import ConfigError, GateFailed, TargetError, UsageError
-from privbench.files import make_folder, write_text
+from privbench.files import file_errors, make_folder, write_text
 from privbench.pgsql.ddl import trusted
 from privbench.pipeline.fit import fit
 from privbench.pipeline.load import check_target
@@ -128,7 +128,8 @@ class Audit:
 
     def save(self, folder: Path) -> None:
         """Write ``audit.html`` and ``audit.json``; UsageError if the folder cannot be written."""
-        with _writing(folder):
+        with file_errors(f"cannot write {folder}"):
+            make_folder(folder)
             text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
             write_text(folder / "audit.json", text + "\n")
             write_text(folder / "audit.html", self.page())
@@ -138,15 +139,6 @@ class Audit:
         style = Markup(template("style.css.j2").render())  # noqa: S704 - our own file
         page = template("page.html.j2", "privbench.audit", ".")
         return page.render(audit=self, kinds=by_kind(self.replayed.rows), style=style) + "\n"
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        make_folder(folder)
-        yield
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}.") from error
 
 
 def by_kind(rows: list[Row]) -> list[tuple[Row, int]]:
@@ -194,11 +186,13 @@ def audit(
     teller = reporter or Reporter()
     if config.privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
-    with _writing(Path(output)):
-        teller.say(f"results go to {output}")  # A folder that cannot be written is found out now.
+    folder = Path(output)
+    with file_errors(f"cannot write {folder}"):
+        make_folder(folder)  # One that cannot be written is found out now.
+    teller.say(f"results go to {output}")
     with scratch_copy(source, scratch, config, teller) as copy:
         found = _parts(copy, config, effort or Effort(), teller, root)
-    found.save(Path(output))
+    found.save(folder)
     return found
 
 

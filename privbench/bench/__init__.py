@@ -9,7 +9,7 @@ from filelock import FileLock, Timeout
 from privbench.bench.config import BenchConfig
 from privbench.bench.results import Results
 from privbench.errors import UsageError
-from privbench.files import make_folder, write_text
+from privbench.files import file_errors, make_folder, write_text
 from privbench.pipeline.progress import Reporter
 
 __all__ = ["BenchConfig", "Results", "bench"]
@@ -50,10 +50,8 @@ def bench(
         base = Path(folder) if folder is not None else Path(grid).parent
         grid = BenchConfig.load(grid, full=full)
     place = Path(output)
-    try:
+    with file_errors(f"cannot write {place}"):
         make_folder(place)
-    except OSError as error:
-        raise UsageError(f"cannot write {place}: {error.strerror}.") from error
     try:
         held = FileLock(place / ".lock").acquire(timeout=0)
     except Timeout:

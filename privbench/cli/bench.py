@@ -10,7 +10,7 @@ from privbench.bench import bench as run_bench
 from privbench.bench.config import REAL
 from privbench.bench.page import shown
 from privbench.bench.results import Results
-from privbench.cli.options import State
+from privbench.cli.options import State, fail_if_option
 from privbench.report import enforce
 from privbench.report.gates import parse
 from privbench.report.summary import gate_line
@@ -26,8 +26,7 @@ _SHOWN = ("auroc.mean", "kld.2", "qerror.mean", "loglik.test", "params.l1", "sec
 @click.option("--full", is_flag=True, help="The full grid of CONFIG: its section 'full' counts.")
 @click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
               help="Cells at once.")  # fmt: skip
-@click.option("--fail-if", "gates", multiple=True, metavar="COND", help="Exit code 1 if it holds: "
-              "'auroc.gb[adult/privbench/1] < 0.9'.")  # fmt: skip
+@fail_if_option("'auroc.gb[adult/privbench/1] < 0.9'")
 @click.pass_obj
 def bench(
     state: State,

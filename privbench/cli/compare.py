@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -13,13 +14,22 @@ import click
 from privbench import pipeline, report
 from privbench.cli.console import LOG
 from privbench.cli.metrics import metrics_option
-from privbench.cli.options import State, config_option, lock_option, read_config, with_options
+from privbench.cli.options import (
+    Sample,
+    State,
+    config_option,
+    fail_if_option,
+    lock_option,
+    read_config,
+    with_options,
+)
 from privbench.config import Config
-from privbench.errors import DatabaseError, UsageError
-from privbench.files import write_text
+from privbench.errors import DatabaseError
+from privbench.files import file_errors, write_text
+from privbench.metrics import METRICS
 from privbench.report import enforce
-from privbench.report.document import GatePart, json_schema
-from privbench.report.openmetrics import samples
+from privbench.report.document import ComparisonDocument, GatePart, json_schema
+from privbench.report.figures import POINTS
 from privbench.report.summary import gate_line
 from privbench.report.text import few, seconds
 from privbench.sources import staged
@@ -31,7 +41,10 @@ from privbench.workload.session import Before
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_REPLAY = (
+_TITLES = {metric.name: metric.title for metric in METRICS}
+_PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
+
+_REPLAY = with_options(
     click.option(
         "--repeats",
         type=click.IntRange(1),
@@ -97,7 +110,7 @@ def _replay_options(command: Command) -> Command:
         trust = Trust.of(functions, extensions, workload=trust_workload)
         return command(*args, warmup=untimed, before=before, trust=trust, **given)
 
-    return with_options(_REPLAY, cast("Command", gathered))
+    return _REPLAY(cast("Command", gathered))
 
 
 @click.command()
@@ -113,13 +126,7 @@ def _replay_options(command: Command) -> Command:
     metavar="N",
     help="Then run the workload by N clients at once.",
 )
-@click.option(
-    "--fail-if",
-    "gates",
-    multiple=True,
-    metavar="COND",
-    help="Exit code 1 if it holds: 'replay.errors > 0', 'replay.seconds > 60'.",
-)
+@fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
 def run(
     state: State,
@@ -143,10 +150,8 @@ def run(
         found = pipeline.run(workload, dsn, on_result=_progress(teller), **given)
     if found["warning"]:
         LOG.warning("%s", found["warning"])
-    try:
+    with file_errors(f"cannot write {output}"):
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
-    except OSError as error:
-        raise UsageError(f"cannot write {output}: {error.strerror}.") from error
     for line in _told(found):
         click.echo(line)
     click.echo(f"Wrote {output}.")
@@ -179,14 +184,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 @click.option("--workload", "-w", required=True, metavar="PATH", help="Queries to replay.")
 @config_option
 @click.option("-o", "--output", required=True, metavar="DIR", help="Folder for the report.")
-@click.option(
-    "--fail-if",
-    "gates",
-    multiple=True,
-    metavar="COND",
-    help="Exit code 1 if it holds: 'qerror.p95 > 5', 'query.qerror > 100', "
-    "'drift.qerror.p95 > 1.2'.",
-)
+@fail_if_option("'qerror.p95 > 5', 'query.qerror > 100', 'drift.qerror.p95 > 1.2'")
 @click.option("--junit", metavar="FILE", help="Gates and checks as JUnit XML.")
 @click.option(
     "--model",
@@ -293,6 +291,50 @@ def compare(
     enforce(document.gates)
     _require_answers("clone", [query.clone.status for query in document.queries])
     _require_answers("source", [query.source.status for query in document.queries])
+
+
+def samples(document: ComparisonDocument) -> Iterator[Sample]:
+    """Every figure and gate for ``--metrics``: CONFIDENTIAL, and each says so.
+
+    A figure ``a.b.p95`` becomes ``a_b`` with ``stat="p95"``; the λ of KLD and TVD and the table
+    become labels too. A figure without a value has no sample.
+    """
+    about = {
+        "source": document.source.database,
+        "clone": document.clone.database,
+        "workload": document.workload.name,
+        "workload_digest": document.workload.digest,
+    }
+    yield "comparison_info", f"{_PRIVATE} What was compared.", about, 1
+    for figure, value in document.figures.items():
+        if value is not None and math.isfinite(value):
+            name, labels = _place(figure)
+            title = _TITLES.get(name.split("_")[0], "Comparison of a clone with its source")
+            yield name, f"{_PRIVATE} {title}: {name.replace('_', ' ')}.", labels, value
+    # The same gate given twice is one sample.
+    for condition, failed in {gate.condition: gate.failed for gate in document.gates}.items():
+        meaning = f"{_PRIVATE} 1 where the gate failed."
+        yield "gate_failed", meaning, {"condition": condition}, int(failed)
+
+
+def _place(figure: str) -> tuple[str, dict[str, str]]:
+    """Name and labels of a figure.
+
+    >>> _place("kld.2[public.users]")
+    ('kld', {'ways': '2', 'table': 'public.users'})
+    >>> _place("runtime.floor.p95"), _place("plan.agreement")
+    (('runtime_floor', {'stat': 'p95'}), ('plan_agreement', {}))
+    """
+    plain, _, table = figure.partition("[")
+    words = plain.split(".")
+    labels = {}
+    if words[-1] in POINTS:
+        labels["stat"] = words.pop()
+    elif words[-1].isdigit():
+        labels["ways"] = words.pop()
+    if table:
+        labels["table"] = table.removesuffix("]")
+    return "_".join(words), labels
 
 
 @click.command("compare-schema")

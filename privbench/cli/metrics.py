@@ -26,7 +26,7 @@ from privbench import __version__
 from privbench.cli.console import LOG
 from privbench.cli.options import Sample, State, exit_code
 from privbench.errors import PrivbenchError, UsageError
-from privbench.files import write_text
+from privbench.files import file_errors, write_text
 from privbench.pipeline.progress import Reporter, Spending
 
 if TYPE_CHECKING:
@@ -98,10 +98,8 @@ def _write(path: Path, command: str, state: State, code: int) -> None:
         *(_spent(spending) if spending is not None else ()),
         *state.samples,
     ]
-    try:
+    with file_errors(f"cannot write {path}"):
         write_text(path, _render(path.stem, found))
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
 
 
 def _render(run: str, samples: Iterable[Sample]) -> str:

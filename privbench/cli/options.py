@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -84,6 +84,23 @@ def _tell(error: BaseException) -> None:
             type(error).__name__,
             __version__,
         )
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """What adds options to a command, in their order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def fail_if_option(examples: str) -> Callable[[Any], Any]:
+    """``--fail-if``, handed on as ``gates``; its help shows examples."""
+    meaning = f"Exit code 1 if it holds: {examples}."
+    return click.option("--fail-if", "gates", multiple=True, metavar="COND", help=meaning)
 
 
 def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -182,22 +199,31 @@ class ReleaseOptions:
         return need_epsilon(read_config(self.config_path, **self.settings))
 
 
-_CHOICE = tuple(
-    click.option(short, long, name, multiple=True, metavar="PATTERN", help=meaning)
-    for short, long, name, meaning in (
-        ("-n", "--schema", "schemas", "Only these schemas."),
-        ("-t", "--table", "tables", "Only these tables and views."),
-        ("-T", "--exclude-table", "excluded", "Leave these tables and views out."),
+#: Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``.
+choice_options = with_options(
+    *(
+        click.option(short, long, name, multiple=True, metavar="PATTERN", help=meaning)
+        for short, long, name, meaning in (
+            ("-n", "--schema", "schemas", "Only these schemas."),
+            ("-t", "--table", "tables", "Only these tables and views."),
+            ("-T", "--exclude-table", "excluded", "Leave these tables and views out."),
+        )
     )
 )
-
-
-def choice_options(command: Command) -> Command:
-    """Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``."""
-    return with_options(_CHOICE, command)
-
-
-_RELEASE = (
+#: Of a command that fills a target, handed on as ``as_role`` and ``strict``.
+target_options = with_options(
+    click.option(
+        "--as-role",
+        metavar="ROLE",
+        help="Load as this role, which may have no right but on its own objects.",
+    ),
+    click.option(
+        "--strict",
+        is_flag=True,
+        help="Exit code 1 if the clone lacks anything of the schema.",
+    ),
+)
+_RELEASE = with_options(
     config_option,
     identity_option,
     epsilon_option,
@@ -226,15 +252,24 @@ _RELEASE = (
         callback=_setting(PAY_AGAIN),
         help="Go on too if answers were lost, which makes a resumed release cost more.",
     ),
-    *_CHOICE,
+    choice_options,
     jobs_option,
     lock_option,
 )
-#: Those of them that `read_config` takes.
-_SETTINGS = (
-    "identity epsilon delta synthesizer seed ledger max_epsilon_per_month count_on"
-    " schemas tables excluded"
-).split()
+#: Options that change the config, in the order of their sections, and the field of each.
+_SETTINGS = {
+    "identity": ("database", "identity"),
+    "schemas": ("database", "schemas"),
+    "tables": ("database", "tables"),
+    "excluded": ("database", "exclude"),
+    "epsilon": ("privacy", "epsilon"),
+    "delta": ("privacy", "delta"),
+    "seed": ("privacy", "seed"),
+    "synthesizer": ("synthesizer", "name"),
+    "ledger": ("ledger", "path"),
+    "max_epsilon_per_month": ("ledger", "max_epsilon_per_month"),
+    "count_on": ("counting", "where"),
+}
 
 
 def release_options(command: Command) -> Command:
@@ -253,79 +288,35 @@ def release_options(command: Command) -> Command:
         release = ReleaseOptions(config_path, lookups, yes, resume, settings)
         return command(*args, release=release, **given)
 
-    return with_options(_RELEASE, cast("Command", gathered))
+    return _RELEASE(cast("Command", gathered))
 
 
-_TARGET = (
-    click.option(
-        "--as-role",
-        metavar="ROLE",
-        help="Load as this role, which may have no right but on its own objects.",
-    ),
-    click.option(
-        "--strict",
-        is_flag=True,
-        help="Exit code 1 if the clone lacks anything of the schema.",
-    ),
-)
-
-
-def target_options(command: Command) -> Command:
-    """The options of a command that fills a target, handed on as ``as_role`` and ``strict``."""
-    return with_options(_TARGET, command)
-
-
-def with_options(options: Sequence[Callable[[Any], Any]], command: Command) -> Command:
-    """A command with options, in their order."""
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def read_config(
-    path: str | None,
-    *,
-    schemas: Sequence[str] = (),
-    tables: Sequence[str] = (),
-    excluded: Sequence[str] = (),
-    identity: str | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    seed: int | None = None,
-    synthesizer: str | None = None,
-    ledger: str | None = None,
-    max_epsilon_per_month: float | None = None,
-    count_on: str | None = None,
-) -> Config:
+def read_config(path: str | None, **settings: Any) -> Config:
     """The config file with what the command line changes.
+
+    Args:
+        path: The file; without one the config is empty.
+        settings: Values of the options in `_SETTINGS`; None and () change nothing.
 
     Raises:
         ConfigError: The file or an option is wrong.
     """
     config = Config.load(path) if path else Config()
-    database = config.database
-    if identity is not None and database.identity not in (None, identity):
+    given = {name: value for name, value in settings.items() if value not in (None, ())}
+    declared, cap = config.database.identity, config.ledger.max_epsilon_per_month
+    if declared is not None and given.get("identity", declared) != declared:
         raise ConfigError("--identity and [database] identity of the config differ.")
-    # The command line may lower the config's cap on a month, not raise it.
-    caps = (config.ledger.max_epsilon_per_month, max_epsilon_per_month)
-    sections: dict[str, dict[str, Any]] = {
-        "database": {
-            "identity": identity,
-            "schemas": list(schemas) or None,
-            "tables": list(tables) or None,
-            "exclude": [*database.exclude, *excluded],
-        },
-        "privacy": {"epsilon": epsilon, "delta": delta, "seed": seed},
-        "synthesizer": {"name": synthesizer},
-        "ledger": {
-            "path": ledger,
-            "max_epsilon_per_month": min((cap for cap in caps if cap is not None), default=None),
-        },
-        "counting": {"where": count_on},
-    }
-    for name, section in sections.items():
-        given = {key: value for key, value in section.items() if value is not None}
-        config = config.changed(name, **given)
+    if "excluded" in given:
+        given["excluded"] = [*config.database.exclude, *given["excluded"]]
+    if "max_epsilon_per_month" in given and cap is not None:
+        # The command line may lower the config's cap on a month, not raise it.
+        given["max_epsilon_per_month"] = min(cap, given["max_epsilon_per_month"])
+    sections: dict[str, dict[str, Any]] = {section: {} for section, _ in _SETTINGS.values()}
+    for name, value in given.items():
+        section, key = _SETTINGS[name]
+        sections[section][key] = value
+    for section, changes in sections.items():
+        config = config.changed(section, **changes)
     return config
 
 

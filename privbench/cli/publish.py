@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -17,7 +18,8 @@ from privbench.publish.making import About
 @click.option("--title", metavar="TEXT", help="Its name.")
 @click.option("--publisher", metavar="TEXT", help="Who answers for it.")
 @click.option("--licence", metavar="TEXT", help="Under which licence it may be used.")
-@click.option("--date", metavar="DATE", help="Day of publication, YYYY-MM-DD; today otherwise.")
+@click.option("--date", "published", metavar="DATE",
+              help="Day of publication, YYYY-MM-DD; today otherwise.")  # fmt: skip
 @click.option("-w", "--workload", metavar="FILE", help="Queries whose text you declare public; "
               "literals are bound anew. Otherwise some are generated.")  # fmt: skip
 @click.option("--queries", type=click.IntRange(0), default=100, show_default=True, metavar="N",
@@ -37,10 +39,6 @@ def publish(
     /,
     model: str,
     output: str,
-    title: str | None,
-    publisher: str | None,
-    licence: str | None,
-    date: str | None,
     **given: Any,
 ) -> None:
     """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
@@ -54,7 +52,7 @@ def publish(
     Example:
       privbench publish prod.privbench -o bundle/ --title "Shop benchmark" --publisher "Shop Ltd"
     """
-    said = {"title": title, "publisher": publisher, "licence": licence, "published": date}
+    said = {part.name: given.pop(part.name) for part in fields(About)}
     about = About(**{name: value for name, value in said.items() if value is not None})
     found = publishing.publish(model, output, about=about, reporter=state.reporter, **given)
     click.echo(found.render())

@@ -104,7 +104,7 @@ def plan(
 
 def key_kind(table: Table, column: str) -> str | None:
     """What kind of key the column is part of, or None: values of keys are made up in a clone."""
-    if table.primary_key is not None and column in table.primary_key.columns:
+    if column in table.primary_columns:
         return "primary key"
     if column in table.key_columns:
         return "foreign key"

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
-from privbench.files import replacing
+from privbench.files import file_errors, replacing
 from privbench.pipeline import archive, header
 from privbench.pipeline.archive import Archive
 from privbench.pipeline.header import PrivateColumns, Promise
@@ -98,14 +98,12 @@ class Model:
         members = self._members()
         head = self._header(members)
         target = Path(path)
-        try:
+        with file_errors(f"cannot write the model {target}", ModelError):
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as file:
                 archive.write(file, {archive.HEADER: _canonical(head), **members})
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError as error:
-            raise ModelError(f"cannot write the model {target}: {error.strerror}.") from error
 
     def _members(self) -> dict[str, bytes]:
         members = {
@@ -228,14 +226,12 @@ def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
     target = Path(path)
     if not overwrite and target.is_file():
         raise ModelError(f"{target} is there already.", remedy="Use --force to replace it.")
-    try:
+    with file_errors(f"cannot write the model {target}", ModelError):
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         with tempfile.TemporaryFile(dir=target.parent):
             pass
-    except OSError as error:
-        raise ModelError(f"cannot write the model {target}: {error.strerror}.") from error
 
 
 def _canonical(data: Json) -> bytes:

@@ -14,7 +14,7 @@ import pyarrow.parquet as papq
 
 from privbench.encoding import CoverageLine, unkept
 from privbench.errors import UsageError
-from privbench.files import replacing
+from privbench.files import file_errors, replacing
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -101,12 +101,10 @@ def _place(line: CoverageLine) -> str:
 
 
 def _empty(folder: Path, force: bool) -> Path:
-    try:
+    with file_errors(f"cannot use {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         if not force and any(folder.iterdir()):
             raise UsageError(f"{folder} is not empty.", remedy="Name a new one, or use --force.")
-    except OSError as error:
-        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
     return folder
 
 

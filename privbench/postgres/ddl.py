@@ -7,10 +7,10 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from psycopg import sql
 
@@ -24,7 +24,7 @@ from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.postgres.failures import database_errors
 from privbench.postgres.locks import WAIT, lock
-from privbench.schema import Schema, TableName
+from privbench.schema import Schema, TableName, quoted
 
 _CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
 _OPTIONS = (
@@ -140,20 +140,6 @@ class Ddl:
                 found.append((table, item.text.partition("ADD CONSTRAINT ")[2]))
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
-        return {name: value for name, value in asdict(self).items() if name != "left_behind"}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The DDL that `to_json` wrote."""
-        return cls(
-            pre_data=str(data["pre_data"]),
-            post_data=str(data["post_data"]),
-            extensions=tuple(str(name) for name in data["extensions"]),
-            server_version=int(data["server_version"]),
-        )
-
 
 @lru_cache(maxsize=2)
 def _script(ddl: Ddl, trust: bool) -> Script:
@@ -261,11 +247,7 @@ def _declared(schema: Schema) -> str:
 
 def _excluded(names: Iterable[TableName]) -> list[str]:
     """Options for the relations left out; within quotes nothing in a pattern is special."""
-    quoted = (
-        ".".join('"' + part.replace('"', '""') + '"' for part in (name.schema, name.name))
-        for name in names
-    )
-    return [f"--exclude-table={pattern}" for pattern in quoted]
+    return [f"--exclude-table={quoted(name.schema, name.name)}" for name in names]
 
 
 def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from privbench.schema import Check, ColumnType, ForeignKey, Table, TableName
+from privbench.schema import Check, ColumnType, ForeignKey, Table, TableName, literal, quoted
 
 #: Names of the CHECKs; no constraint of these names is in the catalog.
 BOUNDS, _REFERENCE = "partition bounds", "type of a reference"
@@ -36,7 +36,7 @@ def bounds_check(row: Any) -> Check | None:
     """
     if row.column is None or any(text == "DEFAULT" for text in row.bounds):
         return None
-    name = '"' + row.column.replace('"', '""') + '"'
+    name = quoted(row.column)
     if row.strategy == "l":
         expression = _listed(name, row.bounds)
     else:
@@ -51,7 +51,7 @@ def _listed(name: str, bounds: Iterable[str]) -> str | None:
         if found is None:
             return None
         values += [value for value in _data(found["values"]) if value is not None]
-    listed = ", ".join(_literal(value) for value in dict.fromkeys(values))
+    listed = ", ".join(literal(value) for value in dict.fromkeys(values))
     return f"({name} IN ({listed}))" if values else None
 
 
@@ -65,16 +65,16 @@ def _ranged(name: str, bounds: Iterable[str], *, single: bool) -> str | None:
         lows.append(next(iter(_data(found["low"])), None))
         highs.append(next(iter(_data(found["high"])), None))
     low, high = _extreme(lows, -1), _extreme(highs, 1)
-    parts = [] if low is None else [f"({name} >= {_literal(low)})"]
-    parts += [] if high is None else [f"({name} {'<' if single else '<='} {_literal(high)})"]
+    parts = [] if low is None else [f"({name} >= {literal(low)})"]
+    parts += [] if high is None else [f"({name} {'<' if single else '<='} {literal(high)})"]
     return " AND ".join(parts) or None
 
 
 def _data(text: str) -> list[str | None]:
     """The values of a bound; NULL is None."""
     found: list[str | None] = []
-    for quoted, plain in _DATUM.findall(text):
-        found.append(None if plain == "NULL" else plain or quoted.replace("''", "'"))
+    for inside, plain in _DATUM.findall(text):
+        found.append(None if plain == "NULL" else plain or inside.replace("''", "'"))
     return found
 
 
@@ -92,10 +92,6 @@ def _extreme(values: Sequence[str | None], sign: int) -> str | None:
     return max(known) if sign > 0 else min(known)
 
 
-def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
 def narrowed(tables: Sequence[Table]) -> list[Table]:
     """The tables, with a CHECK for every column that narrower foreign keys refer to."""
     by_name = {table.name: table for table in tables}
@@ -109,8 +105,7 @@ def narrowed(tables: Sequence[Table]) -> list[Table]:
 
 def _checks(table: Table, key: ForeignKey, parent: Table) -> Iterator[Check]:
     for ours, theirs in zip(key.columns, key.ref_columns, strict=True):
-        name = '"' + theirs.replace('"', '""') + '"'
-        text = _expression(name, table.column(ours).type, parent.column(theirs).type)
+        text = _expression(quoted(theirs), table.column(ours).type, parent.column(theirs).type)
         if text is not None:
             yield Check(_REFERENCE, text, (theirs,))
 

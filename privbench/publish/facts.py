@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from privbench.errors import ModelError
 from privbench.limits import MAX_DEPTH, MAX_NAME, depth
 from privbench.privacy import Event
-from privbench.schema import TableName
+from privbench.schema import TableName, quoted
 
 BUNDLE, CERTIFICATE, STATISTICS = "bundle.json", "certificate.json", "statistics.json"
 BEFORE, AFTER = "schema/before.sql", "schema/after.sql"
@@ -283,8 +283,3 @@ def parse(kind: type[File], data: bytes) -> File:
     if text(found) != data:
         raise ModelError("it is not in the form that privbench writes.")
     return found
-
-
-def quoted(*name: str) -> str:
-    """A name in SQL, qualified or not."""
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name)

@@ -17,6 +17,7 @@ from psycopg.rows import dict_row
 
 from privbench import __version__, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
+from privbench.files import file_errors
 from privbench.pgsql import Statement
 from privbench.pgsql.ddl import allowed
 from privbench.pipeline import Model, Reporter
@@ -36,7 +37,7 @@ from privbench.publish.oci import write_layout
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
-from privbench.schema import Schema, Table
+from privbench.schema import Schema, Table, quoted
 from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
 
 #: Joins around rows that join: no answer is zero, however long the query.
@@ -187,14 +188,12 @@ def _require_apart(folder: Path, image: Path) -> None:
 @contextmanager
 def _whole(folder: Path) -> Iterator[Path]:
     """A folder beside that one, which takes its place once it is whole; everybody may read it."""
-    try:
+    with file_errors(f"cannot use {folder}"):
         if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
             raise UsageError(f"{folder} is not empty.", remedy="Name a new folder.")
         parent = folder.resolve().parent
         parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=parent, prefix=".privbench-"))
-    except OSError as error:
-        raise UsageError(f"cannot use {folder}: {error.strerror}.") from error
     try:
         yield scratch
         for place in (scratch, *scratch.rglob("*")):
@@ -213,7 +212,7 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
     made = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}
     extensions = [item for item in dumped.script(trust=False).extensions if item.needed]
     first = [
-        f"CREATE SCHEMA IF NOT EXISTS {facts.quoted(space)}"
+        f"CREATE SCHEMA IF NOT EXISTS {quoted(space)}"
         for space in sorted({item.schema or "public" for item in extensions} - made - {"public"})
     ]
     kept = [
@@ -281,7 +280,7 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
     with database_errors("counting rows", table.key):
         counted = count.format(sql.Identifier(table.name.schema, table.name.name))
         rows = connection.execute(counted).fetchall()[0][0]
-    primary = table.primary_key.columns if table.primary_key else ()
+    primary = table.primary_columns
     return {
         **asdict(table.name),
         "folder": name,

@@ -19,8 +19,9 @@ from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
 from privbench.publish import catalogues, facts
 from privbench.publish.accounts import unit_lines
-from privbench.publish.facts import Bundle, Certificate, Statistics, quoted
+from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import queries_text
+from privbench.schema import literal, quoted
 from privbench.workload import Workload
 
 _TEMPLATES = (
@@ -88,4 +89,4 @@ def _literal(text: str) -> str:
     """A constant in SQL; psql would end a line at a NUL, within quotes too."""
     if "\0" in text:
         raise ModelError("a text has a NUL, which PostgreSQL cannot hold.")
-    return "'" + text.replace("'", "''") + "'"
+    return literal(text)

@@ -18,8 +18,7 @@ from pyarrow import csv
 from privbench.errors import ModelError
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
-from privbench.publish.facts import quoted
-from privbench.schema import Column, Table
+from privbench.schema import Column, Table, quoted
 
 #: Rows and bytes after which the next file begins. Twice as many is twice the memory that a
 #: reader of one file needs; half as many is twice the number of files.

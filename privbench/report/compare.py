@@ -11,7 +11,7 @@ from typing import Any
 
 from privbench.config import Config
 from privbench.errors import UsageError
-from privbench.files import make_folder, write_text
+from privbench.files import file_errors, make_folder, write_text
 from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
 from privbench.report import figures, html, markdown, parts
@@ -39,10 +39,8 @@ def _prepare(out_dir: str | Path | None) -> Path | None:
     if out_dir is None:
         return None
     folder = Path(out_dir)
-    try:
+    with file_errors(f"cannot make the folder {folder}"):
         make_folder(folder)
-    except OSError as error:
-        raise UsageError(f"cannot make the folder {folder}: {error.strerror}.") from error
     return folder
 
 
@@ -62,10 +60,8 @@ def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path 
 
 
 def _put(path: Path, text: str) -> None:
-    try:
+    with file_errors(f"cannot write {path}"):
         write_text(path, text)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}.") from error
 
 
 def compare(

@@ -37,32 +37,6 @@ class Place:
     reasons: tuple[str, ...]
 
 
-def reasons(
-    facts: TableFacts, key: KeyFacts, parent: Kind, parent_noun: tuple[str, ...]
-) -> Iterator[tuple[str, float]]:
-    """The points for and against a key, each with its reason."""
-    if key.cascades:
-        yield "ON DELETE CASCADE", 3.0
-    elif key.released:
-        yield "ON DELETE SET NULL", -2.0
-    if key.is_primary:
-        yield "is the primary key", 4.0
-    elif key.in_primary:
-        yield "in the primary key", 1.6 if key.first_of_primary else 1.5
-    elif key.first_of_primary:
-        yield "holds the primary key's first column", 1.6
-    if key.not_null:
-        yield "NOT NULL", 1.0
-    if len(facts.noun) > len(parent_noun) and facts.noun[: len(parent_noun)] == parent_noun:
-        yield "named after its parent", 1.5
-    if parent in PEOPLE and not key.deputy:
-        yield "straight to people", 2.0
-    if key.owner:
-        yield "named as an owner", 0.5
-    if key.deputy:
-        yield "named as a second party", -3.0
-
-
 def barred(facts: TableFacts, key: KeyFacts, kinds: Mapping[str, Kind]) -> str | None:
     """Why a key can never own its table's rows, or None."""
     own, parent = kinds[facts.name], kinds[key.parent]
@@ -94,12 +68,7 @@ def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[
         tables: Facts by table.
         kinds: Kinds by table.
     """
-    # By name: which of several cycles is broken first decides, and must not hang on their order.
-    candidates = {
-        name: [key for key in facts.keys if barred(facts, key, kinds) is None]
-        for name, facts in sorted(tables.items())
-    }
-    chooser = _Chooser(tables, kinds, candidates)
+    chooser = _Chooser(tables, kinds)
     chooser.break_cycles()
     for name in tables:
         chooser.place(name)
@@ -107,24 +76,43 @@ def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[
 
 
 class _Chooser:
-    def __init__(
-        self,
-        tables: Mapping[str, TableFacts],
-        kinds: Mapping[str, Kind],
-        candidates: dict[str, list[KeyFacts]],
-    ) -> None:
+    def __init__(self, tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> None:
         self.tables = tables
         self.kinds = kinds
-        self.candidates = candidates
+        # By name: which of several cycles is broken first decides, and must not hang on their
+        # order.
+        self.candidates = {
+            name: [key for key in facts.keys if barred(facts, key, kinds) is None]
+            for name, facts in sorted(tables.items())
+        }
         self.places: dict[str, Place] = {}
 
     def score(self, key: KeyFacts) -> float:
         return sum(points for _, points in self.reasons(key))
 
-    def reasons(self, key: KeyFacts) -> list[tuple[str, float]]:
-        facts = self.tables[str(key.key.table)]
-        parent = self.tables[key.parent]
-        return list(reasons(facts, key, self.kinds[key.parent], parent.noun))
+    def reasons(self, key: KeyFacts) -> Iterator[tuple[str, float]]:
+        """The points for and against a key, each with its reason."""
+        noun, parent_noun = self.tables[str(key.key.table)].noun, self.tables[key.parent].noun
+        if key.cascades:
+            yield "ON DELETE CASCADE", 3.0
+        elif key.released:
+            yield "ON DELETE SET NULL", -2.0
+        if key.is_primary:
+            yield "is the primary key", 4.0
+        elif key.in_primary:
+            yield "in the primary key", 1.6 if key.first_of_primary else 1.5
+        elif key.first_of_primary:
+            yield "holds the primary key's first column", 1.6
+        if key.not_null:
+            yield "NOT NULL", 1.0
+        if len(noun) > len(parent_noun) and noun[: len(parent_noun)] == parent_noun:
+            yield "named after its parent", 1.5
+        if self.kinds[key.parent] in PEOPLE and not key.deputy:
+            yield "straight to people", 2.0
+        if key.owner:
+            yield "named as an owner", 0.5
+        if key.deputy:
+            yield "named as a second party", -3.0
 
     def break_cycles(self) -> None:
         """Take the weakest key out of every cycle, nullable keys first."""
@@ -194,19 +182,15 @@ def rivals(
     """Other keys by which a table reaches a second person-like owner.
 
     A key counts when it leads to another root table that is person-like, or straight to a table
-    of people in the same tree.
+    of people in the same tree. Keys of a table without an owner count where they lead to several.
     """
-    own = places[facts.name].own
-    if own is None:
-        return _rootless_rivals(facts, places, kinds)
-    root = places[facts.name].root
-    return [
-        key
-        for key in facts.keys
-        if key is not own
-        and kinds[places[key.parent].root] in PERSON_LIKE
-        and (places[key.parent].root != root or _second_person(key, kinds))
-    ]
+    place = places[facts.name]
+    roots = {key: places[key.parent].root for key in facts.keys}
+    personal = [key for key in facts.keys if kinds[roots[key]] in PERSON_LIKE and key != place.own]
+    if place.own is not None:
+        return [key for key in personal if roots[key] != place.root or _second_person(key, kinds)]
+    several = len({roots[key] for key in personal}) > 1
+    return personal if several and kinds[facts.name] not in PERSON_LIKE | NEVER_OWN else []
 
 
 def _second_person(key: KeyFacts, kinds: Mapping[str, Kind]) -> bool:
@@ -216,13 +200,3 @@ def _second_person(key: KeyFacts, kinds: Mapping[str, Kind]) -> bool:
     tell that from somebody else (``comments.author_id`` under another user's post).
     """
     return kinds[key.parent] in PERSON_LIKE and (key.not_null or not key.deputy)
-
-
-def _rootless_rivals(
-    facts: TableFacts, places: Mapping[str, Place], kinds: Mapping[str, Kind]
-) -> list[KeyFacts]:
-    """For a table without an owner: the person-like ones that it reaches, if several."""
-    if kinds[facts.name] in PERSON_LIKE | NEVER_OWN:
-        return []
-    found = [key for key in facts.keys if kinds[places[key.parent].root] in PERSON_LIKE]
-    return found if len({places[key.parent].root for key in found}) > 1 else []

@@ -65,7 +65,7 @@ def classify(
     """
     # By name: a table may speak of another that speaks of it, and the first is decided first.
     tables = dict(sorted(tables.items()))
-    kinds = {name: _by_name(facts, lookups[name]) for name, facts in tables.items()}
+    kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
     for name in _compounds(tables, kinds):
         to_people = any(kinds[key.parent] in PEOPLE for key in tables[name].keys)
         kinds[name] = Kind.ROLE if to_people else Kind.LINK
@@ -75,12 +75,8 @@ def classify(
     return kinds
 
 
-def _by_name(facts: TableFacts, lookup: LookupScore) -> Kind:
-    """The kind by name and columns alone, the surest evidence first."""
-    return next(_candidates(facts, lookup))
-
-
-def _candidates(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
+def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
+    """Kinds by name and columns alone, the surest first; the last is that of all tables."""
     if not facts.keys and _is_infrastructure(facts.table.name.name):
         yield Kind.INFRA
     if facts.is_junction:

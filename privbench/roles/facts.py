@@ -68,6 +68,12 @@ class TableFacts:
         return frozenset({self.head, "".join(self.noun[-2:])})
 
     @property
+    def key_column(self) -> Column | None:
+        """The column of its primary key, where that has just one."""
+        primary = self.table.primary_columns
+        return self.table.column(primary[0]) if len(primary) == 1 else None
+
+    @property
     def identifying(self) -> frozenset[str]:
         """Personal kinds by which a person can be told."""
         kinds = lists()["personal"]
@@ -102,7 +108,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         for key in table.foreign_keys
         if not key.is_self and str(key.ref_table) in incoming
     ]
-    primary = table.primary_key.columns if table.primary_key else ()
+    primary = table.primary_columns
     plain = [column for column in table.columns if column.name not in table.key_columns]
     masked = masks(table)
     personal = frozenset[str]().union(
@@ -132,7 +138,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
 
 
 def _key(table: Table, key: ForeignKey) -> KeyFacts:
-    primary = table.primary_key.columns if table.primary_key else ()
+    primary = table.primary_columns
     found = [word for name in key.columns for word in words(name)]
     target = set(words(key.ref_table.name))
     own_words = [word for word in found if word not in target]
@@ -144,9 +150,9 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
         parent=str(key.ref_table),
         position=min(table.column(name).position for name in key.columns),
         not_null=all(table.column(name).not_null for name in key.columns),
-        is_primary=bool(primary) and set(key.columns) == set(primary),
+        is_primary=set(key.columns) == set(primary),
         first_of_primary=bool(primary) and primary[0] in key.columns,
-        in_primary=bool(primary) and set(key.columns) <= set(primary),
+        in_primary=set(key.columns) <= set(primary),
         deputy=_is_deputy(own_words),
         owner=named or bool(set(own_words) & listed("keys", "owner")),
     )

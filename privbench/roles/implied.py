@@ -48,10 +48,8 @@ def _targets(tables: Mapping[str, TableFacts]) -> dict[tuple[str, ...], tuple[st
     """Tables with a primary key of one column, by the words of ``<table>_id``."""
     found: dict[tuple[str, ...], tuple[str, Column]] = {}
     for name, facts in tables.items():
-        primary = facts.table.primary_key
-        if primary is not None and len(primary.columns) == 1:
-            entry = (name, facts.table.column(primary.columns[0]))
-            found.setdefault((*words(facts.table.name.name), "id"), entry)
+        if facts.key_column:
+            found.setdefault((*words(facts.table.name.name), "id"), (name, facts.key_column))
     return found
 
 
@@ -61,9 +59,8 @@ def _implied(
     siblings: Mapping[str, set[str]],
     targets: Mapping[tuple[str, ...], tuple[str, Column]],
 ) -> ImpliedKey | None:
-    primary = facts.table.primary_key
-    is_key = primary is not None and primary.columns == (column.name,)
-    if is_key or column.name in facts.table.key_columns or column.name.lower() in _TOO_COMMON:
+    is_key = column == facts.key_column or column.name in facts.table.key_columns
+    if is_key or column.name.lower() in _TOO_COMMON:
         return None
     same = siblings.get(column.name.lower(), set())
     if len(same) == 1 and facts.name not in same:

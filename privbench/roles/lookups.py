@@ -89,7 +89,7 @@ def _shape(facts: TableFacts) -> Iterator[tuple[str, int]]:
         yield f"{count} attributes", 1
     elif count > 8:
         yield f"{count} attributes", -2
-    if _has_short_key(facts):
+    if facts.key_column and _is_short(facts.key_column):
         yield "short key", 1
     if facts.table.uniques:
         yield "unique column", 1
@@ -100,15 +100,6 @@ def _shape(facts: TableFacts) -> Iterator[tuple[str, int]]:
         yield "money", -2
     if any(column.type.base in _BLOBS for column in facts.table.columns):
         yield "document or binary column", -1
-
-
-def _has_short_key(facts: TableFacts) -> bool:
-    primary = facts.table.primary_key
-    return (
-        primary is not None
-        and len(primary.columns) == 1
-        and _is_short(facts.table.column(primary.columns[0]))
-    )
 
 
 def _is_short(column: Column) -> bool:

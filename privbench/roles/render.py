@@ -11,12 +11,15 @@ _INDENT = "  "
 
 def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
     """The forest, look-ups (``opened`` are public), ties, spread and implied keys, with reasons."""
+    tables = {_short(name): item for name, item in proposal.tables.items()}
+    ties = [f"{name}: {line}" for name, item in tables.items() for line in item.ties]
+    spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
     sections = [
         _unit(proposal),
         _forest(proposal),
         _lookups(proposal, opened),
-        _block("Tables that reach a second owner (one owns, the others are REF)", _ties(proposal)),
-        _block("A person's data in several units: ε does not hold per person", _spread(proposal)),
+        _block("Tables that reach a second owner (one owns, the others are REF)", ties),
+        _block("A person's data in several units: ε does not hold per person", spread),
         _block("References that are not declared (reported only)", _implied(proposal)),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
@@ -72,16 +75,6 @@ def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str])
     barred = "" if item.table in public else "; stays private: it points to private tables"
     barred = "; PUBLIC" if item.table in opened else barred
     return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
-
-
-def _ties(proposal: Proposal) -> list[str]:
-    return [f"{_short(name)}: {tie}" for name, item in proposal.tables.items() for tie in item.ties]
-
-
-def _spread(proposal: Proposal) -> list[str]:
-    return [
-        f"{_short(name)}: {line}" for name, item in proposal.tables.items() for line in item.spread
-    ]
 
 
 def _implied(proposal: Proposal) -> list[str]:

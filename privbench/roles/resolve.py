@@ -43,34 +43,34 @@ def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
     for name, section in config.tables.items():
         key = str(TableName.parse(name))
         if key not in schema:
-            raise _unknown_table(schema, key)
+            raise ConfigError(
+                "the config has a section for this table, but the schema has no such table "
+                "(or it is excluded).",
+                table=key,
+                remedy=_did_you_mean(
+                    key, [table.key for table in schema], "Take the section out of the config."
+                ),
+            )
         if key in found:
             raise ConfigError("the config names this table twice.", table=key)
         found[key] = section
     return {table.key: found.get(table.key, TableConfig()) for table in schema}
 
 
-def _unknown_table(schema: Schema, key: str) -> ConfigError:
-    close = get_close_matches(key, [table.key for table in schema], n=1)
-    hint = f"Did you mean {close[0]}?" if close else "Take the section out of the config."
-    return ConfigError(
-        "the config has a section for this table, but the schema has no such table "
-        "(or it is excluded).",
-        table=key,
-        remedy=hint,
-    )
+def _did_you_mean(name: str, known: list[str], otherwise: str) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"Did you mean {close[0]}?" if close else otherwise
 
 
 def _check_columns(table: Table, section: TableConfig) -> None:
     known = [column.name for column in table.columns]
     for name in [*section.columns, *(section.own or ())]:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
             raise ConfigError(
                 "the config names this column, but the table has no such column.",
                 table=table.key,
                 column=name,
-                remedy=f"Did you mean {close[0]}?" if close else f"Columns: {', '.join(known)}.",
+                remedy=_did_you_mean(name, known, f"Columns: {', '.join(known)}."),
             )
 
 
@@ -108,57 +108,36 @@ def _own(
     schema: Schema, table: Table, sections: Mapping[str, TableConfig], unit: str
 ) -> ForeignKey | None:
     """The OWN key that a table's section names."""
-    columns = tuple(sections[table.key].own or ())
+    columns = sections[table.key].own
     if not columns:
         return None
+    key = next((key for key in table.foreign_keys if set(key.columns) == set(columns)), None)
+    parent = str(key.ref_table) if key else ""
     if unit == "row":
-        raise SchemaError(
-            "unit = 'row' has no OWN keys.",
-            table=table.key,
-            column=", ".join(columns),
-            remedy='Set own = [], or unit = "owner".',
-        )
-    key = _foreign_key(table, columns)
-    _check_owner(schema, table, key, sections)
-    return key
-
-
-def _foreign_key(table: Table, columns: tuple[str, ...]) -> ForeignKey:
-    for key in table.foreign_keys:
-        if set(key.columns) == set(columns):
-            return key
-    known = "; ".join(", ".join(key.columns) for key in table.foreign_keys)
-    raise SchemaError(
-        "'own' names columns that are not a foreign key of this table.",
-        table=table.key,
-        column=", ".join(columns),
-        remedy=f"Its foreign keys: {known}." if known else "It has no foreign key: set own = [].",
-    )
-
-
-def _check_owner(
-    schema: Schema, table: Table, key: ForeignKey, sections: Mapping[str, TableConfig]
-) -> None:
-    parent = str(key.ref_table)
-    if key.is_self:
-        said, remedy = "its own table; keys on cycles are REF.", "Leave it out of 'own'."
+        said, remedy = "unit = 'row' has no OWN keys.", 'Set own = [], or unit = "owner".'
+    elif key is None:
+        said = "'own' names columns that are not a foreign key of this table."
+        known = "; ".join(", ".join(key.columns) for key in table.foreign_keys)
+        remedy = f"Its foreign keys: {known}." if known else "It has no foreign key: set own = []."
+    elif key.is_self:
+        said = "the OWN key points to its own table; keys on cycles are REF."
+        remedy = "Leave it out of 'own'."
     elif parent not in schema:
-        said = f"{parent}, which is not part of the clone."
+        said = f"the OWN key points to {parent}, which is not part of the clone."
         remedy = "Include that table, or set own = []."
     elif sections[parent].role == "public":
-        said = f"the public table {parent}; public rows own nothing."
+        said = f"the OWN key points to the public table {parent}; public rows own nothing."
         remedy = f"Set own = [], or declare {parent} private."
     else:
-        return
-    where = ", ".join(key.columns)
-    raise SchemaError(f"the OWN key points to {said}", table=table.key, column=where, remedy=remedy)
+        return key
+    raise SchemaError(said, table=table.key, column=", ".join(columns), remedy=remedy)
 
 
 def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
     """OWN is a forest."""
     for start in keys:
         line = [start]
-        while (key := keys[line[-1]]) is not None:
+        while (key := keys[line[-1]]) is not None and len(line) <= len(keys) + 1:
             line.append(str(key.ref_table))
             if line[-1] == start:
                 raise SchemaError(
@@ -166,5 +145,3 @@ def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
                     table=start,
                     remedy="Set own = [] for one of these tables; its key becomes REF.",
                 )
-            if len(line) > len(keys) + 1:
-                break

@@ -16,14 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import lazy_loader
 import pyarrow as pa
 
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError, UsageError
-from privbench.schema import TableName
+from privbench.schema import TableName, literal, quoted
 from privbench.sources.types import postgres_type, selected
 
 if TYPE_CHECKING:
@@ -161,12 +160,7 @@ class Files:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._connection.close()
 
     def batches(self, table: FileTable) -> Iterator[pa.RecordBatch]:
@@ -175,7 +169,7 @@ class Files:
         Raises:
             DatabaseError: DuckDB cannot read them.
         """
-        columns = [selected(kind, _quoted(name)) for name, kind in table.columns.items()]
+        columns = [selected(kind, quoted(name)) for name, kind in table.columns.items()]
         query = f"SELECT {', '.join(columns)} FROM {table.relation}"  # noqa: S608
         with _duckdb_errors("its rows cannot be read", table.key):
             reader = self._connection.sql(query).to_arrow_reader(_ROWS)
@@ -189,7 +183,7 @@ class Files:
         """The first column of which a text holds the character of number 0."""
         for name, kind in table.columns.items():
             if postgres_type(kind) in ("text", "json", "text[]", "json[]"):
-                text = f"contains(CAST({_quoted(name)} AS VARCHAR), chr(0))"
+                text = f"contains(CAST({quoted(name)} AS VARCHAR), chr(0))"
                 query = f"SELECT 1 FROM {table.relation} WHERE {text} LIMIT 1"  # noqa: S608
                 with _duckdb_errors("its rows cannot be read", table.key):
                     if self._ask(query):
@@ -207,13 +201,13 @@ class Files:
             remedy="It must be a DuckDB database, of no later version than the duckdb that is "
             "installed, and nobody may be writing to it.",
         ):
-            self._connection.execute(f"ATTACH {_literal(str(path))} AS source (READ_ONLY)")
+            self._connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
             self._lock([])
             views = self._ask(_VIEWS)
             self.views = tuple(_named(schema, name) for schema, name in views)
             declared, pairs = self._ask(_CONSTRAINTS), self._ask(_TABLES)
         listed = [
-            self._table(_named(schema, name), f"source.{_quoted(schema)}.{_quoted(name)}")
+            self._table(_named(schema, name), f"source.{quoted(schema, name)}")
             for schema, name in pairs
         ]
         self.declared = _declared(declared, listed)
@@ -232,7 +226,7 @@ class Files:
         listed = []
         for first, files in sorted(parts.items()):
             name = TableName("public", first.removesuffix(".parquet"))
-            texts = [_literal(str(file)) for file in files]
+            texts = [literal(str(file)) for file in files]
             table = self._table(name, f"read_parquet([{', '.join(texts)}])")
             # DuckDB would drop the columns that the first file lacks, and round to its types.
             alone = [f"read_parquet({text}, hive_partitioning = false)" for text in texts]
@@ -243,7 +237,7 @@ class Files:
 
     def _lock(self, folders: Sequence[Path]) -> None:
         """From here on nothing but these folders can be opened, whatever a file asks for."""
-        allowed = ", ".join(_literal(f"{folder}/") for folder in folders)
+        allowed = ", ".join(literal(f"{folder}/") for folder in folders)
         self._connection.execute(f"SET allowed_directories = [{allowed}]")
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
@@ -322,14 +316,6 @@ def _declared(
 def _spelled(name: str, names: Iterable[str]) -> str:
     same = [other for other in names if other.lower() == name.lower()]
     return name if name in same else same[0]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:

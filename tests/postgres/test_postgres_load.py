@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import psycopg
 import pyarrow as pa
@@ -261,7 +262,8 @@ from privbench.schema import Schema
 dsn, plan, stage = sys.argv[1:]
 data = json.load(open(plan))
 schema = TypeAdapter(Schema).validate_python(data["schema"])
-loader = Loader(dsn, schema, Ddl.from_json(data["ddl"]), replace=True)
+ddl = TypeAdapter(Ddl).validate_python(data["ddl"])
+loader = Loader(dsn, schema, ddl, replace=True)
 
 def told(step, rows):
     if step == stage:
@@ -282,7 +284,7 @@ loader.finish()
 def test_a_killed_load_leaves_the_target_as_it_was(shop, make_database, tmp_path, stage):
     copy = script(make_database(), "CREATE TABLE old AS SELECT 7 AS i")
     (tmp_path / "plan.json").write_text(
-        json.dumps({"schema": shop[0].to_json(), "ddl": shop[1].to_json()})
+        json.dumps({"schema": shop[0].to_json(), "ddl": asdict(shop[1])})
     )
     (tmp_path / "killed.py").write_text(KILLED)
     child = subprocess.Popen(

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 from junitparser import JUnitXml
 
 from privbench.cli import main
+from privbench.cli.compare import samples
 from privbench.errors import UsageError
 from privbench.report import ComparisonDocument, compare, enforce
 from privbench.report.baseline import change, read
 from privbench.report.document import json_schema
 from privbench.report.figures import names
-from privbench.report.openmetrics import samples
 from privbench.workload import Query, Workload
 
 FEW = Workload(

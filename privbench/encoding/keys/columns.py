@@ -259,7 +259,7 @@ def role_of(table: Table, column: Column) -> Role:
     if column.name in table.key_columns - table.pinned_columns:
         return "reference"
     sets = [item for item in table.unique_sets if column.name in item.columns]
-    primary = table.primary_key is not None and table.primary_key.columns == (column.name,)
+    primary = table.primary_columns == (column.name,)
     if primary and is_natural(column):
         return "modelled"
     if primary or column.identity or (sets and column.type.base == "uuid"):

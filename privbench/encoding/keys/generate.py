@@ -155,8 +155,7 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
         if _holds_uuids(work.table, column):
             work.columns[column.name] = random_uuids(work.rows, work.rng)
         elif is_discriminator(work.table, column) and not _counts_all(work, column):
-            assert work.table.primary_key is not None
-            others = [name for name in work.table.primary_key.columns if name in work.fixed]
+            others = [name for name in work.table.primary_columns if name in work.fixed]
             _number(work, column, ranks(work.group(others)))
         else:
             number: Indices = np.cumsum(work.alive, dtype=np.int64)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench.errors import UsageError
+from privbench.files import file_errors
 from privbench.postgres.connect import APPLICATION
 from privbench.workload.capture.gather import OURS, Capture, Execution, Gatherer, Parameters
 
@@ -359,9 +360,9 @@ def _object(line: str) -> dict[str, Any]:
 
 def _lines(path: Path) -> Iterator[str]:
     opened = gzip.open if path.suffix == ".gz" else open
-    try:
-        # Line ends as they are: a quoted field of a csv log may hold carriage returns.
-        with opened(path, "rt", encoding="utf-8", errors="replace", newline="") as file:
-            yield from file
-    except OSError as error:
-        raise UsageError(f"cannot read the log {path}: {error.strerror or error}.") from error
+    # Line ends as they are: a quoted field of a csv log may hold carriage returns.
+    with (
+        file_errors(f"cannot read the log {path}"),
+        opened(path, "rt", encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        yield from file

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from privbench.errors import UsageError
+from privbench.files import file_errors
 from privbench.workload.formats import card_sql, mscn, native, pgbench, sam, sql_files
 from privbench.workload.formats.base import WorkloadFormat
 from privbench.workload.query import Workload
@@ -65,7 +66,5 @@ def write(workload: Workload, path: str | Path, form: str | None = None) -> None
         UsageError: The format cannot hold the workload, or nothing can be written there.
     """
     place = Path(path)
-    try:
+    with file_errors(f"cannot write the workload {place}"):
         by_name(form or "sql").write(workload, place)
-    except OSError as error:
-        raise UsageError(f"cannot write the workload {place}: {error.strerror}.") from error

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from privbench.errors import UsageError
+from privbench.schema import literal
 from privbench.workload.query import Query, parse
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
@@ -34,7 +35,7 @@ class Value:
     @property
     def sql(self) -> str:
         """As it stands in a query."""
-        text = "'" + self.text.replace("'", "''") + "'" if self.quoted else self.text
+        text = literal(self.text) if self.quoted else self.text
         cast = f"::{self.cast}" if self.cast else ""
         return f"{text}{cast}" + (' COLLATE "C"' if self.by_code else "")
 

@@ -85,7 +85,7 @@ def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
 
     Keys and columns of composite types are none: queries do not select by them.
     """
-    keys = table.key_columns | set(table.primary_key.columns if table.primary_key else ())
+    keys = table.key_columns | set(table.primary_columns)
     keys |= {unique.columns[0] for unique in table.unique_sets if len(unique.columns) == 1}
     found = [
         Values.of(column, [row[column.name] for row in rows])
