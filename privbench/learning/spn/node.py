@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from privbench.circuit import Builder
 from privbench.domain import Domain
+from privbench.learning.denoise import Noise
 from privbench.learning.graphical.columns import group
-from privbench.learning.graphical.estimate import Floats, Ints, rake
+from privbench.learning.graphical.estimate import Floats, Ints, rake, shrink
 from privbench.privacy.queries import Axis, Histogram, Joint, Region, Split
 
 
@@ -193,3 +194,31 @@ def scaled(counts: Floats, total: float) -> Floats:
     if held <= 0:
         return np.full(len(mass), total / max(len(mass), 1))
     return np.asarray(mass * (total / held))
+
+
+def estimate(nodes: Sequence[Node], noise: Noise) -> None:
+    """New estimates of all nodes' counts, shrunk together to what was expected of them."""
+    cells = [(node, name) for node in nodes for name in node.scope]
+    rows = {id(node): rows_of(node) for node in nodes}
+    guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
+    noisy = [node.noisy[name] for node, name in cells]
+    found = shrink_all(noisy, [node.precision**-0.5 for node, _ in cells], guess, noise)
+    for (node, name), values in zip(cells, found, strict=True):
+        node.counts[name] = scaled(values, rows[id(node)])
+
+
+def shrink_all(
+    noisy: Sequence[Floats], sds: Sequence[float], guess: Sequence[Floats], noise: Noise
+) -> list[Floats]:
+    """`shrink` over the cells of several histograms together, each with a noise of its own."""
+    sizes = [len(part) for part in noisy]
+    sd = np.repeat(sds, sizes)
+    found = shrink(np.concatenate(noisy) / sd, 1.0, np.concatenate(guess) / sd, noise) * sd
+    return np.split(found, np.cumsum(sizes)[:-1])
+
+
+def rows_of(node: Node) -> float:
+    """Size of a region: the mean over attributes of its noisy sums, weighed by their noise."""
+    sums = np.array([node.noisy[name].sum() for name in node.scope])
+    weights = np.array([1.0 / len(node.noisy[name]) for name in node.scope])
+    return float(max((sums * weights).sum() / weights.sum(), 1.0))

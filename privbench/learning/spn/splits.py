@@ -21,9 +21,17 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from privbench.learning.graphical.estimate import Floats
-from privbench.learning.spn.node import Bins, Node, scaled
+from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import Axis, PairScores, Split
+from privbench.privacy.queries import (
+    Axis,
+    Column,
+    Joint,
+    PairScores,
+    PublicArray,
+    Region,
+    Split,
+)
 
 #: Most pairs that one region's scores hold.
 _MOST_PAIRS = 1000
@@ -124,3 +132,41 @@ def next_split(
         costs = 1.0 + (centres**2).sum(axis=1, keepdims=True) - 2.0 * centres
         luts[name] = np.rint(costs.T[bins[name].of] * _STEP).astype(np.int64)
     return Split.of(luts)
+
+
+def planned_regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
+    """The 2^level regions of a level, for ``plan``: split by the first attribute, however."""
+    name, domain = next(iter(spec.tables[table].attributes.items()))
+    split = Split.of({name: np.zeros((domain.size, 2), np.int64)})
+    found = [Region(table)]
+    for _ in range(level):
+        found = [region for parent in found for region in parent.children(split)]
+    return found
+
+
+def planned_histograms(spec: DatabaseSpec, table: str, level: int, bins: int) -> Joint:
+    """Binned histograms of all attributes in all regions of a level."""
+    axes = _axes(spec, table, bins)
+    scopes = [(each, (*axes,)) for each in planned_regions(spec, table, level)]
+    return region_histograms(table, axes, scopes)
+
+
+def planned_scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> Joint:
+    """Pair scores of all attributes in all regions of a level."""
+    axes = _axes(spec, table, bins)
+    counts = {name: np.zeros(axis.size) for name, axis in axes.items()}
+    nodes = [Node(region, (*axes,), counts) for region in planned_regions(spec, table, level)]
+    return Joint(tuple(score_query(spec, table, node, axes) for node in nodes))
+
+
+def _axes(spec: DatabaseSpec, table: str, most: int) -> dict[str, Axis]:
+    """About ``most`` bins of every attribute, evenly."""
+    return {
+        name: Column.of(
+            spec,
+            table,
+            name,
+            PublicArray(np.arange(domain.size) * min(domain.size, most) // domain.size),
+        )
+        for name, domain in spec.tables[table].attributes.items()
+    }
