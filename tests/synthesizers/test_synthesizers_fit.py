@@ -10,7 +10,7 @@ import pytest
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
 from privbench.privacy.stability import check
-from privbench.synthesizers import PlanInput, get, names, roots_of, spare_amounts
+from privbench.synthesizers import PlanInput, get, names, roots_of
 
 PUBLIC = {"countries": 12}
 BIT = Domain(2)
@@ -174,7 +174,7 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin):
     learner = get(name)({"alpha": 0} if name == "privbench-paper" else None)
     before = len(session.trace)
     left = {root: session.remaining(root) for root in roots_of(session.spec)}
-    start = PlanInput(amount, "pure", totals, PUBLIC, spare_amounts(left, amount))
+    start = PlanInput.of(session, totals, amount, PUBLIC)
     planned = learner.plan(session.spec, start)
     learner.fit(session, totals, amount, PUBLIC)
     made = [step.event for step in session.trace[before:]]

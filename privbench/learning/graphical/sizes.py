@@ -16,6 +16,7 @@ from math import exp, hypot, log
 import numpy as np
 from scipy.special import ndtr, pdtr
 
+from privbench.learning.answers import Clipped
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import (
     MISFIT,
@@ -158,10 +159,6 @@ class UnitRows:
     units: Floats
     rows: float
     odds: float
-
-
-#: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
-Clipped = tuple[float, float, float]
 
 
 def rows_per_unit(
