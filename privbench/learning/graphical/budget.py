@@ -210,7 +210,8 @@ class Budget:
         shares = {}
         for name, column in asked:
             noises = 3.0 * sqrt(min(column.domain.size, 1000))
-            relative = told_cells(column) / self._weight(name, ways / len(asked), noises)
+            cells = min(column.domain.size, MOST_CELLS) * (FILLER if column.domain.filler else 1.0)
+            relative = cells / self._weight(name, ways / len(asked), noises)
             shares[name, column.name] = relative ** (2 / 3) * self.spec.tables[name].weight
         total = sum(shares.values())
         self.one_ways |= {item: ways * share / total for item, share in shares.items()}
@@ -319,11 +320,6 @@ def one_way_questions(
         for column in columns
         if (table, column.name) in budget.one_ways
     ]
-
-
-def told_cells(column: Column) -> float:
-    """Cells of a one-way, as far as its amount grows with them."""
-    return min(column.domain.size, MOST_CELLS) * (FILLER if column.domain.filler else 1.0)
 
 
 def targets_part(columns: int) -> float:

@@ -218,7 +218,7 @@ class DatabaseFit:
         self._measure_one_ways(table, 1.0)
         model = self._in_pairs(table, context) if pairs else self._singly(table)
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
-        self.people.finish(table, {column.name: drawn[at] for at, column in enumerate(columns)})
+        self.people.codes[table] = {column.name: drawn[at] for at, column in enumerate(columns)}
         self.laws[table] = TableLaw(
             size.owned,
             size.free,

@@ -69,7 +69,7 @@ def shrink(
         noisy: Noisy counts, any shape.
         sd: Standard deviation of the noise.
         prediction: m, same shape, at least 0.
-        law: Noise of the noise.
+        law: Law of the noise.
         total: Sum of the counts, up to about the noise of one of them, or None.
 
     Returns:

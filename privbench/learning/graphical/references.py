@@ -331,7 +331,7 @@ def fit_reference(
         units: Unit of every one.
         weight: Weight of the references into other units.
         cap: Most weight that one target unit counts.
-        law: Noise of the noise.
+        law: Law of the noise.
         numbers: Source of randomness.
     """
     rows = len(units)

@@ -133,7 +133,7 @@ class PairLearner:
         weight: Weight of the table's rows.
         spread: Variance of a cell's sampling error over its count, of real and synthetic rows.
         budget: Amounts.
-        law: Noise of the noise.
+        law: Law of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
         star: Pairs of columns that are measured without selection, before all others.
     """
@@ -324,7 +324,8 @@ class PairLearner:
 
     def refine(self, amount: float) -> None:
         """Measure what was found once more, finer where the gap pays for the noise of that."""
-        finer = self._all_finer(amount)
+        sd = self._noise(amount / len(self.found))
+        finer = [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
         amounts = (amount * shares / shares.sum()).tolist()
         asked = list(zip(finer, amounts, strict=True))
@@ -336,11 +337,6 @@ class PairLearner:
 
     def _cells(self, candidate: Candidate) -> int:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)
-
-    def _all_finer(self, amount: float) -> list[Candidate]:
-        """What was found, at the finest levels whose noise is below `FINER` times the gap."""
-        sd = self._noise(amount / len(self.found))
-        return [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
 
     def _finest(self, found: Candidate, sd: float, most: float) -> Candidate:
         """The finest level whose expected noise is below so much weight."""

@@ -173,7 +173,7 @@ def rows_per_unit(
         noisy: Noisy units per bucket of `MANY`; bucket 0 is not looked at.
         sd: Standard deviation of the noise.
         units: Number of units.
-        law: Noise of the noise.
+        law: Law of the noise.
         told: Clipped numbers of rows.
     """
     prior, shapes, _ = family()
