@@ -1,9 +1,8 @@
 """Distributions of counts: rows per unit, rows per owner, references per target.
 
-All of them stand on one grid of buckets and are predicted by one family of shapes, discretised
-lognormals and power laws with a cut, averaged by their posterior. The number of units that have any
-row, or, where the mean is known from sizes, that mean, fixes the amount; so heavy tails follow from
-a constraint and not from the few noisy cells in which they stand.
+All of them stand on one grid of buckets and are predicted by one family of shapes; see "Sizes" in
+``docs/method.md``. Heavy tails follow from the known number of units that have any row, or from a
+known mean, and not from the few noisy cells in which they stand.
 """
 
 from __future__ import annotations
@@ -257,14 +256,12 @@ def references_per_target(
     kept: float,
     scale: int,
     owned: bool,
-    told: Sequence[tuple[float, float, float]] = (),
+    told: Sequence[tuple[float, float, float]],
 ) -> Floats:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
     Those of targets at random, unless the family explains them as well: if it had to be likelier by
-    4 in logarithms, links of stats5 would seem random (2.41 for 2.28). No part of the targets has
-    more references than as many of those that have most: so a marginal of targets tells of a tail
-    that stands below the noise of the numbers themselves.
+    4 in logarithms, links of stats5 would seem random (2.41 for 2.28).
 
     Args:
         noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.
