@@ -148,15 +148,14 @@ class Synthesizer(ABC, Generic[OptionsT]):
     options_type: ClassVar[type[Options]] = Options
     options: OptionsT
 
-    def __init__(self, options: Mapping[str, Any] | Options | None = None) -> None:
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         """Check the options.
 
         Raises:
             ConfigError: An unknown option, or a value that is not allowed.
         """
-        given = options.model_dump() if isinstance(options, Options) else dict(options or {})
         try:
-            self.options = cast(OptionsT, self.options_type.model_validate(given))
+            self.options = cast(OptionsT, self.options_type.model_validate(dict(options or {})))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"

@@ -175,8 +175,10 @@ def _law(
     if "attributes" in state:
         attributes = read(state["attributes"], load(arrays, "attributes", index))
     shown = [name for name in names if not name.startswith(HIDDEN)]
-    if attributes is not None and not [*attributes.domains] == shown == names[: len(shown)]:
-        raise ModelError("the attributes in the model do not fit their table.")
+    if attributes is not None:
+        sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
+        if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
+            raise ModelError("the attributes in the model do not fit their table.")
     model = TableModel.from_state(
         state["factors"], load(arrays, "table", index), len(names), attributes
     )

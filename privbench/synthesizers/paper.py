@@ -81,8 +81,8 @@ class Budget:
         one_ways: The table's one-way histograms.
         levels: Number of levels of row splits, σ(T).
         evaluate: Pair scores, per level (ε_eval).
-        operate: One k-means measurement, per level and iteration (ε_op / J).
-        children: The children's histograms, per level.
+        move: One measurement of the parts of row splits, per level and iteration of k-means, and
+            once more for the children's histograms.
         leaves: LeafGen; what levels do not use is added to it.
         least: β in force: a region is split where it holds at least 2β rows.
     """
@@ -90,8 +90,7 @@ class Budget:
     one_ways: float
     levels: int = 0
     evaluate: float = 0.0
-    operate: float = 0.0
-    children: float = 0.0
+    move: float = 0.0
     leaves: float = 0.0
     least: float = 0.0
 
@@ -128,8 +127,8 @@ class Grower:
                 frontier = self._split_level(chosen, level)
                 root.settle()
             else:
-                moves = self.options.iterations * budget.operate
-                left += budget.evaluate + moves + budget.children
+                moves = self.options.iterations * budget.move
+                left += budget.evaluate + moves + budget.move
                 frontier = []
         if left > 0:
             self._measure(root.leaves(), left, "leaves")
@@ -142,7 +141,7 @@ class Grower:
         for step in range(self.options.iterations if sums else 0):
             label = f"k-means {step + 1} on level {level + 1}"
             parts = [(region, node.scope) for node in sums for region in _halves(node)]
-            each = iter(self._histograms(parts, self.budget.operate, label)[0])
+            each = iter(self._histograms(parts, self.budget.move, label)[0])
             for node in sums:
                 node.split = next_split(node, [next(each) for _ in _halves(node)], self.bins)
         for node in sums:
@@ -151,7 +150,7 @@ class Grower:
             node.children = [Node(region, node.scope, dict(even)) for region in regions]
         children = [child for node in sums for child in node.children]
         if children:
-            self._measure(children, self.budget.children, f"regions on level {level + 1}")
+            self._measure(children, self.budget.move, f"regions on level {level + 1}")
         return children
 
     def _column_splits(self, nodes: Sequence[Node], level: int) -> list[Node]:
@@ -222,8 +221,8 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
             below = planned_histograms(spec, table, level + 1, bins)
             asked.append((f"dependence {place}", scores, budget.evaluate))
             for step in range(self.options.iterations):
-                asked.append((f"k-means {step + 1} {place}", below, budget.operate))
-            asked.append((f"regions {place}", below, budget.children))
+                asked.append((f"k-means {step + 1} {place}", below, budget.move))
+            asked.append((f"regions {place}", below, budget.move))
         if budget.leaves > 0:
             query = planned_histograms(spec, table, budget.levels, bins)
             asked.append((f"leaves of {table}", query, budget.leaves))
@@ -232,10 +231,8 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     def _divide(self, spec: DatabaseSpec, table: str, amount: float, start: PlanInput) -> Budget:
         """Planning, AllocBudget: how deep a network can grow, and what its operations may spend.
 
-        The paper gives every node its own budget and divides it by σ(T), the number of operations
-        that it expects below. Children of a row split hold disjoint rows, so all nodes of one level
-        can share one joint query; what composes in sequence is the levels alone. σ(T) is therefore
-        the number of levels, and every level spends the same.
+        Nodes of one level share one joint query, so levels alone compose in sequence: σ(T) is their
+        number, and every level spends the same.
         """
         options, names = self.options, list(spec.tables[table].attributes)
         everything = Joint(tuple(Histogram.of(spec, table, [name]) for name in names))
@@ -250,7 +247,7 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
         level = rest * options.gamma / levels
         move = level * (1 - options.gamma1) / (options.iterations + 1)
         leaves = rest * (1 - options.gamma)
-        return Budget(amount - rest, levels, level * options.gamma1, move, move, leaves, least)
+        return Budget(amount - rest, levels, level * options.gamma1, move, leaves, least)
 
 
 def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[tuple[str, Query, float]]:

@@ -1,9 +1,7 @@
 """The model of one table: a directed graphical model of bounded width, given its context.
 
 P(v₁ … v_d | context) = Π P(vᵢ | Sᵢ), where Sᵢ are at most `WIDTH` columns that stand before vᵢ
-or in the context, each at a level of its groups, and each factor is the one of greatest entropy
-that keeps the estimated pair tables of vᵢ with Sᵢ. What lies before is sampled already, so P(Sᵢ) is
-counted on synthetic rows and nothing is inferred. Within a group cells follow the one-way marginal.
+or in the context, each at a level of its groups; see "Pairs" in ``docs/method.md``.
 """
 
 from __future__ import annotations
@@ -197,15 +195,11 @@ class TableModel:
         return cls(tuple(factors), attributes)
 
     def check(self, cells: Sequence[int]) -> None:
-        """Refuse parts that do not fit the cells of own columns and context.
+        """Refuse factors that do not fit the cells of own columns and context.
 
         Raises:
             ModelError: A column that is not there, or another number of cells.
         """
-        if self.attributes is not None:
-            sizes = [domain.size for domain in self.attributes.domains.values()]
-            if sizes != list(cells[: len(sizes)]):
-                raise ModelError("the attributes in the model do not fit their table.")
         for factor in self.factors:
             held = [(factor.column, factor.groups)]
             held += zip(factor.parents, factor.parent_groups, strict=True)
