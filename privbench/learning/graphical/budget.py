@@ -2,8 +2,7 @@
 
 Units of different trees of ownership are disjoint, so every tree has the whole amount; an event is
 charged to every tree whose units can move it, and gets the least of what they set aside for it.
-Inside a share, amounts are ∝ (K / W)^⅔ for K cells of a table of weight W: that minimises the sum
-of relative L1 errors Σ K·sd / W under Gaussian noise.
+Shares and the rule within them are in "Budget" of ``docs/method.md``.
 """
 
 from __future__ import annotations

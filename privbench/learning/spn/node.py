@@ -55,9 +55,7 @@ def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
 def bins_of(of: Ints, mass: Floats) -> Bins:
     """The bins of a partition of codes, each with its codes' law; even where a bin has no mass.
 
-    Args:
-        of: Bin of every code; every bin has one.
-        mass: Released, non-negative counts per code.
+    Every bin has a code, and ``mass`` are released, non-negative counts per code.
     """
     bins = np.asarray(np.bincount(of, mass), np.float64)
     sizes = np.bincount(of)
@@ -68,18 +66,9 @@ def bins_of(of: Ints, mass: Floats) -> Bins:
 def region_histograms(
     table: str, axes: Mapping[str, Axis], regions: Iterable[tuple[Region, tuple[str, ...]]]
 ) -> Joint:
-    """Histograms of some attributes in each of some regions, as one query.
-
-    Args:
-        table: The table.
-        axes: The bins of every attribute.
-        regions: Regions and the attributes that are counted in each.
-    """
-    return Joint(
-        tuple(
-            Histogram(table, (axes[name],), region) for region, scope in regions for name in scope
-        )
-    )
+    """Histograms by the bins of some attributes in each of some regions, as one query."""
+    pairs = ((region, name) for region, scope in regions for name in scope)
+    return Joint(tuple(Histogram(table, (axes[name],), region) for region, name in pairs))
 
 
 @dataclass(slots=True, eq=False)

@@ -1,14 +1,8 @@
 """ColSplit, RowSplit and DecideOP: by which attributes and rows a region is split.
 
-The paper compares the normalised mutual information of candidate column splits, computed from
-exact rows, with a threshold. Here every pair's distance from independence, ½‖H − n̂·p̂⊗p̂‖₁ / n̂, is
-released once per region by a score of proved sensitivity (`PairScores`); all that follows is
-post-processing, so that the best of *all* column splits can be taken.
-
-RowSplit is k-means in which nothing but released centres decides where a row goes. Rows are points
-in the space of one-hot codes of their bins, so categories need no order. A centre is then the
-vector of its part's relative bin counts; these are measured with noise, the next assignment is a
-public map of a row by the released centres, and so on for J iterations.
+``docs/privbench-paper.md`` says how they differ from the paper's, and why. Columns are split by
+released distances of pairs from independence, ½‖H − n̂·p̂⊗p̂‖₁ / n̂; rows by k-means, in which a centre
+is the vector of its part's released relative bin counts.
 """
 
 from __future__ import annotations
@@ -88,9 +82,8 @@ def dependence(node: Node, scores: Floats) -> Floats:
 def column_split(matrix: Floats, alpha: float) -> list[list[int]]:
     """The finest column split across which every pair is within ``alpha``.
 
-    Cutting a maximum spanning tree at its weakest edge gives the binary split of least
-    largest cross dependence; repeating that while it is within α leaves the connected
-    components of the pairs above α. Pairs that were not scored count as dependent.
+    These are the connected components of the pairs above α; pairs that were not scored count as
+    dependent.
     """
     count, label = connected_components((matrix > alpha) | np.isnan(matrix), directed=False)
     return [np.flatnonzero(label == number).tolist() for number in range(count)]
@@ -116,15 +109,10 @@ def first_split(node: Node, attribute: str, bins: Bins, ordered: bool) -> Split:
 def next_split(
     node: Node, parts: Sequence[Mapping[str, Floats]], bins: Mapping[str, Bins]
 ) -> Split:
-    """Assign every row to the nearest released centre.
+    """Assign every row to the nearest released centre, from the estimated bin counts of the parts.
 
     The squared distance of a row to a centre c is Σ over attributes of 1 + ‖c‖² − 2·c[bin]; each
     attribute's term is a public table of costs.
-
-    Args:
-        node: The node whose rows are split.
-        parts: For every part its estimated bin counts per attribute.
-        bins: Bins of every attribute.
     """
     luts: dict[str, NDArray[np.int64]] = {}
     for name in node.scope:
