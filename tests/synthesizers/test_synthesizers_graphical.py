@@ -308,6 +308,12 @@ FAULTS = {
         "parents",
         [_table(head, "users")["factors"][-1]["column"]],
     ),
+    "another number of cells": lambda head, held: _put(_table(head, "users")["cells"], 0, 4),
+    "a table that owns its owner": lambda head, held: _table(head, "users")["keys"].append(
+        {**_table(head, "profiles")["keys"][0], "name": "loop", "parent": "profiles"}
+    ),
+    "a key to no table": lambda head, held: _put(_table(head, "orders")["keys"][1], "parent", "x"),
+    "a key without a parent": lambda head, held: head["tables"][0]["keys"].append({"name": "k"}),
     "an unknown role": lambda head, held: _put(_table(head, "orders")["keys"][0], "role", "root"),
     "a size that is no number": lambda head, held: _put(
         _table(head, "users"), "rows", float("nan")
@@ -317,6 +323,7 @@ FAULTS = {
         head["references"][0]["columns"][0], 0, "else"
     ),
     "a negative share": lambda head, held: _put(held["table/0/0/shares"], 0, -1.0),
+    "shares that sum to more than 1": lambda head, held: _put(held["table/0/0/shares"], 0, 5.0),
     "a group beyond the table": lambda head, held: _put(held["table/0/0/groups"], 0, 10**6),
     "a million groups": _many_groups,
     "a text for a number": lambda head, held: _put(held, "table/0/0/table", np.array([["x"]])),
