@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privbench.circuit.draw import Ints
+from privbench.circuit.draw import Floats, Ints
 from privbench.circuit.structure import LEAF, PRODUCT, SUM, Circuit
 from privbench.domain import Domain
 
@@ -46,30 +46,27 @@ class Builder:
         start = self._cells + size * np.arange(len(table))
         self._cells += table.size
         self._pieces["probabilities"].append(table.ravel())
-        return self._append(
-            LEAF, np.zeros((len(table), 0), np.int64), None, start, self._numbers[name]
-        )
+        return self._append(LEAF, np.zeros((len(table), 0)), None, start, self._numbers[name])
 
     def leaf(self, name: str, law: ArrayLike) -> int:
         """One leaf; returns its id."""
-        return int(self.leaves(name, np.asarray(law, float)[None, :])[0])
+        return int(self.leaves(name, law)[0])
 
     def products(self, children: ArrayLike) -> Ints:
         """Product nodes, one per row of ``children`` (k, fan-in); returns ids (k,)."""
-        return self._append(PRODUCT, np.atleast_2d(np.asarray(children, np.int64)), None)
+        return self._append(PRODUCT, children, None)
 
     def product(self, children: Sequence[int]) -> int:
         """One product node; no children mean the empty product, 1."""
-        return int(self.products(np.asarray(children, np.int64)[None, :])[0])
+        return int(self.products(children)[0])
 
     def sums(self, children: ArrayLike, weights: ArrayLike) -> Ints:
         """Sum nodes, one per row of ``children`` and ``weights`` (k, fan-in); returns ids (k,)."""
-        nodes = np.atleast_2d(np.asarray(children, np.int64))
-        return self._append(SUM, nodes, _normalise(weights))
+        return self._append(SUM, children, _normalise(weights))
 
     def sum(self, children: Sequence[int], weights: ArrayLike) -> int:
         """One sum node; returns its id."""
-        return int(self.sums(np.asarray(children)[None, :], np.asarray(weights)[None, :])[0])
+        return int(self.sums(children, weights)[0])
 
     def build(self) -> Circuit:
         """The circuit; an empty builder gives the empty product."""
@@ -82,23 +79,24 @@ class Builder:
     def _append(
         self,
         kind: int,
-        children: Ints,
-        weights: NDArray[np.float64] | None,
-        start: Ints | None = None,
+        children: ArrayLike,
+        weights: Floats | None,
+        start: Ints | int = 0,
         attribute: int = -1,
     ) -> Ints:
-        count, fan_in = children.shape
-        if children.size and (children.min() < 0 or children.max() >= self._nodes):
+        edges = np.atleast_2d(np.asarray(children, np.int64))
+        count, fan_in = edges.shape
+        if edges.size and (edges.min() < 0 or edges.max() >= self._nodes):
             raise ValueError("children come before their parents")
-        if weights is not None and weights.shape != children.shape:
+        if weights is not None and weights.shape != edges.shape:
             raise ValueError("every child of a sum node has a weight")
         pieces: dict[str, NDArray[Any]] = {
             "kind": np.full(count, kind, np.uint8),
             "counts": np.full(count, fan_in, np.int64),
-            "children": children.ravel(),
-            "weights": np.ones(children.size) if weights is None else weights.ravel(),
+            "children": edges.ravel(),
+            "weights": np.ones(edges.size) if weights is None else weights.ravel(),
             "attribute": np.full(count, attribute, np.int32),
-            "start": np.zeros(count, np.int64) if start is None else start,
+            "start": np.full(count, start, np.int64),
         }
         for name, piece in pieces.items():
             self._pieces.setdefault(name, []).append(piece)
@@ -106,7 +104,7 @@ class Builder:
         return np.arange(first, self._nodes)
 
 
-def _normalise(rows: ArrayLike) -> NDArray[np.float64]:
+def _normalise(rows: ArrayLike) -> Floats:
     table = np.atleast_2d(np.asarray(rows, np.float64))
     if not np.isfinite(table).all() or (table < 0).any():
         raise ValueError("weights are finite and non-negative")

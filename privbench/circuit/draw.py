@@ -15,11 +15,7 @@ Floats = NDArray[np.float64]
 PART = 2**18
 
 
-def draw(
-    table: Floats,
-    rows: NDArray[Any],
-    generator: np.random.Generator,
-) -> Ints:
+def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> Ints:
     """One column index per row from the distribution ``table[row]``; see `choose`.
 
     Args:
@@ -35,10 +31,7 @@ def draw(
 
 
 def choose(
-    weights: Floats,
-    lengths: Ints,
-    rows: NDArray[Any],
-    generator: np.random.Generator,
+    weights: Floats, lengths: Ints, rows: NDArray[Any], generator: np.random.Generator
 ) -> Ints:
     """A cell for every row, in proportion to the weights of the row's distribution.
 

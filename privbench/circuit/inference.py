@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from privbench.circuit.draw import Floats, Ints
 from privbench.circuit.structure import SUM, Circuit
@@ -48,22 +48,9 @@ def probabilities(circuit: Circuit, weights: Mapping[str, Floats]) -> Floats:
     return np.asarray(np.exp(_roots(circuit, weights, lambda laws, table: laws @ table.T)))
 
 
-def marginal(circuit: Circuit, name: str, given: Mapping[str, ArrayLike] | None = None) -> Floats:
-    """Law of one attribute, one predicate for each of its codes.
-
-    Args:
-        circuit: The circuit.
-        name: The attribute.
-        given: Weight vectors of a predicate; the result is then the joint probability of code and
-            predicate (it sums to the predicate's probability).
-
-    Returns:
-        Shape (domain size,).
-    """
-    each = np.eye(circuit.domains[name].size)
-    weights = {other: np.tile(vector, (len(each), 1)) for other, vector in (given or {}).items()}
-    weights[name] = each * weights.get(name, 1.0)
-    return probabilities(circuit, weights)
+def marginal(circuit: Circuit, name: str) -> Floats:
+    """Law of one attribute, shape (domain size,)."""
+    return probabilities(circuit, {name: np.eye(circuit.domains[name].size)})
 
 
 def _roots(

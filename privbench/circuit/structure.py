@@ -134,10 +134,8 @@ class Circuit:
     def sample(self, rows: int, generator: np.random.Generator) -> dict[str, Codes]:
         """Draw rows.
 
-        All rows start at the root; level by level, those that stand on a sum node choose a child,
-        those on a product node visit all children, and those on a leaf draw a code. Rows that stand
-        on one node are a systematic sample (see `choose`), which removes most of the sampling noise
-        of low-order marginals; every row by itself follows the law exactly.
+        Rows that stand on one node are a systematic sample (see `choose`), which removes most of
+        the sampling noise of low-order marginals; every row by itself follows the law exactly.
 
         Args:
             rows: Number of rows.
@@ -285,7 +283,7 @@ def _check_nodes(circuit: Circuit) -> None:
 def _draw(
     circuit: Circuit, rows: Ints, generator: np.random.Generator, out: Mapping[str, Codes]
 ) -> None:
-    """Draw some rows into ``out``."""
+    """Draw some rows into ``out``: from the root down, all rows on the nodes of a level at once."""
     level_of = np.full(circuit.nodes, -1)
     for level, layer in enumerate(circuit.layers):
         level_of[layer.nodes] = level
@@ -340,6 +338,6 @@ def _domains(header: Mapping[str, Any], most: int) -> dict[str, Domain]:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError("not a valid circuit: the header is damaged.") from error
     domains = dict(pairs)
-    if len(domains) != len(pairs) or any(d.size > most for d in domains.values()):
-        raise ModelError("not a valid circuit: the header is damaged.")
+    fit = len(domains) == len(pairs) and all(d.size <= most for d in domains.values())
+    _require(fit, "the header is damaged")
     return domains

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from privbench.learning.denoise import Floats
-from privbench.privacy import Measurement, Query, Session, Step
+from privbench.privacy import Measurement, Query, Session
 from privbench.privacy.queries import Total
 
 #: Noisy values and their standard deviation.
 Answer = tuple[Floats, float]
+#: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
+Clipped = tuple[float, float, float]
 #: Asks for a measurement: (query, amount, label).
 Measure = Callable[[Query, float, str], Answer]
 
@@ -36,17 +38,23 @@ def joined(*answers: Answer) -> Answer:
     return mean, float(weights.sum() ** -0.5)
 
 
-def released(session: Session, step: Step) -> Answer:
-    """What an earlier measurement of a session gave, in counts, shape (cells,)."""
-    noisy = np.ravel(np.asarray(step.result, np.float64)) / step.query.unit
-    return noisy, session.noise_scale(step.query, step.event.amount)
-
-
-def counted_units(session: Session) -> dict[str, tuple[float, float]]:
-    """Units that have rows in owned tables, as far as a session counted them, and the noise."""
-    found = {}
+def released_totals(session: Session, table: str) -> list[Clipped]:
+    """All totals of a table that a session has measured."""
+    found = []
     for step in session.trace:
-        if step.query == Total(step.query.table, 1) and session.spec.tables[step.query.table].own:
-            (number,), noise = released(session, step)
-            found[step.query.table] = float(number), noise
+        if isinstance(step.query, Total) and step.query.table == table:
+            noisy = float(np.asarray(step.result).item()) / step.query.unit
+            sd = session.noise_scale(step.query, step.event.amount)
+            found.append((float(step.query.clip), noisy, sd))
     return found
+
+
+def counted_units(session: Session) -> dict[str, float]:
+    """Units that have rows in owned tables, where they were counted; at least the noise."""
+    return {
+        name: max(noisy, sd)
+        for name, table in session.spec.tables.items()
+        if table.own is not None
+        for clip, noisy, sd in released_totals(session, name)
+        if clip == 1
+    }

@@ -1,9 +1,6 @@
 """How often a column's unnamed values occur: from its law by rank, without their names.
 
 Post-processing of `RankedCounts` and of how many labels were released: free of charge.
-
-The blocks of ranks are parted into runs in which every value occurs equally often, by least squares
-with a penalty for each run; what follows the last block that is told from noise is empty.
 """
 
 from __future__ import annotations
@@ -66,7 +63,8 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
 def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
     """Counts of single values, descending, up to the last block that is told from noise.
 
-    Least squares over runs of blocks in which all counts are equal, and an empty end.
+    Least squares over runs of blocks in which all counts are equal, with a penalty for each run,
+    and an empty end.
     """
     best: list[tuple[float, Floats]] = [(0.0, np.zeros(0))]
     for end in range(1, len(noisy) + 1):

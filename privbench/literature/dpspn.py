@@ -27,8 +27,8 @@ import numpy as np
 
 from privbench.circuit import Builder, Circuit
 from privbench.domain import Domain
-from privbench.learning.spn import outline
 from privbench.learning.spn.node import Bins, Node, bins_of, scaled
+from privbench.learning.spn.splits import planned_histograms, planned_regions
 from privbench.literature.dpspn_grow import Learner
 from privbench.literature.dpspn_plan import CLASSES, LEAVES, MOVE, Budget, DpspnOptions, divide
 from privbench.literature.dpspn_published import claims, exact_sizes, exactly, refuse_private
@@ -104,8 +104,9 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
             asked.append((CLASSES.format(table=table), classes, budget.label))
         names = [name for name in domains if not (budget.label and name == options.label)]
         for level in range(budget.levels):
-            regions = outline.regions(spec, table, level)
-            splits = [region.path[-1][0] for region in outline.regions(spec, table, level + 1)][::2]
+            regions = planned_regions(spec, table, level)
+            below = planned_regions(spec, table, level + 1)
+            splits = [region.path[-1][0] for region in below[::2]]
             moments = Joint(
                 tuple(
                     RegionMoments.of(spec, names, region, split)
@@ -116,7 +117,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
                 label = MOVE.format(step=step + 1, level=level + 1, table=table)
                 asked.append((label, moments, budget.move))
         if budget.leaves:
-            leaves = outline.histograms(spec, table, budget.levels, options.bins)
+            leaves = planned_histograms(spec, table, budget.levels, options.bins)
             asked.append((LEAVES.format(table=table), leaves, budget.leaves))
         return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in asked]
 

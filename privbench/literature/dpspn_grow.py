@@ -10,8 +10,14 @@ import numpy as np
 
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats
-from privbench.learning.spn.grow import estimate, shrink_all
-from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
+from privbench.learning.spn.node import (
+    Bins,
+    Node,
+    estimate,
+    region_histograms,
+    scaled,
+    shrink_all,
+)
 from privbench.literature.dpspn_plan import LEAVES, MOVE, Budget
 from privbench.privacy.queries import (
     Column,

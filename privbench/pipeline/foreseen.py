@@ -28,7 +28,7 @@ from privbench.privacy import (
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.units import single
-from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_of, spare_amounts
+from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_of
 
 #: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
 LEAST = 90.0
@@ -107,7 +107,7 @@ def foresee(
     spent = root_sums((event.roots, event.amount) for event in first)
     left = {root: source.total - spent.get(root, 0.0) for root in roots_of(spec)}
     least = min(left.values(), default=source.total)
-    spare = spare_amounts(left, least)
+    spare = {root: rest - least for root, rest in left.items()}
     events = synthesizer.plan(spec, replace(source, total=least, spare=spare))
     rest = [replace(event, share=event.amount / source.total) for event in events]
     attributes = {name: len(table.attributes) for name, table in spec.tables.items()}

@@ -15,7 +15,6 @@ from privbench.synthesizers.base import (
     PlannedEvent,
     Synthesizer,
     roots_of,
-    spare_amounts,
 )
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "get",
     "names",
     "roots_of",
-    "spare_amounts",
 ]
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from privbench.circuit import Circuit
 from privbench.errors import ConfigError
+from privbench.learning.answers import counted_units
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.privacy import Accounting, DatabaseSpec, Query, Session, noise_sd
 
@@ -92,6 +93,20 @@ class PlanInput:
     spare: Mapping[str, float] = field(default_factory=dict)
     counted: Mapping[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int] | None,
+    ) -> Self:
+        """What a fit starts from; see `Synthesizer.fit`."""
+        left = {root: session.remaining(root) for root in roots_of(session.spec)}
+        spare = {root: max(rest - amount, 0.0) for root, rest in left.items()}
+        counted = counted_units(session)
+        return cls(amount, session.accounting, totals, public_rows or {}, spare, counted)
+
     def rows(self, table: str) -> float:
         """Noisy rows of a table, at least 1."""
         return max(float(self.totals.get(table, 1.0)), 1.0)
@@ -100,11 +115,6 @@ class PlanInput:
 def roots_of(spec: DatabaseSpec) -> frozenset[str]:
     """All root tables."""
     return frozenset().union(*(spec.roots(name) for name in spec.tables))
-
-
-def spare_amounts(left: Mapping[str, float], amount: float) -> dict[str, float]:
-    """What every root table has left beyond an amount."""
-    return {root: max(rest - amount, 0.0) for root, rest in left.items()}
 
 
 class FittedModel(Protocol):
@@ -138,15 +148,14 @@ class Synthesizer(ABC, Generic[OptionsT]):
     options_type: ClassVar[type[Options]] = Options
     options: OptionsT
 
-    def __init__(self, options: Mapping[str, Any] | Options | None = None) -> None:
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         """Check the options.
 
         Raises:
             ConfigError: An unknown option, or a value that is not allowed.
         """
-        given = options.model_dump() if isinstance(options, Options) else dict(options or {})
         try:
-            self.options = cast(OptionsT, self.options_type.model_validate(given))
+            self.options = cast(OptionsT, self.options_type.model_validate(dict(options or {})))
         except ValidationError as error:
             faults = "; ".join(
                 f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
-from privbench.learning.answers import Answer, counted_units, measured
+from privbench.learning.answers import Answer, measured
 from privbench.learning.denoise import Noise, noise_law
 from privbench.learning.graphical.budget import Budget, Learns
 from privbench.learning.graphical.database import DatabaseFit
@@ -23,8 +23,6 @@ from privbench.synthesizers.base import (
     PlanInput,
     PlannedEvent,
     Synthesizer,
-    roots_of,
-    spare_amounts,
 )
 from privbench.synthesizers.model import DatabaseModel
 
@@ -50,15 +48,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         Raises:
             ConfigError: An option that does not fit the tables; nothing was spent.
         """
-        left = {root: session.remaining(root) for root in roots_of(session.spec)}
-        start = PlanInput(
-            amount,
-            session.accounting,
-            dict(totals),
-            dict(public_rows or {}),
-            spare_amounts(left, amount),
-            {name: max(found) for name, found in counted_units(session).items()},
-        )
+        start = PlanInput.of(session, totals, amount, public_rows)
         budget, learner = self._budget(session.spec, start), self._learner(session, start)
         fit = DatabaseFit(session, totals, budget, dict(start.public_rows), learner)
         references = fit.run()

@@ -21,25 +21,6 @@ class GraphicalOptions(Options):
 
     target: str = ""
 
-    def place(self, spec: DatabaseSpec) -> tuple[str, str] | None:
-        """Table and attribute of the target, or None without one.
-
-        Raises:
-            ConfigError: It is no column that is modelled, or one of several tables.
-        """
-        if not self.target:
-            return None
-        found = [
-            (table, name)
-            for table, held in spec.tables.items()
-            for name, domain in held.attributes.items()
-            if self.target in (name, f"{table}.{name}") and not domain.filler
-        ]
-        if len(found) != 1:
-            how = "no modelled column" if not found else "a column of several tables"
-            raise ConfigError(f"the target {self.target!r} is {how}.", remedy="Give table.column.")
-        return found[0]
-
 
 class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
     """Graphical models of tables, conditioned on their owners."""
@@ -48,5 +29,21 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
     options_type: ClassVar[type[Options]] = GraphicalOptions
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
-        """See `DatabaseSynthesizer.target`."""
-        return self.options.place(spec)
+        """See `DatabaseSynthesizer.target`.
+
+        Raises:
+            ConfigError: It is no column that is modelled, or one of several tables.
+        """
+        target = self.options.target
+        if not target:
+            return None
+        found = [
+            (table, name)
+            for table, held in spec.tables.items()
+            for name, domain in held.attributes.items()
+            if target in (name, f"{table}.{name}") and not domain.filler
+        ]
+        if len(found) != 1:
+            how = "no modelled column" if not found else "a column of several tables"
+            raise ConfigError(f"the target {target!r} is {how}.", remedy="Give table.column.")
+        return found[0]

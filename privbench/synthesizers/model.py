@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
 from privbench.circuit import Circuit
@@ -85,15 +84,7 @@ class DatabaseModel:
 
     def sample(self, scale: float = 1.0, seed: int | None = None) -> SyntheticDatabase:
         """Draw a synthetic database; see `privbench.learning.graphical.model.sample`."""
-        kinds = {
-            name: {
-                column: np.dtype(np.min_scalar_type(cells - 1))
-                for column, cells in law.columns.items()
-                if not column.startswith(HIDDEN)
-            }
-            for name, law in self.laws.items()
-        }
-        return sample(self.laws, self.references, self.public_rows, kinds, scale, seed)
+        return sample(self.laws, self.references, self.public_rows, scale, seed)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """A JSON object and arrays that `from_state` reads back."""
@@ -184,8 +175,10 @@ def _law(
     if "attributes" in state:
         attributes = read(state["attributes"], load(arrays, "attributes", index))
     shown = [name for name in names if not name.startswith(HIDDEN)]
-    if attributes is not None and not [*attributes.domains] == shown == names[: len(shown)]:
-        raise ModelError("the attributes in the model do not fit their table.")
+    if attributes is not None:
+        sizes = [(name, domain.size) for name, domain in attributes.domains.items()]
+        if [*attributes.domains] != shown or sizes != [*columns.items()][: len(shown)]:
+            raise ModelError("the attributes in the model do not fit their table.")
     model = TableModel.from_state(
         state["factors"], load(arrays, "table", index), len(names), attributes
     )

@@ -6,6 +6,8 @@ holes in its proof closed; ``docs/privbench-paper.md`` lists every departure.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import floor, log2
 from typing import Annotated, ClassVar
 
@@ -13,12 +15,28 @@ from pydantic import Field
 
 from privbench.circuit import Builder, Circuit
 from privbench.learning.answers import Measure
+from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.one_way import one_way
-from privbench.learning.spn import outline
-from privbench.learning.spn.grow import Budget, Grower
-from privbench.learning.spn.node import Bins, make_bins
+from privbench.learning.spn.node import (
+    Bins,
+    Node,
+    estimate,
+    make_bins,
+    region_histograms,
+    scaled,
+)
+from privbench.learning.spn.splits import (
+    column_split,
+    dependence,
+    first_split,
+    next_split,
+    planned_histograms,
+    planned_scores,
+    score_query,
+    strongest,
+)
 from privbench.privacy import DatabaseSpec, Query, noise_sd
-from privbench.privacy.queries import Column, Histogram, Joint, PublicArray
+from privbench.privacy.queries import Axis, Column, Histogram, Joint, PublicArray, Region
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
@@ -55,6 +73,126 @@ class PaperOptions(Options):
     bins: Annotated[int, Field(ge=2, le=64)] = 16
 
 
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Amounts of one table's operations.
+
+    Attributes:
+        one_ways: The table's one-way histograms.
+        levels: Number of levels of row splits, σ(T).
+        evaluate: Pair scores, per level (ε_eval).
+        move: One measurement of the parts of row splits, per level and iteration of k-means, and
+            once more for the children's histograms.
+        leaves: LeafGen; what levels do not use is added to it.
+        least: β in force: a region is split where it holds at least 2β rows.
+    """
+
+    one_ways: float
+    levels: int = 0
+    evaluate: float = 0.0
+    move: float = 0.0
+    leaves: float = 0.0
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grower:
+    """Grows one table's network, level by level: one joint query for all nodes that do the same.
+
+    Attributes:
+        fit: The fit of the table.
+        options: Parameters.
+        budget: Amounts per level.
+        bins: Bins of every attribute, from released one-way histograms.
+        axes: The bins as axes of queries.
+    """
+
+    fit: TableFit
+    options: PaperOptions
+    budget: Budget
+    bins: Mapping[str, Bins]
+    axes: Mapping[str, Axis]
+
+    def grow(self) -> Node:
+        """The whole network with all its leaves measured."""
+        counts = {name: scaled(bins.counts, self.fit.weight) for name, bins in self.bins.items()}
+        root = Node(Region(self.fit.table), tuple(self.bins), counts)
+        budget, frontier = self.budget, [root]
+        left = budget.leaves
+        for level in range(budget.levels):
+            chosen = [
+                node for node in frontier if len(node.scope) > 1 and node.rows >= 2 * budget.least
+            ]
+            if chosen:
+                frontier = self._split_level(chosen, level)
+                root.settle()
+            else:
+                moves = self.options.iterations * budget.move
+                left += budget.evaluate + moves + budget.move
+                frontier = []
+        if left > 0:
+            self._measure(root.leaves(), left, "leaves")
+        root.settle()
+        return root
+
+    def _split_level(self, nodes: Sequence[Node], level: int) -> list[Node]:
+        """DecideOP for all nodes of a level, then their splits; returns the new leaves."""
+        sums = self._column_splits(nodes, level)
+        for step in range(self.options.iterations if sums else 0):
+            label = f"k-means {step + 1} on level {level + 1}"
+            parts = [(region, node.scope) for node in sums for region in _halves(node)]
+            each = iter(self._histograms(parts, self.budget.move, label)[0])
+            for node in sums:
+                node.split = next_split(node, [next(each) for _ in _halves(node)], self.bins)
+        for node in sums:
+            regions = _halves(node)
+            even = {name: values / len(regions) for name, values in node.counts.items()}
+            node.children = [Node(region, node.scope, dict(even)) for region in regions]
+        children = [child for node in sums for child in node.children]
+        if children:
+            self._measure(children, self.budget.move, f"regions on level {level + 1}")
+        return children
+
+    def _column_splits(self, nodes: Sequence[Node], level: int) -> list[Node]:
+        """Split by attributes where they are near independent; returns nodes to split by rows."""
+        spec, table, sums = self.fit.spec, self.fit.table, []
+        query = Joint(tuple(score_query(spec, table, node, self.axes) for node in nodes))
+        label = f"dependence on level {level + 1} of {table}"
+        noisy, _ = self.fit.measure(query, self.budget.evaluate, label)
+        for node, scores in zip(nodes, query.split(noisy), strict=True):
+            matrix = dependence(node, scores)
+            groups = column_split(matrix, self.options.alpha)
+            if len(groups) > 1:
+                node.parts = [node.restricted(tuple(node.scope[i] for i in g)) for g in groups]
+            for part, places in zip(node.parts or [node], groups, strict=True):
+                name = node.scope[strongest(matrix, places)]
+                if len(part.scope) > 1 and self.bins[name].size > 1:
+                    ordered = spec.tables[table].attributes[name].ordered
+                    part.split = first_split(part, name, self.bins[name], ordered)
+                    sums.append(part)
+        return sums
+
+    def _measure(self, nodes: Sequence[Node], amount: float, label: str) -> None:
+        """Measure the binned histograms of nodes and update their estimates."""
+        found, sd = self._histograms([(node.region, node.scope) for node in nodes], amount, label)
+        for node, noisy in zip(nodes, found, strict=True):
+            node.observe(noisy, sd)
+        estimate(nodes, self.fit.noise)
+
+    def _histograms(
+        self, regions: Sequence[tuple[Region, tuple[str, ...]]], amount: float, label: str
+    ) -> tuple[list[dict[str, Floats]], float]:
+        query = region_histograms(self.fit.table, self.axes, regions)
+        noisy, sd = self.fit.measure(query, amount, f"{label} of {self.fit.table}")
+        pieces = iter(query.split(noisy))
+        return [{name: next(pieces) for name in scope} for _, scope in regions], sd
+
+
+def _halves(node: Node) -> tuple[Region, ...]:
+    """The regions of a node's split."""
+    return node.region.children(node.split) if node.split is not None else ()
+
+
 class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     """Sum-product networks after the paper."""
 
@@ -67,10 +205,8 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
         budget = self._divide(spec, table, fit.amount, fit.start)
         bins = one_way_bins(fit, fit.measure, budget.one_ways, self.options.bins)
         axes = {name: Column.of(spec, table, name, PublicArray(bins[name].of)) for name in bins}
-        options = self.options.alpha, self.options.iterations
-        grower = Grower(spec, table, bins, axes, fit.measure, fit.noise, budget, *options)
         builder = Builder(spec.tables[table].attributes)
-        grower.grow(fit.weight).add_to(builder, bins)
+        Grower(fit, self.options, budget, bins, axes).grow().add_to(builder, bins)
         return builder.build()
 
     def plan_table(
@@ -81,24 +217,22 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
         asked = one_way_events(spec, table, budget.one_ways)
         for level in range(budget.levels):
             place = f"on level {level + 1} of {table}"
-            scores = outline.scores(spec, table, level, bins)
-            below = outline.histograms(spec, table, level + 1, bins)
+            scores = planned_scores(spec, table, level, bins)
+            below = planned_histograms(spec, table, level + 1, bins)
             asked.append((f"dependence {place}", scores, budget.evaluate))
             for step in range(self.options.iterations):
-                asked.append((f"k-means {step + 1} {place}", below, budget.operate))
-            asked.append((f"regions {place}", below, budget.children))
+                asked.append((f"k-means {step + 1} {place}", below, budget.move))
+            asked.append((f"regions {place}", below, budget.move))
         if budget.leaves > 0:
-            query = outline.histograms(spec, table, budget.levels, bins)
+            query = planned_histograms(spec, table, budget.levels, bins)
             asked.append((f"leaves of {table}", query, budget.leaves))
         return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in asked]
 
     def _divide(self, spec: DatabaseSpec, table: str, amount: float, start: PlanInput) -> Budget:
         """Planning, AllocBudget: how deep a network can grow, and what its operations may spend.
 
-        The paper gives every node its own budget and divides it by σ(T), the number of operations
-        that it expects below. Children of a row split hold disjoint rows, so all nodes of one level
-        can share one joint query; what composes in sequence is the levels alone. σ(T) is therefore
-        the number of levels, and every level spends the same.
+        Nodes of one level share one joint query, so levels alone compose in sequence: σ(T) is their
+        number, and every level spends the same.
         """
         options, names = self.options, list(spec.tables[table].attributes)
         everything = Joint(tuple(Histogram.of(spec, table, [name]) for name in names))
@@ -113,7 +247,7 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
         level = rest * options.gamma / levels
         move = level * (1 - options.gamma1) / (options.iterations + 1)
         leaves = rest * (1 - options.gamma)
-        return Budget(amount - rest, levels, level * options.gamma1, move, move, leaves, least)
+        return Budget(amount - rest, levels, level * options.gamma1, move, leaves, least)
 
 
 def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[tuple[str, Query, float]]:

@@ -70,8 +70,9 @@ def test_inference_is_exact(table, rows, begin):
     for at, name in enumerate(columns):
         assert marginal(circuit, name)[1] == pytest.approx(mass[worlds[:, at] == 1].sum())
     given = (worlds[:, 0] == 1) & (worlds[:, 2] == 0)
-    law = marginal(circuit, "class", {"x0": [0, 1], "x2": [1, 0]})
-    assert law[1] == pytest.approx(mass[given & (worlds[:, 4] == 1)].sum())
+    query = {"x0": [1], "x2": [0], "class": [1]}
+    found = probabilities(circuit, {name: np.eye(2)[code] for name, code in query.items()})
+    assert found == pytest.approx(mass[given & (worlds[:, 4] == 1)].sum())
     codes = {name: worlds[:, at] for at, name in enumerate(columns)}
     assert log_likelihood(circuit, codes).mean() == pytest.approx(np.log(mass).mean())
 

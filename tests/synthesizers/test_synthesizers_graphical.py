@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from private_tables import private_database
 
-from privbench.circuit import marginal
+from privbench.circuit import marginal, probabilities
 from privbench.circuit.draw import draw
 from privbench.domain import Domain
 from privbench.errors import ModelError
@@ -268,9 +268,9 @@ def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begi
     for name, size in (("kind", 3), ("age", 60)):
         counts = np.bincount(made[name], minlength=size) / len(made[name])
         assert marginal(users.circuit, name) == pytest.approx(counts, abs=0.02)
-    old = {"age": (np.arange(60) >= 40).astype(float)}
-    given = marginal(users.circuit, "kind", given=old)
-    assert (given / given.sum())[2] > 0.9
+    old = np.tile(np.arange(60) >= 40, (3, 1))
+    joint = probabilities(users.circuit, {"kind": np.eye(3), "age": old.astype(float)})
+    assert (joint / joint.sum())[2] > 0.9
 
 
 # damaged models ----------------------------------------------------------------------------------
@@ -308,6 +308,12 @@ FAULTS = {
         "parents",
         [_table(head, "users")["factors"][-1]["column"]],
     ),
+    "another number of cells": lambda head, held: _put(_table(head, "users")["cells"], 0, 4),
+    "a table that owns its owner": lambda head, held: _table(head, "users")["keys"].append(
+        {**_table(head, "profiles")["keys"][0], "name": "loop", "parent": "profiles"}
+    ),
+    "a key to no table": lambda head, held: _put(_table(head, "orders")["keys"][1], "parent", "x"),
+    "a key without a parent": lambda head, held: head["tables"][0]["keys"].append({"name": "k"}),
     "an unknown role": lambda head, held: _put(_table(head, "orders")["keys"][0], "role", "root"),
     "a size that is no number": lambda head, held: _put(
         _table(head, "users"), "rows", float("nan")
@@ -317,6 +323,7 @@ FAULTS = {
         head["references"][0]["columns"][0], 0, "else"
     ),
     "a negative share": lambda head, held: _put(held["table/0/0/shares"], 0, -1.0),
+    "shares that sum to more than 1": lambda head, held: _put(held["table/0/0/shares"], 0, 5.0),
     "a group beyond the table": lambda head, held: _put(held["table/0/0/groups"], 0, 10**6),
     "a million groups": _many_groups,
     "a text for a number": lambda head, held: _put(held, "table/0/0/table", np.array([["x"]])),
@@ -371,7 +378,7 @@ def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
 @pytest.mark.parametrize("mean", [1e-6, 0.3, 20.0, 1e5, 1e9])
 def test_references_to_any_number_of_targets_have_a_law(mean):
     noisy = np.random.default_rng(7).normal(0, 5, 16)
-    shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False)
+    shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False, [])
     assert np.isfinite(shares).all()
     assert shares.sum() == pytest.approx(1.0)
 

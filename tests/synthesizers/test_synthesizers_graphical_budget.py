@@ -11,7 +11,7 @@ from private_tables import Columns, private_database
 from privbench.domain import Domain
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
-from privbench.synthesizers import PlanInput, roots_of, spare_amounts
+from privbench.synthesizers import PlanInput, roots_of
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 
@@ -55,7 +55,7 @@ def fit_within_budget(data: PrivateDatabase, accounting: str, epsilon: float, be
     session, totals, amount = begin(data, epsilon, accounting)
     learner, before = GraphicalSynthesizer(), len(session.trace)
     left = {root: session.remaining(root) for root in roots_of(session.spec)}
-    start = PlanInput(amount, accounting, totals, {}, spare_amounts(left, amount))
+    start = PlanInput.of(session, totals, amount, {})
     planned: dict[str, float] = {}
     for event in learner.plan(session.spec, start):
         for root in event.roots:

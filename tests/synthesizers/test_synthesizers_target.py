@@ -9,7 +9,7 @@ from private_tables import private_database
 from privbench.domain import Domain
 from privbench.errors import ConfigError
 from privbench.privacy import KeySpec
-from privbench.synthesizers.base import PlanInput, roots_of, spare_amounts
+from privbench.synthesizers.base import PlanInput
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 PUBLIC = {"countries": 12}
@@ -22,8 +22,7 @@ def test_a_targets_pairs_with_all_other_columns_are_measured(target, epsilon, sh
     learner, before = GraphicalSynthesizer({"target": target}), len(session.trace)
     spec, name = session.spec, target.split(".")[-1]
     table = next(key for key, held in spec.tables.items() if name in held.attributes)
-    left = {root: session.remaining(root) for root in roots_of(spec)}
-    start = PlanInput(amount, "pure", totals, PUBLIC, spare_amounts(left, amount))
+    start = PlanInput.of(session, totals, amount, PUBLIC)
     planned = {event.label for event in learner.plan(spec, start)}
     model = learner.fit(session, totals, amount, PUBLIC)
     events = [step.event for step in session.trace[before:]]

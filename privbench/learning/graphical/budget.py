@@ -2,8 +2,7 @@
 
 Units of different trees of ownership are disjoint, so every tree has the whole amount; an event is
 charged to every tree whose units can move it, and gets the least of what they set aside for it.
-Inside a share, amounts are ∝ (K / W)^⅔ for K cells of a table of weight W: that minimises the sum
-of relative L1 errors Σ K·sd / W under Gaussian noise.
+Shares and the rule within them are in "Budget" of ``docs/method.md``.
 """
 
 from __future__ import annotations
@@ -210,7 +209,8 @@ class Budget:
         shares = {}
         for name, column in asked:
             noises = 3.0 * sqrt(min(column.domain.size, 1000))
-            relative = told_cells(column) / self._weight(name, ways / len(asked), noises)
+            cells = min(column.domain.size, MOST_CELLS) * (FILLER if column.domain.filler else 1.0)
+            relative = cells / self._weight(name, ways / len(asked), noises)
             shares[name, column.name] = relative ** (2 / 3) * self.spec.tables[name].weight
         total = sum(shares.values())
         self.one_ways |= {item: ways * share / total for item, share in shares.items()}
@@ -319,11 +319,6 @@ def one_way_questions(
         for column in columns
         if (table, column.name) in budget.one_ways
     ]
-
-
-def told_cells(column: Column) -> float:
-    """Cells of a one-way, as far as its amount grows with them."""
-    return min(column.domain.size, MOST_CELLS) * (FILLER if column.domain.filler else 1.0)
 
 
 def targets_part(columns: int) -> float:

@@ -9,7 +9,7 @@ from math import hypot, log
 import numpy as np
 
 from privbench.domain import Codes
-from privbench.learning.answers import Answer, joined, measured, released
+from privbench.learning.answers import Answer, Clipped, joined, measured, released_totals
 from privbench.learning.denoise import PRESENT, noise_law
 from privbench.learning.graphical.budget import (
     Budget,
@@ -47,7 +47,6 @@ from privbench.learning.graphical.sizes import (
     CLEAR,
     MANY,
     ONE,
-    Clipped,
     UnitRows,
     best_clip,
     contributed,
@@ -100,7 +99,7 @@ class DatabaseFit:
         self.odds: dict[str, float] = {}
         self.variables: dict[str, list[Variable]] = {}
         self.laws: dict[str, TableLaw] = {}
-        self.answers: dict[str, dict[str, tuple[Floats, float]]] = {}
+        self.answers: dict[str, dict[str, Answer]] = {}
         self.unspent: dict[str, float] = {}
         self.columns = {
             name: columns_of(self.spec, name, self.public_rows) for name in self.spec.tables
@@ -137,7 +136,8 @@ class DatabaseFit:
         """
         told = set()
         for name, table in self.spec.tables.items():
-            totals = [(np.array(total), sd) for _, total, sd in self._totals(name)]
+            released = released_totals(self.session, name)
+            totals = [(np.array(total), sd) for _, total, sd in released]
             total, sd = joined(*totals) if totals else (np.ones(()), 0.0)
             odds = self.odds[name] + log(SOME) if table.own else float(total) - SEEN * sd
             if odds > 0 or self.sizes[name].free > 0:
@@ -147,10 +147,6 @@ class DatabaseFit:
 
     # sizes ---------------------------------------------------------------------------------------
 
-    def _ask(self, questions: list[Measurement]) -> list[tuple[Floats, float]]:
-        """Noisy statistics and the standard deviations of their noise."""
-        return measured(self.session, questions)
-
     def _measure_sizes(self) -> None:
         for name in self.spec.order():
             if self.spec.tables[name].own is None:
@@ -158,10 +154,11 @@ class DatabaseFit:
                 self.sizes[name] = TableSize(rows, rows)
         owned = [name for name in self.spec.order() if self.spec.tables[name].own is not None]
         asked = [(name, size_questions(self.budget, name)) for name in owned]
-        answers = iter(self._ask([item for _, items in asked for item in items]))
+        answers = iter(measured(self.session, [item for _, items in asked for item in items]))
         first = {name: [next(answers) for _ in items] for name, items in asked}
         free = {name: self._free(name, first[name]) for name in owned}
-        self._ask([self._clipped_question(name, first[name][0], free[name]) for name in owned])
+        clipped = [self._clipped_question(name, first[name][0], free[name]) for name in owned]
+        measured(self.session, clipped)
         for name in owned:
             self.sizes[name] = self._size(name, first[name][0], free[name])
 
@@ -173,20 +170,12 @@ class DatabaseFit:
         """
         noisy, sd = histogram
         top = self.spec.top(table)
-        spread = [noise for _, _, noise in self._totals(top)]
+        spread = [noise for _, _, noise in released_totals(self.session, top)]
         found = [(1.0, self.sizes[top].rows - float(noisy[0]), hypot(sd, min(spread, default=0.0)))]
-        return found + [(clip, total - free, noise) for clip, total, noise in self._totals(table)]
+        totals = released_totals(self.session, table)
+        return found + [(clip, total - free, noise) for clip, total, noise in totals]
 
-    def _totals(self, table: str) -> list[Clipped]:
-        """All released totals of a table, by their clip."""
-        found = []
-        for step in self.session.trace:
-            if isinstance(step.query, Total) and step.query.table == table:
-                (noisy,), sd = released(self.session, step)
-                found.append((float(step.query.clip), float(noisy), sd))
-        return found
-
-    def _free(self, table: str, answers: list[tuple[Floats, float]]) -> float:
+    def _free(self, table: str, answers: list[Answer]) -> float:
         """Rows without an owner; each is a unit of one row, of weight 1/τ or 1."""
         if len(answers) == 1:
             return 0.0
@@ -229,7 +218,7 @@ class DatabaseFit:
         self._measure_one_ways(table, 1.0)
         model = self._in_pairs(table, context) if pairs else self._singly(table)
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
-        self.people.finish(table, {column.name: drawn[at] for at, column in enumerate(columns)})
+        self.people.codes[table] = {column.name: drawn[at] for at, column in enumerate(columns)}
         self.laws[table] = TableLaw(
             size.owned,
             size.free,
@@ -306,7 +295,7 @@ class DatabaseFit:
         known = self.answers.setdefault(table, {})
         asked = one_way_questions(self.budget, table, self.columns[table])
         again = [replace(question, amount=question.amount * factor) for _, question in asked]
-        for (column, _), answer in zip(asked, self._ask(again), strict=True):
+        for (column, _), answer in zip(asked, measured(self.session, again), strict=True):
             first = known.get(column.name)
             known[column.name] = joined(first, answer) if first else answer
 
@@ -322,7 +311,7 @@ class DatabaseFit:
         total = float(shares.sum())
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
 
-    def _degrees(self, table: str, column: Column, answer: tuple[Floats, float] | None) -> Floats:
+    def _degrees(self, table: str, column: Column, answer: Answer | None) -> Floats:
         """Shares of the buckets of a degree, with the mean that sizes give where that may be."""
         key = column.key
         if key is None:
@@ -396,8 +385,9 @@ class DatabaseFit:
         question = fan_in_question(self.budget, key, len(variables), inside)
         codes, units = self.people.codes[key.parent], self.people.units[key.parent]
         asked = marginals(variables, codes) if len(units) else []
-        ((noisy, sd),) = self._ask([question])
-        answers = self._ask(target_questions(key, asked, self.budget, len(variables), inside))
+        ((noisy, sd),) = measured(self.session, [question])
+        questions = target_questions(key, asked, self.budget, len(variables), inside)
+        answers = measured(self.session, questions)
         fan_in = references_per_target(
             noisy.ravel(),
             sd,

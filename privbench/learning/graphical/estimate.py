@@ -56,12 +56,8 @@ def shrink(
 ) -> Floats:
     """Posterior means of counts c = m·r given noisy counts c + noise.
 
-    r has a discrete prior on a logarithmic grid and 0, learned by expectation maximisation from
-    the cells of one stratum of m/sd (non-parametric empirical Bayes, Robbins 1956; the grid form is
-    that of Koenker and Mizera 2014). Cells whose prediction is far above the noise are averaged
-    with it by nothing: they come out as measured.
-
-    Posterior means of empty cells are above 0, and many of them outweigh a few large cells. Where
+    The prior of r is learned from the cells of one stratum of m/sd; see "The one estimator" in
+    ``docs/method.md``. Cells whose prediction is far above the noise come out as measured. Where
     the sum is known, what it is off goes to cells in proportion to their posterior variance, as in
     a Gaussian posterior given its sum.
 
@@ -69,7 +65,7 @@ def shrink(
         noisy: Noisy counts, any shape.
         sd: Standard deviation of the noise.
         prediction: m, same shape, at least 0.
-        law: Noise of the noise.
+        law: Law of the noise.
         total: Sum of the counts, up to about the noise of one of them, or None.
 
     Returns:
@@ -135,11 +131,10 @@ def associate(
 ) -> Floats:
     """The prediction times exp(λ·row score·column score), raked to its margins.
 
-    Linear-by-linear association (Goodman 1979): with normal scores it is a Gaussian copula. So the
-    corner of two heavy tails, which noise hides, follows from the rest. λ is its posterior mean; a
-    posterior mean of the tables would be a mixture of tables with and without association. With a
-    second λ for large values of both columns, noise in their few cells is taken for association:
-    KLD of coded Adult .065 instead of .040.
+    Linear-by-linear association (Goodman 1979). λ is its posterior mean; a posterior mean of the
+    tables would be a mixture of tables with and without association. With a second λ for large
+    values of both columns, noise in their few cells is taken for association: KLD of coded Adult
+    .065 instead of .040.
 
     Args:
         noisy: Noisy counts, shape (rows, columns).

@@ -14,7 +14,13 @@ import numpy as np
 from privbench.circuit.draw import PART
 from privbench.domain import Codes
 from privbench.errors import ModelError
-from privbench.learning.graphical.columns import INSIDE, NULL_SCOPE, degree_name, scope_name
+from privbench.learning.graphical.columns import (
+    HIDDEN,
+    INSIDE,
+    NULL_SCOPE,
+    degree_name,
+    scope_name,
+)
 from privbench.learning.graphical.estimate import Ints
 from privbench.learning.graphical.references import ReferenceLaw
 from privbench.learning.graphical.sizes import MANY
@@ -64,7 +70,7 @@ class Population:
         scale: Factor on the number of units.
         stream: A generator for each purpose.
         keys: Keys of every table.
-        codes: Per table, cells of its own columns by name.
+        codes: Per table, cells of its own columns by name, in their order; set by who draws them.
         owners: Per owned table, row of the owner of every row, or `NULL`; those come last.
         units: Per table, the unit of every row; the same numbers in all tables.
     """
@@ -125,7 +131,8 @@ class Population:
         if codes is None:
             raise ModelError("an OWN key in the model has no degrees.", table=key.parent)
         numbers = self.stream("degrees", key.table)
-        degrees = MANY.draw(codes, _shares(codes), numbers)
+        counts = np.bincount(codes, minlength=MANY.size)
+        degrees = MANY.draw(codes, counts / max(int(counts.sum()), 1), numbers)
         have, want = int(degrees.sum()), rows * self.scale
         if have and want:
             # Owners that are owned follow a law by weights, whose mean may be far from that of all.
@@ -178,10 +185,6 @@ class Population:
         place = self.units[table] - self.units[table].min(initial=self._next)
         return np.asarray(np.bincount(place)[place], np.int64)
 
-    def finish(self, table: str, codes: Mapping[str, Codes]) -> None:
-        """Give a started table the cells of its own columns, in their order."""
-        self.codes[table] = dict(codes)
-
 
 def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
     """Degrees of which a share is kept and others are 0, by a systematic sample of those in order.
@@ -206,11 +209,6 @@ def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
     for missing, edges in enumerate(reversed(lifts), cells):
         found = np.where(edges >= 0, found, np.array(missing, kind)).astype(kind)
     return found
-
-
-def _shares(codes: Ints) -> Any:
-    counts = np.bincount(codes, minlength=MANY.size).astype(np.float64)
-    return counts / max(counts.sum(), 1.0)
 
 
 def _require_room(rows: int) -> None:
@@ -242,7 +240,7 @@ def populate(
         if later and alone and rows > PART:
             people.codes[name] = Parts(law.columns, rows, _drawing(people, name, law, width))
         else:
-            people.finish(name, _drawing(people, name, law, width)(slice(0, rows)))
+            people.codes[name] = _drawing(people, name, law, width)(slice(0, rows))
     return people
 
 
@@ -267,7 +265,6 @@ def sample(
     laws: Mapping[str, TableLaw],
     references: Mapping[tuple[str, str], ReferenceLaw],
     public_rows: Mapping[str, int],
-    attributes: Mapping[str, Mapping[str, np.dtype[Any]]],
     scale: float,
     seed: int | None,
 ) -> SyntheticDatabase:
@@ -277,7 +274,6 @@ def sample(
         laws: Released laws of the tables, every owner before what it owns.
         references: Released laws of references between private tables, by table and key.
         public_rows: Rows of the public tables.
-        attributes: Type of the codes of every attribute, by table.
         scale: Factor on the number of units, above 0.
         seed: Public seed, or None for fresh entropy.
 
@@ -295,7 +291,12 @@ def sample(
             key.name: _edges(people, key, references.get((name, key.name)), public_rows)
             for key in law.keys
         }
-        codes = _typed(people.codes[name], attributes[name])
+        kinds = {
+            column: np.dtype(np.min_scalar_type(cells - 1))
+            for column, cells in law.columns.items()
+            if not column.startswith(HIDDEN)
+        }
+        codes = _typed(people.codes[name], kinds)
         tables[name] = SyntheticTable(people.rows(name), codes, parents)
     return SyntheticDatabase(tables)
 

@@ -54,12 +54,9 @@ def smooth(noisy: Floats) -> Floats:
 def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law: Noise) -> Floats:
     """What is expected of the cells beyond a released range, from the noisy cells around its end.
 
-    Beyond the range single cells do not stand above noise, but all of them together tell how the
-    counts fall off: a cell of width w (in the logarithm of the distance from the median) holds
-    w·exp(a + b x - c x²), with x that distance, and the column ends at the range or beyond. Level,
-    slope, curvature and end have a posterior on a grid; a cell's prediction is the exponential of
-    the posterior mean of its logarithm, since the plain mean is ruled by the heaviest tail, times
-    the probability that the column goes on so far.
+    The law of a tail is in "The one estimator" of ``docs/method.md``. A cell's prediction is the
+    exponential of the posterior mean of its logarithm, since the plain mean is ruled by the
+    heaviest tail, times the probability that the column goes on so far.
 
     ``edges`` are the first point of every cell and one past the last, or None for equal widths, and
     ``high`` is the first cell beyond the range; given are expected counts from there on.
@@ -98,12 +95,8 @@ def one_way(
 ) -> Floats:
     """Shares of a column's cells from its noisy histogram.
 
-    Ordinary cells are predicted by their neighbours where they have an order, else by their mean;
-    tails by their sum (`_tail`); special cells and NULL by themselves, special ones only if they
-    stand above noise.
-    Then all are shrunk to the prediction, with a known sum where there is one; cells of a tail hold
-    no more than predicted unless they stand far above noise. More than `WIDE` ordered cells are
-    estimated by `halves` instead.
+    All are shrunk to a prediction, with a known sum where there is one; more than `WIDE` ordered
+    cells are estimated by `halves` instead. See "The one estimator" in ``docs/method.md``.
 
     Returns:
         Shares, shape (cells,), that sum to 1.
@@ -144,11 +137,9 @@ def one_way(
 def halves(noisy: Floats, sd: float, total: float) -> Floats:
     """Counts of very many ordered cells, by halving their total again and again.
 
-    Noise hides single cells of a wide domain, but not their sums: at each node of the binary tree
-    over the cells, the left half's share of the node is shrunk to its share of the cells. How far
-    halves of one level differ is learned from all of them by the method of moments: the Haar
-    wavelet with a normal prior for each level (Clyde, Parmigiani and Vidakovic 1998). Cells that
-    stand above all noise of so many stay as they were measured, and outside the tree.
+    Each half's share is shrunk to that of its cells, by how far all halves of a level differ
+    (method of moments): the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and
+    Vidakovic 1998). Cells that stand above all noise of so many stay outside, as measured.
 
     Args:
         noisy: Noisy counts, shape (cells,).

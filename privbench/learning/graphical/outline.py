@@ -88,23 +88,18 @@ def _circuit(
         laws = np.zeros((count, len(shares[name])))
         laws[bins[name], np.arange(len(shares[name]))] = shares[name]
         nodes = builder.leaves(name, laws)
-        parts = [nodes, *(given(child, name, count) for child in below.get(name, ()))]
+        parts = [nodes, *(mixed(child) for child in below.get(name, ()))]
         return builder.products(np.column_stack(parts)) if len(parts) > 1 else nodes
 
-    def given(name: str, parent: str, count: int) -> Ints:
-        """One sum node over the bins of an attribute for every bin of its parent, and a row more.
+    def mixed(name: str) -> Ints:
+        """One sum node over the bins of an attribute for every bin of its parent, or one in all.
 
-        That row is spread over the attribute's shares.
+        Rows of a bin of the parent have one more beside them, spread over the attribute's shares.
         """
-        nodes = held(name)
-        plain = np.bincount(bins[name], shares[name], minlength=len(nodes))
-        weights = _joint(codes, bins, parent, name) + plain
-        return builder.sums(np.tile(nodes, (count, 1)), weights)
+        nodes, parent = held(name), above[name]
+        plain = np.bincount(bins[name], shares[name], minlength=len(nodes))[None]
+        weights = plain if parent is None else plain + _joint(codes, bins, parent, name)
+        return builder.sums(np.tile(nodes, (len(weights), 1)), weights)
 
-    roots = []
-    for name in below.get(None, ()):
-        nodes = held(name)
-        plain = np.bincount(bins[name], shares[name], minlength=len(nodes))
-        roots.append(builder.sum(nodes.tolist(), plain) if len(nodes) > 1 else int(nodes[0]))
-    builder.product(roots)
+    builder.product([int(mixed(name)[0]) for name in below.get(None, ())])
     return builder.build()

@@ -1,12 +1,6 @@
 """References between private tables: which rows are referred to, and how often.
 
-The scope of a reference (nothing, another unit, the row's own unit) is a column of the row. How
-often targets in other units are referred to is drawn from the fan-in law, whose mean is known from
-sizes. Which target gets which number is drawn without replacement in proportion to weights
-(Plackett and Luce), the largest number first. The weight of a target is a product of factors of
-what was measured of targets: bins of a score of how much of everything they have, and groups of the
-columns that say most about the others. The factors are those by which synthetic targets that are
-ordered so reproduce the released marginals.
+See "References between private tables" in ``docs/method.md``.
 """
 
 from __future__ import annotations
@@ -272,14 +266,9 @@ def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
 def target_questions(
     key: KeySpec, asked: Sequence[Marginal], budget: Budget, columns: int, inside: bool
 ) -> list[Measurement]:
-    """Marginals of targets among references.
+    """Marginals of targets, which have so many columns, among the references of a key.
 
-    Args:
-        key: The key.
-        asked: The marginals.
-        budget: Amounts.
-        columns: Columns of the target.
-        inside: Whether references into the row's own unit are left out.
+    ``inside`` tells whether references into the row's own unit are left out.
     """
     cap = cap_of(budget.spec, key)
     amount = budget.references[key.table, key.name] * targets_part(columns)
@@ -331,7 +320,7 @@ def fit_reference(
         units: Unit of every one.
         weight: Weight of the references into other units.
         cap: Most weight that one target unit counts.
-        law: Noise of the noise.
+        law: Law of the noise.
         numbers: Source of randomness.
     """
     rows = len(units)

@@ -1,9 +1,7 @@
 """Select, measure, estimate, generate: the pairs of one table.
 
-The loop is that of AIM (McKenna, Mullins, Sheldon and Miklau 2022): rounds of noisy maxima over all
-candidate marginals, scored by their distance from the current model, then noisy marginals of the
-chosen ones. A candidate is a pair of columns at one of three levels of groups. Predictions are
-counted on synthetic rows of the current model, so nothing needs to be inferred.
+See "Pairs" in ``docs/method.md``; the loop is that of AIM (McKenna, Mullins, Sheldon and Miklau
+2022). A candidate is a pair of columns at one of three levels of groups.
 """
 
 from __future__ import annotations
@@ -73,12 +71,11 @@ def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[C
     another place in every turn.
     """
     pairs = _pairs(variables, own)
-    wide = too_wide(len(pairs))
     stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
     found = []
     for i, j in pairs[turn % stride :: stride]:
         shapes: set[tuple[int, int]] = set()
-        for level in range(1 if wide else len(LEVELS)):
+        for level in range(offered_levels(len(pairs))):
             shape = variables[i].groups(level), variables[j].groups(level)
             if min(shape) > 1 and shape not in shapes:
                 shapes.add(shape)
@@ -86,9 +83,9 @@ def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[C
     return found
 
 
-def too_wide(pairs: int) -> bool:
-    """Whether so many pairs of columns are candidates at the coarse level alone."""
-    return len(LEVELS) * pairs > MOST_CANDIDATES
+def offered_levels(pairs: int) -> int:
+    """At how many levels so many pairs of columns are candidates: all, or the coarse one alone."""
+    return len(LEVELS) if len(LEVELS) * pairs <= MOST_CANDIDATES else 1
 
 
 def _pairs(variables: Sequence[Variable], own: int) -> list[Ends]:
@@ -133,7 +130,7 @@ class PairLearner:
         weight: Weight of the table's rows.
         spread: Variance of a cell's sampling error over its count, of real and synthetic rows.
         budget: Amounts.
-        law: Noise of the noise.
+        law: Law of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
         star: Pairs of columns that are measured without selection, before all others.
     """
@@ -153,7 +150,7 @@ class PairLearner:
         self.found: list[Measured] = []
         self.round = 0
         self.unspent = 0.0
-        self.wide = too_wide(len(_pairs(self.variables, self.rows.own)))
+        self.levels = offered_levels(len(_pairs(self.variables, self.rows.own)))
         self._step = -(-len(self.rows.weights) // COUNTED)
         self._estimate()
 
@@ -229,12 +226,12 @@ class PairLearner:
     def _predict(self, candidate: Candidate) -> Floats:
         """The pair table of the synthetic rows, in weight, with the released margins.
 
-        Counted once a round at the finest level, on evenly spaced rows where there are many. Few
-        rows have no count in cells that the model does not rule out, so each cell's rate has a
-        gamma prior of shape ½ (Jeffreys) whose mean is what independence expects.
+        Counted once a round at the finest level offered, on evenly spaced rows where there are
+        many. Few rows have no count in cells that the model does not rule out, so each cell's rate
+        has a gamma prior of shape ½ (Jeffreys) whose mean is what independence expects.
         """
         i, j = candidate.ends
-        fine = candidate.level if self.wide else len(LEVELS) - 1
+        fine = max(candidate.level, self.levels - 1)
         if (candidate.ends, fine) not in self._fine:
             shape = tuple(self.variables[at].groups(fine) for at in (i, j))
             index = self._groups(i, fine).astype(np.int64) * shape[1] + self._groups(j, fine)
@@ -324,7 +321,8 @@ class PairLearner:
 
     def refine(self, amount: float) -> None:
         """Measure what was found once more, finer where the gap pays for the noise of that."""
-        finer = self._all_finer(amount)
+        sd = self._noise(amount / len(self.found))
+        finer = [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
         amounts = (amount * shares / shares.sum()).tolist()
         asked = list(zip(finer, amounts, strict=True))
@@ -336,11 +334,6 @@ class PairLearner:
 
     def _cells(self, candidate: Candidate) -> int:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)
-
-    def _all_finer(self, amount: float) -> list[Candidate]:
-        """What was found, at the finest levels whose noise is below `FINER` times the gap."""
-        sd = self._noise(amount / len(self.found))
-        return [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
 
     def _finest(self, found: Candidate, sd: float, most: float) -> Candidate:
         """The finest level whose expected noise is below so much weight."""

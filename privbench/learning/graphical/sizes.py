@@ -1,9 +1,8 @@
 """Distributions of counts: rows per unit, rows per owner, references per target.
 
-All of them stand on one grid of buckets and are predicted by one family of shapes, discretised
-lognormals and power laws with a cut, averaged by their posterior. The number of units that have any
-row, or, where the mean is known from sizes, that mean, fixes the amount; so heavy tails follow from
-a constraint and not from the few noisy cells in which they stand.
+All of them stand on one grid of buckets and are predicted by one family of shapes; see "Sizes" in
+``docs/method.md``. Heavy tails follow from the known number of units that have any row, or from a
+known mean, and not from the few noisy cells in which they stand.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from math import exp, hypot, log
 import numpy as np
 from scipy.special import ndtr, pdtr
 
+from privbench.learning.answers import Clipped
 from privbench.learning.denoise import Noise
 from privbench.learning.graphical.estimate import (
     MISFIT,
@@ -160,10 +160,6 @@ class UnitRows:
     odds: float
 
 
-#: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
-Clipped = tuple[float, float, float]
-
-
 def rows_per_unit(
     noisy: Floats, sd: float, units: float, law: Noise, told: Sequence[Clipped]
 ) -> UnitRows:
@@ -176,7 +172,7 @@ def rows_per_unit(
         noisy: Noisy units per bucket of `MANY`; bucket 0 is not looked at.
         sd: Standard deviation of the noise.
         units: Number of units.
-        law: Noise of the noise.
+        law: Law of the noise.
         told: Clipped numbers of rows.
     """
     prior, shapes, _ = family()
@@ -260,14 +256,12 @@ def references_per_target(
     kept: float,
     scale: int,
     owned: bool,
-    told: Sequence[tuple[float, float, float]] = (),
+    told: Sequence[tuple[float, float, float]],
 ) -> Floats:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
     Those of targets at random, unless the family explains them as well: if it had to be likelier by
-    4 in logarithms, links of stats5 would seem random (2.41 for 2.28). No part of the targets has
-    more references than as many of those that have most: so a marginal of targets tells of a tail
-    that stands below the noise of the numbers themselves.
+    4 in logarithms, links of stats5 would seem random (2.41 for 2.28).
 
     Args:
         noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.

@@ -1,9 +1,7 @@
 """The model of one table: a directed graphical model of bounded width, given its context.
 
 P(v₁ … v_d | context) = Π P(vᵢ | Sᵢ), where Sᵢ are at most `WIDTH` columns that stand before vᵢ
-or in the context, each at a level of its groups, and each factor is the one of greatest entropy
-that keeps the estimated pair tables of vᵢ with Sᵢ. What lies before is sampled already, so P(Sᵢ) is
-counted on synthetic rows and nothing is inferred. Within a group cells follow the one-way marginal.
+or in the context, each at a level of its groups; see "Pairs" in ``docs/method.md``.
 """
 
 from __future__ import annotations
@@ -197,15 +195,11 @@ class TableModel:
         return cls(tuple(factors), attributes)
 
     def check(self, cells: Sequence[int]) -> None:
-        """Refuse parts that do not fit the cells of own columns and context.
+        """Refuse factors that do not fit the cells of own columns and context.
 
         Raises:
             ModelError: A column that is not there, or another number of cells.
         """
-        if self.attributes is not None:
-            sizes = [domain.size for domain in self.attributes.domains.values()]
-            if sizes != list(cells[: len(sizes)]):
-                raise ModelError("the attributes in the model do not fit their table.")
         for factor in self.factors:
             held = [(factor.column, factor.groups)]
             held += zip(factor.parents, factor.parent_groups, strict=True)
@@ -215,17 +209,16 @@ class TableModel:
 
 
 def _grouping(array: NDArray[Any]) -> Ints:
-    if array.ndim != 1 or array.dtype != np.int64 or not len(array):
-        raise ModelError("groups in the model are damaged.")
-    if int(array.min()) < 0 or int(array.max()) >= min(len(array), MOST_GROUPS):
+    plain = array.ndim == 1 and array.dtype == np.int64 and len(array) > 0
+    if not plain or array.min() < 0 or array.max() >= min(len(array), MOST_GROUPS):
         raise ModelError("groups in the model are damaged.")
     return array
 
 
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
-    if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
-        raise ModelError("distributions in the model are damaged.")
-    if (array < 0).any() or (np.abs(array.sum(axis=1) - 1.0) > 1e-6).any():
+    # Of sums that are no numbers none is near 1.
+    plain = array.shape == shape and array.dtype == np.float64
+    if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) <= 1e-6).all():
         raise ModelError("distributions in the model are damaged.")
     return array
 

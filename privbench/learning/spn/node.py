@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from privbench.circuit import Builder
 from privbench.domain import Domain
+from privbench.learning.denoise import Noise
 from privbench.learning.graphical.columns import group
-from privbench.learning.graphical.estimate import Floats, Ints, rake
+from privbench.learning.graphical.estimate import Floats, Ints, rake, shrink
 from privbench.privacy.queries import Axis, Histogram, Joint, Region, Split
 
 
@@ -54,9 +55,7 @@ def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
 def bins_of(of: Ints, mass: Floats) -> Bins:
     """The bins of a partition of codes, each with its codes' law; even where a bin has no mass.
 
-    Args:
-        of: Bin of every code; every bin has one.
-        mass: Released, non-negative counts per code.
+    Every bin has a code, and ``mass`` are released, non-negative counts per code.
     """
     bins = np.asarray(np.bincount(of, mass), np.float64)
     sizes = np.bincount(of)
@@ -67,18 +66,9 @@ def bins_of(of: Ints, mass: Floats) -> Bins:
 def region_histograms(
     table: str, axes: Mapping[str, Axis], regions: Iterable[tuple[Region, tuple[str, ...]]]
 ) -> Joint:
-    """Histograms of some attributes in each of some regions, as one query.
-
-    Args:
-        table: The table.
-        axes: The bins of every attribute.
-        regions: Regions and the attributes that are counted in each.
-    """
-    return Joint(
-        tuple(
-            Histogram(table, (axes[name],), region) for region, scope in regions for name in scope
-        )
-    )
+    """Histograms by the bins of some attributes in each of some regions, as one query."""
+    pairs = ((region, name) for region, scope in regions for name in scope)
+    return Joint(tuple(Histogram(table, (axes[name],), region) for region, name in pairs))
 
 
 @dataclass(slots=True, eq=False)
@@ -193,3 +183,31 @@ def scaled(counts: Floats, total: float) -> Floats:
     if held <= 0:
         return np.full(len(mass), total / max(len(mass), 1))
     return np.asarray(mass * (total / held))
+
+
+def estimate(nodes: Sequence[Node], noise: Noise) -> None:
+    """New estimates of all nodes' counts, shrunk together to what was expected of them."""
+    cells = [(node, name) for node in nodes for name in node.scope]
+    rows = {id(node): rows_of(node) for node in nodes}
+    guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
+    noisy = [node.noisy[name] for node, name in cells]
+    found = shrink_all(noisy, [node.precision**-0.5 for node, _ in cells], guess, noise)
+    for (node, name), values in zip(cells, found, strict=True):
+        node.counts[name] = scaled(values, rows[id(node)])
+
+
+def shrink_all(
+    noisy: Sequence[Floats], sds: Sequence[float], guess: Sequence[Floats], noise: Noise
+) -> list[Floats]:
+    """`shrink` over the cells of several histograms together, each with a noise of its own."""
+    sizes = [len(part) for part in noisy]
+    sd = np.repeat(sds, sizes)
+    found = shrink(np.concatenate(noisy) / sd, 1.0, np.concatenate(guess) / sd, noise) * sd
+    return np.split(found, np.cumsum(sizes)[:-1])
+
+
+def rows_of(node: Node) -> float:
+    """Size of a region: the mean over attributes of its noisy sums, weighed by their noise."""
+    sums = np.array([node.noisy[name].sum() for name in node.scope])
+    weights = np.array([1.0 / len(node.noisy[name]) for name in node.scope])
+    return float(max((sums * weights).sum() / weights.sum(), 1.0))

@@ -1,14 +1,8 @@
 """ColSplit, RowSplit and DecideOP: by which attributes and rows a region is split.
 
-The paper compares the normalised mutual information of candidate column splits, computed from
-exact rows, with a threshold. Here every pair's distance from independence, ½‖H − n̂·p̂⊗p̂‖₁ / n̂, is
-released once per region by a score of proved sensitivity (`PairScores`); all that follows is
-post-processing, so that the best of *all* column splits can be taken.
-
-RowSplit is k-means in which nothing but released centres decides where a row goes. Rows are points
-in the space of one-hot codes of their bins, so categories need no order. A centre is then the
-vector of its part's relative bin counts; these are measured with noise, the next assignment is a
-public map of a row by the released centres, and so on for J iterations.
+``docs/privbench-paper.md`` says how they differ from the paper's, and why. Columns are split by
+released distances of pairs from independence, ½‖H − n̂·p̂⊗p̂‖₁ / n̂; rows by k-means, in which a centre
+is the vector of its part's released relative bin counts.
 """
 
 from __future__ import annotations
@@ -21,9 +15,17 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from privbench.learning.graphical.estimate import Floats
-from privbench.learning.spn.node import Bins, Node, scaled
+from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import Axis, PairScores, Split
+from privbench.privacy.queries import (
+    Axis,
+    Column,
+    Joint,
+    PairScores,
+    PublicArray,
+    Region,
+    Split,
+)
 
 #: Most pairs that one region's scores hold.
 _MOST_PAIRS = 1000
@@ -80,9 +82,8 @@ def dependence(node: Node, scores: Floats) -> Floats:
 def column_split(matrix: Floats, alpha: float) -> list[list[int]]:
     """The finest column split across which every pair is within ``alpha``.
 
-    Cutting a maximum spanning tree at its weakest edge gives the binary split of least
-    largest cross dependence; repeating that while it is within α leaves the connected
-    components of the pairs above α. Pairs that were not scored count as dependent.
+    These are the connected components of the pairs above α; pairs that were not scored count as
+    dependent.
     """
     count, label = connected_components((matrix > alpha) | np.isnan(matrix), directed=False)
     return [np.flatnonzero(label == number).tolist() for number in range(count)]
@@ -108,15 +109,10 @@ def first_split(node: Node, attribute: str, bins: Bins, ordered: bool) -> Split:
 def next_split(
     node: Node, parts: Sequence[Mapping[str, Floats]], bins: Mapping[str, Bins]
 ) -> Split:
-    """Assign every row to the nearest released centre.
+    """Assign every row to the nearest released centre, from the estimated bin counts of the parts.
 
     The squared distance of a row to a centre c is Σ over attributes of 1 + ‖c‖² − 2·c[bin]; each
     attribute's term is a public table of costs.
-
-    Args:
-        node: The node whose rows are split.
-        parts: For every part its estimated bin counts per attribute.
-        bins: Bins of every attribute.
     """
     luts: dict[str, NDArray[np.int64]] = {}
     for name in node.scope:
@@ -124,3 +120,41 @@ def next_split(
         costs = 1.0 + (centres**2).sum(axis=1, keepdims=True) - 2.0 * centres
         luts[name] = np.rint(costs.T[bins[name].of] * _STEP).astype(np.int64)
     return Split.of(luts)
+
+
+def planned_regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
+    """The 2^level regions of a level, for ``plan``: split by the first attribute, however."""
+    name, domain = next(iter(spec.tables[table].attributes.items()))
+    split = Split.of({name: np.zeros((domain.size, 2), np.int64)})
+    found = [Region(table)]
+    for _ in range(level):
+        found = [region for parent in found for region in parent.children(split)]
+    return found
+
+
+def planned_histograms(spec: DatabaseSpec, table: str, level: int, bins: int) -> Joint:
+    """Binned histograms of all attributes in all regions of a level."""
+    axes = _axes(spec, table, bins)
+    scopes = [(each, (*axes,)) for each in planned_regions(spec, table, level)]
+    return region_histograms(table, axes, scopes)
+
+
+def planned_scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> Joint:
+    """Pair scores of all attributes in all regions of a level."""
+    axes = _axes(spec, table, bins)
+    counts = {name: np.zeros(axis.size) for name, axis in axes.items()}
+    nodes = [Node(region, (*axes,), counts) for region in planned_regions(spec, table, level)]
+    return Joint(tuple(score_query(spec, table, node, axes) for node in nodes))
+
+
+def _axes(spec: DatabaseSpec, table: str, most: int) -> dict[str, Axis]:
+    """About ``most`` bins of every attribute, evenly."""
+    return {
+        name: Column.of(
+            spec,
+            table,
+            name,
+            PublicArray(np.arange(domain.size) * min(domain.size, most) // domain.size),
+        )
+        for name, domain in spec.tables[table].attributes.items()
+    }
