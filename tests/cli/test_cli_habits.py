@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import market
-import psycopg
 import pytest
 from market import run
 
@@ -17,12 +15,11 @@ from privbench.workload import read
 
 
 def tables(dsn):
-    with psycopg.connect(dsn) as connection:
-        rows = connection.execute(
-            "SELECT schemaname || '.' || tablename FROM pg_tables"
-            " WHERE schemaname !~ '^(pg_|information_)' ORDER BY 1"
-        )
-        return [row[0] for row in rows]
+    query = (
+        "SELECT schemaname || '.' || tablename FROM pg_tables"
+        " WHERE schemaname !~ '^(pg_|information_)' ORDER BY 1"
+    )
+    return [name for (name,) in market.ask(dsn, query)]
 
 
 @pytest.fixture(scope="module")
@@ -130,13 +127,31 @@ def test_commands_of_psql_in_a_workload(tmp_path):
         read(main_file)
 
 
-def test_a_workload_comes_from_standard_input_or_a_pipe(source, tmp_path):
-    words = [sys.executable, "-m", "privbench", "-q", "run", "-", "--on", source]
-    done = subprocess.run(
-        [*words, "-o", tmp_path / "r.json"], input="SELECT count(*) FROM ware;", text=True,
-        capture_output=True, env={**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def standard_input():
+    """``standard_input(text)``: what this process reads from its standard input, a pipe."""
+    before = os.dup(0)
+
+    def given(text):
+        ours, theirs = os.pipe()
+        os.write(theirs, text.encode())
+        os.close(theirs)
+        os.dup2(ours, 0)
+        os.close(ours)
+
+    yield given
+    os.dup2(before, 0)
+    os.close(before)
+
+
+def test_a_workload_comes_from_standard_input_or_a_pipe(
+    source, tmp_path, standard_input, monkeypatch
+):
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.setenv(name, "1")
+    standard_input("SELECT count(*) FROM ware;")
+    done = run("-q", "run", "-", "--on", source, "-o", tmp_path / "r.json")
+    assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("1 queries: 1 ended, 0 failed")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
-
 import market
-import psycopg
 import pytest
-from click.testing import CliRunner
 from market import run
-from psycopg import conninfo, sql
-
-from privbench.cli import main
 
 #: Once it is filled, its unique index is violated: by the source's rows, and by the clone's.
 VIEW = """
@@ -31,26 +24,16 @@ CREATE TABLE item (id int PRIMARY KEY, status char(1) NOT NULL REFERENCES order_
 """
 
 
-def script(dsn, text):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(text)
-
-
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    market.create(dsn, 40)
-    script(dsn, VIEW)
+    dsn = market.create(make_database(), 40)
+    market.execute(dsn, VIEW)
     return dsn
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("config")
-    path = folder / "market.toml"
-    more = f'[ledger]\npath = "{folder / "ledger"}"\n[synthesizer]\nname = "independent"\n'
-    path.write_text(market.CONFIG + more, encoding="utf-8")
-    return path
+    return market.config_file(tmp_path_factory.mktemp("config"), market.INDEPENDENT)
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +58,8 @@ def test_what_a_clone_lacks_is_said_and_strict_makes_it_an_exit_code(model, make
 
 
 def test_a_strict_clone_without_a_foreign_table_costs_nothing(make_database, config, tmp_path):
-    source, target = make_database(), make_database()
-    market.create(source, 20)
-    script(source, FOREIGN)
+    source, target = market.create(make_database(), 20), make_database()
+    market.execute(source, FOREIGN)
     arguments = (source, target, "-c", config, "--yes", "--ledger", tmp_path / "ledger")
     strict = run("clone", *arguments, "--strict")
     assert strict.exit_code == 1
@@ -90,11 +72,8 @@ def test_a_strict_clone_without_a_foreign_table_costs_nothing(make_database, con
 
 
 def test_a_load_as_a_weak_role(model, make_database):
-    target, role = make_database(), f"loader {uuid.uuid4().hex[:8]}"
-    name = conninfo.conninfo_to_dict(target)["dbname"]
-    script(target, sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
-    owned = sql.SQL("ALTER DATABASE {} OWNER TO {}")
-    script(target, owned.format(sql.Identifier(name), sql.Identifier(role)))
+    target = make_database()
+    role = market.weak_owner(target)
     loaded = run("load", model, target, "--as-role", role)
     assert loaded.exit_code == 0, loaded.stderr
     owner = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200"
@@ -106,19 +85,18 @@ def test_a_load_as_a_weak_role(model, make_database):
 
 def test_small_tables_are_red_before_money_is_spent(source, config, monkeypatch):
     arguments = ["plan", str(config), source, "--rows", "public.product=7"]
-    plain = CliRunner().invoke(main, arguments, color=True)
+    plain = run(*arguments, color=True)
     assert plain.exit_code == 0, plain.stderr
     red = plain.stdout[plain.stdout.index("\x1b[31m") :]
     assert "public.product  about 7 units, useful from" in red
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in CliRunner().invoke(main, arguments, color=True).stdout
+    assert "\x1b" not in run(*arguments, color=True).stdout
     enough = run(*arguments[:-1], "public.product=1e9")
     assert "Too few" not in enough.stdout
 
 
 def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database, tmp_path):
-    source, path = make_database(), tmp_path / "c.toml"
-    script(source, LOOK_UP)
+    source, path = make_database(LOOK_UP), tmp_path / "c.toml"
     why = "order_status: listed name +3"
     plain = run("inspect", source, "-o", path)
     assert f"{why}" in plain.stdout

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 
-import psycopg
+import market
 import pytest
-from click.testing import CliRunner
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as older_parser
 
 from privbench import __version__, pipeline
-from privbench.cli import main
 
 SCHEMA = """
 CREATE TABLE person (id integer PRIMARY KEY, age integer NOT NULL CHECK (age BETWEEN 0 AND 99));
@@ -47,10 +45,8 @@ EXIT_CODES = {"clone": 0, "fit": 4, "load": 0, "compare": 1}
 @pytest.fixture(scope="module")
 def made(make_database, tmp_path_factory):
     """Exit codes, folder and target of a clone, a fit past its cap, a load and a comparison."""
-    folder, source = tmp_path_factory.mktemp("metrics"), make_database()
-    with psycopg.connect(source) as connection:
-        connection.execute(SCHEMA)
-    target = make_database()
+    folder = tmp_path_factory.mktemp("metrics")
+    source, target = make_database(SCHEMA), make_database()
     config, workload = folder / "config.toml", folder / "w.sql"
     config.write_text(CONFIG, encoding="utf-8")
     workload.write_text("SELECT count(*) FROM person;", encoding="utf-8")
@@ -66,8 +62,7 @@ def made(make_database, tmp_path_factory):
     }  # fmt: skip
     codes = {}
     for name, words in commands.items():
-        words = [*words, "--metrics", folder / f"{name}.prom"]
-        codes[name] = CliRunner().invoke(main, [str(word) for word in words]).exit_code
+        codes[name] = market.run(*words, "--metrics", folder / f"{name}.prom").exit_code
     return codes, folder, target
 
 
@@ -138,9 +133,8 @@ def test_budget_is_that_of_model_and_ledger(made, read):
 
 def test_rows_are_those_of_the_clone(made, read):
     found = {key[1]: value for key, value in read("load").items() if key[0] == "clone_rows"}
-    with psycopg.connect(made[2]) as connection:
-        for table, count in found.items():
-            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (count,)
+    for table, count in found.items():
+        assert market.one(made[2], f"SELECT count(*) FROM {table}") == count
     dropped = {key[1] for key in read("load") if key[0] == "clone_rows_dropped"}
     assert dropped == set(found) != set()
 
@@ -170,8 +164,7 @@ def test_metrics_that_fail_do_not_hide_what_the_command_ended_with(tmp_path, mon
         raise OSError(28, "no space is left")
 
     monkeypatch.setattr("privbench.cli.metrics.write_text", full)
-    words = ["load", str(tmp_path / "absent"), "host=/nowhere", "--metrics", str(tmp_path / "m")]
-    result = CliRunner().invoke(main, words)
+    result = market.run("load", tmp_path / "absent", "host=/nowhere", "--metrics", tmp_path / "m")
     assert result.exit_code == 2
     assert "there is no model at" in result.stderr
     assert "no metrics: cannot write" in result.stderr
@@ -184,8 +177,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_budget_is_spent(tmp_pat
     config, model, ledger = tmp_path / "config.toml", folder / "m", folder / "ledger"
     config.write_text(CONFIG)
     words = ["fit", "host=/nowhere", "-c", config, "--ledger", ledger, "-o", model]
-    words += ["--metrics", folder / place]
-    result = CliRunner().invoke(main, [str(word) for word in words])
+    result = market.run(*words, "--metrics", folder / place)
     assert result.exit_code == 2
     assert "cannot write" in result.stderr
     assert list(folder.iterdir()) == []

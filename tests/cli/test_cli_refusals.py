@@ -6,7 +6,6 @@ import re
 import shutil
 
 import market
-import psycopg
 import pytest
 from market import run
 from psycopg import conninfo
@@ -17,6 +16,8 @@ NOWHERE = "host=/nonexistent-directory dbname=x connect_timeout=2"
 UNREACHED = "(?i)nonexistent-directory|cannot connect|could not connect"
 SAME = "the target is the source"
 EPSILONS = ("0", "-1", "nan", "inf", "-inf")
+#: What says no number of rows of a table.
+ROWS = ("customer", "=3", "public.customer=-1", "public.customer=x")
 
 
 class Desk:
@@ -24,13 +25,11 @@ class Desk:
 
     def __init__(self, source, folder):
         self.source, self.folder = source, folder
-        self.config, self.ledger = folder / "market.toml", folder / "ledger"
-        self.output = folder / "m.privbench"
+        self.ledger, self.output = folder / "ledger", folder / "m.privbench"
         self.write()
 
     def write(self, *more, base=market.CONFIG):
-        ledger = f'[ledger]\npath = "{self.ledger}"\n'
-        self.config.write_text("\n".join([base, ledger, *more]), encoding="utf-8")
+        self.config = market.config_file(self.folder, *more, toml=base)
 
     def fit(self, *more, source=None):
         return run("fit", source or self.source, "-c", self.config, "-o", self.output, *more)
@@ -52,9 +51,7 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    market.create(dsn, 20)
-    return dsn
+    return market.create(make_database(), 20)
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +108,8 @@ ASKED = [
     *((f"{FIT} --delta {given}", 2, "delta") for given in ("-1e-9", "1", "nan")),
     (f"{FIT} --synthesizer gan", 2, "gan", "independent"),
     ("inspect {source} --schema nope", 2, "nope"),
+    *((f"plan {{config}} {{source}} --rows {given}", 2, "TABLE=N") for given in ROWS),
+    ("plan {config} {source} --rows public.region=3", 2, r"public\.region"),
     (f"{CLONE} --scale 0", 2, "--scale"),
     ("run {folder}/none.sql --on {source} -o r", 2, r"none\.sql"),
     ("clone {source} {source} -c {config}", 3, SAME),
@@ -139,12 +138,14 @@ def test_a_password_is_not_shown(desk):
 @pytest.fixture
 def reader(source):
     """A role that may read every table but one."""
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute("DROP ROLE IF EXISTS market_reader; CREATE ROLE market_reader LOGIN")
-        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO market_reader")
-        connection.execute("REVOKE SELECT ON line FROM market_reader")
-        yield conninfo.make_conninfo(source, user="market_reader")
-        connection.execute("DROP OWNED BY market_reader; DROP ROLE market_reader")
+    market.execute(
+        source,
+        "DROP ROLE IF EXISTS market_reader; CREATE ROLE market_reader LOGIN",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO market_reader",
+        "REVOKE SELECT ON line FROM market_reader",
+    )
+    yield conninfo.make_conninfo(source, user="market_reader")
+    market.execute(source, "DROP OWNED BY market_reader; DROP ROLE market_reader")
 
 
 @pytest.mark.parametrize("command", ["fit", "check", "plan"])
@@ -156,13 +157,12 @@ def test_no_select_on_one_table(desk, reader, command):
 
 
 def test_row_level_security_would_hide_rows(desk, reader, source):
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute("GRANT SELECT ON line TO market_reader")
-        connection.execute("ALTER TABLE product ENABLE ROW LEVEL SECURITY")
-        try:
-            result = desk.fit(source=reader)
-        finally:
-            connection.execute("ALTER TABLE product DISABLE ROW LEVEL SECURITY")
+    market.execute(source, "GRANT SELECT ON line TO market_reader")
+    market.execute(source, "ALTER TABLE product ENABLE ROW LEVEL SECURITY")
+    try:
+        result = desk.fit(source=reader)
+    finally:
+        market.execute(source, "ALTER TABLE product DISABLE ROW LEVEL SECURITY")
     refused(result, 3, "row-level security", "public.product", "BYPASSRLS")
     assert desk.untouched()
 
@@ -177,17 +177,16 @@ def test_target_is_not_empty(desk, make_database):
 
 def test_target_may_not_be_written(spent, make_database):
     """A role that may connect but not create."""
-    target = make_database()
-    with psycopg.connect(target, autocommit=True) as connection:
-        connection.execute("DROP ROLE IF EXISTS market_guest; CREATE ROLE market_guest LOGIN")
-        connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    target = make_database(
+        "DROP ROLE IF EXISTS market_guest; CREATE ROLE market_guest LOGIN;"
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC"
+    )
     guest = conninfo.make_conninfo(target, user="market_guest")
     refused(run("load", spent.output, guest), 3, "permission denied")
     before = spent.ledger_text()
     refused(spent.clone(guest, "--epsilon", "1"), 3, "permission denied")
     assert spent.ledger_text() == before
-    with psycopg.connect(target, autocommit=True) as connection:
-        connection.execute("DROP ROLE market_guest")
+    market.execute(target, "DROP ROLE market_guest")
 
 
 # Options and config: 2.
@@ -314,8 +313,7 @@ def test_a_model_is_not_replaced_unasked(desk, reader, source):
     refused(desk.fit(), 2, "is there already", "--force")
     assert desk.output.read_bytes() == b"mine"
     assert not list(desk.folder.rglob("ledger.sqlite"))
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute("GRANT SELECT ON line TO market_reader")
+    market.execute(source, "GRANT SELECT ON line TO market_reader")
     result = desk.fit("--force", source=reader)
     assert result.exit_code == 0, result.stderr
     assert desk.output.read_bytes() != b"mine"

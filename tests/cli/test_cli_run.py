@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 
+import market
 import pytest
-from click.testing import CliRunner
-
-from privbench.cli import main
 
 GOOD = "SELECT count(*) FROM ware"
 MISSING = "SELECT count(*) FROM movie_info_idx"
@@ -29,7 +27,7 @@ def run(shop, tmp_path):
         if compared:
             words = ["compare", shop, shop, "-w", path, "-o", tmp_path / "r", "--no-floor"]
         words += ["--repeats", 1, *options]
-        return CliRunner().invoke(main, [str(word) for word in words])
+        return market.run(*words)
 
     return command
 

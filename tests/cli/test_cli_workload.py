@@ -8,46 +8,23 @@ import re
 import market
 import psycopg
 import pytest
-from click.testing import CliRunner
 
 from privbench import pipeline
-from privbench.cli import main
 from privbench.workload import KINDS, read
 
 LIGHT = "title t,movie_companies mc#t.id=mc.movie_id#t.kind_id,=,7#715\ntitle t##t.id,<,9#8\n"
 
 
-def _run(*arguments):
-    return CliRunner().invoke(main, ["-q", "workload", *(str(item) for item in arguments)])
-
-
 def _done(*arguments):
-    result = _run(*arguments)
+    result = market.run("-q", "workload", *arguments)
     assert result.exit_code == 0, (result.stderr, result.exception)
     return result.stdout
 
 
 def _refused(*arguments):
-    result = _run(*arguments)
+    result = market.run("-q", "workload", *arguments)
     assert result.exit_code == 2, (result.stdout, result.exception)
     return re.sub(r"\s+", " ", result.stderr)
-
-
-@pytest.fixture(scope="module")
-def source(make_database):
-    dsn = make_database()
-    market.create(dsn, 60)
-    return dsn
-
-
-@pytest.fixture(scope="module")
-def model(source, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    path = folder / "m.privbench"
-    # So little noise that no table may be empty, or thousands of times too large.
-    config = market.learner(market.config(folder / "ledger", epsilon=200.0), "independent")
-    pipeline.fit(source, config, path, reporter=pipeline.Reporter())
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
-from psycopg import sql
+from psycopg import conninfo, sql
 
-from privbench import synthesizers
+from privbench import pipeline, synthesizers
 from privbench.cli import main
 from privbench.config import Config
 
@@ -126,6 +128,9 @@ def some_slow(cases: Iterable[tuple[object, ...]], quick: Iterable[tuple[object,
     return [pytest.param(*c, marks=() if c in now else (pytest.mark.slow,)) for c in cases]
 
 
+#: Of a config file, for tests that any synthesizer serves.
+INDEPENDENT = '[synthesizer]\nname = "independent"\n'
+
 #: The same as parameters of a test by name; most run with the slow tests.
 BY_NAME = some_slow([(name,) for name in CORE], [("graphical",)])
 
@@ -135,26 +140,24 @@ def run(*words: object, **more: Any) -> Result:
     return CliRunner().invoke(main, [str(word) for word in words], **more)
 
 
-def create(dsn: str, customers: int = 60) -> None:
-    """Schema and rows."""
+def create(dsn: str, customers: int = 60) -> str:
+    """Schema and rows; the same DSN."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(SCHEMA)
         fill(connection, customers)
+    return dsn
 
 
 def create_with_hub(dsn: str) -> str:
     """Few customers, one with far more purchases, lines and references than the others."""
-    create(dsn, 24)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "INSERT INTO purchase (customer_id, placed, paid)"
-            " SELECT 2, timestamp '2021-01-01' + i * interval '1 day', true"
-            " FROM generate_series(1, 40) i"
-        )
-        connection.execute(
-            "INSERT INTO line (purchase_id, number, product_id, quantity, price)"
-            " SELECT id, k, 1, 3, 5 FROM purchase, generate_series(1, 2) k WHERE id > 48"
-        )
+    execute(
+        create(dsn, 24),
+        "INSERT INTO purchase (customer_id, placed, paid)"
+        " SELECT 2, timestamp '2021-01-01' + i * interval '1 day', true"
+        " FROM generate_series(1, 40) i",
+        "INSERT INTO line (purchase_id, number, product_id, quantity, price)"
+        " SELECT id, k, 1, 3, 5 FROM purchase, generate_series(1, 2) k WHERE id > 48",
+    )
     return dsn
 
 
@@ -168,6 +171,24 @@ def config(ledger: object = None, toml: str = CONFIG, **privacy: object) -> Conf
     """The market's config: region public, one chain of owners."""
     found = Config.loads(toml).with_privacy(**privacy)
     return found.changed("ledger", path=None if ledger is None else str(ledger))
+
+
+def config_file(folder: Path, *more: str, toml: str = CONFIG) -> Path:
+    """The market's config as a file, with a ledger in its folder; more lines at its end."""
+    path = folder / "market.toml"
+    ledger = f'[ledger]\npath = "{folder / "ledger"}"\n'
+    path.write_text("\n".join([toml, ledger, *more]), encoding="utf-8")
+    return path
+
+
+def fitted_model(source: str, folder: Path, epsilon: float = 200.0) -> Path:
+    """A model of independent columns, fitted with a budget that leaves little noise.
+
+    By much noise a table may be empty, or thousands of times too large.
+    """
+    base, path = config(folder / "ledger", epsilon=epsilon), folder / "m.privbench"
+    pipeline.fit(source, learner(base, "independent"), path)
+    return path
 
 
 def with_little_noise(
@@ -184,6 +205,24 @@ def learner(base: Config, name: str) -> Config:
     return base.changed("synthesizer", name=name)
 
 
+def execute(dsn: str, *statements: str | sql.Composable) -> None:
+    """Statements, each in a transaction of its own."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode() if isinstance(statement, str) else statement)
+
+
+def weak_owner(dsn: str) -> str:
+    """A new role, which owns this database and has no other right."""
+    role, name = f"role {uuid.uuid4().hex[:12]}", str(conninfo.conninfo_to_dict(dsn)["dbname"])
+    execute(
+        dsn,
+        sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)),
+        sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), sql.Identifier(role)),
+    )
+    return role
+
+
 def ask(dsn: str, query: str) -> list[tuple[object, ...]]:
     """All rows of a query."""
     with psycopg.connect(dsn) as connection:
@@ -198,3 +237,15 @@ def one(dsn: str, query: str) -> object:
 def counts(dsn: str) -> dict[str, int]:
     """Exact rows of every table."""
     return {name: int(str(one(dsn, f"SELECT count(*) FROM {name}"))) for name in TABLES}
+
+
+@pytest.fixture(scope="session")
+def source(make_database: Callable[..., str]) -> str:
+    """A market of sixty customers, which no test changes."""
+    return create(make_database())
+
+
+@pytest.fixture(scope="session")
+def model(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of that market, with little noise."""
+    return fitted_model(source, tmp_path_factory.mktemp("model"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import psycopg
+import market
 import pytest
 
 from privbench import pipeline
@@ -30,14 +30,6 @@ def flags(count: int) -> list[str]:
 OWNED = table("a", flags(5)) + table("b", ["i int", "j int", "a_id int NOT NULL REFERENCES a"])
 OWNS = '[tables."public.b"]\nown = ["a_id"]'
 ALONE = "ALTER TABLE b ADD UNIQUE (a_id);"
-
-
-@pytest.fixture
-def source(make_database):
-    def make(ddl: str) -> str:
-        return make_database(ddl)
-
-    return make
 
 
 def chosen(dsn: str, privacy: str) -> str:
@@ -75,18 +67,19 @@ def chosen(dsn: str, privacy: str) -> str:
         ),
     ],
 )
-def test_the_plan_decides(source, ddl, privacy, expected):
-    assert chosen(source(ddl), privacy) == expected
+def test_the_plan_decides(make_database, ddl, privacy, expected):
+    assert chosen(make_database(ddl), privacy) == expected
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(flags(3), "pure"), (texts(6), "zcdp")])
-def test_ledger_model_and_plan_say_the_same_whatever_the_rows(source, tmp_path, columns, expected):
-    dsn, ledger = source(table("a", columns)), tmp_path / "ledger"
+def test_ledger_model_and_plan_say_the_same_whatever_the_rows(
+    make_database, tmp_path, columns, expected
+):
+    dsn, ledger = make_database(table("a", columns)), tmp_path / "ledger"
     head = "[privacy]\nepsilon = 3.2\n[synthesizer]\nname = 'independent'\n"
     config = Config.loads(f"{head}[ledger]\npath = '{ledger}'\n")
     model = pipeline.fit(dsn, config, tmp_path / "empty")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("INSERT INTO a SELECT g FROM generate_series(1, 500) g")
+    market.execute(dsn, "INSERT INTO a SELECT g FROM generate_series(1, 500) g")
     full = pipeline.fit(dsn, config, tmp_path / "full")
     planned = pipeline.plan(config, dsn, {"public.a": 17})
     (file,) = ledger.rglob("ledger.sqlite")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -290,33 +289,25 @@ def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
 
 
 UNITS, WRITERS, EACH = 4000, 400, 6
+SOURCE = f"""
+CREATE TABLE users (id int PRIMARY KEY, email text NOT NULL, plan text NOT NULL, gift text,
+  until date NOT NULL);
+CREATE TABLE orders (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,
+  amount int NOT NULL, placed date NOT NULL, until date NOT NULL);
+CREATE TABLE refunds (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,
+  amount int NOT NULL, placed date NOT NULL, until date NOT NULL);
+INSERT INTO users SELECT i, 'u' || i || '@example.org',
+  (ARRAY['gold', 'silver', 'tin'])[1 + i % 3], CASE WHEN i % 9 = 0 THEN NULL ELSE '' END,
+  '9999-01-01' FROM generate_series(1, {UNITS}) i;
+INSERT INTO orders SELECT i, 1 + i % {WRITERS}, 1000 + i * 7 % 3000,
+  date '2021-03-01' + i % 200, date '9999-01-01' FROM generate_series(1, {WRITERS * EACH}) i;
+INSERT INTO refunds VALUES (1, 1, 5, '2021-04-01', '9999-01-01');
+"""
 
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE users (id int PRIMARY KEY, email text NOT NULL, plan text NOT NULL,"
-            " gift text, until date NOT NULL);"
-            "CREATE TABLE orders (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,"
-            " amount int NOT NULL, placed date NOT NULL, until date NOT NULL);"
-            "CREATE TABLE refunds (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,"
-            " amount int NOT NULL, placed date NOT NULL, until date NOT NULL);"
-        )
-        connection.execute(
-            "INSERT INTO users SELECT i, 'u' || i || '@example.org',"
-            " (ARRAY['gold', 'silver', 'tin'])[1 + i % 3],"
-            " CASE WHEN i % 9 = 0 THEN NULL ELSE '' END, '9999-01-01'"
-            f" FROM generate_series(1, {UNITS}) i"
-        )
-        connection.execute(
-            f"INSERT INTO orders SELECT i, 1 + i % {WRITERS}, 1000 + i * 7 % 3000,"
-            " date '2021-03-01' + i % 200, date '9999-01-01'"
-            f" FROM generate_series(1, {WRITERS * EACH}) i"
-        )
-        connection.execute("INSERT INTO refunds VALUES (1, 1, 5, '2021-04-01', '9999-01-01')")
-    return dsn
+    return make_database(SOURCE)
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ MOMENT = "1987-06-05 04:03:02.123457"
 TALLY = 23459
 
 
-def plant(dsn: str) -> None:
+def plant(dsn: str) -> str:
     market.create(dsn, 80)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("CREATE TABLE tally (done boolean NOT NULL)")
@@ -71,13 +71,15 @@ def plant(dsn: str) -> None:
         )
         for sequence, key in (("customer_id_seq", "customer"), ("purchase_id_seq", "purchase")):
             connection.execute("SELECT setval(%s, %s)", [sequence, NUMBERS[key]])
+        connection.execute("COMMENT ON TABLE tally IS 'Canary-Quetzal-7781'")
+        connection.execute("ALTER TABLE tally ALTER done SET (n_distinct = 2)")
+        connection.execute("ANALYZE")
+    return dsn
 
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    plant(dsn)
-    return dsn
+    return plant(make_database())
 
 
 def traces() -> list[bytes]:
@@ -105,15 +107,10 @@ def assert_free(place: str, data: bytes) -> None:
 @pytest.fixture
 def log():
     """What the command line would write to stderr."""
-    stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
-    logger = logging.getLogger("privbench")
-    before = logger.handlers[:], logger.level
-    logger.handlers[:] = [handler]
+    stream, logger = io.StringIO(), logging.getLogger("privbench")
+    logger.handlers[:] = [logging.StreamHandler(stream)]
     logger.setLevel(logging.DEBUG)
-    yield stream
-    logger.handlers[:], level = before
-    logger.setLevel(level)
+    return stream
 
 
 @pytest.mark.parametrize(
@@ -132,7 +129,7 @@ def test_no_canary_leaves(source, make_database, tmp_path, log, name, accounting
     )
     for member, data in unzipped(path).items():
         assert_free(member, data)
-    assert_free("clone", pg_dump(target, "--inserts").encode())
+    assert_free("clone", pg_dump(target, "--rows-per-insert=1000").encode())
     files = [file for file in (tmp_path / "ledger").rglob("*") if file.is_file()]
     assert files
     for file in files:
@@ -141,7 +138,7 @@ def test_no_canary_leaves(source, make_database, tmp_path, log, name, accounting
     assert_free("report", report.render().encode())
     # The search finds what is there.
     with pytest.raises(AssertionError):
-        assert_free("source", pg_dump(source, "--inserts").encode())
+        assert_free("source", pg_dump(source, "--rows-per-insert=1000").encode())
 
 
 def test_exact_row_counts_do_not_leave(source, tmp_path, log):
@@ -151,8 +148,9 @@ def test_exact_row_counts_do_not_leave(source, tmp_path, log):
     """
     count = re.compile(rf"(?<![\d.]){TALLY}(?!\d)")
     assert count.search(f"rows: {TALLY}, ")
-    first, second = (places_of(count, source, tmp_path / name, log) for name in ("first", "second"))
-    assert not first or not second, (first, second)
+    found = places_of(count, source, tmp_path / "first", log)
+    if found:
+        assert not places_of(count, source, tmp_path / "second", log), found
 
 
 def places_of(count: re.Pattern[str], source: str, folder: Path, log: io.StringIO) -> list[str]:
@@ -174,7 +172,10 @@ def places_of(count: re.Pattern[str], source: str, folder: Path, log: io.StringI
 
 
 def test_a_model_knows_nothing_of_where_and_how_long(source, tmp_path, log):
-    """P5: no timings, snapshot ids, host names, paths; the log has them, the model has not."""
+    """P5: no timings, snapshot ids, host names, paths; the log has them, the model has not.
+
+    Nor does its DDL bring figures from rows, by sequences, statistics or comments.
+    """
     path = tmp_path / "m.privbench"
     config = market.config(tmp_path / "ledger")
     pipeline.fit(source, config, path, reporter=LogReporter())
@@ -188,16 +189,7 @@ def test_a_model_knows_nothing_of_where_and_how_long(source, tmp_path, log):
     assert not re.search(rb"20\d\d-\d\d-\d\dT\d\d:", everything)
     with zipfile.ZipFile(path) as archive:
         assert {item.date_time for item in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-
-
-def test_ddl_holds_no_value_of_a_row(source, tmp_path):
-    """Neither sequences nor statistics nor comments bring figures from rows."""
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute("COMMENT ON TABLE tally IS 'Canary-Quetzal-7781'")
-        connection.execute("ALTER TABLE tally ALTER done SET (n_distinct = 2)")
-        connection.execute("ANALYZE")
-    pipeline.fit(source, market.config(tmp_path / "ledger"), tmp_path / "m")
-    parts = unzipped(tmp_path / "m")
+    parts = unzipped(path)
     ddl = (parts["ddl/pre.sql"] + parts["ddl/post.sql"]).decode()
     assert "CREATE TABLE public.tally" in ddl
     assert_free("ddl", ddl.encode())

@@ -13,7 +13,6 @@ import pytest
 from integrity import pg_dump, schema_of, whole
 
 from privbench import pipeline
-from privbench.config import Config
 from privbench.errors import ConfigError, TargetError
 from privbench.pipeline import Model
 
@@ -21,31 +20,16 @@ SYNTHESIZERS = market.CORE
 
 
 @pytest.fixture(scope="module")
-def sources(make_database_on):
+def sources(source, server, make_database_on):
     """One filled market per server."""
-    made = {}
+    made = {server.name: source}
 
     def of(server):
         if server.name not in made:
-            made[server.name] = make_database_on(server, keep=True)
-            market.create(made[server.name])
+            made[server.name] = market.create(make_database_on(server, keep=True))
         return made[server.name]
 
     return of
-
-
-@pytest.fixture(scope="module")
-def source(sources, server):
-    return sources(server)
-
-
-@pytest.fixture(scope="module")
-def fitted(source, tmp_path_factory):
-    """One model file of the market, fitted once, with a budget that leaves little noise."""
-    folder = tmp_path_factory.mktemp("fitted")
-    config = market.learner(market.config(folder / "ledger", epsilon=200.0), "independent")
-    pipeline.fit(source, config, folder / "m.privbench")
-    return folder / "m.privbench"
 
 
 @pytest.mark.parametrize("name", market.BY_NAME)
@@ -104,9 +88,9 @@ def test_unit_row(source, make_database, tmp_path, name):
     }
 
 
-def test_public_table_is_verbatim_and_referred_to(source, make_database, fitted):
+def test_public_table_is_verbatim_and_referred_to(source, make_database, model):
     target = make_database()
-    report = pipeline.load(fitted, target)
+    report = pipeline.load(model, target)
     query = "SELECT * FROM region ORDER BY code"
     assert market.ask(target, query) == market.ask(source, query)
     assert report.public == ("public.region",)
@@ -117,42 +101,42 @@ def test_public_table_is_verbatim_and_referred_to(source, make_database, fitted)
     assert sum(count for code, count in shares if code in ("r1", "r2")) > 50
 
 
-def test_scale_multiplies_roots(source, make_database, fitted):
+def test_scale_multiplies_roots(source, make_database, model):
     plain, triple = make_database(), make_database()
-    once = pipeline.load(fitted, plain, seed=1).rows["public.customer"]
-    thrice = pipeline.load(fitted, triple, seed=1, scale=3).rows
+    once = pipeline.load(model, plain, seed=1).rows["public.customer"]
+    thrice = pipeline.load(model, triple, seed=1, scale=3).rows
     assert once == pytest.approx(60, abs=6)
     assert thrice["public.customer"] == pytest.approx(3 * once, abs=6)
     assert thrice["public.region"] == 4
     whole(triple)
 
 
-def test_load_refuses_what_holds_something_and_replaces_it(make_database, fitted):
+def test_load_refuses_what_holds_something_and_replaces_it(make_database, model):
     target = make_database("CREATE TABLE mine (i int); INSERT INTO mine VALUES (7)")
     with pytest.raises(TargetError, match=r"not empty.*mine.*--replace"):
-        pipeline.load(fitted, target)
+        pipeline.load(model, target)
     assert market.ask(target, "SELECT i FROM mine") == [(7,)]
-    pipeline.load(fitted, target, replace=True)
+    pipeline.load(model, target, replace=True)
     assert market.one(target, "SELECT to_regclass('mine')") is None
     whole(target)
-    pipeline.load(fitted, target, replace=True)
+    pipeline.load(model, target, replace=True)
     whole(target)
 
 
-def test_a_seed_samples_the_same_clone_twice(make_database, fitted):
+def test_a_seed_samples_the_same_clone_twice(make_database, model):
     one, two, other = make_database(), make_database(), make_database()
     for dsn, seed in ((one, 5), (two, 5), (other, 6)):
-        pipeline.load(fitted, dsn, seed=seed)
+        pipeline.load(model, dsn, seed=seed)
     dumps = [pg_dump(dsn, "--data-only", "--inserts") for dsn in (one, two, other)]
     assert dumps[0] == dumps[1] != dumps[2]
 
 
-def test_csv_files_hold_what_load_writes(make_database, fitted, tmp_path):
+def test_csv_files_hold_what_load_writes(make_database, model, tmp_path):
     """Read back by COPY, NULL and empty text included."""
     loaded, copied = make_database(), make_database()
-    pipeline.load(fitted, loaded, seed=5)
-    pipeline.load(fitted, copied, seed=6)
-    pipeline.sample(fitted, tmp_path / "csv", seed=5)
+    pipeline.load(model, loaded, seed=5)
+    pipeline.load(model, copied, seed=6)
+    pipeline.sample(model, tmp_path / "csv", seed=5)
     assert sorted(path.name for path in (tmp_path / "csv").iterdir()) == [
         f"public.{table}.csv" for table in market.TABLES
     ]
@@ -170,9 +154,9 @@ def test_csv_files_hold_what_load_writes(make_database, fitted, tmp_path):
         assert market.ask(copied, query) == market.ask(loaded, query), table
 
 
-def test_sample_to_parquet(fitted, tmp_path):
-    pipeline.sample(fitted, tmp_path / "csv", seed=5)
-    pipeline.sample(fitted, tmp_path / "pq", file_format="parquet", seed=5)
+def test_sample_to_parquet(model, tmp_path):
+    pipeline.sample(model, tmp_path / "csv", seed=5)
+    pipeline.sample(model, tmp_path / "pq", file_format="parquet", seed=5)
     for table in market.TABLES:
         found = pq.read_table(tmp_path / "pq" / f"public.{table}.parquet")
         with (tmp_path / "csv" / f"public.{table}.csv").open(encoding="utf-8") as file:
@@ -182,15 +166,15 @@ def test_sample_to_parquet(fitted, tmp_path):
         assert found.num_rows or table != "customer"
 
 
-def test_a_seeded_fit_is_stamped_not_private(source, make_database, fitted, tmp_path):
-    model = pipeline.fit(source, market.config(tmp_path / "ledger", seed=7), tmp_path / "m")
-    assert not model.promise.private
+def test_a_seeded_fit_is_stamped_not_private(source, make_database, model, tmp_path):
+    seeded = pipeline.fit(source, market.config(tmp_path / "ledger", seed=7), tmp_path / "m")
+    assert not seeded.promise.private
     stored = Model.load(tmp_path / "m")
     assert not stored.promise.private
     assert stored.promise.sentence().startswith("NOT PRIVATE")
     assert pipeline.load(tmp_path / "m", make_database()).render().startswith("NOT PRIVATE")
     assert pipeline.sample(tmp_path / "m", tmp_path / "csv")[0].startswith("NOT PRIVATE")
-    assert "NOT PRIVATE" not in pipeline.load(fitted, make_database()).render()
+    assert "NOT PRIVATE" not in pipeline.load(model, make_database()).render()
     shown = pipeline.ledger_show("", "market", str(tmp_path / "ledger"))
     assert shown.state["definitions"][0]["epsilon"] == float("inf")
     assert shown.to_json()["definitions"][0]["epsilon"] == "infinite"
@@ -206,26 +190,24 @@ def test_no_epsilon_is_refused_before_a_connection(tmp_path):
 @pytest.mark.parametrize("name", market.BY_NAME)
 def test_empty_tables_and_one_row(make_database, tmp_path, name):
     """A source without rows runs through, and its clone is a database of the same schema."""
-    source, target = make_database(), make_database()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(market.SCHEMA)
-        connection.execute("INSERT INTO region VALUES ('r1', 'only')")
+    source = make_database(market.SCHEMA + "INSERT INTO region VALUES ('r1', 'only')")
+    target = make_database()
     config = market.learner(market.config(tmp_path / "ledger"), name)
     pipeline.clone(source, target, config)
     assert schema_of(target) == schema_of(source)
     whole(target)
 
 
-def test_sample_says_which_rules_its_files_may_break(make_database, fitted, tmp_path):
+def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_path):
     """A load repairs them; nothing is said where all rules are kept by construction."""
-    assert not any("may break" in line for line in pipeline.sample(fitted, tmp_path / "market"))
+    assert not any("may break" in line for line in pipeline.sample(model, tmp_path / "market"))
     source = make_database(
         "CREATE TABLE stay (id integer PRIMARY KEY, a integer, b integer, during int4range,"
         " CONSTRAINT odd CHECK ((a * b) % 7 <> 3), CONSTRAINT apart CHECK (a < b),"
         " CONSTRAINT alone EXCLUDE USING gist (during WITH &&));"
         "INSERT INTO stay SELECT i, 0, 7, int4range(i, i + 1) FROM generate_series(1, 50) i"
     )
-    base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
+    base = market.config(tmp_path, "", epsilon=3)
     pipeline.fit(source, pipeline.inspect(source, base=base).config, tmp_path / "m")
     said = pipeline.sample(tmp_path / "m", tmp_path / "files")
     start = next(place for place, line in enumerate(said) if "may break" in line)

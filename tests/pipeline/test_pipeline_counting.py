@@ -45,8 +45,7 @@ def test_a_fit_gives_the_same_model_when_workers_count(
     The model says nothing of where rows were counted, either.
     """
     dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
-    source = make_database()
-    market.create(source, 400)
+    source = market.create(make_database(), 400)
     here = fitted(source, "local", tmp_path, monkeypatch)
     monkeypatch.setitem(Snapshot.parts.__kwdefaults__, "least", 1)
     monkeypatch.setattr("privbench.privacy.workers.LEAST_ROWS", 50)

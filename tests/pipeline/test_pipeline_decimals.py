@@ -1,7 +1,7 @@
 """Decimals of columns through a whole fit: asked, planned, charged, kept by the clone."""
 
+import market
 import numpy as np
-import psycopg
 import pytest
 
 from privbench.config import Config
@@ -15,31 +15,24 @@ from privbench.privacy.neighbour import telling_units
 from privbench.privacy.stability import check
 
 UNITS, GAMES = 600, 4
+SOURCE = f"""
+CREATE TABLE player (id int PRIMARY KEY, rating double precision,
+  share real CHECK (share >= 0 AND share <= 1));
+CREATE TABLE game (id int PRIMARY KEY, player_id int NOT NULL REFERENCES player,
+  points double precision, fee numeric, speed real, weight numeric(8,2));
+SELECT setseed(0.5);
+INSERT INTO player SELECT i, random() / 7, round(random()) FROM generate_series(1, {UNITS}) i;
+SELECT setseed(0.25);
+INSERT INTO game SELECT i, 1 + i / 4 % 600,
+  CASE WHEN random() < 0.1 THEN NULL WHEN random() < 0.6 THEN 0 ELSE floor(random() * 25) + 1 END,
+  floor(random() * 900) / 100 + 1, floor(random() * 100) / 2, 1 + floor(random() * 50)
+  FROM generate_series(0, {UNITS * GAMES - 1}) i;
+"""
 
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE player (id int PRIMARY KEY, rating double precision,"
-            " share real CHECK (share >= 0 AND share <= 1));"
-            "CREATE TABLE game (id int PRIMARY KEY, player_id int NOT NULL REFERENCES player,"
-            " points double precision, fee numeric, speed real, weight numeric(8,2));"
-        )
-        connection.execute(
-            f"SELECT setseed(0.5); INSERT INTO player SELECT i, random() / 7, round(random())"
-            f" FROM generate_series(1, {UNITS}) i"
-        )
-        connection.execute(
-            "SELECT setseed(0.25); INSERT INTO game SELECT i, 1 + i / 4 % 600,"
-            " CASE WHEN random() < 0.1 THEN NULL WHEN random() < 0.6 THEN 0"
-            "  ELSE floor(random() * 25) + 1 END,"
-            " floor(random() * 900) / 100 + 1, floor(random() * 100) / 2,"
-            " 1 + floor(random() * 50)"
-            f" FROM generate_series(0, {UNITS * GAMES - 1}) i"
-        )
-    return dsn
+    return make_database(SOURCE)
 
 
 def configured(path, **more):
@@ -118,12 +111,9 @@ def test_decimals_are_no_attribute_of_the_model(source, tmp_path):
 def test_a_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):
     target = make_database()
     clone(source, target, configured(tmp_path / "ledger"), seed=1)
-    with psycopg.connect(target) as connection:
-        rows = connection.execute(
-            "SELECT points, fee::float8, speed, weight::float8 FROM game"
-        ).fetchall()
-        zeros = connection.execute("SELECT avg((points = 0)::int) FROM game").fetchone()[0]
-        shares = connection.execute("SELECT avg((share = 0)::int) FROM player").fetchone()[0]
+    rows = market.ask(target, "SELECT points, fee::float8, speed, weight::float8 FROM game")
+    zeros = market.one(target, "SELECT avg((points = 0)::int) FROM game")
+    shares = market.one(target, "SELECT avg((share = 0)::int) FROM player")
     points, fee, speed, weight = (np.array(column, float) for column in zip(*rows, strict=True))
     assert len(points) > 1000
     known = points[~np.isnan(points)]

@@ -7,7 +7,6 @@ import pytest
 from integrity import schema_of
 
 from privbench import pipeline
-from privbench.config import Config
 
 #: Every table is a root: each has the whole budget for itself.
 TABLES = """
@@ -38,8 +37,7 @@ ROWS |= {"distinct_rows": 300, "one_column": 300, "only_key": 300}
 def clone(make_database, folder, ddl: str, epsilon: float, **how) -> tuple[str, str]:
     """DSNs of the source and of its clone."""
     source, target = make_database(ddl), make_database()
-    head = f"[privacy]\nepsilon = {epsilon}\n[ledger]\npath = '{folder}'"
-    config = pipeline.inspect(source, base=Config.loads(head)).config
+    config = pipeline.inspect(source, base=market.config(folder, "", epsilon=epsilon)).config
     assert config.synthesizer.name == "privbench"
     pipeline.clone(source, target, config, seed=1, **how)
     assert schema_of(target) == schema_of(source)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 
 import market
-import psycopg
 import pytest
-from click.testing import CliRunner
 from psycopg import conninfo
 
 from privbench import pipeline
-from privbench.cli import main
 from privbench.config import Config
 from privbench.errors import GateFailed
 
@@ -38,15 +35,16 @@ def test_all_is_in_place(source, make_database, tmp_path):
 
 def test_what_a_fit_and_a_load_would_refuse(source, tmp_path):
     """A role without rights, a target that is the source, and no declared identity."""
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(f"DROP ROLE IF EXISTS nobody_{os.getpid()}")
-        connection.execute(f"CREATE ROLE nobody_{os.getpid()} LOGIN")
-        connection.execute("REVOKE CREATE ON SCHEMA public FROM public")
-    weak = conninfo.make_conninfo(source, user=f"nobody_{os.getpid()}")
+    role = f"nobody_{os.getpid()}"
+    market.execute(
+        source,
+        f"DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN",
+        "REVOKE CREATE ON SCHEMA public FROM public",
+    )
+    weak = conninfo.make_conninfo(source, user=role)
     config = Config.loads(f"[ledger]\npath = '{tmp_path / 'ledger'}'")
     found = pipeline.doctor(weak, weak, config)
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(f"DROP ROLE nobody_{os.getpid()}")
+    market.execute(source, f"DROP ROLE {role}")
     bad = {item.what: item for item in found.findings if item.verdict == "bad"}
     assert bad.keys() == {"source: rights", "target: role", "target: not the source"}
     assert "GRANT SELECT ON" in bad["source: rights"].remedy
@@ -58,10 +56,10 @@ def test_what_a_fit_and_a_load_would_refuse(source, tmp_path):
 
 def test_a_server_that_is_not_there_is_a_line(source, tmp_path):
     nowhere = conninfo.make_conninfo(source, dbname="no_such_database")
-    ran = CliRunner().invoke(main, ["doctor", nowhere, source, "--ledger", str(tmp_path / "l")])
+    ran = market.run("doctor", nowhere, source, "--ledger", tmp_path / "l")
     assert ran.exit_code == 1
     assert "bad   source " in ran.output
     assert "target: server" in ran.output
-    ran = CliRunner().invoke(main, ["doctor", "--ledger", str(tmp_path / "l")])
+    ran = market.run("doctor", "--ledger", tmp_path / "l")
     assert ran.exit_code == 0
     assert "versions" in ran.output

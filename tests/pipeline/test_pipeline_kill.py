@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import market
-import psycopg
 import pytest
 from halting import fit_at_once, kill_at
 from integrity import whole
@@ -15,21 +14,6 @@ from privbench.errors import LedgerError
 from privbench.pipeline import Model
 from privbench.privacy.release import Release
 from privbench.privacy.store import transaction
-
-
-@pytest.fixture(scope="module")
-def source(make_database):
-    dsn = make_database()
-    market.create(dsn, 40)
-    return dsn
-
-
-@pytest.fixture(scope="module")
-def model(source, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("fitted")
-    config = market.learner(market.config(folder / "ledger", epsilon=200.0), "independent")
-    pipeline.fit(source, config, folder / "m")
-    return folder / "m"
 
 
 @pytest.fixture
@@ -51,13 +35,13 @@ def ledger(config):
 
 def objects(dsn: str) -> list[tuple[object, ...]]:
     """Everything in schema public, once the killed session is gone."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            " AND backend_type = 'client backend') LOOP"
-            " PERFORM pg_sleep(0.05), pg_stat_clear_snapshot(); END LOOP; END $$"
-        )
+    market.execute(
+        dsn,
+        "DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND backend_type = 'client backend') LOOP"
+        " PERFORM pg_sleep(0.05), pg_stat_clear_snapshot(); END LOOP; END $$",
+    )
     return market.ask(
         dsn,
         "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"

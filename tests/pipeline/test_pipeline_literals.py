@@ -43,11 +43,8 @@ SHOWN = re.compile(r"secret\d\d|9001\d\d")
 
 
 @pytest.fixture(scope="module")
-def secretive(server, make_database_on):
-    dsn = make_database_on(server)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SECRETS.encode())
-    return dsn
+def secretive(make_database):
+    return make_database(SECRETS)
 
 
 def test_every_value_of_the_ddl_is_listed(secretive):
@@ -90,20 +87,18 @@ def test_a_sign_off_holds_for_the_values_that_were_seen(make_database, tmp_path)
 
 
 def test_policies_are_listed_with_their_roles(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE t (id int PRIMARY KEY, who text);"
-            ' CREATE POLICY "case of Smith" ON t TO pg_monitor, pg_read_all_data'
-            " USING (who = current_user);"
-            " CREATE POLICY open ON t AS RESTRICTIVE FOR DELETE USING (true)"
-        )
-        with connect(dsn) as reader:
-            said = literals(dump_ddl(reader, introspect(reader)))
-        assert len(said) == 2
-        for part in ("case of Smith", "pg_monitor", "pg_read_all_data", "current_user"):
-            assert part.casefold() in said[0].casefold()
-        assert "POLICY open ON public.t AS RESTRICTIVE FOR DELETE" in said[1]
+    dsn = make_database(
+        "CREATE TABLE t (id int PRIMARY KEY, who text);"
+        ' CREATE POLICY "case of Smith" ON t TO pg_monitor, pg_read_all_data'
+        " USING (who = current_user);"
+        " CREATE POLICY open ON t AS RESTRICTIVE FOR DELETE USING (true)"
+    )
+    with connect(dsn) as reader:
+        said = literals(dump_ddl(reader, introspect(reader)))
+    assert len(said) == 2
+    for part in ("case of Smith", "pg_monitor", "pg_read_all_data", "current_user"):
+        assert part.casefold() in said[0].casefold()
+    assert "POLICY open ON public.t AS RESTRICTIVE FOR DELETE" in said[1]
 
 
 def test_what_travels_is_what_was_signed_off(make_database, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 
-import psycopg
 import pyarrow as pa
 import pytest
 
@@ -25,9 +24,7 @@ ALTER TABLE account_b ADD UNIQUE (id);
 """
 
 
-def plan_of(dsn: str, ddl: str, config: Config):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(ddl.encode())
+def plan_of(dsn: str, config: Config):
     with connect(dsn) as connection:
         return prepare(introspect(connection), config)
 
@@ -38,14 +35,14 @@ def test_a_key_that_is_unique_in_one_partition_only_is_refused(make_database, ow
     posts = "CREATE TABLE post (id int PRIMARY KEY, account int REFERENCES account_b (id));"
     config = Config.loads(f"[tables.'public.post']\nown = {own}")
     with pytest.raises(SchemaError, match="not unique in the whole table"):
-        plan_of(make_database(), ACCOUNTS + posts, config)
+        plan_of(make_database(ACCOUNTS + posts), config)
 
 
 def test_a_key_into_a_partition_that_is_unique_in_the_whole_table_is_kept(make_database):
     posts = """CREATE TABLE post (id int PRIMARY KEY, kind text, account int,
       FOREIGN KEY (account, kind) REFERENCES account_b (id, kind));"""
     config = Config.loads("[tables.'public.post']\nown = ['kind', 'account']")
-    plan = plan_of(make_database(), ACCOUNTS + posts, config)
+    plan = plan_of(make_database(ACCOUNTS + posts), config)
     assert plan.spec.ancestors("public.post") == ("public.account",)
 
 
@@ -60,7 +57,7 @@ def test_a_key_into_a_partition_that_is_unique_in_the_whole_table_is_kept(make_d
 )
 def test_keys_on_generated_columns_are_refused(make_database, ddl):
     with pytest.raises(SchemaError, match="stands on a generated column"):
-        plan_of(make_database(), ddl, Config.loads("[tables.'public.c']\nown = []"))
+        plan_of(make_database(ddl), Config.loads("[tables.'public.c']\nown = []"))
 
 
 SHOP = """
@@ -72,9 +69,7 @@ CREATE TABLE purchase (id int PRIMARY KEY, customer int NOT NULL REFERENCES cust
 @pytest.mark.parametrize("toml", ["", "[tables.'public.purchase']\ntau = 3"])
 def test_a_config_that_leaves_owners_open_is_refused(make_database, tmp_path, toml):
     """Else every purchase would be protected by itself, under roles that nobody declared."""
-    dsn, ledger = make_database(), tmp_path / "ledger"
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SHOP.encode())
+    dsn, ledger = make_database(SHOP), tmp_path / "ledger"
     head = f"[privacy]\nepsilon = 5\n[ledger]\npath = '{ledger}'\n"
     with pytest.raises(ConfigError, match=r"who owns the rows of public\.purchase\."):
         pipeline.fit(dsn, Config.loads(head + toml), tmp_path / "m")
@@ -101,11 +96,11 @@ def test_a_library_that_fails_on_rows_does_not_quote_them(make_database, tmp_pat
 
 def test_keys_of_a_table_that_is_left_out_are_not_modelled_unasked(make_database):
     """Bounds around the one key that all rows hold would show whose it is."""
-    ddl = """CREATE TABLE person (id int PRIMARY KEY);
-      CREATE TABLE message (id int PRIMARY KEY, recipient int REFERENCES person, size int);"""
-    dsn, head = make_database(), "[database]\nexclude = ['public.person']\n"
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(ddl.encode())
+    dsn = make_database(
+        "CREATE TABLE person (id int PRIMARY KEY);"
+        "CREATE TABLE message (id int PRIMARY KEY, recipient int REFERENCES person, size int)"
+    )
+    head = "[database]\nexclude = ['public.person']\n"
     with pytest.raises(
         ConfigError, match=r"message\.recipient: .*keys of a table that is left out"
     ):

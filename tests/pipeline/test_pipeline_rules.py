@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import psycopg
 import pytest
 from market import ask
 
@@ -83,11 +82,7 @@ def configured(rules, folder=None, toml=CONFIG) -> Config:
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SCHEMA)
-        connection.execute(ROWS)
-    return dsn
+    return make_database(SCHEMA + ROWS)
 
 
 @pytest.fixture(scope="module")

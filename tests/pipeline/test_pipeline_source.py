@@ -8,7 +8,7 @@ import market
 import psycopg
 import pytest
 from integrity import whole
-from psycopg import conninfo, sql
+from psycopg import conninfo
 
 from privbench import pipeline
 from privbench.pipeline.fit import STAGES, begin, finish
@@ -25,8 +25,7 @@ WRITING = re.compile(r"\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|ANALYZ
 
 @pytest.mark.parametrize("name", market.BY_NAME)
 def test_the_source_is_gone_after_extract(server, make_database, tmp_path, name):
-    source = make_database()
-    market.create(source)
+    source = market.create(make_database())
     config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
     draft = begin(source, config, Reporter())
     names = [stage for stage, _ in STAGES]
@@ -34,7 +33,8 @@ def test_the_source_is_gone_after_extract(server, make_database, tmp_path, name)
     for stage, step in STAGES:
         step(draft)
         if stage == "extract":
-            drop(server.dsn, conninfo.conninfo_to_dict(source)["dbname"])
+            database = conninfo.conninfo_to_dict(source)["dbname"]
+            market.execute(server.dsn, f"DROP DATABASE {database} WITH (FORCE)")
             with pytest.raises(psycopg.OperationalError):
                 psycopg.connect(source)
     model = finish(draft)
@@ -46,21 +46,13 @@ def test_the_source_is_gone_after_extract(server, make_database, tmp_path, name)
     whole(target)
 
 
-def drop(admin: str, name: object) -> None:
-    with psycopg.connect(admin, autocommit=True) as connection:
-        statement = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(str(name)))
-        connection.execute(statement)
-
-
 @pytest.fixture(scope="module")
 def logged():
     """A server that writes down every statement, with its database and program."""
     program = (embedded.embedded_programs() + embedded.machine_programs())[0]
     settings = {**embedded.FAST, "log_statement": "all", "log_line_prefix": "\x01%d|%a|"}
     with embedded.start(program, settings=settings) as server:
-        with psycopg.connect(server.dsn, autocommit=True) as connection:
-            for name in ("house", "clone"):
-                connection.execute(f"CREATE DATABASE {name}".encode())
+        market.execute(server.dsn, "CREATE DATABASE house", "CREATE DATABASE clone")
         market.create(conninfo.make_conninfo(server.dsn, dbname="house"))
         yield server
 

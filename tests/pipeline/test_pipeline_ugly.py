@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import market
-import psycopg
 import pytest
 from integrity import schema_of
 
 from privbench import pipeline
-from privbench.config import Config
 
 SHOP = r"""
 CREATE TYPE state AS ENUM ('pending', 'paid', 'cancelled');
@@ -76,11 +74,8 @@ INSERT INTO day SELECT i % 4, '2024-01-01'::timestamptz + i * '1d'::interval
 @pytest.mark.parametrize("name", market.BY_NAME)
 @pytest.mark.parametrize("ddl", [SHOP, ODD], ids=["shop", "odd"])
 def test_ugly_schemas_are_cloned_whole(each_server, make_database_on, tmp_path, ddl, name):
-    source, target = make_database_on(each_server), make_database_on(each_server)
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(ddl.encode())
-    head = f"[privacy]\nepsilon = 20\n[ledger]\npath = '{tmp_path}'"
-    config = pipeline.inspect(source, base=Config.loads(head)).config
+    source, target = make_database_on(each_server, statements=ddl), make_database_on(each_server)
+    config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=20)).config
     report = pipeline.clone(source, target, market.learner(config, name))
     assert report.loaded.loose == ()
     assert schema_of(target) == schema_of(source)
@@ -88,6 +83,6 @@ def test_ugly_schemas_are_cloned_whole(each_server, make_database_on, tmp_path, 
 
 
 def test_a_database_without_tables(make_database, tmp_path):
-    config = Config.loads(f"[privacy]\nepsilon = 1\n[ledger]\npath = '{tmp_path}'")
+    config = market.config(tmp_path, "", epsilon=1)
     report = pipeline.clone(make_database(), make_database(), config)
     assert report.loaded.rows == {}

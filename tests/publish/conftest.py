@@ -14,14 +14,8 @@ def model(make_database, tmp_path_factory):
     """A model of the market, the region being public."""
     import market
 
-    from privbench import pipeline
-
-    folder = tmp_path_factory.mktemp("model")
-    source = make_database()
-    market.create(source, 60)
-    config = market.learner(market.config(folder / "ledger", epsilon=20.0), "independent")
-    pipeline.fit(source, config, folder / "m.privbench")
-    return folder / "m.privbench"
+    source = market.create(make_database(), 60)
+    return market.fitted_model(source, tmp_path_factory.mktemp("model"), epsilon=20.0)
 
 
 @pytest.fixture(scope="session")

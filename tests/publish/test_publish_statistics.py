@@ -7,7 +7,7 @@ import re
 import shutil
 from functools import partial
 
-import psycopg
+import market
 import pytest
 from bundles import change_facts, render, seal, start
 
@@ -28,9 +28,8 @@ QUERIES = (
 @pytest.fixture(scope="module")
 def newest(make_database_on, each_server):
     """Makes databases on a server that takes statistics."""
-    with psycopg.connect(each_server.dsn) as connection:
-        if connection.info.server_version < SERVER * 10_000:
-            pytest.skip(f"needs PostgreSQL {SERVER}")
+    if each_server.major < SERVER:
+        pytest.skip(f"needs PostgreSQL {SERVER}")
     return partial(make_database_on, each_server)
 
 
@@ -50,27 +49,21 @@ def told(model, whole, tmp_path_factory):
 
 def plans(dsn):
     """Plans without costs, and expected rows of every table."""
-    with psycopg.connect(dsn) as connection:
-        texts = [
-            [line for (line,) in connection.execute(f"EXPLAIN (COSTS OFF) {query}")]
-            for query in QUERIES
-        ]
-        expected = {
-            name: connection.execute(f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}").fetchone()[0][
-                0
-            ]["Plan"]["Plan Rows"]
-            for name in ("customer", "purchase", "line", "product", "refund", "region")
-        }
+    texts = [market.ask(dsn, f"EXPLAIN (COSTS OFF) {query}") for query in QUERIES]
+    expected = {}
+    for name in market.TABLES:
+        (plan,) = market.one(dsn, f"EXPLAIN (FORMAT JSON) SELECT * FROM {name}")
+        expected[name] = plan["Plan"]["Plan Rows"]
     return texts, expected
 
 
 def files(dsn):
     """Pages of the tables and indexes."""
-    with psycopg.connect(dsn) as connection:
-        return connection.execute(
-            "SELECT relname, pg_relation_size(oid) / 8192 FROM pg_class"
-            " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i') ORDER BY 1"
-        ).fetchall()
+    return market.ask(
+        dsn,
+        "SELECT relname, pg_relation_size(oid) / 8192 FROM pg_class"
+        " WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i') ORDER BY 1",
+    )
 
 
 def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
@@ -80,19 +73,10 @@ def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
     assert re.search(r"take \d\d pages of your disk", verify(told).render())
     assert files(empty) == files(whole)
     assert plans(empty) == plans(whole)
-    with psycopg.connect(empty) as connection:
-        tables = json.loads((told / "statistics.json").read_text())["tables"]
-        for table in tables:
-            name = f"{table['schema']}.{table['name']}"
-            assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() == (0,)
-        kept = connection.execute(
-            "SELECT count(*) FROM pg_constraint WHERE contype = 'f'"
-        ).fetchone()
-    with psycopg.connect(whole) as connection:
-        found = connection.execute(
-            "SELECT count(*) FROM pg_constraint WHERE contype = 'f'"
-        ).fetchone()
-    assert kept == found
+    for table in json.loads((told / "statistics.json").read_text())["tables"]:
+        assert market.one(empty, f"SELECT count(*) FROM {table['schema']}.{table['name']}") == 0
+    keys = "SELECT count(*) FROM pg_constraint WHERE contype = 'f'"
+    assert market.one(empty, keys) == market.one(whole, keys)
 
 
 UNUSUAL = """
@@ -141,11 +125,11 @@ def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
     publish(tmp_path / "m", tmp_path / "bundle", database=newest(), queries=0, statistics=True)
     done = start(tmp_path / "bundle", "empty", empty)
     assert (done.returncode, done.stderr) == (0, "")
-    with psycopg.connect(empty) as connection:
-        sizes = connection.execute(
-            "SELECT relname, relkind, pg_relation_size(oid) / 8192, relpages FROM pg_class"
-            " WHERE relname ~ '^(typed|below|later|apart)' ORDER BY 1"
-        ).fetchall()
+    sizes = market.ask(
+        empty,
+        "SELECT relname, relkind, pg_relation_size(oid) / 8192, relpages FROM pg_class"
+        " WHERE relname ~ '^(typed|below|later|apart)' ORDER BY 1",
+    )
     assert len(sizes) == 16, sizes
     for name, kind, pages, told in sizes:
         assert told > 4, name
@@ -194,18 +178,15 @@ def test_values_of_strangers_stay_constants(told, tmp_path, newest):
     seal(folder)
     verify(folder)
     assert start(folder, "empty", empty).returncode == 0
-    with psycopg.connect(empty) as connection:
-        assert connection.execute("SELECT to_regclass('public.evil')").fetchone() == (None,)
-        pages = connection.execute("SELECT relpages FROM pg_class WHERE oid = 'region'::regclass")
-        assert pages.fetchone()[0] < 12_345
+    assert market.one(empty, "SELECT to_regclass('public.evil')") is None
+    pages = "SELECT relpages FROM pg_class WHERE oid = 'region'::regclass"
+    assert market.one(empty, pages) < 12_345
 
 
 def test_an_older_server_is_refused_before_the_load(model, each_server, make_database_on, tmp_path):
     dsn = make_database_on(each_server)
-    with psycopg.connect(dsn) as connection:
-        if connection.info.server_version >= SERVER * 10_000:
-            pytest.skip("takes statistics")
+    if each_server.major >= SERVER:
+        pytest.skip("takes statistics")
     with pytest.raises(UsageError, match="18"):
         publish(model, tmp_path / "bundle", database=dsn, statistics=True)
-    with psycopg.connect(dsn) as connection:
-        assert connection.execute("SELECT to_regclass('public.customer')").fetchone() == (None,)
+    assert market.one(dsn, "SELECT to_regclass('public.customer')") is None

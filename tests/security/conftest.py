@@ -21,8 +21,7 @@ import model_files
 @pytest.fixture(scope="session")
 def honest(make_database, tmp_path_factory):
     """Honest models by synthesizer, that attacks are made of."""
-    folder, source = tmp_path_factory.mktemp("honest"), make_database()
-    market.create(source, 20)
+    folder, source = tmp_path_factory.mktemp("honest"), market.create(make_database(), 20)
     found = {}
     for name in ("privbench-paper", "privbench"):
         config = market.learner(market.config(folder / "ledger", epsilon=50.0), name)

@@ -19,10 +19,15 @@ def members(path: Path) -> Parts:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+def parts_of(path: Path) -> tuple[Parts, Json]:
+    """The other members of a model, and its header."""
+    parts = members(path)
+    return parts, json.loads(parts.pop("header.json"))
+
+
 def header_of(path: Path) -> Json:
     """The header of a model."""
-    found: Json = json.loads(members(path)["header.json"])
-    return found
+    return parts_of(path)[1]
 
 
 def write(target: Path, parts: Parts, header: Json | bytes) -> Path:
@@ -41,8 +46,7 @@ def write(target: Path, parts: Parts, header: Json | bytes) -> Path:
 
 def forge(path: Path, target: Path, change: Callable[[Parts, Json], object]) -> Path:
     """A copy of a model with changed members or fields."""
-    parts = members(path)
-    header = json.loads(parts.pop("header.json"))
+    parts, header = parts_of(path)
     change(parts, header)
     return write(target, parts, header)
 

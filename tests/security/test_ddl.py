@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 
+import market
 import psycopg
 import pytest
 
@@ -259,16 +260,23 @@ def test_what_was_left_out_takes_along_what_stands_on_it():
     assert len(judged.left_out) == 5
 
 
+@pytest.fixture(scope="module")
+def small(fitted):
+    """The model of a table of one row."""
+    return fitted("CREATE TABLE t (i int PRIMARY KEY); INSERT INTO t VALUES (1)")
+
+
+def adding(text, member="ddl/pre.sql"):
+    """A change that adds a statement to a model's DDL."""
+    return lambda parts, header: parts.update({member: parts[member] + f"{text};\n".encode()})
+
+
 @pytest.mark.parametrize("member", ["ddl/pre.sql", "ddl/post.sql"])
-def test_a_refused_model_is_refused_before_a_connection_is_made(fitted, forge, member):
+def test_a_refused_model_is_refused_before_a_connection_is_made(small, forge, member):
     """Attack: the same statements within a model's file."""
-    model = fitted("CREATE TABLE t (i int PRIMARY KEY); INSERT INTO t VALUES (1)")
-
-    def change(parts, header):
-        parts[member] += b"COPY public.t TO PROGRAM 'sh';"
-
+    forged = forge(small, adding("COPY public.t TO PROGRAM 'sh'", member))
     with pytest.raises(ModelError, match="CopyStmt"):
-        pipeline.load(forge(model, change), "host=/nowhere")
+        pipeline.load(forged, "host=/nowhere")
 
 
 #: What of the issue's attacks a server with dblink and tablefunc would carry out.
@@ -286,26 +294,19 @@ CARRIED_OUT = [
 
 @pytest.mark.parametrize("attack", CARRIED_OUT)
 def test_nothing_runs_where_the_target_has_what_it_takes(
-    fitted, forge, make_database_on, each_server, attack
+    small, forge, make_database_on, each_server, attack
 ):
     """Attack: the target has dblink, which a view calls when it is filled."""
     target = make_database_on(each_server)
-    with psycopg.connect(target, autocommit=True) as connection:
-        try:
-            connection.execute("CREATE EXTENSION dblink; CREATE EXTENSION tablefunc")
-        except psycopg.errors.FeatureNotSupported:
-            pytest.skip("this server has no dblink")
-    model = fitted("CREATE TABLE t (i int PRIMARY KEY); INSERT INTO t VALUES (1)")
-    done = "CREATE TABLE public.carried_out ()"
-
-    def change(parts, header):
-        parts["ddl/pre.sql"] += f"{attack.format(done)};\n".encode()
-
-    report = pipeline.load(forge(model, change), target)
+    try:
+        market.execute(target, "CREATE EXTENSION dblink; CREATE EXTENSION tablefunc")
+    except psycopg.errors.FeatureNotSupported:
+        pytest.skip("this server has no dblink")
+    done = attack.format("CREATE TABLE public.carried_out ()")
+    report = pipeline.load(forge(small, adding(done)), target)
     assert len(report.lost) == 1
     assert "MATERIALIZED VIEW public.m" in report.lost[0]
-    with psycopg.connect(target) as connection:
-        assert connection.execute("SELECT to_regclass('public.carried_out')").fetchone() == (None,)
+    assert market.one(target, "SELECT to_regclass('public.carried_out')") is None
 
 
 def test_psql_commands_around_a_dump_are_stripped_only_in_a_pair():
@@ -325,15 +326,20 @@ def test_psql_commands_around_a_dump_are_stripped_only_in_a_pair():
             dumped(bad)
 
 
+def dump(dsn):
+    """The DDL of a database that travels."""
+    with connect(dsn) as connection:
+        ddl = dump_ddl(connection, introspect(connection))
+    return ddl.pre_data + ddl.post_data
+
+
 def test_numbers_of_distinct_values_never_travel(make_database):
     """Attack: a column's name holds a line feed, so that no line begins with its option."""
     dsn = make_database(
         statements='CREATE TABLE t (a int, "b\nALTER" int);'
         ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
     )
-    with connect(dsn) as connection:
-        ddl = dump_ddl(connection, introspect(connection))
-    assert "4711" not in ddl.pre_data + ddl.post_data
+    assert "4711" not in dump(dsn)
 
 
 def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database):
@@ -351,12 +357,9 @@ def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database
         " OPTIONS (password 'hush')"
     )
     try:
-        with connect(dsn) as connection:
-            ddl = dump_ddl(connection, introspect(connection))
+        text = dump(dsn)
     finally:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute("DROP FOREIGN DATA WRAPPER w CASCADE")
-    text = ddl.pre_data + ddl.post_data
+        market.execute(dsn, "DROP FOREIGN DATA WRAPPER w CASCADE")
     assert "FOREIGN KEY" in text
     assert "b\u2028z" in text
     assert "hush" not in text
@@ -400,24 +403,17 @@ CLAIMS = [
 
 @pytest.mark.parametrize("text", CLAIMS)
 def test_a_model_touches_nothing_that_extensions_of_the_target_hold(
-    fitted, forge, make_database, text: str
+    small, forge, make_database, text: str
 ) -> None:
     """Attack: the name of a constraint, IF NOT EXISTS or OR REPLACE passes for making a relation.
 
     What stops it: only constraints that make an index count, and statements must make anew.
     """
     target = make_database(statements=THEIRS)
-    with psycopg.connect(target) as connection:
-        before = connection.execute(STATE).fetchone()
-    model = fitted("CREATE TABLE t (i int PRIMARY KEY); INSERT INTO t VALUES (1)")
-
-    def change(parts, header):
-        parts["ddl/pre.sql"] += f"{text};\n".encode()
-
+    before = market.ask(target, STATE)
     with contextlib.suppress(ModelError):
-        pipeline.load(forge(model, change), target)
-    with psycopg.connect(target) as connection:
-        assert connection.execute(STATE).fetchone() == before
+        pipeline.load(forge(small, adding(text)), target)
+    assert market.ask(target, STATE) == before
 
 
 def test_what_a_dump_writes_of_views_and_constraints_is_still_made() -> None:

@@ -13,13 +13,10 @@ from urllib.parse import unquote
 
 import market
 import pytest
-from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privbench import files, pipeline
-from privbench.cli import main
-from privbench.config import Config
 from privbench.pipeline.sampling import file_name, file_names
 from privbench.schema import TableName
 from privbench.workload import Query, Workload, write
@@ -63,7 +60,7 @@ def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
         ["compare", dsn, dsn, "-w", path, "-o", tmp_path / "report", "--junit", tmp_path / "j.xml",
          "--metrics", tmp_path / "m.prom"],
     ):  # fmt: skip
-        result = CliRunner().invoke(main, [str(word) for word in command])
+        result = market.run(*command)
         assert result.exit_code in (0, 1, 3), result.output
     found = modes(tmp_path)
     assert "results.json" in found
@@ -180,10 +177,7 @@ def test_sample_loses_no_table(make_database, tmp_path):
         for name in tables
     )
     dsn = make_database(statements="".join(made))
-    config = Config.loads('[database]\nidentity = "x"\n[privacy]\nepsilon = 50.0\n')
-    config = config.model_copy(
-        update={"ledger": config.ledger.model_copy(update={"path": str(tmp_path / "ledger")})}
-    )
+    config = market.config(tmp_path / "ledger", '[database]\nidentity = "x"', epsilon=50.0)
     pipeline.fit(dsn, market.learner(config, "independent"), tmp_path / "m")
     told = pipeline.sample(tmp_path / "m", tmp_path / "out")
     rows = {

@@ -13,9 +13,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import psycopg
 import pyarrow as pa
 import pytest
+from market import ask
 
 import privbench
 from privbench import pipeline
@@ -86,11 +86,6 @@ def table_of(header, name="guest"):
 def column(header, name):
     """A column of the guests."""
     return next(c for c in table_of(header)["columns"] if c["name"] == name)
-
-
-def ask(dsn, query):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        return connection.execute(query).fetchall()
 
 
 def test_an_honest_copy_is_repaired(load):

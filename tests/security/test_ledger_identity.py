@@ -9,9 +9,8 @@ import os
 import uuid
 
 import market
-import psycopg
 import pytest
-from psycopg import conninfo, sql
+from psycopg import conninfo
 
 from privbench import pipeline
 from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal
@@ -23,28 +22,24 @@ DEFINITION = UnitDefinition("add-remove", (("public.users", ""),))
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    dsn = make_database()
-    market.create(dsn, 20)
-    return dsn
+    return market.create(make_database(), 20)
 
 
 @pytest.fixture
 def plain(source):
     """A role that may read the market, on a server where pg_control_system is nobody's."""
     name = f"plain_{uuid.uuid4().hex[:8]}"
-    with psycopg.connect(source, autocommit=True) as admin:
-        admin.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
-        admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
-        admin.execute(
-            sql.SQL("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {}").format(
-                sql.Identifier(name)
-            )
-        )
+    market.execute(
+        source,
+        "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC",
+        f"CREATE ROLE {name} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {name}",
+    )
     yield conninfo.make_conninfo(source, user=name)
-    with psycopg.connect(source, autocommit=True) as admin:
-        admin.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
-        admin.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
-        admin.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+    market.execute(
+        source,
+        "GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC",
+        f"DROP OWNED BY {name}; DROP ROLE {name}",
+    )
 
 
 def undeclared(ledger, **privacy):
@@ -101,20 +96,11 @@ def test_a_rename_makes_no_new_ledger(make_database, server, tmp_path):
     dsn = make_database(name=old)
     before = known(dsn)
     spend(tmp_path, before.required(), covers=before.covers, cap=1.5)
-    with psycopg.connect(server.dsn, autocommit=True) as admin:
-        admin.execute(
-            sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
-                sql.Identifier(old), sql.Identifier(new)
-            )
-        )
-        try:
-            after = known(conninfo.make_conninfo(dsn, dbname=new))
-        finally:
-            admin.execute(
-                sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
-                    sql.Identifier(new), sql.Identifier(old)
-                )
-            )
+    market.execute(server.dsn, f"ALTER DATABASE {old} RENAME TO {new}")
+    try:
+        after = known(conninfo.make_conninfo(dsn, dbname=new))
+    finally:
+        market.execute(server.dsn, f"ALTER DATABASE {new} RENAME TO {old}")
     assert after == before
     with pytest.raises(BudgetExceeded):
         spend(tmp_path, after.required(), covers=after.covers, cap=1.5)

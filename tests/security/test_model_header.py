@@ -78,8 +78,8 @@ def renamed(name, schema):
     """Another name and schema for a table, wherever it stands."""
 
     def change(parts, head):
-        old = {"schema": "public", "name": name}
-        new = {"schema": schema, "name": "pg_authid"}
+        old = named(f"public.{name}")
+        new = named(f"{schema}.pg_authid")
 
         def walk(value):
             if value == old:
@@ -95,6 +95,24 @@ def renamed(name, schema):
             )
 
     return change
+
+
+def named(text):
+    """The name of an object in a header."""
+    schema, name = text.split(".")
+    return {"schema": schema, "name": name}
+
+
+def a_check(expression, *columns):
+    """A further CHECK of the customers."""
+    check = {"name": "c", "expression": expression, "columns": list(columns)}
+    return lambda parts, head: tables(head)["customer"]["checks"].append(check)
+
+
+def ordered(head):
+    """The codec of a column whose values have an order."""
+    codecs = (codec for table in head["tables"].values() for codec in table["codecs"].values())
+    return next(codec for codec in codecs if codec["codec"] == "ordered")
 
 
 def fk(head):
@@ -120,40 +138,30 @@ ATTACKS = {
     "a public table in information_schema": renamed("region", "information_schema"),
     "a public table in pg_toast": renamed("region", "pg_toast"),
     "a private table in pg_temp": renamed("customer", "pg_temp_3"),
-    "a domain of pg_catalog": lambda p, h: column(h)["type"].update(
-        domain={"schema": "pg_catalog", "name": "d"}
-    ),
+    "a domain of pg_catalog": lambda p, h: column(h)["type"].update(domain=named("pg_catalog.d")),
     "a sequence of pg_catalog": lambda p, h: h["schema"]["sequences"].append(
-        {"name": {"schema": "pg_catalog", "name": "s"}, "start": 1, "increment": 1, "minimum": 1,
+        {"name": named("pg_catalog.s"), "start": 1, "increment": 1, "minimum": 1,
          "maximum": 2, "cycle": False, "owned_by": None}
     ),
-    "a column's sequence in pg_toast": lambda p, h: column(h).update(
-        sequence={"schema": "pg_toast", "name": "s"}
-    ),
+    "a column's sequence in pg_toast": lambda p, h: column(h).update(sequence=named("pg_toast.s")),
     "a partition that is pg_class": lambda p, h: tables(h)["customer"]["partitions"].append(
-        {"schema": "pg_catalog", "name": "pg_class"}
+        named("pg_catalog.pg_class")
     ),
     "a materialised view of pg_catalog": lambda p, h: h["schema"]["materialized_views"].append(
-        {"schema": "pg_catalog", "name": "pg_roles"}
+        named("pg_catalog.pg_roles")
     ),
     "a schema pg_evil": lambda p, h: h["schema"]["schemas"].append("pg_evil"),
-    "a key into pg_authid": lambda p, h: fk(h).update(
-        ref_table={"schema": "pg_catalog", "name": "pg_authid"}
-    ),
+    "a key into pg_authid": lambda p, h: fk(h).update(ref_table=named("pg_catalog.pg_authid")),
     "a key into a table that is not there": lambda p, h: fk(h).update(
-        ref_table={"schema": "public", "name": "nowhere"}
+        ref_table=named("public.nowhere")
     ),
-    "a key of another table": lambda p, h: fk(h).update(
-        table={"schema": "public", "name": "region"}
-    ),
+    "a key of another table": lambda p, h: fk(h).update(table=named("public.region")),
     "a key to a column that is not there": lambda p, h: fk(h).update(
         ref_columns=["nowhere"] * len(fk(h)["ref_columns"])
     ),
     "a key of more columns than it refers to": lambda p, h: fk(h)["columns"].append("number"),
     "a key without columns": lambda p, h: fk(h).update(columns=[], ref_columns=[]),
-    "a CHECK on a column that is not there": lambda p, h: tables(h)["customer"]["checks"].append(
-        {"name": "c", "expression": "true", "columns": ["nowhere"]}
-    ),
+    "a CHECK on a column that is not there": a_check("true", "nowhere"),
     "a table twice": lambda p, h: h["schema"]["tables"].append(h["schema"]["tables"][0]),
     "a column twice": lambda p, h: tables(h)["customer"]["columns"].append(column(h)),
     "a type that is a statement": lambda p, h: column(h)["type"].update(sql=TYPES[0]),
@@ -166,15 +174,9 @@ ATTACKS = {
     "an empty name": lambda p, h: column(h).update(name=""),
     "a name with a zero byte": lambda p, h: model_files.text(h, "tier", "ti\0er"),
     "a name that is half a character": lambda p, h: model_files.text(h, "tier", "\ud800"),
-    "a CHECK of 20,000 ORs": lambda p, h: tables(h)["customer"]["checks"].append(
-        {"name": "c", "expression": " OR ".join(["tier = 1"] * 20_000), "columns": ["tier"]}
-    ),
-    "a CHECK of 50,000 brackets": lambda p, h: tables(h)["customer"]["checks"].append(
-        {"name": "c", "expression": "(" * 50_000 + ")" * 50_000, "columns": []}
-    ),
-    "a CHECK of 3,000 signs": lambda p, h: tables(h)["customer"]["checks"].append(
-        {"name": "c", "expression": "-1 " * 3000, "columns": []}
-    ),
+    "a CHECK of 20,000 ORs": a_check(" OR ".join(["tier = 1"] * 20_000), "tier"),
+    "a CHECK of 50,000 brackets": a_check("(" * 50_000 + ")" * 50_000),
+    "a CHECK of 3,000 signs": a_check("-1 " * 3000),
     "a DEFAULT of a million characters": lambda p, h: column(h).update(default="x" * 10**6),
     "a domain's CHECK without end": lambda p, h: column(h)["type"].update(
         domain_checks=["CASE " * 5000]
@@ -215,22 +217,14 @@ ATTACKS = {
     "a hash that is none": lambda p, h: h.update(sha256="none"),
     "rows without end": lambda p, h: h["state"]["tables"][0].update(rows=float(2**52)),
     "a size that is none": lambda p, h: h["state"]["tables"][0].update(rows=-5.0),
-    "a domain of 2^40 cells": lambda p, h: cells(h)[1].update(
-        values=2**40
-    ),
-    "a domain beyond its codec": lambda p, h: cells(h).insert(
-        0, "x"
-    ),
+    "a domain of 2^40 cells": lambda p, h: cells(h)[1].update(values=2**40),
+    "a domain beyond its codec": lambda p, h: cells(h).insert(0, "x"),
     "public rows that are not there": lambda p, h: h["state"]["public_rows"].update(
         {"public.region": 10**6}
     ),
     "a state without tables": lambda p, h: h["state"].update(tables=[]),
-    "edges of 10^12 steps": lambda p, h: next(
-        c for t in h["tables"].values() for c in t["codecs"].values() if c["codec"] == "ordered"
-    ).update(unit=True, edges=[0, 10**12]),
-    "edges that fall": lambda p, h: next(
-        c for t in h["tables"].values() for c in t["codecs"].values() if c["codec"] == "ordered"
-    ).update(unit=False, edges=[5, 1]),
+    "edges of 10^12 steps": lambda p, h: ordered(h).update(unit=True, edges=[0, 10**12]),
+    "edges that fall": lambda p, h: ordered(h).update(unit=False, edges=[5, 1]),
 }  # fmt: skip
 
 

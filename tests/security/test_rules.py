@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-import psycopg
+import market
 import pytest
 
 from privbench import pipeline
@@ -156,9 +156,8 @@ def test_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged
     target = make_database()
     report = pipeline.load(forge(fitted_rule, change), target)
     assert any("ALTER TABLE" in line for line in report.lost) == left_out
-    with psycopg.connect(target) as connection:
-        asked = "SELECT count(*) FROM pg_constraint WHERE conname = 'privbench_rule_1'"
-        assert connection.execute(asked).fetchone() == (0 if left_out else 1,)
+    asked = "SELECT count(*) FROM pg_constraint WHERE conname = 'privbench_rule_1'"
+    assert market.one(target, asked) == (0 if left_out else 1)
 
 
 @pytest.fixture(scope="module")

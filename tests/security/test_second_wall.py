@@ -10,10 +10,10 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
+import market
 import psycopg
 import pyarrow as pa
 import pytest
-from psycopg import conninfo, sql
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
 from privbench.postgres.connect import connect
@@ -31,11 +31,6 @@ CREATE POLICY low ON t USING (n < 10);
 """
 
 
-def script(dsn, text):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        return connection.execute(text)
-
-
 @pytest.fixture(scope="module")
 def plan(make_database):
     with connect(make_database(statements=SCHEMA)) as connection:
@@ -50,21 +45,17 @@ def make_role(server):
 
     def make(attributes=""):
         made.append(f"role {uuid.uuid4().hex[:12]}")
-        statement = sql.SQL("CREATE ROLE {} " + attributes).format(sql.Identifier(made[-1]))
-        script(server.dsn, statement)
+        market.execute(server.dsn, f'CREATE ROLE "{made[-1]}" {attributes}')
         return made[-1]
 
     return make
 
 
 @pytest.fixture
-def weak(make_role, make_database):
+def weak(make_database):
     """The DSN of an empty database, and a role that owns it and has no other right."""
-    target, role = make_database(), make_role()
-    name = conninfo.conninfo_to_dict(target)["dbname"]
-    owned = sql.SQL("ALTER DATABASE {} OWNER TO {}")
-    script(target, owned.format(sql.Identifier(name), sql.Identifier(role)))
-    return target, role
+    target = make_database()
+    return target, market.weak_owner(target)
 
 
 def fill(target, plan, more="", after="", **options):
@@ -82,17 +73,12 @@ def test_a_weak_role_loads_and_owns_everything(plan, weak):
     """No attack: a role that owns the database alone is enough for a load, VACUUM included."""
     target, role = weak
     fill(target, plan, as_role=role)
-    owners = script(
-        target,
-        "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200",
-    ).fetchall()
-    assert owners == [(role,)]
-    whole = "SELECT count(*), (SELECT total FROM sums) FROM t"
-    assert script(target, whole).fetchall() == [
-        (3, script(target, "SELECT sum(n) FROM t").fetchone()[0])
-    ]
+    owners = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200"
+    assert market.ask(target, owners) == [(role,)]
+    whole = "SELECT count(*), sum(n) = (SELECT total FROM sums) FROM t"
+    assert market.ask(target, whole) == [(3, True)]
     seen = "SELECT relallvisible = relpages FROM pg_class WHERE relname = 't'"
-    assert script(target, seen).fetchone() == (True,)
+    assert market.one(target, seen) is True
     fill(target, plan, as_role=role, replace=True)
 
 
@@ -122,8 +108,8 @@ def test_a_hole_in_the_allow_list_behind_a_weak_role(plan, weak, burglary, state
         fill(target, plan, as_role=role, **{place: text})
     assert isinstance(caught.value, (AccessDenied, TargetError))
     assert not burglary.done
-    assert script(target, "SELECT 1 FROM pg_class WHERE relnamespace = 2200").fetchall() == []
-    assert script(target, "SELECT 1 FROM pg_roles WHERE rolname = 'burglar'").fetchall() == []
+    assert market.ask(target, "SELECT 1 FROM pg_class WHERE relnamespace = 2200") == []
+    assert market.ask(target, "SELECT 1 FROM pg_roles WHERE rolname = 'burglar'") == []
 
 
 @pytest.mark.parametrize(
@@ -213,4 +199,4 @@ def test_two_statements_in_one_text(make_database):
     target = make_database()
     with connect(target) as connection, pytest.raises(psycopg.errors.SyntaxError):
         run(connection, "SELECT 1; COMMIT; CREATE TABLE public.left_behind (i int); COMMIT")
-    assert script(target, "SELECT to_regclass('public.left_behind')").fetchone() == (None,)
+    assert market.one(target, "SELECT to_regclass('public.left_behind')") is None

@@ -14,12 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import market
 import psycopg
 import pytest
-from click.testing import CliRunner
-from psycopg import conninfo, sql
+from psycopg import conninfo
 
-from privbench.cli import main
 from privbench.errors import DatabaseError, SchemaError
 from privbench.pgsql import statements
 from privbench.postgres.embedded import Server
@@ -181,7 +180,7 @@ def nothing_ran(server: Server) -> Iterator[None]:
 
 
 @pytest.fixture
-def hostile(server: Server, make_database: Callable[..., str]) -> Callable[..., str]:
+def hostile(make_database: Callable[..., str]) -> Callable[..., str]:
     """``hostile(path, *attacks)``: DSN, for a superuser, of a database that its owner has prepared.
 
     With several attacks, whatever runs is named by the server's log.
@@ -189,27 +188,25 @@ def hostile(server: Server, make_database: Callable[..., str]) -> Callable[..., 
 
     def make(path: str, *attacks: str) -> str:
         dsn = make_database()
-        name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
-        with psycopg.connect(server.dsn, autocommit=True) as admin:
-            if not admin.execute("SELECT FROM pg_roles WHERE rolname = %s", [OWNER]).fetchall():
-                admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(OWNER)))
-            admin.execute(
-                sql.SQL("ALTER DATABASE {} OWNER TO {}").format(
-                    sql.Identifier(name), sql.Identifier(OWNER)
-                )
-            )
-        with psycopg.connect(dsn, user=OWNER, autocommit=True) as owner:
-            owner.execute(TABLES)
-            for attack in attacks:
-                owner.execute(attack.replace("{database}", name))
-            owner.execute(f"ALTER DATABASE {name} SET search_path = {path}")
+        name = conninfo.conninfo_to_dict(dsn)["dbname"]
+        market.execute(
+            dsn,
+            f"DO $$ BEGIN CREATE ROLE {OWNER} LOGIN; EXCEPTION WHEN duplicate_object THEN END $$",
+            f"ALTER DATABASE {name} OWNER TO {OWNER}",
+        )
+        market.execute(
+            conninfo.make_conninfo(dsn, user=OWNER),
+            TABLES,
+            *(attack.replace("{database}", str(name)) for attack in attacks),
+            f"ALTER DATABASE {name} SET search_path = {path}",
+        )
         return dsn
 
     return make
 
 
 def run(*words: object) -> str:
-    result = CliRunner().invoke(main, [str(word) for word in words])
+    result = market.run(*words)
     assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
     return result.output
 
@@ -256,10 +253,8 @@ def test_an_implicit_cast_is_refused_by_table_and_column(
     What stops it: columns of such types are refused as the catalog is read.
     """
     dsn = make_database(statements=TABLES + IMPLICIT)
-    words = [command[0], dsn, *command[1:]]
-    if "m" in words:
-        words[-1] = str(tmp_path / "m")
-    result = CliRunner().invoke(main, words)
+    words = [str(tmp_path / "m") if word == "m" else word for word in command[1:]]
+    result = market.run(command[0], dsn, *words)
     assert result.exit_code != 0
     assert "public.person" in result.output
     assert "mood" in result.output
@@ -283,19 +278,18 @@ def test_a_table_that_becomes_something_else_is_not_read(
     What stops it: tables are locked, then their kind and columns are held against the catalog of
     that moment, before a row is read.
     """
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(TABLES)
-        owner.execute(f"CREATE FUNCTION public.f() RETURNS integer {BODY}")
-        owner.execute("CREATE VIEW ready AS SELECT public.f() AS id")
-        owner.execute(f"""CREATE TYPE public.mood AS ENUM ('sad', 'glad');
-            CREATE FUNCTION public.f(public.mood) RETURNS text {BODY}
-            CREATE CAST (public.mood AS text) WITH FUNCTION public.f(public.mood);""")
-        with Snapshot(dsn) as snapshot:
-            schema = introspect(snapshot.connection)
-            owner.execute(swap)
-            with pytest.raises((DatabaseError, SchemaError), match=r"changed|any more"):
-                snapshot.hold(schema)
+    dsn = make_database(
+        f"""{TABLES} CREATE FUNCTION public.f() RETURNS integer {BODY}
+        CREATE VIEW ready AS SELECT public.f() AS id;
+        CREATE TYPE public.mood AS ENUM ('sad', 'glad');
+        CREATE FUNCTION public.f(public.mood) RETURNS text {BODY}
+        CREATE CAST (public.mood AS text) WITH FUNCTION public.f(public.mood);"""
+    )
+    with Snapshot(dsn) as snapshot:
+        schema = introspect(snapshot.connection)
+        market.execute(dsn, swap)
+        with pytest.raises((DatabaseError, SchemaError), match=r"changed|any more"):
+            snapshot.hold(schema)
 
 
 def test_a_generated_column_cannot_call_a_function_of_users(server, make_database) -> None:
@@ -305,14 +299,11 @@ def test_a_generated_column_cannot_call_a_function_of_users(server, make_databas
     """
     if server.major < 18:
         pytest.skip("virtual generated columns are PostgreSQL 18's")
-    with psycopg.connect(make_database(), autocommit=True) as owner:
-        owner.execute(
-            "CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1'"
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="user-defined function"):
+        make_database(
+            "CREATE FUNCTION public.f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';"
+            "CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (public.f(a)) VIRTUAL)"
         )
-        with pytest.raises(psycopg.errors.FeatureNotSupported, match="user-defined function"):
-            owner.execute(
-                "CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (public.f(a)) VIRTUAL)"
-            )
 
 
 @pytest.mark.parametrize(
@@ -337,15 +328,16 @@ def test_what_would_run_before_anything_is_asked_needs_a_superuser(
         pytest.skip("login event triggers are PostgreSQL 17's")
     dsn = hostile("public", ATTACKS["a cast of an enum to text"][0])
     name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
-    with psycopg.connect(dsn, user=OWNER, autocommit=True) as owner:
-        owner.execute(f"CREATE FUNCTION public.c(public.mood, public.mood) RETURNS integer {BODY}")
-        owner.execute(f"CREATE FUNCTION public.v(varchar) RETURNS integer {BODY}")
-        returning = "event_trigger" if "EVENT" in statement else "integer"
-        owner.execute(f"CREATE FUNCTION public.f() RETURNS {returning} {BODY}")
-        with pytest.raises(
-            (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction)
-        ):
-            owner.execute(statement.replace("{}", name))
+    owner = conninfo.make_conninfo(dsn, user=OWNER)
+    returning = "event_trigger" if "EVENT" in statement else "integer"
+    market.execute(
+        owner,
+        f"CREATE FUNCTION public.c(public.mood, public.mood) RETURNS integer {BODY}",
+        f"CREATE FUNCTION public.v(varchar) RETURNS integer {BODY}",
+        f"CREATE FUNCTION public.f() RETURNS {returning} {BODY}",
+    )
+    with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction)):
+        market.execute(owner, statement.replace("{}", name))
 
 
 #: Autovacuum would run the functions too, but as the table's owner.
@@ -380,7 +372,7 @@ def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
         ["fit", source, "-c", config, "--epsilon", 4, *model],
         ["workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6],
     ):
-        result = CliRunner().invoke(main, [str(word) for word in words])
+        result = market.run(*words)
         assert result.exit_code == 2, result.output
         assert "whoever reads it runs a function of users" in result.output
     assert not (tmp_path / "l").exists()

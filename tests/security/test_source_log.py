@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import market
 import postgast
-import psycopg
 import pytest
-from click.testing import CliRunner
 
-from privbench.cli import main
 from privbench.postgres import embedded
 
 TABLES = """
@@ -48,12 +46,10 @@ def statements(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]
         "log_rotation_size": "0",
     }
     with embedded.start(program, settings=settings) as server:
-        with psycopg.connect(server.dsn, autocommit=True) as owner:
-            owner.execute("CREATE DATABASE other")
-            owner.execute(TABLES)
-        with psycopg.connect(server.dsn, dbname="other", autocommit=True) as owner:
-            owner.execute(TABLES)
-        _commands(server.dsn, f"{server.dsn} dbname=other", folder)
+        other = f"{server.dsn} dbname=other"
+        market.execute(server.dsn, "CREATE DATABASE other", TABLES)
+        market.execute(other, TABLES)
+        _commands(server.dsn, other, folder)
         assert server.directory is not None
         text = next((server.directory / "data" / "log").glob("*.csv")).read_text()
     return list(_own(text))
@@ -73,7 +69,7 @@ def _commands(source: str, other: str, folder: Path) -> None:
         ["compare", source, other, "-o", folder / "r", "--repeats", 1, "-w", workload],
         ["ledger", "show", source, "--ledger", folder / "l"],
     ):
-        result = CliRunner().invoke(main, [str(word) for word in words])
+        result = market.run(*words)
         assert result.exit_code == 0, result.output
 
 
