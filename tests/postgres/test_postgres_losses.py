@@ -157,7 +157,6 @@ def test_foreign_tables_and_what_is_built_upon_them_are_named(plan):
         "stays behind: view public.v, built upon what stays behind",
     )
     assert "VIEW public.w" in made.pre_data
-    assert "left_behind" not in made.to_json()
 
 
 def test_rows_that_lie_on_another_server_are_refused(plan):
