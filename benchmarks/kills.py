@@ -78,7 +78,7 @@ def rows(target: str) -> dict[str, int]:
                 break
             time.sleep(0.05)
         else:
-            sys.exit("another client is connected to the target.")
+            sys.exit("the killed session, or another client, is still connected to the target.")
         found = {}
         for schema, name in connection.execute(TABLES).fetchall():
             count = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name))

@@ -17,7 +17,8 @@ from pydantic import AfterValidator, Field
 MAX_DEPTH, MAX_NAME = 64, 63
 #: Characters of an expression; how deep its brackets are; and its operators, AND and OR among them.
 MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
-#: Arrays within one another that sqlglot is given to read, as many as PostgreSQL has dimensions.
+#: Arrays, and calls of types, within one another that sqlglot is given to read: PostgreSQL has as
+#: many dimensions.
 MAX_ARRAYS = 6
 MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
 #: Texts other than names: labels of columns, values of lists, CHECKs.
@@ -77,17 +78,40 @@ def expression(text: str) -> str:
     return text
 
 
-def depth(text: bytes, opening: bytes = b"([{", closing: bytes = b")]}") -> int:
-    """How deep brackets, of any kind if none is named, are nested."""
+def depth(text: bytes) -> int:
+    """How deep brackets of any kind are nested."""
     marks = np.frombuffer(text, np.uint8)
-    steps = np.isin(marks, list(opening)).astype(np.int32)
-    steps -= np.isin(marks, list(closing)).astype(np.int32)
+    steps = np.isin(marks, list(b"([{")).astype(np.int32)
+    steps -= np.isin(marks, list(b")]}")).astype(np.int32)
     return int(np.cumsum(steps).max(initial=0))
 
 
 def is_soon_read(text: str) -> bool:
-    """Whether sqlglot reads an expression soon: each array within another one doubles its time."""
-    return depth(text.encode(), b"[", b"]") <= MAX_ARRAYS
+    """Whether sqlglot reads an expression soon.
+
+    An array within another one doubles its time, and so does a call of what may be a type, such as
+    ``int4(…)``: it tries both readings.
+    """
+    from sqlglot import TokenType, tokenize
+    from sqlglot.errors import TokenError
+    from sqlglot.parser import Parser
+
+    try:
+        found = tokenize(text, read="postgres")
+    except TokenError:
+        return False
+    open_ones: list[bool] = []
+    before = TokenType.SPACE
+    for token in found:
+        kind = token.token_type
+        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
+            open_ones.append(kind == TokenType.L_BRACKET or before in Parser.TYPE_TOKENS)
+        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET) and open_ones:
+            open_ones.pop()
+        if sum(open_ones) > MAX_ARRAYS:
+            return False
+        before = kind
+    return True
 
 
 _Item = TypeVar("_Item")

@@ -150,8 +150,9 @@ class OrderedCodec(Codec):
             edges = tuple(range(edges[0], edges[1] + 1))
         core = None
         if data["core"] is not None:
-            low, high = data["core"]
-            core = int(low), int(high)
+            core = int(data["core"][0]), int(data["core"][1])
+            if len(data["core"]) != 2:
+                raise ValueError("a core has two ends")
         recoding = EdgesRecoding(edges, tuple(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)

@@ -74,7 +74,8 @@ def test_simple_checks_are_read(text, expected):
         "(c < CURRENT_DATE)", "((c > 0) OR (d > 0))",
         "f(c)", "((c > 0) = true)", "((", "(c > d + 1)",
         # sqlglot would read this for hours.
-        f"(c = ANY ({'ARRAY[' * 60}1{']' * 60}))",
+        f"(c = ANY ({'ARRAY[' * 60}1{']' * 60}))", f"(c > {'int4(' * 60}1{')' * 60})",
+        f"((c <> ']]]]]]]]') AND (c = ANY ({'ARRAY[' * 60}1{']' * 60})))",
     ],
 )  # fmt: skip
 def test_other_checks_are_reported(text):

@@ -123,7 +123,7 @@ def next_split(
 
 
 def planned_regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
-    """The 2^level regions of a level, for ``plan``: split by the first attribute, however."""
+    """The 2^level regions of a level, for ``plan``: by any split of the first attribute."""
     name, domain = next(iter(spec.tables[table].attributes.items()))
     split = Split.of({name: np.zeros((domain.size, 2), np.int64)})
     found = [Region(table)]

@@ -21,6 +21,7 @@ from psycopg import errors, sql
 from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 
+from privbench.limits import is_soon_read
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
@@ -379,8 +380,10 @@ def _read(table: Table, text: str) -> tuple[str, ...]:
     """The column that an expression is, or the two ends of a range ``int4range(a, b)``."""
     known = {column.name for column in table.columns}
     # By itself, a column named like a statement would be read as that.
-    if text in known:
+    if text in known and text.isidentifier():
         return (text,)
+    if not is_soon_read(text):
+        return ()
     try:
         (tree,) = sqlglot.parse_one(f"SELECT {text}", read="postgres").expressions
     except (SqlglotError, RecursionError, ValueError):
