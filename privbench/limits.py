@@ -17,9 +17,6 @@ from pydantic import AfterValidator, Field
 MAX_DEPTH, MAX_NAME = 64, 63
 #: Characters of an expression; how deep its brackets are; and its operators, AND and OR among them.
 MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
-#: Arrays, and calls of types, within one another that sqlglot is given to read: PostgreSQL has as
-#: many dimensions.
-MAX_ARRAYS = 6
 MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
 #: Texts other than names: labels of columns, values of lists, CHECKs.
 MAX_TEXT, MAX_LABELS = 2**20, 2**20
@@ -84,34 +81,6 @@ def depth(text: bytes) -> int:
     steps = np.isin(marks, list(b"([{")).astype(np.int32)
     steps -= np.isin(marks, list(b")]}")).astype(np.int32)
     return int(np.cumsum(steps).max(initial=0))
-
-
-def is_soon_read(text: str) -> bool:
-    """Whether sqlglot reads an expression soon.
-
-    An array within another one doubles its time, and so does a call of what may be a type, such as
-    ``int4(…)``: it tries both readings.
-    """
-    from sqlglot import TokenType, tokenize
-    from sqlglot.errors import TokenError
-    from sqlglot.parser import Parser
-
-    try:
-        found = tokenize(text, read="postgres")
-    except TokenError:
-        return False
-    open_ones: list[bool] = []
-    before = TokenType.SPACE
-    for token in found:
-        kind = token.token_type
-        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
-            open_ones.append(kind == TokenType.L_BRACKET or before in Parser.TYPE_TOKENS)
-        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET) and open_ones:
-            open_ones.pop()
-        if sum(open_ones) > MAX_ARRAYS:
-            return False
-        before = kind
-    return True
 
 
 _Item = TypeVar("_Item")

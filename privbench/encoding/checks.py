@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
-from privbench.limits import is_soon_read
+from privbench.pgsql.expressions import expression_tree
 from privbench.schema import Check, Column, Table
 
 
@@ -22,11 +20,10 @@ def conjuncts(expression: str) -> tuple[exp.Expr, ...]:
     if text.upper().startswith("CHECK"):
         text = text[5:].strip()
     text = text.removesuffix("NOT VALID").strip()
-    if not is_soon_read(text):
-        return ()
+    tree = expression_tree(text)
     try:
-        return tuple(_split(sqlglot.parse_one(text, read="postgres")))
-    except (SqlglotError, RecursionError):
+        return () if tree is None else tuple(_split(tree))
+    except RecursionError:
         return ()
 
 

@@ -16,12 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
-import sqlglot
 from psycopg import errors, sql
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
-from privbench.limits import is_soon_read
+from privbench.pgsql.expressions import expression_tree
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
@@ -382,12 +380,10 @@ def _read(table: Table, text: str) -> tuple[str, ...]:
     # By itself, a column named like a statement would be read as that.
     if text in known and text.isidentifier():
         return (text,)
-    if not is_soon_read(text):
+    selected = expression_tree(f"SELECT {text}")
+    if selected is None or len(selected.expressions) != 1:
         return ()
-    try:
-        (tree,) = sqlglot.parse_one(f"SELECT {text}", read="postgres").expressions
-    except (SqlglotError, RecursionError, ValueError):
-        return ()
+    (tree,) = selected.expressions
     ranged = isinstance(tree, exp.Anonymous) and tree.name.lower().endswith("range")
     ends = tree.expressions[:2] if ranged else [tree]
     names = tuple(item.name for item in ends if isinstance(item, exp.Column))

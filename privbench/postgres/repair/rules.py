@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, LiteralString
 
-import sqlglot
 from psycopg import sql
 from sqlglot import expressions as exp
-from sqlglot.errors import SqlglotError
 
-from privbench.limits import is_soon_read
+from privbench.pgsql.expressions import expression_tree
 from privbench.pgsql.written import computes
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
@@ -326,10 +324,8 @@ def values(
 
 def _parsed(text: str, stands_for: str | None) -> exp.Expr:
     """The tree of a CHECK, with a column in place of VALUE; NULL where sqlglot cannot read it."""
-    try:
-        read = len(text) <= _READ and is_soon_read(text)
-        tree = sqlglot.parse_one(text if read else "NULL", read="postgres")
-    except (SqlglotError, RecursionError):
+    tree = expression_tree(text) if len(text) <= _READ else None
+    if tree is None:
         return exp.null()
     if stands_for is not None:
         for column in tree.find_all(exp.Column):

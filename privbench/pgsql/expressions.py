@@ -1,0 +1,46 @@
+"""Expressions of a schema as sqlglot reads them, where it does so, and soon."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import TokenType
+from sqlglot import expressions as exp
+from sqlglot.errors import SqlglotError
+from sqlglot.parser import Parser
+
+#: Arrays, and calls of types, within one another that sqlglot is given to read: PostgreSQL has as
+#: many dimensions.
+MAX_ARRAYS = 6
+
+
+def expression_tree(text: str) -> exp.Expr | None:
+    """The tree of an expression; None where sqlglot cannot read it, or not soon.
+
+    >>> expression_tree("a > 3").sql()
+    'a > 3'
+    >>> expression_tree("(("), expression_tree("int4(" * 9 + "a" + ")" * 9)
+    (None, None)
+    """
+    try:
+        return sqlglot.parse_one(text, read="postgres") if _is_soon_read(text) else None
+    except (SqlglotError, RecursionError):
+        return None
+
+
+def _is_soon_read(text: str) -> bool:
+    """Whether few arrays and calls of what may be a type stand within one another.
+
+    Each of them doubles sqlglot's time, which tries both readings of ``int4(…)``.
+    """
+    open_ones: list[bool] = []
+    before = TokenType.SPACE
+    for token in sqlglot.tokenize(text, read="postgres"):
+        kind = token.token_type
+        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
+            open_ones.append(kind == TokenType.L_BRACKET or before in Parser.TYPE_TOKENS)
+        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET) and open_ones:
+            open_ones.pop()
+        if sum(open_ones) > MAX_ARRAYS:
+            return False
+        before = kind
+    return True
