@@ -1,8 +1,8 @@
-"""Arrow columns as the CSV text that COPY reads: NULL is nothing, an empty text is ``""``."""
+"""Arrow columns as the CSV text of COPY, and back: NULL is nothing, an empty text is ``""``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,32 @@ from pyarrow import csv
 
 _ROWS = 1 << 16
 _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
+
+
+def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
+    """The rows of a text, which has some; columns are named c0, c1 and so on.
+
+    Args:
+        text: Whole rows, without a header.
+        types: The columns' types.
+
+    Raises:
+        pa.ArrowInvalid: The text has no such columns, or is no UTF-8.
+    """
+    names = [f"c{place}" for place in range(len(types))]
+    return csv.read_csv(
+        pa.BufferReader(text),
+        csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+        csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        csv.ConvertOptions(
+            column_types=dict(zip(names, types, strict=True)),
+            null_values=[""],
+            true_values=["t"],
+            false_values=["f"],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
 
 
 def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.Buffer]:

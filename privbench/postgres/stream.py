@@ -15,10 +15,10 @@ from types import MappingProxyType
 import psycopg
 import pyarrow as pa
 from psycopg import errors, pq, sql
-from pyarrow import csv
 
 from privbench.errors import DatabaseError
 from privbench.postgres.connect import SELECT, Connection
+from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import NO_TEXT, database_errors
 from privbench.schema import Table
 from privbench.threads import ahead
@@ -93,23 +93,10 @@ def _batch(
     Raises:
         DatabaseError: Bytes are no UTF-8 text, which a database in SQL_ASCII can hold.
     """
-    places = [f"c{place}" for place in range(len(types))]
     if not block:
         return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in types], list(names))
     try:
-        read = csv.read_csv(
-            pa.BufferReader(block),
-            csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=places),
-            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            csv.ConvertOptions(
-                column_types=dict(zip(places, types, strict=True)),
-                null_values=[""],
-                true_values=["t"],
-                false_values=["f"],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
+        read = read_csv(pa.py_buffer(block), types)
     except pa.ArrowInvalid as error:
         found = _UNREADABLE.search(str(error))
         raise DatabaseError(

@@ -13,10 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as papq
 from psycopg import sql
-from pyarrow import csv
 
 from privbench.errors import ModelError
 from privbench.postgres.connect import Connection
+from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import database_errors
 from privbench.schema import Column, Table, quoted
 
@@ -104,20 +104,7 @@ def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Tab
         raise ModelError(f"the first line of {path.name} does not name the table's columns.")
     if len(data) == len(head):
         return pa.table([pa.array([], kind) for kind in types], list(names))
-    places = [f"c{place}" for place in range(len(names))]
-    found = csv.read_csv(
-        pa.BufferReader(pa.py_buffer(data).slice(len(head))),
-        csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=places),
-        csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        csv.ConvertOptions(
-            column_types=dict(zip(places, types, strict=True)),
-            null_values=[""],
-            true_values=["t"],
-            false_values=["f"],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
+    found = read_csv(pa.py_buffer(data).slice(len(head)), types)
     return found.rename_columns(list(names))
 
 
