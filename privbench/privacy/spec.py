@@ -134,6 +134,10 @@ class DatabaseSpec:
         """The root of a table's tree of ownership: its last ancestor, or the table itself."""
         return (table, *self.ancestors(table))[-1]
 
+    def is_apart(self, key: KeySpec) -> bool:
+        """Whether no unit can hold rows of both ends of a key."""
+        return not self.roots(key.table) & self.roots(key.parent)
+
     def roots(self, table: str) -> frozenset[str]:
         """Tables whose rows can be the root of a unit that holds a row of ``table``.
 

@@ -259,8 +259,7 @@ def _telling(usable: Sequence[Variable], codes: Mapping[str, Codes], most: int) 
 
 def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
     """Most weight that one target unit counts."""
-    apart = not spec.roots(key.table) & spec.roots(key.parent)
-    return 1 if apart and most_kept(spec, key) == 1 else CAP
+    return 1 if spec.is_apart(key) and most_kept(spec, key) == 1 else CAP
 
 
 def target_questions(

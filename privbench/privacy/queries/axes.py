@@ -115,6 +115,13 @@ class Whole(Axis):
         return np.broadcast_to(np.uint8(0), data._rows(table)), None
 
 
+def _edges(data: PrivateDatabase, key: KeySpec, table: str) -> NDArray[np.integer[Any]]:
+    """Row of the parent of every row of a table, which has the key."""
+    if table != key.table:
+        raise SchemaError(f"it has no key {key.name!r}.", table=table)
+    return data._parents(key)
+
+
 @dataclass(frozen=True, slots=True)
 class Refers(Axis):
     """Whether a row refers to something: 0 NULL, 1 a reference, ⊥ included.
@@ -136,18 +143,12 @@ class Refers(Axis):
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        _require_child(self.key, table)
-        edges = data._parents(self.key)
+        edges = _edges(data, self.key, table)
         codes = (edges != NONE).astype(np.uint8)
         if self.own and data._rows(self.key.parent):
             target = data._units.identity(self.key.parent)[np.maximum(edges, 0)]
             codes[(edges >= 0) & (target == data._units.identity(table))] = 2
         return codes, None
-
-
-def _require_child(key: KeySpec, table: str) -> None:
-    if table != key.table:
-        raise SchemaError(f"it has no key {key.name!r}.", table=table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,7 @@ class PublicTarget(Axis):
         return self.key.name
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        _require_child(self.key, table)
-        edges = data._parents(self.key)
+        edges = _edges(data, self.key, table)
         return np.where((edges >= 0) & (edges < self.rows), edges, self.rows), None
 
 
@@ -298,16 +298,16 @@ class Owner(Axis):
         return f"{self.key.name}.{self.axis.label}"
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        if table != self.key.table:
-            raise SchemaError(f"it has no key {self.key.name!r}.", table=table)
-        (codes,) = data._cache.get(self, lambda: (self._context(data),))
+        edges = _edges(data, self.key, table)
+        (codes,) = data._cache.get(self, lambda: (self._context(data, edges),))
         return codes, None
 
-    def _context(self, data: PrivateDatabase) -> NDArray[np.integer[Any]]:
+    def _context(
+        self, data: PrivateDatabase, edges: NDArray[np.integer[Any]]
+    ) -> NDArray[np.integer[Any]]:
         codes = self.axis.codes(data, self.key.parent)
         known = np.append(codes.astype(np.min_scalar_type(self.axis.size)), self.axis.size)
         known = known.astype(np.min_scalar_type(self.axis.size))
-        edges = data._parents(self.key)
         return np.asarray(known[np.where(edges >= 0, edges, codes.size)])
 
 

@@ -91,7 +91,7 @@ def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity
         gone: The most that a unit's targets hold.
         moved: What a unit's references move elsewhere.
     """
-    apart = not spec.roots(key.table) & spec.roots(key.parent)
+    apart = spec.is_apart(key)
     parts = (moved.l1, moved.l2, moved.linf)
     l1, l2, linf = (max(gone, part) if apart else gone + part for part in parts)
     return doubled(spec, Sensitivity(int(l1), up(float(l2)), int(linf)))
