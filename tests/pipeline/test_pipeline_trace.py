@@ -73,15 +73,15 @@ def test_a_neighbour_with_the_same_results_is_the_same_release(
     fitted = run(source, config)
     for number, (table, row) in enumerate(telling_units(fitted.before, most=1)[:4:3]):
         other = market.with_little_noise(tmp_path / f"other {number}", name, neighbours, unit)
-        twin = run(source, other, remove_unit(fitted.before, table, row), fitted.trace)
-        assert fitted.queries == twin.queries, (table, row)
-        assert twin.model.events == fitted.model.events
-        assert twin.model.tables == fitted.model.tables
-        assert twin.model.state == fitted.model.state
-        assert twin.model.arrays.keys() == fitted.model.arrays.keys()
+        again = run(source, other, remove_unit(fitted.before, table, row), fitted.trace)
+        assert fitted.queries == again.queries, (table, row)
+        assert again.model.events == fitted.model.events
+        assert again.model.tables == fitted.model.tables
+        assert again.model.state == fitted.model.state
+        assert again.model.arrays.keys() == fitted.model.arrays.keys()
         for key, array in fitted.model.arrays.items():
-            np.testing.assert_array_equal(twin.model.arrays[key], array)
-        assert twin.model.promise == fitted.model.promise
+            np.testing.assert_array_equal(again.model.arrays[key], array)
+        assert again.model.promise == fitted.model.promise
 
 
 @pytest.fixture(scope="module")
