@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +14,12 @@ import pytest
 
 from privbench import pipeline, synthesizers
 from privbench.cli import main
-from privbench.cli.docs import commands, pages, parts, settings
 from privbench.config import Config, json_schema
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+from pages import commands, pages, parts, settings  # noqa: E402
+
 COMMANDS = dict(commands(main))
 
 

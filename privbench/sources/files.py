@@ -13,7 +13,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -78,38 +78,27 @@ class Reference:
     references: Columns
 
 
-@dataclass
-class Keys:
-    """Keys of one table.
-
-    Attributes:
-        primary: Columns of the primary key; none if it has none.
-        unique: Columns of every other key.
-        not_null: Columns without NULL.
-        foreign: Foreign keys.
-        leave_out: Columns that are not read.
-    """
-
-    primary: Columns = ()
-    unique: list[Columns] = field(default_factory=list)
-    not_null: list[str] = field(default_factory=list)
-    foreign: list[Reference] = field(default_factory=list)
-    leave_out: frozenset[str] = frozenset()
-
-
 @dataclass(frozen=True)
 class FileTable:
-    """A table.
+    """A table, and its keys.
 
     Attributes:
         name: What it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``.
         relation: What DuckDB selects from.
         columns: The types of its columns by their names, as DuckDB prints them.
+        primary: Columns of the primary key; none if it has none.
+        unique: Columns of every other key.
+        not_null: Columns without NULL.
+        foreign: Foreign keys.
     """
 
     name: TableName
     relation: str
     columns: dict[str, str]
+    primary: Columns = ()
+    unique: tuple[Columns, ...] = ()
+    not_null: Columns = ()
+    foreign: tuple[Reference, ...] = ()
 
     @property
     def key(self) -> str:
@@ -133,8 +122,7 @@ class Files:
         source: ``duckdb://PATH`` or ``parquet://PATH``, the path as it is written.
 
     Attributes:
-        tables: Its tables.
-        declared: Keys that a DuckDB file declares, by table.
+        tables: Its tables, with the keys that a DuckDB file declares.
         views: Views of a DuckDB file, which are not read.
 
     Raises:
@@ -148,7 +136,6 @@ class Files:
         if found is None:
             raise ValueError("not a source of files")
         self._connection = _connect()
-        self.declared: dict[TableName, Keys] = {}
         self.views: tuple[TableName, ...] = ()
         try:
             attach = self._attach if found[1] == "duckdb" else self._list
@@ -210,8 +197,7 @@ class Files:
             self._table(_named(schema, name), f"source.{quoted(schema, name)}")
             for schema, name in pairs
         ]
-        self.declared = _declared(declared, listed)
-        return _checked(listed, path)
+        return _with_keys(_checked(listed, path), declared)
 
     def _list(self, path: Path) -> list[FileTable]:
         if not path.is_dir():
@@ -287,30 +273,28 @@ def _named(schema: str, name: str) -> TableName:
     return TableName("public" if schema == "main" else schema, name)
 
 
-def _declared(
-    rows: Iterable[tuple[Any, ...]], tables: Sequence[FileTable]
-) -> dict[TableName, Keys]:
-    """Keys by table, names spelled as where they are made: DuckDB finds them in any case."""
-    known = {table.key: table for table in tables}
-    found = {table.name: Keys() for table in tables}
+def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> list[FileTable]:
+    """The tables with their keys, names spelled as where they are made: DuckDB takes any case."""
+    found = {table.key: table for table in tables}
 
-    def table(schema: str, name: str) -> FileTable:
-        return known[_spelled(str(_named(schema, name)), known)]
+    def columns_of(schema: str, name: str, columns: Iterable[str]) -> tuple[FileTable, Columns]:
+        table = found[_spelled(str(_named(schema, name)), found)]
+        return table, tuple(_spelled(item, table.columns) for item in columns)
 
     for schema, name, kind, names, ref, ref_names in rows:
-        mine = table(schema, name)
-        keys, columns = found[mine.name], tuple(_spelled(item, mine.columns) for item in names)
+        table, columns = columns_of(schema, name, names)
         if kind == "PRIMARY KEY":
-            keys.primary = columns
+            table = replace(table, primary=columns)
         elif kind == "UNIQUE":
-            keys.unique.append(columns)
+            table = replace(table, unique=(*table.unique, columns))
         elif kind == "NOT NULL":
-            keys.not_null += columns
+            table = replace(table, not_null=(*table.not_null, *columns))
         elif kind == "FOREIGN KEY" and ref:
-            theirs = table(schema, ref)
-            there = tuple(_spelled(item, theirs.columns) for item in ref_names)
-            keys.foreign.append(Reference(columns, theirs.name, there))
-    return found
+            theirs, there = columns_of(schema, ref, ref_names)
+            key = Reference(columns, theirs.name, there)
+            table = replace(table, foreign=(*table.foreign, key))
+        found[table.key] = table
+    return list(found.values())
 
 
 def _spelled(name: str, names: Iterable[str]) -> str:

@@ -3,80 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from dataclasses import replace
 
-from privbench.config import SourceConfig
+from privbench.config import SourceConfig, SourceTableConfig
 from privbench.errors import ConfigError
 from privbench.schema import TableName
-from privbench.sources.files import FileTable, Keys, Reference
+from privbench.sources.files import FileTable, Reference
 
 
-def settle(
-    tables: Sequence[FileTable], declared: Mapping[TableName, Keys], config: SourceConfig | None
-) -> dict[TableName, Keys]:
-    """The keys of every table; what the config says of a primary key goes before the file's word.
+def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[FileTable]:
+    """The tables with all their keys, without the columns that are left out.
+
+    What the config says of a primary key goes before the file's word.
 
     Raises:
         ConfigError: The config names a table or column that is not there, or a foreign key leads to
             columns that are no key.
     """
-    keys = {table.name: deepcopy(declared.get(table.name, Keys())) for table in tables}
-    known = {table.name: set(table.columns) for table in tables}
-    sections = {
-        TableName.parse(name): item for name, item in (config or SourceConfig()).tables.items()
-    }
-    for name, section in sections.items():
-        if name not in keys:
+    known = {table.name: table for table in tables}
+    for text, section in (config or SourceConfig()).tables.items():
+        name = TableName.parse(text)
+        if name not in known:
             raise ConfigError(
                 "[source.tables] names it, and the files hold no such table.", table=str(name)
             )
-        mine = keys[name]
-        mine.leave_out = frozenset(section.leave_out)
-        mine.primary = tuple(section.primary_key) or mine.primary
-        mine.unique += [tuple(columns) for columns in section.unique]
-        mine.not_null += section.not_null
-        mine.foreign += [
-            Reference(tuple(item.columns), TableName.parse(item.table), tuple(item.references))
-            for item in section.foreign_keys
-        ]
-    for name, mine in keys.items():
-        if missing := mine.leave_out - known[name]:
-            raise _no_column(name, min(missing))
-        known[name] -= mine.leave_out
-    for name, mine in keys.items():
-        _settle_table(name, mine, keys, known)
-    return keys
+        known[name] = _with_section(known[name], section)
+    return [_settled(table, known) for table in known.values()]
 
 
-def _settle_table(
-    name: TableName,
-    mine: Keys,
-    keys: Mapping[TableName, Keys],
-    known: Mapping[TableName, set[str]],
-) -> None:
-    foreign = [_whole(name, key, keys, known) for key in mine.foreign]
-    mine.foreign[:] = dict.fromkeys(foreign)
-    mine.unique[:] = dict.fromkeys(columns for columns in mine.unique if columns != mine.primary)
-    mine.not_null[:] = dict.fromkeys(mine.not_null)
-    named = (mine.primary, *mine.unique, mine.not_null, *(key.columns for key in mine.foreign))
-    for columns in named:
-        for column in columns:
-            if column not in known[name]:
-                raise _no_column(name, column)
+def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
+    """The table with what the config says of it."""
+    _require_columns(table, sorted(section.leave_out))
+    columns = table.columns.items()
+    foreign = (
+        Reference(tuple(key.columns), TableName.parse(key.table), tuple(key.references))
+        for key in section.foreign_keys
+    )
+    return replace(
+        table,
+        columns={name: kind for name, kind in columns if name not in section.leave_out},
+        primary=tuple(section.primary_key) or table.primary,
+        unique=(*table.unique, *map(tuple, section.unique)),
+        not_null=(*table.not_null, *section.not_null),
+        foreign=(*table.foreign, *foreign),
+    )
 
 
-def _whole(
-    name: TableName,
-    key: Reference,
-    keys: Mapping[TableName, Keys],
-    known: Mapping[TableName, set[str]],
-) -> Reference:
+def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTable:
+    """The table with every key once, all of whose columns are there."""
+    foreign = dict.fromkeys(_whole(table, key, known) for key in table.foreign)
+    unique = dict.fromkeys(columns for columns in table.unique if columns != table.primary)
+    for columns in (table.primary, *unique, table.not_null, *(key.columns for key in foreign)):
+        _require_columns(table, columns)
+    return replace(table, unique=tuple(unique), foreign=tuple(foreign))
+
+
+def _whole(table: FileTable, key: Reference, known: Mapping[TableName, FileTable]) -> Reference:
     """The foreign key with the columns that it refers to."""
     said = f"its foreign key on ({', '.join(key.columns)})"
-    theirs = keys.get(key.table)
+    theirs = known.get(key.table)
     if theirs is None:
         raise ConfigError(
-            f"{said} refers to {key.table}, and the files hold no such table.", table=str(name)
+            f"{said} refers to {key.table}, and the files hold no such table.", table=table.key
         )
     references = key.references or theirs.primary
     candidates = {frozenset(columns) for columns in (theirs.primary, *theirs.unique) if columns}
@@ -84,15 +72,18 @@ def _whole(
         raise ConfigError(
             f"{said} refers to {key.table} ({', '.join(references)}), which is no key of as many "
             "columns there.",
-            table=str(name),
+            table=table.key,
             remedy=f'Declare one: [source.tables."{key.table}"] primary_key = […], or unique.',
         )
-    return Reference(key.columns, key.table, references)
+    return replace(key, references=references)
 
 
-def _no_column(table: TableName, column: str) -> ConfigError:
-    return ConfigError(
-        "[source.tables] or a key of the file names it, and there is no such column to read.",
-        table=str(table),
-        column=column,
-    )
+def _require_columns(table: FileTable, columns: Sequence[str]) -> None:
+    for column in columns:
+        if column not in table.columns:
+            raise ConfigError(
+                "[source.tables] or a key of the file names it, and there is no such column to "
+                "read.",
+                table=table.key,
+                column=column,
+            )

@@ -30,7 +30,7 @@ from privbench.postgres.finishing import vacuum
 from privbench.postgres.lifeline import Lifeline
 from privbench.postgres.staging import copy_rows
 from privbench.schema import TableName
-from privbench.sources.files import Columns, Files, FileTable, Keys, is_file
+from privbench.sources.files import Columns, Files, FileTable, is_file
 from privbench.sources.keys import settle
 from privbench.sources.types import postgres_type
 
@@ -67,19 +67,19 @@ def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
         with Files(source) as files:
             if files.views:
                 logger.info("views are not read: %s", ", ".join(map(str, files.views)))
-            keys = settle(files.tables, files.declared, config.source)
-            tables = [_chosen(table, keys[table.name]) for table in files.tables]
+            tables = settle(files.tables, config.source)
+            for table in tables:
+                _require_types(table)
             if rows:
                 logger.info("the files are copied into a PostgreSQL of privbench's own")
             dsn = stack.enter_context(_database())
-            _fill(dsn, files if rows else None, tables, keys)
+            _fill(dsn, files if rows else None, tables)
         yield conninfo.make_conninfo(dsn, user=_READER)
 
 
-def _chosen(table: FileTable, keys: Keys) -> FileTable:
-    """The table without the columns that are left out; the others have types of PostgreSQL."""
-    columns = {name: kind for name, kind in table.columns.items() if name not in keys.leave_out}
-    for name, kind in columns.items():
+def _require_types(table: FileTable) -> None:
+    """Refuse a table without columns, or with one of a type that PostgreSQL lacks."""
+    for name, kind in table.columns.items():
         if postgres_type(kind) is None:
             raise SchemaError(
                 f"its type {kind.partition('(')[0]} has no counterpart in PostgreSQL.",
@@ -89,9 +89,8 @@ def _chosen(table: FileTable, keys: Keys) -> FileTable:
                 f"[source.tables.'{table.key}'], or write the file anew with a column of another "
                 "type.",
             )
-    if not columns:
+    if not table.columns:
         raise SchemaError("no column of it is left to read.", table=table.key)
-    return FileTable(table.name, table.relation, columns)
 
 
 @contextlib.contextmanager
@@ -140,9 +139,7 @@ def _server(process: int) -> embedded.Server:
     return server
 
 
-def _fill(
-    dsn: str, files: Files | None, tables: list[FileTable], keys: dict[TableName, Keys]
-) -> None:
+def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
     """Make tables, copy rows and add keys, in one transaction, so that no row is written twice."""
     with database_errors("copying the files"), connect(dsn) as connection:
         schemas = sorted({table.name.schema for table in tables})
@@ -150,11 +147,11 @@ def _fill(
             if schema != "public":
                 connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
         for table in tables:
-            _create(connection, table, keys[table.name])
+            _create(connection, table)
         if files is not None:
             for table in tables:
                 _copy(connection, files, table)
-        _add_keys(connection, keys)
+        _add_keys(connection, tables)
         _grant(connection, schemas)
         connection.commit()
     if files is not None:
@@ -162,19 +159,19 @@ def _fill(
             vacuum(connection, [table.name for table in tables], None)
 
 
-def _add_keys(connection: Connection, keys: dict[TableName, Keys]) -> None:
+def _add_keys(connection: Connection, tables: list[FileTable]) -> None:
     """Keys that others refer to first."""
-    for name, own in keys.items():
-        for columns in own.unique:
-            _add_key(connection, name, "UNIQUE", columns)
-        if own.primary:
-            _add_key(connection, name, "PRIMARY KEY", own.primary)
-    for name, own in keys.items():
-        for key in own.foreign:
+    for table in tables:
+        for columns in table.unique:
+            _add_key(connection, table.name, "UNIQUE", columns)
+        if table.primary:
+            _add_key(connection, table.name, "PRIMARY KEY", table.primary)
+    for table in tables:
+        for key in table.foreign:
             goes = sql.SQL(" REFERENCES {} ({})").format(
                 _identifier(key.table), _list(key.references)
             )
-            _add_key(connection, name, "FOREIGN KEY", key.columns, goes)
+            _add_key(connection, table.name, "FOREIGN KEY", key.columns, goes)
 
 
 def _grant(connection: Connection, schemas: list[str]) -> None:
@@ -188,12 +185,12 @@ def _grant(connection: Connection, schemas: list[str]) -> None:
             connection.execute(named)
 
 
-def _create(connection: Connection, table: FileTable, keys: Keys) -> None:
+def _create(connection: Connection, table: FileTable) -> None:
     columns = [
         sql.SQL("{} {}{}").format(
             sql.Identifier(name),
             sql.SQL(str(postgres_type(kind))),
-            sql.SQL(" NOT NULL" if name in keys.not_null else ""),
+            sql.SQL(" NOT NULL" if name in table.not_null else ""),
         )
         for name, kind in table.columns.items()
     ]

@@ -1,6 +1,6 @@
 """Writes ``docs/cli.md`` and ``docs/configuration.md`` from the program itself.
 
-It is run from a checkout by scripts/docs; the installed program does not need it.
+scripts/docs runs it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from privbench.cli.main import main as group
 from privbench.config import json_schema
 
 #: Where the pages lie in a checkout.
-FOLDER = Path(__file__).parents[2] / "docs"
+FOLDER = Path(__file__).parents[1] / "docs"
 
 
 def pages() -> dict[str, str]:
