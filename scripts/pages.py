@@ -96,7 +96,8 @@ def _metavar(option: click.Option) -> str:
 def _notes(option: click.Option) -> str:
     notes = ["required"] if option.required else []
     notes += ["may be repeated"] if option.multiple or option.count else []
-    notes += [f"default `{option.default}`"] if option.show_default else []
+    extra = option.get_help_extra(click.Context(group, show_default=True))
+    notes += [f"default `{extra['default']}`"] if "default" in extra else []
     return f" ({', '.join(notes)})" if notes else ""
 
 

@@ -27,11 +27,11 @@ from privbench.cli.options import State, config_option, need_epsilon, read_confi
 @click.option("--scratch", metavar="DSN", help="An empty database for the copy of SOURCE, which is "
               "emptied again; else a PostgreSQL is started here.")  # fmt: skip
 @click.option("--root", metavar="TABLE", help="Plant units of this root table.")
-@click.option("--canaries", type=click.IntRange(1, 10_000), default=60, show_default=True,
+@click.option("--canaries", type=click.IntRange(1, 10_000), default=60,
               metavar="N", help="Planted units in each fit.")  # fmt: skip
-@click.option("--fits", type=click.IntRange(1, 10_000), default=2, show_default=True, metavar="N",
+@click.option("--fits", type=click.IntRange(1, 10_000), default=2, metavar="N",
               help="Fits with planted units.")  # fmt: skip
-@click.option("--neighbours", type=click.IntRange(1, 10_000), default=8, show_default=True,
+@click.option("--neighbours", type=click.IntRange(1, 10_000), default=8,
               metavar="N", help="Neighbours on which a fit is replayed.")  # fmt: skip
 @click.option("--no-inference", is_flag=True, help="Leave out the attacks of anonymeter, which is "
               "installed into an environment of its own.")  # fmt: skip

@@ -24,7 +24,7 @@ _SHOWN = ("auroc.mean", "kld.2", "qerror.mean", "loglik.test", "params.l1", "sec
 @click.option("--data", "folder", metavar="DIR", help="What paths in CONFIG are relative to; its "
               "own folder otherwise.")  # fmt: skip
 @click.option("--full", is_flag=True, help="The full grid of CONFIG: its section 'full' counts.")
-@click.option("-j", "--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N",
+@click.option("-j", "--jobs", type=click.IntRange(1), default=1, metavar="N",
               help="Cells at once.")  # fmt: skip
 @fail_if_option("'auroc.gb[adult/privbench/1] < 0.9'")
 @click.pass_obj

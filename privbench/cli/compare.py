@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import click
 
@@ -19,9 +18,9 @@ from privbench.cli.options import (
     State,
     config_option,
     fail_if_option,
+    gathered,
     lock_option,
     read_config,
-    with_options,
 )
 from privbench.config import Config
 from privbench.errors import DatabaseError
@@ -39,17 +38,35 @@ from privbench.workload.results import QueryResult, failures
 from privbench.workload.safety import Trust
 from privbench.workload.session import Before
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 _TITLES = {metric.name: metric.title for metric in METRICS}
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
 
-_REPLAY = with_options(
+
+def _replayed(
+    cold: bool,
+    command_before: str | None,
+    statement: str | None,
+    functions: tuple[str, ...],
+    extensions: tuple[str, ...],
+    trust_workload: bool,
+    warmup: int | None,
+    **given: Any,
+) -> dict[str, Any]:
+    return {
+        "warmup": warmup if warmup is not None else int(not cold),
+        "before": Before(command_before, cold, statement),
+        "trust": Trust.of(functions, extensions, workload=trust_workload),
+        **given,
+    }
+
+
+#: How queries are run: ``before`` each run, and ``trust`` in what they call.
+_replay_options = gathered(
+    _replayed,
     click.option(
         "--repeats",
         type=click.IntRange(1),
         default=3,
-        show_default=True,
         help="Timed runs a query.",
     ),
     click.option(
@@ -57,7 +74,7 @@ _REPLAY = with_options(
         type=click.IntRange(0),
         help="Untimed runs before them.  [default: 1, with --cold 0]",
     ),
-    click.option("--timeout", type=float, default=60.0, show_default=True, help="Seconds a run."),
+    click.option("--timeout", type=float, default=60.0, help="Seconds a run."),
     click.option("--cold", is_flag=True, help="A new connection before each run, and no warm-up."),
     click.option(
         "--before",
@@ -90,29 +107,6 @@ _REPLAY = with_options(
 )
 
 
-def _replay_options(command: Command) -> Command:
-    """How queries are run; handed on as ``before`` a run, and as ``trust`` in what they call."""
-
-    @functools.wraps(command)
-    def gathered(
-        *args: Any,
-        cold: bool,
-        command_before: str | None,
-        statement: str | None,
-        functions: tuple[str, ...],
-        extensions: tuple[str, ...],
-        trust_workload: bool,
-        warmup: int | None,
-        **given: Any,
-    ) -> Any:
-        before = Before(command_before, cold, statement)
-        untimed = warmup if warmup is not None else int(not cold)
-        trust = Trust.of(functions, extensions, workload=trust_workload)
-        return command(*args, warmup=untimed, before=before, trust=trust, **given)
-
-    return _REPLAY(cast("Command", gathered))
-
-
 @click.command()
 @click.argument("workload", metavar="WORKLOAD")
 @click.option("--on", "dsn", required=True, metavar="DSN", help="The database to run it on.")
@@ -123,6 +117,7 @@ def _replay_options(command: Command) -> Command:
     "--concurrency",
     type=click.IntRange(0),
     default=0,
+    show_default=False,
     metavar="N",
     help="Then run the workload by N clients at once.",
 )
@@ -196,25 +191,23 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 @click.option(
     "--floor/--no-floor",
     default=True,
-    show_default=True,
     help="Run the source against itself in the same rounds.",
 )
 @click.option(
     "--explain/--no-explain",
     default=True,
-    show_default=True,
     help="Compare plans and work by EXPLAIN (ANALYZE, BUFFERS).",
 )
 @click.option(
     "--distributions/--no-distributions",
     default=True,
-    show_default=True,
     help="Compare columns and sets of columns, which reads all rows of both sides.",
 )
 @click.option(
     "--concurrency",
     type=click.IntRange(0),
     default=0,
+    show_default=False,
     metavar="N",
     help="Then run the workload by N clients at once on each side, in turns.",
 )

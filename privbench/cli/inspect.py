@@ -1,4 +1,4 @@
-"""``inspect``, ``check``, ``plan``, ``config-schema``: what reads the catalog only."""
+"""``doctor``, ``inspect``, ``check``, ``plan``, ``config-schema``: what reads the catalog only."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from privbench.cli.options import (
     config_option,
     delta_option,
     epsilon_option,
+    ledger_option,
     lookups_option,
     need_epsilon,
     read_config,
@@ -122,3 +123,26 @@ def config_schema() -> None:
       privbench config-schema > privbench.schema.json
     """
     click.echo(json.dumps(configuration.json_schema(), indent=2))
+
+
+@click.command()
+@click.argument("source", required=False)
+@click.argument("target", required=False)
+@config_option
+@ledger_option
+def doctor(
+    source: str | None, target: str | None, config_path: str | None, ledger: str | None
+) -> None:
+    """Look at this machine, SOURCE and TARGET before anything is spent or written.
+
+    Versions, space, rights, superusers, poolers and standbys in between, encodings, extensions,
+    identity and ledger; a line each, with the way out. Reads catalogs and settings, no rows. Exit
+    code 1 if a fit or a load would be refused.
+
+    \b
+    Example:
+      privbench doctor "service=prod" "service=clone" -c privbench.toml
+    """
+    found = pipeline.doctor(source, target, read_config(config_path, ledger=ledger))
+    click.echo(found.render())
+    found.require_sound()

@@ -15,15 +15,15 @@ from privbench.cli.options import Group, State
 
 #: Module of every command, in the order of the work.
 _MODULES = {
-    "demo": "demo",
-    "doctor": "doctor",
+    "demo": "model",
+    "doctor": "inspect",
     "inspect": "inspect",
     "check": "inspect",
     "plan": "inspect",
     "fit": "model",
     "sample": "model",
     "load": "model",
-    "clone": "clone",
+    "clone": "model",
     "publish": "publish",
     "verify": "publish",
     "workload": "workload",
@@ -85,17 +85,20 @@ def _spare_pandas() -> None:
 
 @click.group(
     cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
 )
 @click.version_option(__version__, prog_name="privbench")
 @click.option(
     "--log-format",
     type=click.Choice(["human", "json"]),
     default="human",
-    show_default=True,
     help="How log lines look on stderr.",
 )
-@click.option("-v", "--verbose", count=True, help="Say more.")
+@click.option("-v", "--verbose", count=True, show_default=False, help="Say more.")
 @click.option("-q", "--quiet", is_flag=True, help="Say errors only.")
 @click.pass_context
 def main(ctx: click.Context, log_format: str, verbose: int, quiet: bool) -> None:

@@ -1,13 +1,15 @@
-"""``fit``, ``sample``, ``load``: the three steps of a clone, one by one."""
+"""``fit``, ``sample``, ``load``: the steps of a clone; ``clone`` and ``demo``: all of them."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from typing import Any
 
 import click
 
 from privbench import pipeline
-from privbench.cli.consent import accept
+from privbench.cli.console import LOG, ask, show, width
 from privbench.cli.metrics import metrics_option, rows
 from privbench.cli.options import (
     ReleaseOptions,
@@ -19,8 +21,11 @@ from privbench.cli.options import (
     replace_option,
     scale_option,
     seed_option,
+    synthesizer_option,
     target_options,
 )
+from privbench.config import Config
+from privbench.errors import UsageError
 from privbench.postgres.patterns import Selection
 
 
@@ -40,7 +45,7 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     """
     config = release.config()
     pipeline.require_writable(output, overwrite=force)
-    config, seen = accept(config, source, release)
+    config, seen = _accept(config, source, release)
     fitted = pipeline.fit(
         source, config, output, reporter=state.reporter, resume=release.resume, seen=seen
     )
@@ -56,7 +61,6 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     "file_format",
     type=click.Choice(["csv", "parquet"]),
     default="csv",
-    show_default=True,
     help="File format.",
 )
 @choice_options
@@ -131,3 +135,115 @@ def load(
         click.echo(line)
     if strict:
         report.require_whole()
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@release_options
+@scale_option
+@replace_option
+@click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
+@overwrite_option
+@target_options
+@metrics_option
+@click.pass_obj
+def clone(
+    state: State,
+    /,
+    source: str,
+    target: str,
+    release: ReleaseOptions,
+    replace: bool,
+    output: str | None,
+    force: bool,
+    strict: bool,
+    **given: Any,
+) -> None:
+    """Make a synthetic clone of SOURCE in TARGET; spends budget.
+
+    Without a config it shows its proposal of roles and asks, or takes --yes.
+
+    \b
+    Example:
+      privbench clone "service=prod" "service=clone" --epsilon 3.2 --yes
+    """
+    config = release.config()
+    if output is not None:
+        pipeline.require_writable(output, overwrite=force)
+    pipeline.check_target(source, target, replace=replace)
+    config, seen = _accept(config, source, release)
+    report = pipeline.clone(
+        source,
+        target,
+        config,
+        output=output,
+        replace=replace,
+        resume=release.resume,
+        strict=strict,
+        seen=seen,
+        reporter=state.reporter,
+        **given,
+    )
+    state.samples += rows(report.loaded)
+    click.echo(report.render())
+    if strict:
+        report.loaded.require_whole()
+
+
+@click.command()
+@click.option("--rows", type=int, default=200_000, help="Rows of the source.")
+@click.option("--epsilon", type=float, default=3.2, help="ε of the release.")
+@synthesizer_option
+@click.option("--queries", type=int, default=60, help="Queries to replay.")
+@click.option("--out", default="demo-out", metavar="DIR", help="Output folder.")
+@click.pass_obj
+def demo(state: State, /, out: str, **given: Any) -> None:
+    """Make a source database, clone it, replay a workload on both, and report.
+
+    Starts a PostgreSQL of its own and stops it at the end; touches no other database.
+
+    \b
+    Example:
+      privbench demo --rows 50000 --epsilon 1
+    """
+    click.echo(pipeline.demo(out, reporter=state.reporter, **given).render())
+
+
+def _accept(
+    config: Config, source: str, release: ReleaseOptions
+) -> tuple[Config, pipeline.Catalog]:
+    """The config to fit with, without a file the accepted proposal; and the catalog it is for.
+
+    Values in the schema that would travel with the clone are shown in either case; accepting a
+    proposal accepts them too.
+
+    Args:
+        config: From the file or empty.
+        source: DSN whose catalog the proposal is made from.
+        release: Whether a config file was given (its roles are then declared by the owner), what
+            look-up tables become in a proposal, and ``--yes``.
+
+    Raises:
+        PrivacyRefusal: The source is files, and no identity is declared.
+        UsageError: No config, no ``--yes``, and nobody to ask.
+    """
+    pipeline.require_identity(source, config)
+    seen = pipeline.look(source, config)
+    if release.config_path is not None:
+        # The file is its owner's declaration; --quiet may hide what it lets travel.
+        if lines := seen.literals:
+            LOG.info("%s", pipeline.render_literals(lines))
+        return config, seen
+    found = pipeline.inspect(source, base=config, lookups=release.lookups, seen=seen)
+    show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
+    if lines := seen.literals:
+        show(pipeline.render_literals(lines))
+    if not release.yes:
+        refused = UsageError(
+            "roles are proposed but not accepted.",
+            remedy="Read the proposal above, then use --yes or write a config with "
+            "'privbench inspect SOURCE -o privbench.toml'.",
+        )
+        ask("Accept these roles, and these values as public?", refused)
+    return found.config, seen

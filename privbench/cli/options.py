@@ -97,6 +97,29 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
     return add
 
 
+def gathered(
+    make: Callable[..., dict[str, Any]], *options: Callable[[Any], Any]
+) -> Callable[[Command], Command]:
+    """What adds options to a command, and hands on what is made of their values in their place.
+
+    Args:
+        make: From the options' values by name to arguments of the command.
+        options: The options, in their order.
+    """
+    alone = click.command()(with_options(*options)(lambda: None))
+    names = [option.name for option in alone.params if option.expose_value]
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def called(*args: Any, **given: Any) -> Any:
+            values = {str(name): given.pop(str(name)) for name in names}
+            return command(*args, **make(**values), **given)
+
+        return with_options(*options)(cast("Command", called))
+
+    return add
+
+
 def fail_if_option(examples: str) -> Callable[[Any], Any]:
     """``--fail-if``, handed on as ``gates``; its help shows examples."""
     meaning = f"Exit code 1 if it holds: {examples}."
@@ -117,7 +140,6 @@ lock_option = click.option(
     "--lock-wait-timeout",
     type=click.FloatRange(0),
     default=30.0,
-    show_default=True,
     metavar="SECONDS",
     expose_value=False,
     callback=_setting(WAIT),
@@ -149,7 +171,6 @@ lookups_option = click.option(
     "--lookups",
     type=click.Choice(["private", "public"]),
     default="private",
-    show_default=True,
     help="What tables that look like look-ups are, in a proposal.",
 )
 monthly_option = click.option(
@@ -158,9 +179,7 @@ monthly_option = click.option(
     metavar="E",
     help="Refuse a release that takes the ε of its calendar month (UTC) past this.",
 )
-scale_option = click.option(
-    "--scale", type=float, default=1.0, show_default=True, help="Size of the clone."
-)
+scale_option = click.option("--scale", type=float, default=1.0, help="Size of the clone.")
 seed_option = click.option(
     "--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise)."
 )
@@ -223,7 +242,31 @@ target_options = with_options(
         help="Exit code 1 if the clone lacks anything of the schema.",
     ),
 )
-_RELEASE = with_options(
+#: Options that change the config, in the order of their sections, and the field of each.
+_SETTINGS = {
+    "identity": ("database", "identity"),
+    "schemas": ("database", "schemas"),
+    "tables": ("database", "tables"),
+    "excluded": ("database", "exclude"),
+    "epsilon": ("privacy", "epsilon"),
+    "delta": ("privacy", "delta"),
+    "seed": ("privacy", "seed"),
+    "synthesizer": ("synthesizer", "name"),
+    "ledger": ("ledger", "path"),
+    "max_epsilon_per_month": ("ledger", "max_epsilon_per_month"),
+    "count_on": ("counting", "where"),
+}
+
+
+def _release(
+    config_path: str | None, lookups: str, yes: bool, resume: str | None, **settings: Any
+) -> dict[str, Any]:
+    return {"release": ReleaseOptions(config_path, lookups, yes, resume, settings)}
+
+
+#: The options of a release, handed to the command as ``release: ReleaseOptions``.
+release_options = gathered(
+    _release,
     config_option,
     identity_option,
     epsilon_option,
@@ -256,39 +299,6 @@ _RELEASE = with_options(
     jobs_option,
     lock_option,
 )
-#: Options that change the config, in the order of their sections, and the field of each.
-_SETTINGS = {
-    "identity": ("database", "identity"),
-    "schemas": ("database", "schemas"),
-    "tables": ("database", "tables"),
-    "excluded": ("database", "exclude"),
-    "epsilon": ("privacy", "epsilon"),
-    "delta": ("privacy", "delta"),
-    "seed": ("privacy", "seed"),
-    "synthesizer": ("synthesizer", "name"),
-    "ledger": ("ledger", "path"),
-    "max_epsilon_per_month": ("ledger", "max_epsilon_per_month"),
-    "count_on": ("counting", "where"),
-}
-
-
-def release_options(command: Command) -> Command:
-    """The options of a release, handed to the command as ``release: ReleaseOptions``."""
-
-    @functools.wraps(command)
-    def gathered(
-        *args: Any,
-        config_path: str | None,
-        lookups: str,
-        yes: bool,
-        resume: str | None,
-        **given: Any,
-    ) -> Any:
-        settings = {name: given.pop(name) for name in _SETTINGS}
-        release = ReleaseOptions(config_path, lookups, yes, resume, settings)
-        return command(*args, release=release, **given)
-
-    return _RELEASE(cast("Command", gathered))
 
 
 def read_config(path: str | None, **settings: Any) -> Config:

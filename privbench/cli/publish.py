@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import click
 
 from privbench import publish as publishing
-from privbench.cli.options import State, lock_option, scale_option, seed_option
+from privbench.cli.options import State, gathered, lock_option, scale_option, seed_option
 from privbench.publish.making import About
 
 
 @click.command()
 @click.argument("model", metavar="MODEL")
 @click.option("-o", "--output", required=True, metavar="DIR", help="The bundle's folder.")
-@click.option("--title", metavar="TEXT", help="Its name.")
-@click.option("--publisher", metavar="TEXT", help="Who answers for it.")
-@click.option("--licence", metavar="TEXT", help="Under which licence it may be used.")
-@click.option("--date", "published", metavar="DATE",
-              help="Day of publication, YYYY-MM-DD; today otherwise.")  # fmt: skip
+@gathered(
+    lambda **said: {"about": About(**{k: v for k, v in said.items() if v is not None})},
+    click.option("--title", metavar="TEXT", help="Its name."),
+    click.option("--publisher", metavar="TEXT", help="Who answers for it."),
+    click.option("--licence", metavar="TEXT", help="Under which licence it may be used."),
+    click.option("--date", "published", metavar="DATE",
+                 help="Day of publication, YYYY-MM-DD; today otherwise."),
+)  # fmt: skip
 @click.option("-w", "--workload", metavar="FILE", help="Queries whose text you declare public; "
               "literals are bound anew. Otherwise some are generated.")  # fmt: skip
-@click.option("--queries", type=click.IntRange(0), default=100, show_default=True, metavar="N",
+@click.option("--queries", type=click.IntRange(0), default=100, metavar="N",
               help="How many to generate; 0 for none.")  # fmt: skip
 @click.option("--database", metavar="DSN", help="An empty database that the clone is loaded into, "
               "to be read from there; an embedded server otherwise.")  # fmt: skip
@@ -52,9 +54,7 @@ def publish(
     Example:
       privbench publish prod.privbench -o bundle/ --title "Shop benchmark" --publisher "Shop Ltd"
     """
-    said = {part.name: given.pop(part.name) for part in fields(About)}
-    about = About(**{name: value for name, value in said.items() if value is not None})
-    found = publishing.publish(model, output, about=about, reporter=state.reporter, **given)
+    found = publishing.publish(model, output, reporter=state.reporter, **given)
     click.echo(found.render())
 
 

@@ -85,7 +85,6 @@ def workload() -> None:
     "--kind",
     type=click.Choice(list(KINDS)),
     default="mscn",
-    show_default=True,
     help="In whose manner.",
 )
 @click.option("--queries", type=click.IntRange(1), metavar="N", help="How many.")
@@ -95,16 +94,16 @@ def workload() -> None:
               help="Of =, <, >, <=, >=, between.")  # fmt: skip
 @click.option("--card-min", "least", type=click.IntRange(0), metavar="N", help="Least answer.")
 @click.option("--card-max", "most", type=click.IntRange(0), metavar="N", help="Largest answer.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
-@click.option("--format", "form", type=_format_names, default="native", show_default=True,
+@click.option("--seed", type=int, default=0, help="Seed of the draws.")
+@click.option("--format", "form", type=_format_names, default="native",
               help="Format to write.")  # fmt: skip
 @click.option("--clone", metavar="DSN", help="A clone to count on; of a model only.")
-@click.option("--scale", type=float, default=1.0, show_default=True, help="Size of the sample "
+@click.option("--scale", type=float, default=1.0, help="Size of the sample "
               "of a model that literals come from.")  # fmt: skip
 @click.option("--schema", "schemas", multiple=True, metavar="NAME", default=("public",),
-              show_default=True, help="PostgreSQL schemas of a source.")  # fmt: skip
+              help="PostgreSQL schemas of a source.")  # fmt: skip
 @click.option("--table", "only", multiple=True, metavar="NAME", help="A table to query; else all.")
-@click.option("--timeout", type=float, default=20.0, show_default=True,
+@click.option("--timeout", type=float, default=20.0,
               help="Seconds; queries that take longer are left out.")  # fmt: skip
 @found_in_option
 @click.pass_obj
@@ -222,10 +221,9 @@ def convert(
     "--samples",
     type=int,
     default=1,
-    show_default=True,
     help="Executions kept a statement, of logs.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the samples.")
+@click.option("--seed", type=int, default=0, help="Seed of the samples.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj
 def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None:
@@ -257,7 +255,7 @@ def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None
 @click.option(
     "--on", metavar="DSN", help="Take them from this clone, which checks the queries too."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
+@click.option("--seed", type=int, default=0, help="Seed of the draws.")
 @found_in_option
 @click.option(
     "--allow-function",
