@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,8 @@ class LedgerReport:
 
     def to_json(self) -> dict[str, Any]:
         """A plain object; infinite totals as the string ``infinite``."""
-        found: dict[str, Any] = _finite(self.state)
+        text = json.dumps(self.state)
+        found: dict[str, Any] = json.loads(text, parse_constant=lambda _: "infinite")
         return found
 
     def render(self) -> str:
@@ -148,11 +150,3 @@ def _number(value: float | None) -> str:
     if value is None:
         return "none"
     return "∞" if math.isinf(value) else f"{value:.6g}"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return "infinite" if isinstance(value, float) and math.isinf(value) else value

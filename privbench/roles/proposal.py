@@ -8,7 +8,6 @@ from typing import Literal
 
 from privbench.config import Config, TableConfig
 from privbench.roles.classes import Kind
-from privbench.roles.implied import ImpliedKey
 from privbench.schema import TableName
 
 #: What look-up candidates become.
@@ -45,6 +44,16 @@ class TableProposal:
     def parents(self) -> frozenset[str]:
         """Every other table that it refers to."""
         return frozenset(parent for _, parent in self.keys)
+
+
+@dataclass(frozen=True)
+class ImpliedKey:
+    """A column that looks like a foreign key and is none; reported, never applied."""
+
+    table: str
+    column: str
+    parent: str  # the table that it seems to point to
+    reason: str  # why it seems so
 
 
 @dataclass(frozen=True)

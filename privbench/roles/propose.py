@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privbench.roles import implied, lookups
+from privbench.roles import lookups
 from privbench.roles.choose import Place, choose, rivals
 from privbench.roles.classes import PEOPLE, PERSON_LIKE, Kind, classify, people_by_name
 from privbench.roles.facts import KeyFacts, TableFacts, gather
 from privbench.roles.lookups import LookupScore
-from privbench.roles.proposal import Proposal, TableProposal
-from privbench.schema import Schema
+from privbench.roles.names import words
+from privbench.roles.proposal import ImpliedKey, Proposal, TableProposal
+from privbench.schema import Column, Schema
 
 #: Where part of a person's data may lie although the key points away from the person.
 _HOLDERS = frozenset({Kind.SATELLITE, Kind.PROXY, Kind.GUEST, Kind.SUBJECT})
+#: Names of columns that stand in many tables and refer to none.
+_TOO_COMMON = frozenset({"id", "name", "code"})
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def propose(schema: Schema) -> Proposal:
     return Proposal(
         {name: _table(found, facts, has_people) for name, facts in tables.items()},
         "owner" if has_people else "row",
-        implied.find(tables),
+        _implied_keys(tables),
     )
 
 
@@ -109,3 +112,55 @@ def _spread(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
 def _holds_personal_data(found: _Findings, table: str) -> bool:
     kind, facts = found.kinds[table], found.tables[table]
     return kind in _HOLDERS or (kind in (Kind.THING, Kind.EVENT) and bool(facts.personal))
+
+
+def _implied_keys(tables: Mapping[str, TableFacts]) -> tuple[ImpliedKey, ...]:
+    """Undeclared references: the same column name is a key elsewhere, or names a table."""
+    siblings = _siblings(tables)
+    targets = _targets(tables)
+    return tuple(
+        found
+        for facts in tables.values()
+        for column in facts.table.columns
+        if (found := _implied(facts, column, siblings, targets)) is not None
+    )
+
+
+def _siblings(tables: Mapping[str, TableFacts]) -> dict[str, set[str]]:
+    """Where single-column keys of each column name point to."""
+    found: dict[str, set[str]] = {}
+    for facts in tables.values():
+        for key in facts.keys:
+            if len(key.key.columns) == 1:
+                found.setdefault(key.key.columns[0].lower(), set()).add(key.parent)
+    return found
+
+
+def _targets(tables: Mapping[str, TableFacts]) -> dict[tuple[str, ...], tuple[str, Column]]:
+    """Tables with a primary key of one column, by the words of ``<table>_id``."""
+    found: dict[tuple[str, ...], tuple[str, Column]] = {}
+    for name, facts in tables.items():
+        if facts.key_column:
+            found.setdefault((*words(facts.table.name.name), "id"), (name, facts.key_column))
+    return found
+
+
+def _implied(
+    facts: TableFacts,
+    column: Column,
+    siblings: Mapping[str, set[str]],
+    targets: Mapping[tuple[str, ...], tuple[str, Column]],
+) -> ImpliedKey | None:
+    is_key = column == facts.key_column or column.name in facts.table.key_columns
+    if is_key or column.name.lower() in _TOO_COMMON:
+        return None
+    same = siblings.get(column.name.lower(), set())
+    if len(same) == 1 and facts.name not in same:
+        reason = "a column of this name is a foreign key elsewhere"
+        return ImpliedKey(facts.name, column.name, next(iter(same)), reason)
+    target = targets.get(words(column.name))
+    if target is None or target[0] == facts.name:
+        return None
+    if target[1].type.category != column.type.category:
+        return None
+    return ImpliedKey(facts.name, column.name, target[0], "called after the table, of a like type")
