@@ -14,7 +14,7 @@ import click
 from privbench import pipeline
 from privbench.audit import Effort
 from privbench.audit import audit as run_audit
-from privbench.cli.options import State, config_option, need_epsilon, read_config
+from privbench.cli.options import State, config_option, read_config
 
 
 @click.command()
@@ -61,7 +61,7 @@ def audit(
     Example:
       privbench audit "service=prod" -c privbench.toml -o audit/ --scratch "service=scratch"
     """
-    config = need_epsilon(read_config(config_path, **settings))
+    config = pipeline.require_epsilon(read_config(config_path, **settings))
     if config_path is None:
         config = pipeline.inspect(source, base=config).config
     with ended_by_signals():

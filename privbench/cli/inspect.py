@@ -20,7 +20,6 @@ from privbench.cli.options import (
     epsilon_option,
     ledger_option,
     lookups_option,
-    need_epsilon,
     read_config,
     synthesizer_option,
 )
@@ -106,7 +105,7 @@ def plan(
     Example:
       privbench plan privbench.toml "service=prod" --epsilon 3.2 --rows public.users=40000
     """
-    chosen = need_epsilon(read_config(config, **settings))
+    chosen = pipeline.require_epsilon(read_config(config, **settings))
     found = pipeline.plan(chosen, source, pipeline.parse_rows(rows))
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
     if found.losses and not as_json:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from privbench import __version__
+from privbench import __version__, pipeline
 from privbench.cli.console import LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
 from privbench.errors import ConfigError, PrivbenchError, UsageError
@@ -215,7 +215,7 @@ class ReleaseOptions:
         Raises:
             ConfigError: The file or an option is wrong, or neither gives ε.
         """
-        return need_epsilon(read_config(self.config_path, **self.settings))
+        return pipeline.require_epsilon(read_config(self.config_path, **self.settings))
 
 
 #: Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``.
@@ -327,17 +327,4 @@ def read_config(path: str | None, **settings: Any) -> Config:
         sections[section][key] = value
     for section, changes in sections.items():
         config = config.changed(section, **changes)
-    return config
-
-
-def need_epsilon(config: Config) -> Config:
-    """Refuse a release without ε.
-
-    Raises:
-        ConfigError: Neither the config nor the command line gives ε.
-    """
-    if config.privacy.epsilon is None:
-        raise ConfigError(
-            "no ε is given.", remedy="Use --epsilon, or epsilon under [privacy] in the config."
-        )
     return config

@@ -18,7 +18,7 @@ from .planning import PlanReport, parse_rows, plan
 from .progress import Reporter
 from .replaying import run
 from .sampling import sample
-from .source import Catalog, look, require_identity
+from .source import Catalog, look, require_epsilon, require_identity
 from .workloads import capture, generate_workload, modelled, rebind, rebind_by_rank
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "rebind_by_rank",
     "render_literals",
     "render_losses",
+    "require_epsilon",
     "require_identity",
     "require_writable",
     "run",

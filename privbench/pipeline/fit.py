@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench.config import Config
-from privbench.errors import ConfigError, LedgerError
+from privbench.errors import LedgerError
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
@@ -21,7 +21,7 @@ from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
-from privbench.pipeline.source import Catalog, look, require_identity
+from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
@@ -130,9 +130,8 @@ def begin(
 
     Without `dump` the DDL is left out: what is begun so cannot be finished.
     """
-    privacy = config.privacy
-    if privacy.epsilon is None:
-        raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
+    privacy = require_epsilon(config).privacy
+    assert privacy.epsilon is not None
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
     dump = dump or privacy.ddl_reviewed is not None
     seen = seen or look(source, config, dump=dump)

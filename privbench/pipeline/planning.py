@@ -11,7 +11,6 @@ from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
 from privbench.pipeline.foreseen import foresee
 from privbench.pipeline.losses import Loss, small_tables
-from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import Identity
 from privbench.privacy import PART
@@ -34,8 +33,6 @@ class PlanReport:
         least: Units per table below which little beyond totals can be learned.
         given: Rows per table that the user expects.
         identity: The database's identity for the ledger, and what it is made of.
-        maybe: Columns of whose values a list is asked for only if largest counts say that many
-            units share one.
         losses: Tables that are smaller than that, and what would help.
     """
 
@@ -45,7 +42,6 @@ class PlanReport:
     least: Mapping[str, float]
     given: Mapping[str, float]
     identity: Identity
-    maybe: Sequence[str] = ()
     losses: Sequence[Loss] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -72,7 +68,6 @@ class PlanReport:
             ],
             "least_useful_units": dict(self.least),
             "expected_rows": dict(self.given),
-            "maybe_listed": list(self.maybe),
             "losses": [vars(item) for item in self.losses],
         }
 
@@ -86,10 +81,7 @@ class PlanReport:
             f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  {_noise(event)}"
             for label, event in zip(labels, self.events, strict=True)
         ]
-        sizes = [
-            f"  {table}: about {least:,.0f} units{self._verdict(table, least)}"
-            for table, least in self.least.items()
-        ]
+        sizes = [f"  {table}: about {least:,.0f} units" for table, least in self.least.items()]
         return "\n".join(
             [
                 f"Identity of the database, for the ledger: {self.identity}.",
@@ -97,24 +89,11 @@ class PlanReport:
                 f"{self.total:.4g} per root table",
                 "(10,000 rows are assumed where --rows names none):",
                 *lines,
-                *self._may_be_listed(),
                 "",
                 "Least useful size (below it little beyond totals can be learned):",
                 *sizes,
             ]
         )
-
-    def _may_be_listed(self) -> list[str]:
-        if not self.maybe:
-            return []
-        columns = ", ".join(self.maybe)
-        return ["", f"Listed under δ too, if many units share a value: {columns}."]
-
-    def _verdict(self, table: str, least: float) -> str:
-        if table not in self.given:
-            return ""
-        enough = self.given[table] >= least
-        return f"; you expect {self.given[table]:,.0f}: {'enough' if enough else 'TOO FEW'}"
 
 
 def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -> PlanReport:
@@ -148,7 +127,6 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
         least=least,
         given=given,
         identity=draft.catalog.identity,
-        maybe=_maybe(draft.plan, first),
         losses=small_tables(draft.plan, given, least),
     )
 
@@ -168,13 +146,6 @@ def _span(*numbers: float) -> str:
     """
     ends = min(numbers), max(numbers)
     return " to ".join(dict.fromkeys(f"{n:,.0f}" if n >= 100 else f"{n:.3g}" for n in ends))
-
-
-def _maybe(plan: FitPlan, events: Sequence[PlannedEvent]) -> list[str]:
-    """Columns that may be listed and for which no event is planned."""
-    planned_labels = {event.label for event in events}
-    columns = [f"{table}.{need.source}" for table, need in plan.lists.values()]
-    return [column for column in columns if f"categories {column}" not in planned_labels]
 
 
 def parse_rows(pairs: Iterable[str]) -> dict[str, float]:

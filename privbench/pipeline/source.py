@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from privbench.config import Config
+from privbench.errors import ConfigError
 from privbench.pipeline.literals import literals
 from privbench.pipeline.rules import with_rules
 from privbench.postgres.access import check_access
@@ -48,6 +49,19 @@ def require_identity(source: str, config: Config) -> None:
     """
     if is_file(source) and config.database.identity is None:
         OF_FILES.required()
+
+
+def require_epsilon(config: Config) -> Config:
+    """Refuse a release without ε.
+
+    Raises:
+        ConfigError: Neither the config nor the command line gives ε.
+    """
+    if config.privacy.epsilon is None:
+        raise ConfigError(
+            "no ε is given.", remedy="Use --epsilon, or epsilon under [privacy] in the config."
+        )
+    return config
 
 
 def look(source: str, config: Config, *, access: bool = True, dump: bool = True) -> Catalog:

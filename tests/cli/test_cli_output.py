@@ -46,11 +46,6 @@ def test_no_rule_has_a_number_in_what_users_see():
     assert not [match[0] for page in pages for match in rule.finditer(page)]
 
 
-def test_version():
-    result = run("--version")
-    assert re.fullmatch(r"privbench, version \d+\.\d+\.\d+\n", result.stdout)
-
-
 def test_results_to_stdout_and_progress_to_stderr(source, config, tmp_path, make_database):
     fitted = run("fit", source, "-c", config, "-o", tmp_path / "m")
     assert fitted.exit_code == 0, fitted.stderr
@@ -127,7 +122,7 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     assert spent(report["events"]) == pytest.approx(report["total"], rel=0.1)
     assert report["expected_rows"] == {"public.customer": 40.0}
     text = run("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
-    assert "TOO FEW" in text.stdout
+    assert "Too few units to be learned" in text.stdout
     model, ledger = tmp_path / "m", tmp_path / "ledger"
     fitted = run("fit", source, "-c", file, "--epsilon", "3", "-o", model, "--ledger", ledger)
     assert fitted.exit_code == 0, fitted.stderr
@@ -147,9 +142,9 @@ def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
     which lists are asked for: free text is ruled out, and so are numbers that hardly repeat.
     """
     market.config_file(tmp_path, market.INDEPENDENT)
-    planned = json.loads(run("plan", config, source, "--epsilon", "2000", "--json").stdout)
-    maybe = {f"categories {column}" for column in planned["maybe_listed"]}
-    planned = planned["events"]
+    planned = json.loads(run("plan", config, source, "--epsilon", "2000", "--json").stdout)[
+        "events"
+    ]
     fitted = run("fit", source, "-c", config, "--epsilon", "2000", "-o", tmp_path / "m")
     assert fitted.exit_code == 0, fitted.stderr
     asked = [event.to_json() for event in Model.load(tmp_path / "m").events]
@@ -160,8 +155,7 @@ def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
     ruled_out -= {"one-way of public.product.title"}
     assert all(label.startswith("categories ") for label in ruled_out)
     assert any(label.startswith("categories ") for label in said & done)
-    assert done - said <= maybe
-    assert not maybe & said
+    assert all(label.startswith("categories ") for label in done - said)
     assert spent(asked) == pytest.approx(spent(planned), rel=0.05)
 
 
@@ -193,11 +187,6 @@ def test_run_and_compare(source, model, config, tmp_path, make_database):
     assert "qerror.p95" in failed.stderr
     assert (tmp_path / "b" / "report.html").exists()
     assert "failure" in (tmp_path / "j.xml").read_text()
-
-
-def test_config_schema_is_a_json_schema():
-    schema = json.loads(run("config-schema").stdout)
-    assert {"privacy", "tables", "ledger", "database", "synthesizer"} <= schema["properties"].keys()
 
 
 def test_a_real_process_exits_with_the_code_of_its_error(tmp_path):

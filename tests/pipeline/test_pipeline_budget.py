@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
-from privbench.pipeline.domain_answers import Answer, _from_zero, bounds, released_list
+from privbench.pipeline.domain_answers import Answer, bounds, released_list
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
 from privbench.pipeline.domain_error import (
-    Law,
     Noise,
     Size,
     believed,
@@ -76,29 +75,6 @@ def rounds(plan, rows, whole=0.13, accounting="zcdp"):
     return Rounds(plan, Noise(accounting), whole, 5e-10, totals)
 
 
-def law_of(*shares, units):
-    """Counts of single values, at most four."""
-    counts = np.zeros(BLOCKS)
-    counts[:2] = shares[:2]
-    counts[2] = float(np.mean(shares[2:])) if len(shares) > 2 else 0.0
-    return Law(np.maximum(counts * units, 1e-9), np.array([1, 1, *(2.0**k for k in range(1, 19))]))
-
-
-def asked(needs, rows, laws=None, whole=0.13, accounting="zcdp"):
-    """Amount of everything that is asked in the last round, by attribute."""
-    tables = needs if isinstance(needs, dict) else {"a": needs}
-    plan = planned(tables)
-    turn = rounds(plan, rows, whole, accounting)
-    sizes = turn.sizes({})
-    known = {name: believed(need, sizes[table].units) for name, (table, need) in plan.lists.items()}
-    known |= {f"a\x1f{name}": law for name, law in (laws or {}).items()}
-    found = turn.last(sizes, known)
-    return {
-        name.partition("\x1f")[2] or name: sum(question.amount for _, question in group)
-        for name, group in found.items()
-    }
-
-
 @given(st.data(), st.integers(0, 10**6))
 @settings(max_examples=40, deadline=None)
 def test_domains_stay_within_their_budget(data, seed):
@@ -135,81 +111,6 @@ def test_domains_stay_within_their_budget(data, seed):
     assert sum(first.values()) > 0
     deltas = root_sums((q.query.roots(spec), q.delta) for q in events)
     assert all(delta <= turn.delta * (1 + 1e-12) for delta in deltas.values())
-
-
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
-    """Two dozen managers of 5,000 employees: their ranges need more than everything else."""
-    whole = 0.13 if accounting == "zcdp" else 3.2
-    spec = DatabaseSpec(
-        {
-            "a": TableSpec("a", {}, ()),
-            "few": TableSpec("few", {}, (KeySpec("k", "few", "a", "own"),)),
-        },
-        Relation("add-remove", "owner"),
-    )
-    needs = {"a": [CategoriesNeed("kind", 64), dates("d"), numbers("n")], "few": [dates("from")]}
-
-    def amount(units):
-        turn = rounds(planned(needs, spec), {"a": 5000.0, "few": 24.0}, whole, accounting)
-        sizes = turn.sizes({"few": units})
-        law = {"a\x1fkind": law_of(0.5, 0.3, 0.1, 0.1, units=5000.0)}
-        return {
-            name: sum(question.amount for _, question in group)
-            for name, group in turn.last(sizes, law).items()
-        }
-
-    found = amount((24.0, 3.0))
-    assert "few\x1ffrom" not in found
-    assert {"a\x1fkind", "a\x1fd", "a\x1fn"} <= set(found)
-    assert found["a\x1fkind"] > 0.01 * whole
-
-
-def test_the_law_decides_which_lists_are_asked_for():
-    """Of names that nobody shares no list is asked for, whatever the column is called."""
-    needs = [CategoriesNeed("kind", 64), CategoriesNeed("title", 64), numbers("n")]
-    flat = Law(np.full(BLOCKS, 1e-3), np.array([1, 1, *(2.0**k for k in range(1, 19))]))
-    laws = {"kind": law_of(0.6, 0.3, units=3000.0), "title": flat}
-    found = asked(needs, 3000.0, laws)
-    assert "kind" in found
-    assert "title" not in found
-
-
-def test_rare_labels_get_more_than_frequent_ones():
-    """Both columns are named in the end; that of rare labels needs less noise for it."""
-    needs = [CategoriesNeed("half", 64), CategoriesNeed("many", 64)]
-    laws = {
-        "half": law_of(0.5, 0.5, units=1000.0),
-        "many": law_of(0.7, 0.2, 0.05, 0.05, units=1000.0),
-    }
-    found = asked(needs, 1000.0, laws)
-    assert found["many"] > 1.4 * found["half"]
-
-
-def test_no_range_gets_more_than_shows_it_well():
-    for rows in (3_000.0, 30_000.0):
-        found = asked([dates("d"), numbers("n"), DecimalsNeed("m", (0, 1, 2), 2)], rows)
-        assert all(found[name] <= 2 * Noise("zcdp").amount(rows / 640) for name in "dnm")
-    # A cell that a fortieth of the rows are in is clear at four standard deviations.
-    assert found["d"] >= Noise("zcdp").amount(rows / 160)
-
-
-def test_what_drowns_is_not_asked_for_and_the_size_is_counted_again():
-    found = asked([dates(f"d{i}") for i in range(9)] + [CategoriesNeed("kind", 64)], 12.0)
-    assert set(found) == {"a"}
-    assert found["a"] > 0
-
-
-def test_trees_do_not_starve_each_other():
-    needs = [dates(f"d{i}") for i in range(4)]
-    alone = asked({"b": needs}, 900.0)
-    both = planned({"a": needs, "b": needs})
-    turn = rounds(both, 900.0)
-    found = turn.last(turn.sizes({}), {})
-    for name, amount in alone.items():
-        if name != "b":
-            beside = sum(question.amount for _, question in found[f"b\x1f{name}"])
-            assert beside == pytest.approx(amount)
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
@@ -258,15 +159,6 @@ def test_public_candidates_need_no_threshold_but_must_be_clear():
     found = Listed((9 * GRID, 90 * GRID, -90 * GRID, 20 * GRID), ("green",), (70 * GRID,))
     assert released_list(need, found, 10.0) == ("", "green")
     assert released_list(need, found, 1.0) == ("", "blue", "green")
-
-
-def test_a_range_begins_at_zero_where_nothing_is_seen_below():
-    need = BoundsNeed("n", np.array([-2, -1, 0, 1, 2, 4]), USUAL, dear=False)
-    noisy = np.array([0.0, 1.0, -1.0, 9.0, 9.0, 9.0, 0.0])
-    assert _from_zero(need, noisy, 1.0, 1, 5) == (3, 5)
-    assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0
-    assert _from_zero(need, noisy + np.eye(7)[1] * 5, 1.0, 1, 5) == (1, 5)
-    assert _from_zero(dates("d"), noisy, 1.0, 1, 5) == (1, 5)
 
 
 @pytest.mark.parametrize("mark", [5, 500, 990], ids=["before", "within", "beyond"])

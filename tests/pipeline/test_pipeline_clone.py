@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from itertools import product
 
 import market
 import psycopg
-import pyarrow.parquet as pq
 import pytest
 from integrity import pg_dump, schema_of, whole
 
@@ -152,18 +150,6 @@ def test_csv_files_hold_what_load_writes(make_database, model, tmp_path):
     for table in market.TABLES:
         query = f"SELECT * FROM {table} ORDER BY {table}::text"
         assert market.ask(copied, query) == market.ask(loaded, query), table
-
-
-def test_sample_to_parquet(model, tmp_path):
-    pipeline.sample(model, tmp_path / "csv", seed=5)
-    pipeline.sample(model, tmp_path / "pq", file_format="parquet", seed=5)
-    for table in market.TABLES:
-        found = pq.read_table(tmp_path / "pq" / f"public.{table}.parquet")
-        with (tmp_path / "csv" / f"public.{table}.csv").open(encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-        assert found.column_names == rows[0]
-        assert found.num_rows == len(rows) - 1
-        assert found.num_rows or table != "customer"
 
 
 def test_a_seeded_fit_is_stamped_not_private(source, make_database, model, tmp_path):

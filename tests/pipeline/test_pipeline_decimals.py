@@ -9,8 +9,6 @@ from privbench.pipeline.clone import clone
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan
 from privbench.pipeline.progress import Reporter
-from privbench.privacy import PART
-from privbench.privacy.data import Grid
 from privbench.privacy.neighbour import telling_units
 from privbench.privacy.stability import check
 
@@ -84,28 +82,6 @@ def test_decimals_are_asked_as_planned_and_their_claims_hold(source, tmp_path, n
     # Replaced by another unit, one of as many numbers with as many decimals changes nothing.
     told = [report.worst[n] for n in asked]
     assert min(told) > 0.3 if neighbours == "add-remove" else max(told) > 0.1
-
-
-def test_decimals_are_no_attribute_of_the_model(source, tmp_path):
-    draft = begin(source, configured(tmp_path / "ledger"), Reporter())
-    for _, stage in STAGES[:2]:
-        stage(draft)
-    database = draft.data.database
-    assert isinstance(database._raw("public.game", f"points{PART}decimals"), Grid)
-    for _, stage in STAGES[2:4]:
-        stage(draft)
-    names = [name for table in database.spec.tables.values() for name in table.attributes]
-    assert {"rating", "share", "points", "fee", "speed", "weight"} <= set(names)
-    assert not [name for name in names if "decimals" in name]
-    with pytest.raises(Exception, match="no such attribute"):
-        database._raw("public.game", f"points{PART}decimals")
-    draft.session.close()
-    found = {name: codec.decimals for name, codec in draft.domains.codecs["public.game"].items()}
-    # Noise may make one seem to have more, in less than one fit of a hundred.
-    wrong = {name: count for name, count in found.items() if count != DECIMALS[name]}
-    assert len(wrong) <= 1, found
-    assert all(count is None or count > DECIMALS[name] for name, count in wrong.items())
-    assert draft.domains.codecs["public.player"]["rating"].decimals is None
 
 
 def test_a_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from privbench.encoding.bounds import Bounds
 from privbench.pipeline.neighbours import lend_ranges
@@ -25,59 +26,65 @@ def lent(tables, limits=None, **released):
     return {name: found[f"public.{t}", c] for name, (t, c) in keys.items()}
 
 
-def test_the_one_before_or_after_comes_first_then_the_table_then_the_database():
-    stays = table("stays", "admit_date", "discharge_date", "billed", "seen_on")
-    other = table("other", "day")
-    found = lent(
-        [stays, other],
-        stays__admit_date=Bounds(100, 200),
-        stays__discharge_date=USUAL,
-        stays__billed=USUAL,
-        stays__seen_on=Bounds(150, 400),
-        other__day=USUAL,
-    )
-    assert found["stays__discharge_date"] == Bounds(100, 200, cells=16, seen=False)
-    assert found["stays__billed"] == Bounds(100, 400, cells=16, seen=False)
-    assert found["other__day"] == Bounds(100, 400, cells=16, seen=False)
+JOBS, MARK = table("jobs", "from_date", "to_date"), Bounds(2_929_000, 2_932_896, cells=16)
+STAYS = table("stays", "admit_date", "discharge_date", "billed", "seen_on")
+VALID = table("t", "seen_on", "valid_until")
+NOT_BEFORE = {("public.t", "valid_until"): (500, 999)}
 
 
-def test_what_was_seen_stays_and_birthdays_neither_give_nor_take():
-    people = table("people", "birth_date", "hired", "joined")
-    found = lent(
-        [people],
-        people__birth_date=USUAL,
-        people__hired=Bounds(5, 7),
-        people__joined=USUAL,
-    )
-    assert found["people__birth_date"] == USUAL
-    assert found["people__joined"] == Bounds(5, 7, cells=16, seen=False)
-    assert found["people__hired"] == Bounds(5, 7)
-    found = lent(
-        [table("people", "dob", "visited")], people__dob=Bounds(-9, -5), people__visited=USUAL
-    )
-    assert found["people__visited"] == USUAL
+def between(lo, hi):
+    """The usual range after it was lent another."""
+    return replace(USUAL, lo=lo, hi=hi)
 
 
-def test_numbers_take_no_ranges():
-    found = lent([table("t", "start", "end", type_=INT)], t__start=Bounds(100, 200), t__end=USUAL)
-    assert found["t__end"] == USUAL
+#: Tables, limits, what was released, and what becomes of it where that is not the same.
+CASES = {
+    "the one before or after comes first, then the table, then the database": (
+        [STAYS, table("other", "day")], None,
+        {"stays__admit_date": Bounds(100, 200), "stays__discharge_date": USUAL,
+         "stays__billed": USUAL, "stays__seen_on": Bounds(150, 400), "other__day": USUAL},
+        {"stays__discharge_date": between(100, 200), "stays__billed": between(100, 400),
+         "other__day": between(100, 400)},
+    ),
+    "birthdays take nothing": (
+        [table("people", "birth_date", "hired", "joined")], None,
+        {"people__birth_date": USUAL, "people__hired": Bounds(5, 7), "people__joined": USUAL},
+        {"people__joined": between(5, 7)},
+    ),
+    "birthdays give nothing": (
+        [table("people", "dob", "visited")], None,
+        {"people__dob": Bounds(-9, -5), "people__visited": USUAL}, {},
+    ),
+    "studies are no deaths": (
+        [table("t", "seen", "studied_at")], None,
+        {"t__seen": Bounds(5, 7), "t__studied_at": USUAL}, {"t__studied_at": between(5, 7)},
+    ),
+    "numbers take no ranges": (
+        [table("t", "start", "end", type_=INT)], None,
+        {"t__start": Bounds(100, 200), "t__end": USUAL}, {},
+    ),
+    "a range that a CHECK forbids": (
+        [VALID], NOT_BEFORE,
+        {"t__seen_on": Bounds(100, 200), "t__valid_until": Bounds(500, 600, seen=False)}, {},
+    ),
+    "a range of which a CHECK allows a part": (
+        [VALID], NOT_BEFORE,
+        {"t__seen_on": Bounds(100, 700), "t__valid_until": Bounds(500, 600, seen=False)},
+        {"t__valid_until": Bounds(500, 700, seen=False)},
+    ),
+    "a mark is not lent": ([JOBS], None, {"jobs__from_date": USUAL, "jobs__to_date": MARK}, {}),
+    "the rest of a range that holds a mark": (
+        [table("t", "start", "noted")], None,
+        {"t__start": Bounds(100, 2_932_896), "t__noted": USUAL},
+        {"t__noted": between(100, 47_482)},
+    ),
+}  # fmt: skip
 
 
-def test_ranges_that_a_check_forbids_are_not_lent():
-    tables, limits = (
-        [table("t", "seen_on", "valid_until")],
-        {("public.t", "valid_until"): (500, 999)},
-    )
-    given = {"t__seen_on": Bounds(100, 200), "t__valid_until": Bounds(500, 600, seen=False)}
-    assert lent(tables, limits, **given) == given
-    given["t__seen_on"] = Bounds(100, 700)
-    found = lent(tables, limits, **given)
-    assert found["t__valid_until"] == Bounds(500, 700, seen=False)
-
-
-def test_studies_are_no_deaths():
-    found = lent([table("t", "seen", "studied_at")], t__seen=Bounds(5, 7), t__studied_at=USUAL)
-    assert found["t__studied_at"] == Bounds(5, 7, cells=16, seen=False)
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_not_seen_is_taken_from_what_lies_nearby(case):
+    tables, limits, given, changed = CASES[case]
+    assert lent(tables, limits, **given) == {**given, **changed}
 
 
 def test_marks_are_not_lent_and_their_columns_take_what_lies_nearby():
@@ -99,20 +106,8 @@ def test_marks_are_not_lent_and_their_columns_take_what_lies_nearby():
     assert found["jobs__noted"] == found["other__day"] == replace(USUAL, lo=first, hi=end)
 
 
-def test_a_column_beside_a_mark_alone_takes_what_the_table_or_the_database_has():
-    jobs, mark = table("jobs", "from_date", "to_date"), Bounds(2_929_000, 2_932_896, cells=16)
-    found = lent([jobs], jobs__from_date=USUAL, jobs__to_date=mark)
-    assert found == {"jobs__from_date": USUAL, "jobs__to_date": mark}
-    found = lent(
-        [jobs, table("other", "day")],
-        jobs__from_date=USUAL,
-        jobs__to_date=mark,
-        other__day=Bounds(100, 200),
-    )
-    assert found["jobs__from_date"] == replace(USUAL, lo=100, hi=200)
+def test_beside_a_mark_alone_lies_what_the_database_has():
+    given = {"jobs__from_date": USUAL, "jobs__to_date": MARK, "other__day": Bounds(100, 200)}
+    found = lent([JOBS, table("other", "day")], **given)
+    assert found["jobs__from_date"] == between(100, 200)
     assert found["jobs__to_date"].lo == 100
-
-
-def test_of_a_range_that_holds_a_mark_the_rest_is_lent():
-    found = lent([table("t", "start", "noted")], t__start=Bounds(100, 2_932_896), t__noted=USUAL)
-    assert found["t__noted"] == replace(USUAL, lo=100, hi=47_482)

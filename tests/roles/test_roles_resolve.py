@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
 
 import pytest
 
 from privbench.config import Config
 from privbench.errors import ConfigError, PrivbenchError, SchemaError
-from privbench.roles import Proposal, propose, resolve
+from privbench.roles import propose, resolve
 from privbench.schema import Schema
 
 Read = Callable[[str], Schema]
@@ -26,35 +28,51 @@ def shop(read: Read) -> Schema:
     return read(SHOP)
 
 
-@pytest.fixture(scope="module")
-def proposal(shop: Schema) -> Proposal:
-    return propose(shop)
-
-
 def _config(text: str) -> Config:
     return Config.loads(text)
 
 
-def test_an_empty_config_makes_every_row_a_root(shop: Schema) -> None:
-    assert resolve(shop, Config()) == dict.fromkeys([table.key for table in shop])
+#: What the proposal makes of the shop, where the config says nothing.
+OWNERS = {"cities": None, "customers": None, "orders": "customer_id", "order_items": "order_id"}
+NOBODY = dict.fromkeys(OWNERS)
+#: A config, what look-ups become, and owners that differ from those.
+FILLED: dict[str, tuple[str, Literal["private", "public"], dict[str, str | None]]] = {
+    "nothing is decided": ("", "private", {}),
+    "look-ups are opened": ("", "public", {}),
+    "a root is declared": ("[tables.orders]\nown = []", "private", {"orders": None}),
+    "another owner, and a look-up that stays private": (
+        '[tables.cities]\nrole = "private"\n[tables.orders]\nown = ["city_id"]\ntau = 5',
+        "public", {"orders": "city_id"},
+    ),
+    "an owner is public": (
+        '[tables.cities]\nrole = "public"\n[tables.customers]\nrole = "public"',
+        "private", {"orders": None},
+    ),
+    "rows are units": ('[privacy]\nunit = "row"', "private", NOBODY),
+}  # fmt: skip
 
 
-def test_the_proposal_fills_what_is_open(shop: Schema, proposal: Proposal) -> None:
-    assert resolve(shop, proposal.to_config(Config())) == {
-        "public.cities": None,
-        "public.customers": None,
-        "public.order_items": ("order_id",),
-        "public.orders": ("customer_id",),
+@pytest.mark.parametrize("case", FILLED)
+def test_a_proposal_fills_what_a_config_leaves_open(case: str, shop: Schema) -> None:
+    text, lookups, other = FILLED[case]
+    base = _config(text)
+    config = propose(shop).to_config(base, lookups)
+    assert Config.loads(config.dumps()) == config
+    owners = {name.partition(".")[2]: own and own[0] for name, own in resolve(shop, config).items()}
+    assert owners == {**OWNERS, **other}
+    assert config.privacy.roles == "proposed"
+    given = {f"public.{name}": section for name, section in base.tables.items()}
+    for name, section in given.items():
+        filled = config.tables[name.partition(".")[2]]
+        assert section.model_dump(exclude_unset=True).items() <= filled.model_dump().items()
+    opened = {n for n, section in config.tables.items() if section.role == "public"} - {
+        *base.tables
     }
+    assert opened == ({"public.cities"} if case == "look-ups are opened" else set())
 
 
-def test_the_config_wins_over_the_proposal(shop: Schema, proposal: Proposal) -> None:
-    owners = resolve(shop, proposal.to_config(_config("[tables.orders]\nown = []")))
-    assert owners["public.orders"] is None
-    assert owners["public.order_items"] == ("order_id",)
-
-
-def test_any_spelling_of_a_table_is_found(shop: Schema) -> None:
+def test_a_config_alone_makes_roots_of_all_but_what_it_names(shop: Schema) -> None:
+    assert resolve(shop, Config()) == dict.fromkeys([table.key for table in shop])
     for name in ("orders", '"public.orders"', "'\"orders\"'"):
         owners = resolve(shop, _config(f'[tables.{name}]\nown = ["customer_id"]'))
         assert owners["public.orders"] == ("customer_id",)
@@ -110,17 +128,16 @@ def test_refusals_name_the_place_and_the_way_out(case: str, shop: Schema) -> Non
         assert word in str(caught.value)
 
 
-def test_cycles_are_refused_and_named(read: Read) -> None:
-    schema = read("a: id pk; b_id -> b\nb: id pk; c_id -> c\nc: id pk; a_id -> a")
-    text = "".join(f'[tables.{t}]\nown = ["{p}_id"]\n' for t, p in ("ab", "bc", "ca"))
-    with pytest.raises(SchemaError, match=r"public.a → public.b → public.c → public.a"):
-        resolve(schema, _config(text))
-
-
-def test_a_tail_into_a_cycle_is_refused_too(read: Read) -> None:
-    schema = read("a: id pk; b_id -> b\nb: id pk; c_id -> c\nc: id pk; b_id -> b")
-    text = "".join(f'[tables.{t}]\nown = ["{p}_id"]\n' for t, p in ("ab", "bc", "cb"))
-    with pytest.raises(SchemaError, match="cycle"):
+@pytest.mark.parametrize(
+    ("tables", "line"),
+    [("abca", "public.a → public.b → public.c → public.a"), ("abcb", "form a cycle")],
+)
+def test_cycles_are_refused_and_named(read: Read, tables: str, line: str) -> None:
+    """Of all tables, or at the end of a tail."""
+    pairs = list(pairwise(tables))
+    schema = read("\n".join(f"{table}: id pk; {parent}_id -> {parent}" for table, parent in pairs))
+    text = "".join(f'[tables.{table}]\nown = ["{parent}_id"]\n' for table, parent in pairs)
+    with pytest.raises(SchemaError, match=line):
         resolve(schema, _config(text))
 
 
@@ -128,44 +145,6 @@ def test_own_into_an_excluded_table_is_refused(shop: Schema) -> None:
     part = Schema(tuple(table for table in shop if table.name.name != "customers"))
     with pytest.raises(SchemaError, match="not part of the clone"):
         resolve(part, _config('[tables.orders]\nown = ["customer_id"]'))
-
-
-def test_to_config_is_complete_stamped_and_readable(shop: Schema, proposal: Proposal) -> None:
-    config = proposal.to_config(_config("[privacy]\nepsilon = 2.0"))
-    again = Config.loads(config.dumps())
-    assert again.privacy.roles == "proposed"
-    assert again.privacy.epsilon == 2.0
-    assert {name: section.own for name, section in again.tables.items()} == {
-        "public.cities": [],
-        "public.customers": [],
-        "public.order_items": ["order_id"],
-        "public.orders": ["customer_id"],
-    }
-    assert resolve(shop, again) == resolve(shop, proposal.to_config(Config()))
-
-
-def test_public_lookups_are_declared_only_when_asked(shop: Schema, proposal: Proposal) -> None:
-    assert proposal.lookups == ("public.cities",)
-    private = proposal.to_config(Config())
-    public = proposal.to_config(Config(), lookups="public")
-    assert private.tables["public.cities"].role == "private"
-    assert public.tables["public.cities"].role == "public"
-    assert resolve(shop, public)["public.orders"] == ("customer_id",)
-
-
-def test_the_base_config_decides_first(shop: Schema, proposal: Proposal) -> None:
-    text = """
-    [tables.cities]
-    role = "private"
-    [tables.orders]
-    own = ["city_id"]
-    tau = 5
-    """
-    config = proposal.to_config(_config(text), lookups="public")
-    assert config.tables["cities"].role == "private"
-    assert config.tables["orders"].own == ["city_id"]
-    assert config.tables["orders"].tau == 5
-    assert resolve(shop, config)["public.order_items"] == ("order_id",)
 
 
 def test_a_proposal_never_closes_a_cycle_with_the_base(read: Read) -> None:
@@ -177,19 +156,6 @@ notes: id pk; user_id ! -> users cascade
     assert resolve(schema, found.to_config(Config()))["public.notes"] == ("user_id",)
     config = found.to_config(_config('[tables.users]\nown = ["profile_id"]'))
     assert resolve(schema, config) == {"public.users": ("profile_id",), "public.notes": None}
-
-
-def test_children_of_a_public_table_become_roots(shop: Schema, proposal: Proposal) -> None:
-    base = _config('[tables.cities]\nrole = "public"\n[tables.customers]\nrole = "public"')
-    owners = resolve(shop, proposal.to_config(base))
-    assert owners["public.orders"] is None
-    assert owners["public.order_items"] == ("order_id",)
-
-
-def test_unit_row_in_the_base_owns_nothing(shop: Schema, proposal: Proposal) -> None:
-    config = proposal.to_config(_config('[privacy]\nunit = "row"'))
-    assert config.privacy.unit == "row"
-    assert set(resolve(shop, config).values()) == {None}
 
 
 def test_no_people_sets_unit_row(read: Read) -> None:
