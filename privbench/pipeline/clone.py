@@ -79,7 +79,7 @@ def clone(
     teller = reporter or Reporter()
     check_scale(scale)
     require_identity(source, config)
-    path = Path(output) if output is not None else _scratch()
+    path = Path(output or Path(tempfile.mkdtemp(prefix="privbench-"), "model.privbench"))
     try:
         with staged(source, config) as here:
             with teller.stage("rehearse the schema"):
@@ -109,7 +109,3 @@ def clone(
         shutil.rmtree(path.parent)
     loaded = replaced(loaded, lost=(*seen.ddl.left_behind, *loaded.lost))
     return CloneReport(model.promise, loaded, losses(model))
-
-
-def _scratch() -> Path:
-    return Path(tempfile.mkdtemp(prefix="privbench-")) / "model.privbench"

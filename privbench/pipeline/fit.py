@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,7 +158,9 @@ def begin(
 
 def _extract(draft: Draft) -> None:
     """Read the rows from one snapshot; the source is not needed afterwards."""
-    workers = _workers(draft)
+    workers, where = None, draft.config.counting.where
+    if "://" in where:
+        workers = draft.counting.enter_context(Workers(where))
     with Snapshot(draft.source) as snapshot:
         _hold(snapshot, draft.plan)
         draft.data = shielded(
@@ -174,12 +176,6 @@ def _hold(snapshot: Snapshot, plan: FitPlan) -> None:
     """Lock the tables, and see that they still are what was consented to and run nothing."""
     snapshot.hold(plan.schema)
     refuse_computing(snapshot.connection, [table.name for table in plan.schema])
-
-
-def _workers(draft: Draft) -> Workers | None:
-    """The workers that read and count, where the config names a scheduler."""
-    where = draft.config.counting.where
-    return draft.counting.enter_context(Workers(where)) if "://" in where else None
 
 
 def _open(draft: Draft) -> None:
@@ -221,12 +217,8 @@ def _noise(config: Config) -> NoiseSource:
 
 
 def _totals(draft: Draft) -> None:
-    draft.totals = release_totals(draft.session, draft.plan)
-    _warn(draft, draft.totals)
-
-
-def _warn(draft: Draft, totals: Mapping[str, float]) -> None:
-    """Say which tables are too small, before more than totals is spent; changes nothing."""
+    """Release sizes, and say which tables are too small, before more than that is spent."""
+    draft.totals = totals = release_totals(draft.session, draft.plan)
     spec = draft.plan.spec
     first, _, least = foresee(draft.plan, draft.synthesizer, draft.accountant, totals)
     noise = {event.label: event.noise_sd for event in first}

@@ -131,7 +131,9 @@ def parse(data: bytes) -> Header:
     if depth(_STRING.sub(b"", data)) > MAX_DEPTH:
         raise ModelError("the model's header is nested too deeply.")
     try:
-        found = json.loads(data, object_pairs_hook=_pairs, parse_constant=_no, parse_float=_float)
+        found = json.loads(
+            data, object_pairs_hook=_pairs, parse_constant=_float, parse_float=_float
+        )
         _text(found)
     except (ValueError, RecursionError) as error:
         raise ModelError("the model's header is no JSON of ours.") from error
@@ -221,10 +223,6 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a field occurs twice")
     return found
-
-
-def _no(text: str) -> float:
-    raise ValueError(f"{text} is no number")
 
 
 def _float(text: str) -> float:

@@ -186,12 +186,7 @@ def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa
         for batch in chain(item.batches(), (None,))
     )
     for place, some in groupby(ahead(made), key=itemgetter(0)):
-        yield tables[place], iter(partial(_rows, some), None)
-
-
-def _rows(some: Iterator[tuple[int, pa.Table | None]]) -> pa.Table | None:
-    """The next rows of a table, or None."""
-    return next(some)[1]
+        yield tables[place], iter(map(itemgetter(1), some).__next__, None)
 
 
 def _told(item: CloneTable, batches: Iterator[pa.Table], teller: Reporter) -> Iterator[pa.Table]:

@@ -96,12 +96,13 @@ class Model:
             ModelError: The file cannot be written.
         """
         members = self._members()
-        head = self._header(members)
+        data = self._header(members)
+        head = json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
         target = Path(path)
         with file_errors(f"cannot write the model {target}", ModelError):
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as file:
-                archive.write(file, {archive.HEADER: _canonical(head), **members})
+                archive.write(file, {archive.HEADER: head, **members})
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -232,7 +233,3 @@ def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         with tempfile.TemporaryFile(dir=target.parent):
             pass
-
-
-def _canonical(data: Json) -> bytes:
-    return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()

@@ -77,7 +77,7 @@ class PlanReport:
         labels = [event.label.replace(PART, " ") for event in self.events]
         width = max(map(len, labels), default=0)
         lines = [
-            f"  {label:<{width}}  {event.kind:<16} {_shape(event.shape):>12}  "
+            f"  {label:<{width}}  {event.kind:<16} {'×'.join(map(str, event.shape)) or '–':>12}  "
             f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  {_noise(event)}"
             for label, event in zip(labels, self.events, strict=True)
         ]
@@ -167,7 +167,3 @@ def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
         if not table or rows[table] < 0:
             raise UsageError(f"--rows takes TABLE=N, not {pair!r}.")
     return rows
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    return "×".join(str(size) for size in shape) or "–"

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
-from privbench.encoding import CoverageLine, unkept
+from privbench.encoding import unkept
 from privbench.errors import UsageError
 from privbench.files import file_errors, replacing
 from privbench.pipeline.decode import CloneTable, decode
@@ -89,15 +89,11 @@ def sample(
 def _unrepaired(model: Model, tables: list[CloneTable]) -> list[str]:
     """What files may break, since only a database can tell which rows keep such a rule."""
     lines = [line for item in tables if not item.public for line in unkept(item.table)]
-    found = [f"{_place(line)}: {line.why}" for line in lines]
+    found = [f"{line.table} ({line.column or line.how}): {line.why}" for line in lines]
     written = {f"{item.table.name.schema}.{item.table.name.name}" for item in tables}
     found += [f"{table}: {rule}" for table, rule in model.ddl.overlaps() if table in written]
     head = "As drawn: rows of these files may break rules that `load` repairs in a database:"
     return [head, *(f"  {line}" for line in found)] if found else []
-
-
-def _place(line: CoverageLine) -> str:
-    return f"{line.table} ({line.column})" if line.column else f"{line.table} ({line.how})"
 
 
 def _empty(folder: Path, force: bool) -> Path:

@@ -77,7 +77,8 @@ def classify(
 
 def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
     """Kinds by name and columns alone, the surest first; the last is that of all tables."""
-    if not facts.keys and _is_infrastructure(facts.table.name.name):
+    patterns, name = listed("tables", "words", "infrastructure"), facts.table.name.name.lower()
+    if not facts.keys and any(fnmatchcase(name, pattern) for pattern in patterns):
         yield Kind.INFRA
     if facts.is_junction:
         yield Kind.LINK
@@ -127,11 +128,6 @@ def _person(facts: TableFacts) -> Kind | None:
     if not borne_out:
         return None
     return Kind.SUBJECT if is_subject else Kind.WORK
-
-
-def _is_infrastructure(name: str) -> bool:
-    patterns = listed("tables", "words", "infrastructure")
-    return any(fnmatchcase(name.lower(), pattern) for pattern in patterns)
 
 
 def _compounds(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> list[str]:

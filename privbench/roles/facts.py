@@ -144,6 +144,7 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
     own_words = [word for word in found if word not in target]
     stem = tuple(word for word in found if word not in listed("keys", "suffix"))
     goal = noun(key.ref_table.name)
+    done_by = "by" in own_words and not {*own_words} & listed("keys", "maker")
     named = len(key.columns) == 1 and stem in (goal, goal[-1:])
     return KeyFacts(
         key=key,
@@ -153,11 +154,6 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
         is_primary=set(key.columns) == set(primary),
         first_of_primary=bool(primary) and primary[0] in key.columns,
         in_primary=set(key.columns) <= set(primary),
-        deputy=_is_deputy(own_words),
+        deputy=done_by or bool({*own_words} & listed("keys", "deputy")),
         owner=named or bool(set(own_words) & listed("keys", "owner")),
     )
-
-
-def _is_deputy(found: list[str]) -> bool:
-    done_by = "by" in found and not set(found) & listed("keys", "maker")
-    return done_by or bool(set(found) & listed("keys", "deputy"))

@@ -14,13 +14,17 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
     tables = {_short(name): item for name, item in proposal.tables.items()}
     ties = [f"{name}: {line}" for name, item in tables.items() for line in item.ties]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
+    implied = [
+        f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
+        for item in proposal.implied
+    ]
     sections = [
         _unit(proposal),
         _forest(proposal),
         _lookups(proposal, opened),
         _block("Tables that reach a second owner (one owns, the others are REF)", ties),
         _block("A person's data in several units: ε does not hold per person", spread),
-        _block("References that are not declared (reported only)", _implied(proposal)),
+        _block("References that are not declared (reported only)", implied),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
@@ -75,13 +79,6 @@ def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str])
     barred = "" if item.table in public else "; stays private: it points to private tables"
     barred = "; PUBLIC" if item.table in opened else barred
     return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
-
-
-def _implied(proposal: Proposal) -> list[str]:
-    return [
-        f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
-        for item in proposal.implied
-    ]
 
 
 def _block(title: str, lines: list[str]) -> list[str]:
