@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from privbench.config import Config
@@ -20,6 +20,12 @@ from privbench.synthesizers import PlannedEvent
 
 #: Rows that a plan reckons with where the user expects none in particular.
 ASSUMED = 10_000.0
+#: What JSON calls fields of an event that it does not call as they are.
+_KEYS = {
+    "noises": "noise_sd_instead",
+    "needed": "units_per_label",
+    "needs": "units_per_label_instead",
+}
 
 
 @dataclass(frozen=True)
@@ -51,19 +57,8 @@ class PlanReport:
             "total": self.total,
             "identity": {"name": self.identity.name, "basis": self.identity.basis},
             "events": [
-                {
-                    "label": event.label,
-                    "table": event.table,
-                    "kind": event.kind,
-                    "shape": list(event.shape),
-                    "amount": event.amount,
-                    "share": event.share,
-                    "noise_sd": event.noise_sd,
-                    "noise_sd_instead": list(event.noises),
-                    "units_per_label": event.needed,
-                    "units_per_label_instead": list(event.needs),
-                    "roots": sorted(event.roots),
-                }
+                {_KEYS.get(name, name): value for name, value in asdict(event).items()}
+                | {"roots": sorted(event.roots)}
                 for event in self.events
             ],
             "least_useful_units": dict(self.least),

@@ -114,6 +114,34 @@ def test_domains_stay_within_their_budget(data, seed):
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
+    """Two dozen managers of 5,000 employees: their ranges need more than everything else."""
+    whole = 0.13 if accounting == "zcdp" else 3.2
+    spec = DatabaseSpec(
+        {
+            "a": TableSpec("a", {}, ()),
+            "few": TableSpec("few", {}, (KeySpec("k", "few", "a", "own"),)),
+        },
+        Relation("add-remove", "owner"),
+    )
+    needs = {"a": [CategoriesNeed("kind", 64), dates("d"), numbers("n")], "few": [dates("from")]}
+
+    def amount(units):
+        turn = rounds(planned(needs, spec), {"a": 5000.0, "few": 24.0}, whole, accounting)
+        sizes = turn.sizes({"few": units})
+        law = {"a\x1fkind": believed(CategoriesNeed("kind", 64), 5000.0)}
+        return {
+            name: sum(question.amount for _, question in group)
+            for name, group in turn.last(sizes, law).items()
+        }
+
+    found = amount((24.0, 3.0))
+    assert "few\x1ffrom" not in found
+    assert {"a\x1fkind", "a\x1fd", "a\x1fn"} <= set(found)
+    assert found["a\x1fkind"] > 0.01 * whole
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 @pytest.mark.parametrize("values", [1, 64])
 def test_thresholds_are_those_of_the_mechanism(accounting, values):
     """The rules take the continuous limit of what OpenDP states."""
