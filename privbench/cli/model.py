@@ -207,7 +207,7 @@ def demo(state: State, /, out: str, **given: Any) -> None:
     Example:
       privbench demo --rows 50000 --epsilon 1
     """
-    click.echo(pipeline.demo(out, reporter=state.reporter, **given).render())
+    click.echo(pipeline.demo(out, reporter=state.reporter, **given))
 
 
 def _accept(

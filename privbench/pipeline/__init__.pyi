@@ -1,6 +1,6 @@
 from .accounts import LedgerReport, ledger_abandon, ledger_cap, ledger_show
 from .clone import CloneReport, clone
-from .demo import DemoReport, demo
+from .demo import demo
 from .doctor import Diagnosis, Finding, doctor
 from .fit import fit
 from .header import Promise
@@ -25,7 +25,6 @@ __all__ = [
     "Catalog",
     "Check",
     "CloneReport",
-    "DemoReport",
     "Diagnosis",
     "Finding",
     "Inspection",

@@ -9,7 +9,7 @@ a one-to-one key, a generated column, a view and indexes. No row describes a rea
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -19,51 +19,24 @@ from psycopg import conninfo, sql
 
 from privbench import report
 from privbench.config import Config
-from privbench.errors import ConnectionFailed, TargetError, UsageError
-from privbench.pipeline.clone import CloneReport, clone
+from privbench.errors import TargetError, UsageError
+from privbench.pipeline.clone import clone
 from privbench.pipeline.inspection import inspect
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.connect import connect
 from privbench.postgres.embedded import embedded_server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
-from privbench.workload import KINDS, Workload, generate_from_source
+from privbench.workload import KINDS, generate_from_source
 from privbench.workload.formats import write
 
 #: Fewer rows than this leave no room for the look-up tables and a few units.
 LEAST_ROWS = 2_000
+_DATABASES = ("clinic", "clinic_clone")
 _SETTINGS = """
 SELECT set_config('demo.rows', %s::text, true), set_config('demo.names', %s, true),
     set_config('timezone', 'UTC', true), set_config('jit', 'off', true), setseed(%s)
 """
-
-
-@dataclass(frozen=True)
-class DemoReport:
-    """What the demonstration made.
-
-    Attributes:
-        folder: Where it is.
-        clone: What was cloned.
-        summary: The comparison in a few lines.
-    """
-
-    folder: Path
-    clone: CloneReport
-    summary: str
-
-    def render(self) -> str:
-        """Plain text for people."""
-        return "\n".join(
-            [
-                self.clone.render(),
-                "",
-                self.summary,
-                "",
-                f"Report (CONFIDENTIAL): {self.folder / 'report.html'}",
-                f"Model:                 {self.folder / 'clinic.privbench'}",
-                f"Workload:              {self.folder / 'workload.sql'}",
-            ]
-        )
 
 
 def demo(
@@ -74,7 +47,7 @@ def demo(
     synthesizer: str | None = None,
     queries: int = 60,
     reporter: Reporter | None = None,
-) -> DemoReport:
+) -> str:
     """Run the whole flow on a made-up clinic.
 
     Args:
@@ -84,6 +57,9 @@ def demo(
         synthesizer: Learner; None means the config's default.
         queries: Queries to generate and replay.
         reporter: Told of stages.
+
+    Returns:
+        What was made and where it is, for people.
     """
     teller = reporter or Reporter()
     folder = Path(out)
@@ -91,19 +67,35 @@ def demo(
     with teller.stage("start PostgreSQL"):
         server = embedded_server()
     with server:
-        source, target = _databases(server.dsn)
+        source, target = (conninfo.make_conninfo(server.dsn, dbname=name) for name in _DATABASES)
+        with connect(server.dsn, autocommit=True) as connection:
+            for name in _DATABASES:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         with teller.stage("make the source"):
             make_clinic(source, rows)
         config = _config(source, folder, epsilon, synthesizer)
         made = clone(source, target, config, output=folder / "clinic.privbench", reporter=teller)
         with teller.stage("generate a workload"):
-            workload = _workload(source, queries)
+            with reading(source, ROWS) as connection:
+                plan = replace(KINDS["mixed"].plan, queries=queries, seed=7)
+                schema = introspect(connection)
+                workload = generate_from_source(connection, "mixed", schema, plan)
             write(workload, folder / "workload.sql")
         with teller.stage("compare"):
             document = report.compare(
                 source, target, workload, config, folder, repeats=1, timeout=20.0
             )
-    return DemoReport(folder, made, report.summary(document))
+    return "\n".join(
+        [
+            made.render(),
+            "",
+            report.summary(document),
+            "",
+            f"Report (CONFIDENTIAL): {folder / 'report.html'}",
+            f"Model:                 {folder / 'clinic.privbench'}",
+            f"Workload:              {folder / 'workload.sql'}",
+        ]
+    )
 
 
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
@@ -127,11 +119,7 @@ def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
         "last": list(Names.last_names),
     }
     script = resources.files("privbench.pipeline").joinpath("data/demo.sql").read_bytes()
-    try:
-        connection = psycopg.connect(dsn)
-    except psycopg.OperationalError as error:
-        raise ConnectionFailed(f"cannot connect to the demonstration's server: {error}.") from error
-    with connection:
+    with connect(dsn) as connection:
         try:
             with connection.transaction():
                 connection.execute(_SETTINGS, [rows, json.dumps(names), seed % 2**20 / 2**20])
@@ -145,25 +133,9 @@ def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
             ) from error
 
 
-def _databases(dsn: str) -> tuple[str, str]:
-    """Two empty databases."""
-    names = ("clinic", "clinic_clone")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for name in names:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    source, target = (conninfo.make_conninfo(dsn, dbname=name) for name in names)
-    return source, target
-
-
 def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) -> Config:
     base = Config().with_privacy(epsilon=epsilon).changed("ledger", path=str(folder / "ledger"))
     if synthesizer is not None:
         base = base.changed("synthesizer", name=synthesizer)
     # A clinic's own lists hold nothing confidential: its owner would say so too.
     return inspect(source, base=base, lookups="public").config
-
-
-def _workload(source: str, queries: int) -> Workload:
-    with reading(source, ROWS) as connection:
-        plan = replace(KINDS["mixed"].plan, queries=queries, seed=7)
-        return generate_from_source(connection, "mixed", introspect(connection), plan)
