@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
-from privbench.pipeline.domain_answers import Answer, bounds, released_list
+from privbench.pipeline.domain_answers import Answer, _from_zero, bounds, released_list
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
 from privbench.pipeline.domain_error import (
     Noise,
@@ -187,6 +187,15 @@ def test_public_candidates_need_no_threshold_but_must_be_clear():
     found = Listed((9 * GRID, 90 * GRID, -90 * GRID, 20 * GRID), ("green",), (70 * GRID,))
     assert released_list(need, found, 10.0) == ("", "green")
     assert released_list(need, found, 1.0) == ("", "blue", "green")
+
+
+def test_a_range_begins_at_zero_where_nothing_is_seen_below():
+    need = BoundsNeed("n", np.array([-2, -1, 0, 1, 2, 4]), USUAL, dear=False)
+    noisy = np.array([0.0, 1.0, -1.0, 9.0, 9.0, 9.0, 0.0])
+    assert _from_zero(need, noisy, 1.0, 1, 5) == (3, 5)
+    assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0
+    assert _from_zero(need, noisy + np.eye(7)[1] * 5, 1.0, 1, 5) == (1, 5)
+    assert _from_zero(dates("d"), noisy, 1.0, 1, 5) == (1, 5)
 
 
 @pytest.mark.parametrize("mark", [5, 500, 990], ids=["before", "within", "beyond"])
