@@ -13,6 +13,7 @@ import market
 import pytest
 from integrity import schema_of, whole
 from market import run
+from pyarrow import parquet
 
 from privbench import cli
 from privbench.config import Config
@@ -130,9 +131,12 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     assert run("load", model, target, "--seed", "1").exit_code == 0
     whole(target)
     assert schema_of(target) == schema_of(source)
-    sampled = run("sample", model, "-o", tmp_path / "files", "--format", "parquet")
+    sampled = run("sample", model, "-o", tmp_path / "files", "--format", "parquet", "--seed", 1)
     assert len(sampled.stdout.splitlines()) == 6
     assert len(list((tmp_path / "files").glob("*.parquet"))) == 6
+    kept = parquet.read_table(tmp_path / "files" / "public.customer.parquet")
+    assert kept.num_rows == market.one(target, "SELECT count(*) FROM customer")
+    assert kept.column_names[:3] == ["id", "region", "referrer"]
 
 
 def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
