@@ -67,14 +67,6 @@ def test_a_workload_without_any_answer_is_no_success(run, text, options, reason,
     assert reason in done.stdout
 
 
-def test_the_markdown_report_lists_what_failed(run, tmp_path):
-    done = run(GOOD, MISSING, compared=True)
-    assert done.exit_code == 0, done.output
-    text = (tmp_path / "r" / "report.md").read_text()
-    assert 'relation "movie_info_idx" does not exist (SQLSTATE 42P01) | q2 |' in text
-    assert "does not exist" in (tmp_path / "r" / "report.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("gate", "code"),
     [

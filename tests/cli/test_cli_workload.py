@@ -155,11 +155,6 @@ def test_a_sam_file_takes_its_table_and_columns_from_the_options(tmp_path):
     )
 
 
-def test_the_query_that_a_format_cannot_hold_is_named(light, tmp_path):
-    said = _refused("convert", light, tmp_path / "w", "--to", "sam")
-    assert "sam cannot hold query q1: it joins" in said
-
-
 def test_weighted_files_are_brought_together(light, tmp_path):
     script = tmp_path / "pick.sql"
     script.write_text("\\set n random(1, 9)\nSELECT :n;\n")
