@@ -87,18 +87,3 @@ def test_any_name_can_be_split(name: str) -> None:
         found[low:high] for low in range(len(found) + 1) for high in range(low, len(found) + 1)
     }
     assert bool(kept) == bool(found)
-
-
-def test_of_two_tables_that_speak_of_each_other_the_first_by_name_is_decided_first() -> None:
-    number = ColumnType("int", "int4", category="N")
-
-    def table(name: str, parent: str) -> Table:
-        columns = Column("id", 1, number, not_null=True), Column("user_id", 2, number)
-        ends = TableName("public", name), ("user_id",), TableName("public", parent), ("id",)
-        return Table(ends[0], columns, None, foreign_keys=(ForeignKey("f", *ends, "a"),))
-
-    tables = table("employees", "users"), table("users", "employees")
-    for order in (tables, tables[::-1]):
-        proposal = propose(Schema(order))
-        assert proposal.tables["public.employees"].own == ("user_id",)
-        assert proposal.tables["public.users"].own is None
