@@ -9,6 +9,7 @@ from privbench.pipeline.clone import clone
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan
 from privbench.pipeline.progress import Reporter
+from privbench.privacy import PART
 from privbench.privacy.neighbour import telling_units
 from privbench.privacy.stability import check
 
@@ -55,6 +56,8 @@ def test_decimals_are_asked_as_planned_and_their_claims_hold(source, tmp_path, n
         stage(draft)
         before = draft.data.database.copy() if name == "extract" else before
     draft.session.close()
+    with pytest.raises(Exception, match="no such attribute"):
+        draft.data.database._raw("public.game", f"points{PART}decimals")
     steps = {
         step.event.label: step
         for step in draft.session.trace
