@@ -24,7 +24,7 @@ from scale import TABLE, make
 from privbench.privacy import DatabaseSpec, TableSpec
 from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Column
-from privbench.privacy.queries.counting import Counter, Local, Marginals
+from privbench.privacy.queries.counting import Counter, Marginals, local
 from privbench.privacy.query import Integers
 from privbench.privacy.workers import Workers, WorkersCounter
 
@@ -37,7 +37,7 @@ def timed(
 ) -> tuple[list[Integers], float]:
     """A count and its seconds."""
     begun = time.perf_counter()
-    found = counter.count(data, asked)
+    found = counter(data, asked)
     return found, time.perf_counter() - begun
 
 
@@ -58,9 +58,9 @@ def main() -> None:
     spec = DatabaseSpec({TABLE: TableSpec(TABLE, {})})
     data = PrivateDatabase(spec, {TABLE: PrivateTable(given.rows, cells, {})})
     asked = Marginals(TABLE, axes, tuple(combinations(range(given.columns), 2)))
-    here, local = timed(Local(), data, asked)
+    here, alone = timed(local, data, asked)
     print(f"{given.rows:,} rows, {len(asked.sets)} pair tables, {os.cpu_count()} cores")
-    print(f"here {local:.2f} s")
+    print(f"here {alone:.2f} s")
     for count in map(int, given.workers.split(",")):
         with (
             LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -70,7 +70,7 @@ def main() -> None:
             for turn in ("first", "second"):
                 found, seconds = timed(counter, data, asked)
                 same = all(np.array_equal(*pair) for pair in zip(here, found, strict=True))
-                ratio = seconds / local
+                ratio = seconds / alone
                 print(f"{count} workers, {turn}: {seconds:.2f} s, × {ratio:.2f}, same: {same}")
 
 

@@ -22,8 +22,8 @@ from privbench.pipeline.progress import Reporter
 from privbench.privacy import Sensitivity
 from privbench.privacy.accountant import epsilon_for
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.mechanisms import MECHANISMS
 from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units, worst_hub
-from privbench.privacy.registry import MECHANISMS
 from privbench.privacy.release import Listed
 from privbench.privacy.session import Step
 from privbench.privacy.stability import SLACK, Change, change, judge, neighbour_pairs

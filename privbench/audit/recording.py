@@ -30,11 +30,15 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import NoiseSource, OpenDPNoise, Session
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.mechanisms import Integers, Mechanism, VectorMechanism
-from privbench.privacy.selection import Selection
+from privbench.privacy.mechanisms import (
+    Integers,
+    Mechanism,
+    Selection,
+    Threshold,
+    VectorMechanism,
+)
 from privbench.privacy.session import Step
 from privbench.privacy.stability import Statistic
-from privbench.privacy.thresholds import Threshold
 
 #: What a session calls the stream of the public cells of a list.
 CELLS = " cells"
@@ -65,7 +69,7 @@ class Differs(PrivbenchError):
     """A fit on a neighbour asked for something else, though all that was released is the same."""
 
 
-class Recorder:
+class Recorder(NoiseSource):
     """A source of noise that keeps every call, by its stream.
 
     Draws come from ``source``, or from ``before``, the calls of an earlier fit.

@@ -16,15 +16,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
-from opendp import combinators, measurements, metrics
+from opendp import combinators
 
 from privbench.errors import BudgetExceeded, PrivacyRefusal
 from privbench.privacy.budget import round_down, round_up
 from privbench.privacy.events import Accounting, Event, Loss
-from privbench.privacy.mechanisms import Price, vectors
-from privbench.privacy.registry import MECHANISMS
+from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Price
 
 _MARGIN = 1 - Fraction(1, 2**30)
 _LOSS: dict[Accounting, Loss] = {"pure": "epsilon", "zcdp": "rho"}
@@ -178,39 +177,30 @@ class Accountant:
         """
         tally = self._tally.copy()
         for event in events:
-            self._add(tally, event)
+            if not event.roots:
+                raise PrivacyRefusal(f"'{event.label}' is charged to no root table.")
+            cost = price(event, self.accounting)
+            tally.add(event, cost)
+            for root in event.roots:
+                amount, delta, cap = tally.amount(root), tally.delta(root), self.threshold_delta
+                if amount > self._cap:
+                    _refuse(event, root, self.loss, cost.amount, Fraction(self.total) - amount)
+                if delta > Fraction(cap):
+                    _refuse(event, root, "delta", cost.delta, Fraction(cap) - delta)
         self._tally = tally
-
-    def _add(self, tally: Tally, event: Event) -> None:
-        if not event.roots:
-            raise PrivacyRefusal(f"'{event.label}' is charged to no root table.")
-        cost = price(event, self.accounting)
-        for root in event.roots:
-            amount, delta = tally.amount(root), tally.delta(root)
-            if amount + Fraction(cost.amount) > self._cap:
-                left = max(0.0, round_down(Fraction(self.total) - amount))
-                raise BudgetExceeded(
-                    f"'{event.label}' asks for {self.loss} {cost.amount:.6g}; "
-                    f"{left:.6g} is left for the units of this root table.",
-                    table=root,
-                )
-            if delta + Fraction(cost.delta) > Fraction(self.threshold_delta):
-                left = max(0.0, round_down(Fraction(self.threshold_delta) - delta))
-                raise BudgetExceeded(
-                    f"'{event.label}' asks for delta {cost.delta:.3g}; "
-                    f"{left:.3g} is left for threshold releases.",
-                    table=root,
-                )
-        tally.add(event, cost)
 
     def guarantee(self) -> Guarantee:
         """What has been spent, as (ε, δ)."""
         return self._tally.guarantee(self.accounting, self.delta_conversion)
 
 
-@lru_cache(maxsize=1)
-def _gaussian() -> Any:
-    return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=1.0)
+def _refuse(event: Event, root: str, unit: str, cost: float, over: Fraction) -> NoReturn:
+    left = max(0.0, round_down(over + Fraction(cost)))
+    raise BudgetExceeded(
+        f"'{event.label}' asks for {unit} {cost:.6g}; {left:.6g} is left for the units of this "
+        "root table.",
+        table=root,
+    )
 
 
 def spendable(epsilon: float, delta: float) -> tuple[float, float]:
@@ -222,8 +212,10 @@ def spendable(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=1)
-def _converted() -> Any:
-    return combinators.make_zCDP_to_approxDP(_gaussian())
+def _conversion() -> tuple[Any, Any]:
+    """A Gaussian of scale 1, and what OpenDP converts it to."""
+    gaussian = VECTOR["zcdp"].measurement(1.0)
+    return gaussian, combinators.make_zCDP_to_approxDP(gaussian)
 
 
 @lru_cache(maxsize=4096)
@@ -245,10 +237,10 @@ def epsilon_for(rho: float, delta: float) -> float:
         return 0.0
     if not 0.0 < delta < 1.0:
         raise PrivacyRefusal("zCDP needs a delta between 0 and 1 for its conversion.")
-    distance = math.sqrt(2.0 * rho)
-    while float(_gaussian().map(distance)) < rho:
+    (gaussian, converted), distance = _conversion(), math.sqrt(2.0 * rho)
+    while float(gaussian.map(distance)) < rho:
         distance = math.nextafter(distance, math.inf)
-    return float(_converted().map(distance).epsilon(delta))
+    return float(converted.map(distance).epsilon(delta))
 
 
 @lru_cache(maxsize=256)

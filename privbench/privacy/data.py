@@ -249,9 +249,10 @@ class PrivateDatabase(_Private):
             spec,
             {name: table._rows for name, table in tables.items()},
             {
-                name: tables[name]._parents[own.name]
-                for name, own in ((name, spec.tables[name].own) for name in spec.tables)
-                if own is not None
+                key.table: tables[key.table]._parents[key.name]
+                for table in spec.tables.values()
+                for key in table.keys
+                if key.role == "own"
             },
             ranks,
         )

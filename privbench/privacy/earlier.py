@@ -38,7 +38,7 @@ from privbench.privacy.store import (
     sealed,
     there,
     transaction,
-    unusable,
+    usable,
 )
 
 _NOTE = f"This ledger was converted; its entries are in {FILE}.\n".encode()
@@ -110,12 +110,11 @@ def lock_release(folder: Path, release_id: str) -> FileLock:
 def _lock(path: Path, wait: float, what: str) -> FileLock:
     """A lock between processes, held until it is released or the process ends."""
     held = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
-    try:
-        held.acquire()
-    except Timeout:
-        raise LedgerError(f"{what} is being written by another process.") from None
-    except OSError as error:
-        raise unusable(path, error.strerror) from None
+    with usable(path):
+        try:
+            held.acquire()
+        except Timeout:
+            raise LedgerError(f"{what} is being written by another process.") from None
     return held
 
 
@@ -151,19 +150,12 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 def _replace(path: Path, data: bytes) -> None:
     """Write a file, whole or not at all, and wait until the disk holds it."""
-    try:
-        with files.replacing(path) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise unusable(path, error.strerror) from None
+    with usable(path), files.replacing(path) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _read(path: Path) -> bytes:
-    if not there(path):
-        return b""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise unusable(path, error.strerror) from None
+    with usable(path):
+        return path.read_bytes() if there(path) else b""

@@ -13,8 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from privbench.limits import Amount, Count, Many, Share, Text
-from privbench.privacy.query import Query, Sensitivity
-from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.query import Sensitivity
 
 #: Names of the mechanisms, as ledger and model header print them.
 MechanismName = Literal[
@@ -109,39 +108,3 @@ def fingerprint(query: object) -> str:
     """
     hash(query)
     return hashlib.sha256(repr(query).encode()).hexdigest()[:16]
-
-
-def describe(
-    query: Query,
-    spec: DatabaseSpec,
-    label: str,
-    *,
-    mechanism: MechanismName,
-    scale: float,
-    loss: Loss,
-    amount: float,
-    private: bool,
-    threshold: int | None = None,
-    delta: float = 0.0,
-) -> Event:
-    """The event of one mechanism on one query, the first of its release; reads no rows."""
-    return Event(
-        id=0,
-        label=label,
-        kind=query.kind,
-        table=query.table,
-        columns=tuple(query.columns),
-        query=fingerprint(query),
-        shape=() if threshold is not None else tuple(int(size) for size in query.shape),
-        mechanism=mechanism,
-        unit=query.unit,
-        sensitivity=query.sensitivity(spec),
-        scale=scale,
-        threshold=threshold,
-        loss=loss,
-        amount=amount,
-        delta=delta,
-        roots=tuple(sorted(query.roots(spec))),
-        neighbours=spec.relation.neighbours,
-        private=private,
-    )

@@ -51,7 +51,7 @@ from privbench.privacy.store import (
     sync_folder,
     there,
     transaction,
-    unusable,
+    usable,
 )
 
 _FOLDER = re.compile(r"[0-9a-f]{32}")
@@ -132,10 +132,8 @@ class Ledger:
     @classmethod
     def _all(cls, base: Path) -> Iterator[Self]:
         """Every ledger of a directory, by the name of its folder."""
-        try:
+        with usable(base):
             folders = sorted(base.iterdir()) if there(base) else []
-        except OSError as error:
-            raise unusable(base, error.strerror) from None
         for folder in folders:
             if not _FOLDER.fullmatch(folder.name):
                 continue
@@ -231,15 +229,12 @@ class Ledger:
     @contextmanager
     def _book(self) -> Iterator[Book]:
         """One transaction on this ledger, which is made where there is none."""
-        try:
-            missing = [
-                item for item in (self.directory, *self.directory.parents) if not there(item)
-            ]
+        with usable(self.directory):
+            folders = (self.directory, *self.directory.parents)
+            missing = [item for item in folders if not there(item)]
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             for item in missing:
                 sync_folder(item.parent)
-        except OSError as error:
-            raise unusable(self.directory, error.strerror) from None
         convert(self.directory)
         if not there(self.directory / FILE):
             held = lock(self.directory)

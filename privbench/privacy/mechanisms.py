@@ -1,6 +1,7 @@
 """Mechanisms on exact integers: what each releases, its privacy function, and why it holds.
 
-Every mechanism is OpenDP's; none is written here. A mechanism is a value of one class with
+Every mechanism is OpenDP's; none is written here. There is one for each task (cells of a statistic,
+a largest score, labels of an unknown domain) under each accounting. A mechanism is a value with
 
 * ``scale(sensitivity, amount)``: the least scale whose loss is at most ``amount``, rounded up;
 * ``price(sensitivity, scale)``: the loss, as OpenDP's own privacy map states it;
@@ -15,16 +16,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from opendp import domains, measurements, metrics, mod
+from opendp import domains, measurements, measures, metrics, mod
 
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.events import Loss, MechanismName
+from privbench.privacy.events import Accounting, Loss, MechanismName
 from privbench.privacy.query import Sensitivity
 from privbench.threads import spread
 
@@ -36,11 +39,10 @@ Integers = NDArray[np.int64]
 CLAMP = 2**61
 #: Largest scale, in grid units.
 MAX_SCALE = 2.0**55
+#: No threshold lies above this.
+MAX_THRESHOLD = 2**50
 #: Cells per call of OpenDP; bounds the memory of Python integers.
 CHUNK = 2**16
-#: Measurements of OpenDP, and losses that it stated, that are kept: they hold no state and depend
-#: on public numbers alone, and a fit asks for the same ones several times for every event.
-KEPT_MEASUREMENTS, KEPT_LOSSES = 2**8, 2**14
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,20 @@ class Mechanism(ABC):
     loss: ClassVar[Loss]
 
     @abstractmethod
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """OpenDP's measurement."""
+
+    @abstractmethod
+    def distance(self, sensitivity: Sensitivity) -> Any:
+        """What the measurement's privacy map is asked with, in OpenDP's types."""
+
+    @abstractmethod
     def formula(self, sensitivity: Sensitivity, amount: float) -> float:
         """The scale at which the loss is ``amount``, up to rounding."""
+
+    def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
+        """The loss at that scale, from OpenDP's privacy map."""
+        return Price(float(_map(self, scale, None, self.distance(sensitivity))))
 
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
         """The least scale, in grid units, at which the loss is at most ``amount``, rounded up.
@@ -84,17 +98,46 @@ class Mechanism(ABC):
             scale, step = scale + step, step * 2.0
         raise PrivacyRefusal(f"no scale of the mechanism costs at most {amount:.3g}.")
 
-    @abstractmethod
-    def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
-        """The loss at that scale, from OpenDP's privacy map."""
+
+# Measurements, and losses that they stated, hold no state and depend on public numbers alone: they
+# are kept, as a fit asks for the same ones several times for every event.
+
+
+@lru_cache(maxsize=2**8)
+def _kept(mechanism: Mechanism, scale: float, threshold: int | None) -> Any:
+    return mechanism.measurement(scale, threshold)
+
+
+@lru_cache(maxsize=2**14)
+def _map(mechanism: Mechanism, scale: float, threshold: int | None, distance: Any) -> Any:
+    return _kept(mechanism, scale, threshold).map(distance)
+
+
+class _OfL1(Mechanism):
+    """Noise in proportion to the L1 sensitivity; its loss is ε."""
+
+    loss = "epsilon"
+
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """l1 / ε."""
+        return sensitivity.l1 / amount
+
+
+class _OfL2(Mechanism):
+    """Noise in proportion to the L2 sensitivity; its loss is ρ."""
+
+    loss = "rho"
+
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """l2 / √(2ρ)."""
+        return l2_up(sensitivity) / math.sqrt(2.0 * amount)
+
+
+# cells of a statistic -----------------------------------------------------------------------------
 
 
 class VectorMechanism(Mechanism):
     """Adds independent noise to every cell of an integer vector."""
-
-    @abstractmethod
-    def measurement(self, scale: float) -> Any:
-        """OpenDP's measurement on vectors of i64."""
 
     @abstractmethod
     def sd(self, scale: float) -> float:
@@ -106,15 +149,14 @@ class VectorMechanism(Mechanism):
         Noise is independent over cells, so drawing it in chunks is the same mechanism as drawing
         it at once; the price is that of the whole vector.
         """
-        release = self.measurement(scale)
         flat = clamp(values).reshape(-1)
         parts = [flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK)]
-        joined = [np.asarray(part, dtype=np.int64) for part in spread(release, parts)]
-        result = np.concatenate(joined) if joined else np.empty(0, np.int64)
-        return result.reshape(values.shape)
+        drawn = spread(_kept(self, scale, None), parts)
+        joined = [np.empty(0, np.int64), *(np.asarray(part, dtype=np.int64) for part in drawn)]
+        return np.concatenate(joined).reshape(values.shape)
 
 
-class DiscreteLaplace(VectorMechanism):
+class DiscreteLaplace(_OfL1, VectorMechanism):
     """Adds discrete Laplace noise: P(k) ∝ exp(−|k| / s) on the integers.
 
     Releases the whole vector. Pure DP with ε = l1 / s: the likelihood ratio of one output between
@@ -123,19 +165,14 @@ class DiscreteLaplace(VectorMechanism):
     """
 
     name = "discrete_laplace"
-    loss = "epsilon"
 
-    def measurement(self, scale: float) -> Any:
-        """OpenDP's measurement, L1 metric, max divergence."""
-        return _laplace(scale)
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """On vectors of i64, L1 metric, max divergence."""
+        return measurements.make_laplace(vectors(), metrics.l1_distance(T="i64"), scale=scale)
 
-    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l1 / ε."""
-        return sensitivity.l1 / amount
-
-    def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
-        """ε = l1 / scale."""
-        return Price(_laplace_loss(sensitivity.l1, scale))
+    def distance(self, sensitivity: Sensitivity) -> int:
+        """l1."""
+        return sensitivity.l1
 
     def sd(self, scale: float) -> float:
         """√(2α) / (1 − α) with α = exp(−1/s)."""
@@ -143,28 +180,22 @@ class DiscreteLaplace(VectorMechanism):
         return math.sqrt(2.0 * alpha) / -math.expm1(-1.0 / scale)
 
 
-class DiscreteGaussian(VectorMechanism):
+class DiscreteGaussian(_OfL2, VectorMechanism):
     """Adds discrete Gaussian noise: P(k) ∝ exp(−k² / 2σ²) on the integers.
 
     Releases the whole vector. zCDP with ρ = l2² / 2σ² (Canonne, Kamath and Steinke 2020, Theorem
-    4 and its multivariate form); ``make_gaussian`` of OpenDP. Its variance is at most σ². ``l2``
-    is taken one rounding step up, so that a square root rounded down cannot lower the price.
+    4 and its multivariate form); ``make_gaussian`` of OpenDP. Its variance is at most σ².
     """
 
     name = "discrete_gaussian"
-    loss = "rho"
 
-    def measurement(self, scale: float) -> Any:
-        """OpenDP's measurement, L2 metric, zero-concentrated divergence."""
-        return _gaussian(scale)
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """On vectors of i64, L2 metric, zero-concentrated divergence."""
+        return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=scale)
 
-    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
-        """l2 / √(2ρ)."""
-        return l2_up(sensitivity) / math.sqrt(2.0 * amount)
-
-    def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
-        """ρ = l2² / 2·scale²."""
-        return Price(_gaussian_loss(l2_up(sensitivity), scale))
+    def distance(self, sensitivity: Sensitivity) -> float:
+        """l2, one rounding step up."""
+        return l2_up(sensitivity)
 
     def sd(self, scale: float) -> float:
         """At most σ; below σ = 4 summed exactly over the law."""
@@ -173,6 +204,170 @@ class DiscreteGaussian(VectorMechanism):
         reach = np.arange(-64, 65, dtype=np.float64)
         law = np.exp(-(reach**2) / (2.0 * scale**2))
         return math.sqrt(float((law * reach**2).sum() / law.sum()))
+
+
+# a largest score ----------------------------------------------------------------------------------
+
+
+class Selection(Mechanism):
+    """Selects one index of a score vector; charged by the largest change of one score."""
+
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """``make_noisy_max`` on vectors of i64, L∞ metric, not monotonic."""
+        pure = self.loss == "epsilon"
+        measure = measures.max_divergence() if pure else measures.zero_concentrated_divergence()
+        metric = metrics.linf_distance(T="i64")
+        return measurements.make_noisy_max(vectors(), metric, measure, scale=scale)
+
+    def distance(self, sensitivity: Sensitivity) -> int:
+        """Linf."""
+        return sensitivity.linf
+
+    def draw(self, scores: Integers, scale: float) -> int:
+        """An index into ``scores``."""
+        return int(_kept(self, scale, None)(clamp(scores)))
+
+
+class NoisyMax(Selection):
+    """Permute-and-flip: adds exponential noise of mean s to every score, releases the argmax.
+
+    Pure DP with ε = 2·linf / s: OpenDP's map for scores that may move both ways. Proof: McKenna
+    and Sheldon (2020), Theorem 1; noisy-max form of Ding et al. (2021). Never worse in expected
+    error than the exponential mechanism at the same ε.
+    """
+
+    name = "noisy_max"
+    loss = "epsilon"
+
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """2·linf / ε."""
+        return 2.0 * sensitivity.linf / amount
+
+
+class NoisyMaxGumbel(Selection):
+    """Adds Gumbel noise of scale s to every score, releases the argmax.
+
+    The law is that of the exponential mechanism, P(i) ∝ exp(score_i / s), which with ε = 2·linf/s
+    has bounded range ε and so costs ρ = ε² / 8 (Cesar and Rogers 2021, Lemma 3.2).
+    """
+
+    name = "noisy_max_gumbel"
+    loss = "rho"
+
+    def formula(self, sensitivity: Sensitivity, amount: float) -> float:
+        """2·linf / √(8ρ)."""
+        return 2.0 * sensitivity.linf / math.sqrt(8.0 * amount)
+
+
+# labels of an unknown domain ----------------------------------------------------------------------
+
+
+class Threshold(Mechanism):
+    """Adds noise to the count of every label that occurs; releases labels that reach T.
+
+    A stability mechanism: a label that no unit holds is never released, and one that a single unit
+    holds is released with probability at most δ. Labels are replaced by their positions on the way
+    through OpenDP. The mechanism treats every key alike and independently, so renaming keys by a
+    bijection changes nothing.
+
+    OpenDP 0.16 keeps a count that *equals* the threshold after noise, but its privacy map states
+    the probability of passing it strictly (measured: δ is understated by the factor exp(1/s)). So a
+    mechanism with threshold T is priced here by OpenDP's map at T − 1: on the integers "at least T"
+    is "more than T − 1", and the statement is then exact. See docs/adr/privacy-threshold-price.md.
+    """
+
+    def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
+        """(ε or ρ, δ) by OpenDP's map at ``threshold`` − 1; without one, δ is left out."""
+        below = MAX_THRESHOLD if threshold is None else threshold - 1
+        if sensitivity.l0 is None:
+            raise PrivacyRefusal("a threshold release needs a bound on the labels of one unit.")
+        if below < sensitivity.linf:
+            raise PrivacyRefusal("a threshold must pass what one privacy unit can add to a label.")
+        amount, delta = _map(self, scale, below, self.distance(sensitivity))
+        return Price(float(amount), 0.0 if threshold is None else float(delta))
+
+    def threshold(self, sensitivity: Sensitivity, scale: float, delta: float) -> int:
+        """The least threshold whose δ, which falls with it, is at most ``delta``.
+
+        Raises:
+            PrivacyRefusal: δ is 0 or below what can be stated in double precision.
+        """
+        candidates = range(sensitivity.linf + 1, MAX_THRESHOLD)
+        at = bisect_left(
+            candidates, -delta, key=lambda found: -self.price(sensitivity, scale, found).delta
+        )
+        if at == len(candidates):
+            raise PrivacyRefusal(
+                f"no threshold releases categories at delta {delta:.3g}.",
+                remedy="Raise delta, declare the list of values, or make the column free text.",
+            )
+        return candidates[at]
+
+    def draw(self, counts: Mapping[str, int], scale: float, threshold: int) -> dict[str, int]:
+        """The released labels, sorted, with their noisy counts."""
+        labels = list(counts)
+        keyed = {str(i): min(int(counts[label]), CLAMP) for i, label in enumerate(labels)}
+        kept = _kept(self, scale, threshold)(keyed) if keyed else {}
+        return dict(sorted((labels[int(key)], int(count)) for key, count in kept.items()))
+
+
+class LaplaceThreshold(_OfL1, Threshold):
+    """Discrete Laplace noise of scale s on counts, threshold T.
+
+    (ε, δ)-DP with ε = l1 / s and δ = 1 − (1 − P(linf + noise ≥ T))^l0: on labels that both
+    neighbours hold it is the Laplace mechanism; the others, at most l0, are released with at most
+    that probability. Source: Rogers (2023), unknown-domain algorithms; ``make_laplace_threshold``
+    of OpenDP with the correction above.
+    """
+
+    name = "laplace_threshold"
+
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """On maps from label to i64, L0·L1·L∞ metric, approximate max divergence."""
+        metric = metrics.l01inf_distance(metrics.absolute_distance(T="i64"))
+        return measurements.make_laplace_threshold(
+            _maps(), metric, scale=scale, threshold=threshold
+        )
+
+    def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
+        """(l0, l1, linf)."""
+        return sensitivity.l0, sensitivity.l1, sensitivity.linf
+
+
+class GaussianThreshold(_OfL2, Threshold):
+    """Discrete Gaussian noise of scale σ on counts, threshold T.
+
+    δ-approximate ρ-zCDP with ρ = l2² / 2σ² and δ as above, with the discrete Gaussian's tail
+    bounded by the continuous one a step lower (Canonne, Kamath and Steinke 2020, Proposition 25).
+    Approximate zCDP composes by adding ρ and δ apart (Bun and Steinke 2016, Lemma 8.2).
+    """
+
+    name = "gaussian_threshold"
+
+    def measurement(self, scale: float, threshold: int | None = None) -> Any:
+        """On maps from label to i64, L0·L2·L∞ metric, approximate zero-concentrated divergence."""
+        metric = metrics.l02inf_distance(metrics.absolute_distance(T="f64"))
+        return measurements.make_gaussian_threshold(
+            _maps(), metric, scale=scale, threshold=threshold
+        )
+
+    def distance(self, sensitivity: Sensitivity) -> tuple[Any, Any, Any]:
+        """(l0, l2 one rounding step up, linf)."""
+        return sensitivity.l0, l2_up(sensitivity), float(sensitivity.linf)
+
+
+# which one serves a task under each accounting ----------------------------------------------------
+
+VECTOR: dict[Accounting, VectorMechanism] = {"pure": DiscreteLaplace(), "zcdp": DiscreteGaussian()}
+SELECTION: dict[Accounting, Selection] = {"pure": NoisyMax(), "zcdp": NoisyMaxGumbel()}
+THRESHOLD: dict[Accounting, Threshold] = {"pure": LaplaceThreshold(), "zcdp": GaussianThreshold()}
+
+#: Every mechanism by its name.
+MECHANISMS: dict[MechanismName, Mechanism] = {
+    mechanism.name: mechanism
+    for task in (VECTOR, SELECTION, THRESHOLD)
+    for mechanism in task.values()
+}
 
 
 def clamp(values: Integers) -> Integers:
@@ -186,26 +381,13 @@ def vectors() -> Any:
     return domains.vector_domain(domains.atom_domain(T="i64"))
 
 
-@lru_cache(maxsize=KEPT_MEASUREMENTS)
-def _laplace(scale: float) -> Any:
-    return measurements.make_laplace(vectors(), metrics.l1_distance(T="i64"), scale=scale)
-
-
-@lru_cache(maxsize=KEPT_LOSSES)
-def _laplace_loss(l1: int, scale: float) -> float:
-    return float(_laplace(scale).map(l1))
-
-
-@lru_cache(maxsize=KEPT_MEASUREMENTS)
-def _gaussian(scale: float) -> Any:
-    return measurements.make_gaussian(vectors(), metrics.l2_distance(T="f64"), scale=scale)
-
-
-@lru_cache(maxsize=KEPT_LOSSES)
-def _gaussian_loss(l2: float, scale: float) -> float:
-    return float(_gaussian(scale).map(l2))
+def _maps() -> Any:
+    return domains.map_domain(domains.atom_domain(T=str), domains.atom_domain(T="i64"))
 
 
 def l2_up(sensitivity: Sensitivity) -> float:
-    """The L2 sensitivity, one rounding step up; never more than L1 with its own step."""
+    """The L2 sensitivity, one rounding step up; never more than L1 with its own step.
+
+    So a square root that was rounded down cannot lower a price.
+    """
     return math.nextafter(min(sensitivity.l2, float(sensitivity.l1)), math.inf)

@@ -7,65 +7,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.privacy.mechanisms import (
-    DiscreteLaplace,
     Integers,
     Mechanism,
+    Selection,
+    Threshold,
     VectorMechanism,
     clamp,
 )
-from privbench.privacy.selection import Selection
-from privbench.privacy.thresholds import LaplaceThreshold, Threshold
 from privbench.rng import generator
 
 
-class NoiseSource(Protocol):
-    """Draws the releases that the session asks for.
+class NoiseSource:
+    """Draws the releases that the session asks for: privately, unless a subclass says otherwise.
 
     ``stream`` names the event; a source with entropy of its own does not look at it.
+
+    Attributes:
+        private: Whether the releases are differentially private.
     """
-
-    @property
-    def private(self) -> bool:
-        """Whether the releases are differentially private."""
-
-    def vector(
-        self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
-    ) -> Integers:
-        """The values plus noise."""
-
-    def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """The index of a noisy maximum."""
-
-    def labels(
-        self,
-        mechanism: Threshold,
-        counts: Mapping[str, int],
-        scale: float,
-        threshold: int,
-        stream: str,
-    ) -> dict[str, int]:
-        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
-
-
-class OpenDPNoise:
-    """The private source: OpenDP's exact samplers on operating-system entropy."""
 
     private = True
 
     def vector(
         self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
     ) -> Integers:
-        """See `NoiseSource`."""
+        """The values plus noise."""
         return mechanism.draw(values, scale)
 
     def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """See `NoiseSource`."""
+        """The index of a noisy maximum."""
         return mechanism.draw(scores, scale)
 
     def labels(
@@ -76,11 +51,15 @@ class OpenDPNoise:
         threshold: int,
         stream: str,
     ) -> dict[str, int]:
-        """See `NoiseSource`."""
+        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
         return mechanism.draw(counts, scale, threshold)
 
 
-class SeededNoise:
+class OpenDPNoise(NoiseSource):
+    """The private source: OpenDP's exact samplers on operating-system entropy."""
+
+
+class SeededNoise(NoiseSource):
     """NOT PRIVATE: the same laws from a public seed, for tests and reproducible fits.
 
     Args:
@@ -101,16 +80,14 @@ class SeededNoise:
         self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
     ) -> Integers:
         """See `NoiseSource`."""
-        rng = generator(self._seed, "noise", stream)
-        noise = _noise(rng, mechanism, scale, values.size)
+        noise = self._noise(mechanism, values.size, scale, stream)
         return clamp(values) + noise.reshape(values.shape)
 
     def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
         """See `NoiseSource`."""
         rng = generator(self._seed, "noise", stream)
-        shape = scores.shape
-        draws = rng.exponential(size=shape) if mechanism.noise == "exponential" else None
-        noise = rng.gumbel(size=shape) if draws is None else draws
+        law = rng.exponential if mechanism.loss == "epsilon" else rng.gumbel
+        noise = law(size=scores.shape)
         shifted = (scores - scores.max()).astype(np.float64)
         return int(np.argmax(shifted + scale * noise))
 
@@ -123,32 +100,20 @@ class SeededNoise:
         stream: str,
     ) -> dict[str, int]:
         """See `NoiseSource`."""
-        rng = generator(self._seed, "noise", stream)
-        labels = sorted(counts)
-        noise = _noise(rng, mechanism, scale, len(labels)).tolist()
-        return {
-            label: counts[label] + extra
-            for label, extra in zip(labels, noise, strict=True)
-            if counts[label] + extra >= threshold
+        noise = self._noise(mechanism, len(counts), scale, stream).tolist()
+        noisy = {
+            name: counts[name] + extra for name, extra in zip(sorted(counts), noise, strict=True)
         }
+        return {name: count for name, count in noisy.items() if count >= threshold}
 
-
-def _noise(rng: np.random.Generator, mechanism: Mechanism, scale: float, size: int) -> Integers:
-    if isinstance(mechanism, DiscreteLaplace | LaplaceThreshold):
-        return _discrete_laplace(rng, scale, size)
-    return _discrete_gaussian(rng, scale, size)
-
-
-def _discrete_laplace(rng: np.random.Generator, scale: float, size: int) -> Integers:
-    """The difference of two geometric draws with success probability 1 − exp(−1/s)."""
-    success = -math.expm1(-1.0 / scale)
-    return rng.geometric(success, size) - rng.geometric(success, size)
-
-
-def _discrete_gaussian(rng: np.random.Generator, scale: float, size: int) -> Integers:
-    """From the table of the law below scale 32; above it rounding is finer than any test sees."""
-    if scale >= 32.0:
-        return np.rint(rng.normal(scale=scale, size=size)).astype(np.int64)
-    reach = np.arange(-512, 513, dtype=np.int64)
-    law = np.exp(-(reach.astype(np.float64) ** 2) / (2.0 * scale**2))
-    return rng.choice(reach, size=size, p=law / law.sum())
+    def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Integers:
+        """Discrete Laplace or Gaussian noise; of the latter, rounding is fine from scale 32 on."""
+        rng = generator(self._seed, "noise", stream)
+        if mechanism.loss == "epsilon":
+            success = -math.expm1(-1.0 / scale)
+            return rng.geometric(success, size) - rng.geometric(success, size)
+        if scale >= 32.0:
+            return np.rint(rng.normal(scale=scale, size=size)).astype(np.int64)
+        reach = np.arange(-512, 513, dtype=np.int64)
+        law = np.exp(-(reach.astype(np.float64) ** 2) / (2.0 * scale**2))
+        return rng.choice(reach, size=size, p=law / law.sum())

@@ -6,6 +6,7 @@ released before it, never on each other's answers: none of these is known before
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -13,10 +14,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from privbench.errors import PrivacyRefusal
-from privbench.privacy.events import Accounting, MechanismName
+from privbench.privacy.events import Accounting, Event, fingerprint
+from privbench.privacy.mechanisms import SELECTION, THRESHOLD, VECTOR, Mechanism
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import Integers, Query
-from privbench.privacy.registry import SELECTION, THRESHOLD, VECTOR
 from privbench.privacy.release import Listed, Result
 from privbench.privacy.spec import DatabaseSpec
 
@@ -34,20 +35,20 @@ class Method:
     """How a question is answered: a mechanism with its scale.
 
     Attributes:
-        mechanism: Name of the mechanism.
+        mechanism: The mechanism.
         scale: Scale of the noise, in grid units.
         draw: Computes the exact statistic of the data and draws, given the noise and a stream.
         threshold: Smallest released count of a threshold release, in grid units.
     """
 
-    mechanism: MechanismName
+    mechanism: Mechanism
     scale: float
     draw: Callable[[Any, NoiseSource, str], Result]
     threshold: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Question(ABC):
     """What is asked, at what price.
 
     Attributes:
@@ -62,38 +63,66 @@ class _Asked:
     label: str
     delta: float = 0.0
 
+    @abstractmethod
+    def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
+        """How it is answered; reads no rows.
+
+        Raises:
+            PrivacyRefusal: The question does not fit its mechanism.
+        """
+
+    def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
+        """What is recorded of the answer, as the first event of a release; reads no rows."""
+        query, threshold = self.query, method.threshold
+        return Event(
+            id=0,
+            label=self.label,
+            kind=query.kind,
+            table=query.table,
+            columns=tuple(query.columns),
+            query=fingerprint(query),
+            shape=() if threshold is not None else tuple(int(size) for size in query.shape),
+            mechanism=method.mechanism.name,
+            unit=query.unit,
+            sensitivity=query.sensitivity(spec),
+            scale=method.scale,
+            threshold=threshold,
+            loss=method.mechanism.loss,
+            amount=float(self.amount),
+            delta=float(self.delta),
+            roots=tuple(sorted(query.roots(spec))),
+            neighbours=spec.relation.neighbours,
+            private=private,
+        )
+
     def exact(self, data: Any) -> Integers:
         """The exact statistic."""
         return _checked(self.query, self.query.evaluate(data))
 
 
-class Measurement(_Asked):
+class Measurement(Question):
     """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2."""
 
     __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """How it is answered; reads no rows."""
+        """See `Question`."""
         mechanism = VECTOR[accounting]
         scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
 
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
             return noise.vector(mechanism, self.exact(data), scale, stream)
 
-        return Method(mechanism.name, scale, draw)
+        return Method(mechanism, scale, draw)
 
 
-class Selection(_Asked):
+class Selection(Question):
     """The index of a largest of a vector of scores, by noisy max; charged by the L∞ sensitivity."""
 
     __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """How it is answered; reads no rows.
-
-        Raises:
-            PrivacyRefusal: The query is not one-dimensional, or has no candidates.
-        """
+        """See `Question`; the query has one dimension and a candidate."""
         if len(self.query.shape) != 1 or self.query.shape[0] < 1:
             raise PrivacyRefusal(f"'{self.label}': a selection needs a vector of scores.")
         mechanism = SELECTION[accounting]
@@ -102,10 +131,10 @@ class Selection(_Asked):
         def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
             return noise.index(mechanism, self.exact(data), scale, stream)
 
-        return Method(mechanism.name, scale, draw)
+        return Method(mechanism, scale, draw)
 
 
-class Labels(_Asked):
+class Labels(Question):
     """Noisy counts of public cells, and the labels whose noisy count passes a threshold.
 
     Cells and labels are cells of one vector, whose sensitivity the query states. Each is drawn once
@@ -113,18 +142,12 @@ class Labels(_Asked):
     mechanism does to labels before it compares them. So the loss is the threshold mechanism's for
     the whole vector; its δ, for labels that one of two neighbours lacks, does not concern cells,
     which both have.
-
-    The query's sensitivity has l0, and it has ``evaluate_labels``.
     """
 
     __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """How it is answered; reads no rows.
-
-        Raises:
-            PrivacyRefusal: δ is 0, or the query is not a label query.
-        """
+        """See `Question`; the query is a `LabelQuery` whose sensitivity has l0, δ is above 0."""
         if not isinstance(self.query, LabelQuery):
             raise PrivacyRefusal(f"'{self.label}' is not a query over labels.")
         if not self.delta > 0.0:
@@ -144,10 +167,7 @@ class Labels(_Asked):
             found = noise.labels(mechanism, counts, scale, threshold, stream)
             return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
 
-        return Method(mechanism.name, scale, draw, threshold)
-
-
-Question = Measurement | Selection | Labels
+        return Method(mechanism, scale, draw, threshold)
 
 
 def _checked(query: Query, values: Any) -> Integers:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -22,12 +21,12 @@ from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.data import PrivateDatabase, Recoding
 from privbench.privacy.definition import UnitDefinition
-from privbench.privacy.events import Accounting, Event, describe
+from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
+from privbench.privacy.mechanisms import VECTOR
 from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from privbench.privacy.query import Query
 from privbench.privacy.questions import Measurement, Method, Question, Selection
-from privbench.privacy.registry import VECTOR
 from privbench.privacy.release import Release, Result
 from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
@@ -198,7 +197,10 @@ class Session:
             PrivbenchError: A statistic could not be computed; every event stays spent.
         """
         methods = [item.method(self.spec, self.accounting) for item in questions]
-        events = [self._event(item, how) for item, how in zip(questions, methods, strict=True)]
+        events = [
+            item.event(self.spec, how, private=self.private)
+            for item, how in zip(questions, methods, strict=True)
+        ]
         self._accountant.charge(*events)
         done = [self._release.replay(event) for event in events]
         waiting = [place for place, stored in enumerate(done) if stored is None]
@@ -264,31 +266,12 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *failure: object) -> None:
         """Close after success; after a failure stay open, so that the fit can be resumed."""
         if kind is None:
             self.close()
         else:
             self._release.leave()
-
-    def _event(self, question: Question, method: Method) -> Event:
-        return describe(
-            question.query,
-            self.spec,
-            question.label,
-            mechanism=method.mechanism,
-            scale=method.scale,
-            loss=self._accountant.loss,
-            amount=float(question.amount),
-            private=self.private,
-            threshold=method.threshold,
-            delta=float(question.delta),
-        )
 
 
 def noise_sd(query: Query, spec: DatabaseSpec, amount: float, accounting: Accounting) -> float:

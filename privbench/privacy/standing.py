@@ -37,8 +37,9 @@ class Cap:
         """The lower limits of both, each for itself."""
         if other is None:
             return self
-        limits = zip(astuple(self), astuple(other), strict=True)
-        return Cap(*(_lower(one, another) for one, another in limits))
+        both = zip(astuple(self), astuple(other), strict=True)
+        known = ([limit for limit in limits if limit is not None] for limits in both)
+        return Cap(*(min(limits, default=None) for limits in known))
 
 
 @dataclass(slots=True)
@@ -238,8 +239,3 @@ def _sum(values: list[float]) -> float:
     exact = sum((Fraction(str(value)) for value in values), Fraction(0))
     near = float(exact)
     return near if Fraction(str(near)) >= exact else round_up(exact)
-
-
-def _lower(one: float | None, other: float | None) -> float | None:
-    known = [value for value in (one, other) if value is not None]
-    return min(known, default=None)

@@ -203,12 +203,11 @@ def there(path: Path) -> bool:
     Raises:
         LedgerError: This user may not know, so that passing it over could forget a loss.
     """
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise unusable(path, error.strerror) from None
+    with usable(path):
+        try:
+            path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
     return True
 
 
@@ -223,6 +222,15 @@ def damaged(path: Path) -> LedgerError:
         f"the ledger file {path} is damaged.",
         remedy="Restore it from a copy: what it has lost would be spent a second time.",
     )
+
+
+@contextmanager
+def usable(path: Path) -> Iterator[None]:
+    """What the system refuses within is said of a file."""
+    try:
+        yield
+    except OSError as error:
+        raise unusable(path, error.strerror) from None
 
 
 def unusable(path: Path, reason: object) -> LedgerError:

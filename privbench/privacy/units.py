@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import wraps
+from itertools import accumulate
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,8 @@ BOTTOM = -2
 
 #: Row indices, counts or unit numbers: int32 where that suffices, else int64.
 Index = NDArray[np.signedinteger[Any]]
+
+_Array = TypeVar("_Array", bound=NDArray[Any])
 
 
 def index_type(largest: int) -> np.dtype[Any]:
@@ -93,6 +97,19 @@ def row_weights(sizes: Index, tau: int) -> NDArray[np.int64]:
     return np.asarray((GRID * np.minimum(table, tau) // (tau * table))[sizes])
 
 
+def _once(find: Callable[[Units, str], _Array]) -> Callable[[Units, str], _Array]:
+    """Finds an array of a table when it is first asked for, and keeps it."""
+
+    @wraps(find)
+    def kept(units: Units, table: str) -> _Array:
+        key = find.__name__, table
+        if key not in units._known:
+            units._known[key] = find(units, table)
+        return cast(_Array, units._known[key])
+
+    return kept
+
+
 class Units:
     """Unit identity, size, rank and weight of every row; computed when first asked for.
 
@@ -107,17 +124,7 @@ class Units:
             entropy, but in a fit whose noise is seeded.
     """
 
-    __slots__ = (
-        "_identity",
-        "_offsets",
-        "_owners",
-        "_ranks",
-        "_rows",
-        "_sizes",
-        "_spec",
-        "_w",
-        "keys",
-    )
+    __slots__ = ("_known", "_offsets", "_owners", "_rows", "_spec", "keys")
 
     def __init__(
         self,
@@ -130,15 +137,12 @@ class Units:
         self._spec = spec
         self._rows = dict(rows)
         self._owners = dict(owners)
-        self._ranks: dict[str, Index] = dict(ranks or {})
-        self._identity: dict[str, Index] = {}
-        self._sizes: dict[str, Index] = {}
-        self._w: dict[str, NDArray[np.int64]] = {}
-        self._offsets: dict[str, int] = {}
-        total = 0
-        for name in sorted(self._rows):
-            self._offsets[name] = total
-            total += self._rows[name]
+        self._known: dict[tuple[str, str], NDArray[Any]] = {
+            ("ranks", table): drawn for table, drawn in (ranks or {}).items()
+        }
+        names = sorted(rows)
+        starts = accumulate((rows[name] for name in names), initial=0)
+        self._offsets = dict(zip(names, starts, strict=False))
 
     def __repr__(self) -> str:
         return "Units(private)"
@@ -147,13 +151,9 @@ class Units:
         """The unit number that a row has when it is the root of a unit."""
         return self._offsets[table] + row
 
+    @_once
     def identity(self, table: str) -> Index:
         """Unit number of every row, the same numbers in all tables; shape (rows,)."""
-        if table not in self._identity:
-            self._identity[table] = self._find_identity(table)
-        return self._identity[table]
-
-    def _find_identity(self, table: str) -> Index:
         rows, start = self._rows[table], self._offsets[table]
         kind = index_type(sum(self._rows.values()))
         itself = np.arange(start, start + rows, dtype=kind)
@@ -164,16 +164,14 @@ class Units:
         above = self.identity(own.parent)[np.maximum(owner, 0)]
         return np.where(owner >= 0, above, itself)
 
+    @_once
     def sizes(self, table: str) -> Index:
         """How many rows the row's unit has in the table, at least 1; shape (rows,)."""
-        if table not in self._sizes:
-            rows, kind = self._rows[table], index_type(self._rows[table])
-            if self._spec.tables[table].own is None:
-                self._sizes[table] = np.broadcast_to(np.ones((), dtype=kind), rows)
-            else:
-                least, counts = self.members(table)
-                self._sizes[table] = counts.astype(kind)[self.identity(table) - least]
-        return self._sizes[table]
+        kind = index_type(self._rows[table])
+        if self._spec.tables[table].own is None:
+            return np.broadcast_to(np.ones((), dtype=kind), self._rows[table])
+        least, counts = self.members(table)
+        return counts.astype(kind)[self.identity(table) - least]
 
     def members(self, table: str) -> tuple[int, NDArray[np.int64]]:
         """The least unit number seen in a table, and the number of rows of it and each after it."""
@@ -181,24 +179,16 @@ class Units:
         least = int(identity.min()) if identity.size else 0
         return least, np.bincount(identity - least).astype(np.int64)
 
+    @_once
     def ranks(self, table: str) -> Index:
         """Random rank of every row within its unit and table; shape (rows,)."""
-        if table not in self._ranks:
-            if self._spec.tables[table].own is None:
-                zero = np.zeros((), dtype=np.int32)
-                self._ranks[table] = np.broadcast_to(zero, self._rows[table])
-            else:
-                identity = self.identity(table)
-                self._ranks[table] = random_ranks(identity, self.keys(identity.size, table))
-        return self._ranks[table]
+        if self._spec.tables[table].own is None:
+            return np.broadcast_to(np.zeros((), dtype=np.int32), self._rows[table])
+        return random_ranks(self.identity(table), self.keys(self._rows[table], table))
 
+    @_once
     def weights(self, table: str) -> NDArray[np.int64]:
         """Weight of every row in grid units, shape (rows,); one stride of 0 when all are `GRID`."""
-        if table not in self._w:
-            self._w[table] = self._find_weights(table)
-        return self._w[table]
-
-    def _find_weights(self, table: str) -> NDArray[np.int64]:
         spec = self._spec.tables[table]
         if spec.own is None:
             return np.broadcast_to(np.int64(GRID), self._rows[table])

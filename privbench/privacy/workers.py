@@ -27,7 +27,7 @@ from privbench import __version__
 from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Read
-from privbench.privacy.queries.counting import Local, Marginals, View
+from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.query import Integers
 from privbench.privacy.shield import shielded
 
@@ -194,15 +194,15 @@ class WorkersCounter:
         self._least = least or LEAST_ROWS
         self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
-    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
-        """See `Counter`.
+    def __call__(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+        """The histograms.
 
         Raises:
             PrivbenchError: Workers failed, or ever more of them were lost.
         """
         parted = asked.region is not None and asked.region.path
         if data._rows(asked.table) <= self._least or parted:
-            return Local().count(data, asked)
+            return local(data, asked)
         for _ in range(TRIES):
             try:
                 return self._count(data, asked)

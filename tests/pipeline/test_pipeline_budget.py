@@ -26,9 +26,9 @@ from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import GRID, DatabaseSpec, Listed, Relation, root_sums
+from privbench.privacy.mechanisms import THRESHOLD
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import Sensitivity
-from privbench.privacy.registry import THRESHOLD
 from privbench.privacy.spec import KeySpec, TableSpec
 
 USUAL = Bounds(0, 100, seen=False)

@@ -21,13 +21,14 @@ from privbench.privacy import (
     Accountant,
     Event,
     Guarantee,
+    Measurement,
     epsilon_for,
     loss_of,
     price,
     rho_for,
 )
-from privbench.privacy.events import describe
-from privbench.privacy.registry import MECHANISMS, SELECTION, THRESHOLD, VECTOR
+from privbench.privacy.mechanisms import MECHANISMS, VECTOR
+from privbench.privacy.questions import Method
 
 ORDERS = list(1 + np.exp(np.linspace(math.log(1e-4), math.log(1e7), 3000)))
 
@@ -39,17 +40,8 @@ def event(name: str, amount: float, roots=("a",), delta: float = 0.0, l1: int = 
         claim = replace(claim, l0=1)
     scale = mechanism.scale(claim, amount)
     threshold = mechanism.threshold(claim, scale, delta) if "threshold" in name else None
-    stub = describe(
-        Counts(l1=l1),
-        CHAIN,
-        "stub",
-        mechanism=mechanism.name,
-        scale=scale,
-        loss=mechanism.loss,
-        amount=amount,
-        private=True,
-        threshold=threshold,
-        delta=delta,
+    stub = Measurement(Counts(l1=l1), amount, "stub", delta).event(
+        CHAIN, Method(mechanism, scale, lambda *given: 0, threshold), private=True
     )
     return replace(stub, roots=tuple(roots), sensitivity=claim)
 
@@ -135,28 +127,6 @@ def test_a_claim_below_the_mechanisms_loss_is_refused(name):
             price(replace(honest, delta=1e-7), "zcdp")
 
 
-def test_spent_is_the_largest_sum_over_root_tables():
-    accountant = Accountant("pure", 1.0)
-    accountant.charge(event("discrete_laplace", 0.6, ["a"]))
-    accountant.charge(event("discrete_laplace", 0.7, ["b"]))
-    accountant.charge(event("discrete_laplace", 0.25, ["a", "b"]))
-    assert accountant.spent == pytest.approx(0.95)
-    assert accountant.remaining("a") == pytest.approx(0.15, abs=1e-8)
-    assert accountant.remaining("b") == pytest.approx(0.05, abs=1e-8)
-    assert accountant.remaining("c") == accountant.total
-    assert accountant.guarantee().epsilon == accountant.spent
-
-
-def test_a_refused_event_is_charged_to_no_table():
-    accountant = Accountant("pure", 1.0)
-    accountant.charge(event("discrete_laplace", 0.9, ["b"]))
-    with pytest.raises(BudgetExceeded, match="b"):
-        accountant.charge(event("discrete_laplace", 0.2, ["a", "b"]))
-    assert accountant.remaining("a") == accountant.total
-    with pytest.raises(PrivacyRefusal, match="no root"):
-        accountant.charge(event("discrete_laplace", 0.2, []))
-
-
 @given(parts=st.integers(1, 97), epsilon=st.floats(1e-3, 20.0))
 @settings(max_examples=40, deadline=None)
 def test_equal_parts_of_the_whole_always_fit(parts, epsilon):
@@ -176,6 +146,7 @@ def test_equal_parts_of_the_whole_always_fit(parts, epsilon):
 )
 @settings(max_examples=60, deadline=None)
 def test_no_adaptive_sequence_passes_the_cap(amounts, accounting):
+    """A refused event is charged to none of its tables; spent is the largest of the sums."""
     accountant = Accountant(accounting, 1.3, 1e-6)
     name = VECTOR[accounting].name
     exact: dict[str, Fraction] = {}
@@ -189,8 +160,14 @@ def test_no_adaptive_sequence_passes_the_cap(amounts, accounting):
             assert fits
             for root in roots:
                 exact[root] = exact.get(root, Fraction(0)) + Fraction(amount)
+    assert accountant.spent == pytest.approx(float(max(exact.values(), default=0)))
+    for root in "abc":
+        left = max(0.0, accountant.total - float(exact.get(root, 0)))
+        assert accountant.remaining(root) == pytest.approx(left, abs=1e-12)
     assert accountant.guarantee().epsilon <= 1.3
     assert accountant.guarantee().delta <= 1e-6
+    with pytest.raises(PrivacyRefusal, match="no root"):
+        accountant.charge(event(name, 1e-3, []))
 
 
 def test_delta_is_the_sum_of_thresholds_and_conversion():
@@ -250,9 +227,3 @@ def test_events_survive_json(amount, l1, name, roots):
     assert Event.from_json(json.loads(json.dumps(original.to_json()))) == original
     assert original.same(replace(original, id=9))
     assert not original.same(replace(original, label="other"))
-
-
-def test_every_task_has_a_mechanism_under_both_accountings():
-    for family in (VECTOR, SELECTION, THRESHOLD):
-        assert family["pure"].loss == "epsilon"
-        assert family["zcdp"].loss == "rho"

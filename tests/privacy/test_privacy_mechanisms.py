@@ -15,8 +15,7 @@ from scipy import integrate, stats
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy import OpenDPNoise, SeededNoise, Sensitivity, mechanisms
-from privbench.privacy.mechanisms import CLAMP
-from privbench.privacy.registry import MECHANISMS, SELECTION, THRESHOLD, VECTOR
+from privbench.privacy.mechanisms import CLAMP, MECHANISMS, SELECTION, THRESHOLD, VECTOR
 
 DRAWS = 30_000
 #: Labels for a rate of release: a scale that is wrong by a tenth still shows.

@@ -45,7 +45,7 @@ from privbench.privacy.queries import (
     UnitRows,
     labels,
 )
-from privbench.privacy.queries.counting import Local, Marginals, View
+from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
@@ -594,7 +594,7 @@ class WeighsParts:
     def __init__(self, rows: int) -> None:
         self.rows = rows
 
-    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+    def __call__(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
         identity = data._units.identity(asked.table).astype(np.int64)
         part = identity * identity.size + np.arange(identity.size) // self.rows
         _, place, sizes = np.unique(part, return_inverse=True, return_counts=True)
@@ -607,7 +607,7 @@ class WeighsParts:
 def test_counters_that_weigh_rows_by_their_part(rows: int) -> None:
     database = two_tables([0] * 30 + [1, 2, 3], [[0, 1] * 16 + [1]], [2])
     query = Histogram.of(database.spec, "posts", ("a0",))
-    database.counter = Local()
+    database.counter = local
     assert caught(query, database) == set()
     database.counter = WeighsParts(rows)
     assert caught(query, database) == {"l1", "l2", "linf"}

@@ -196,9 +196,16 @@ class Buckets(Axis):
     def size(self) -> int:  # type: ignore[override]
         return len(self.bounds)
 
-    def bucket(self, counts: NDArray[np.int64]) -> NDArray[np.uint16]:
-        """Bucket of every count."""
-        return (np.searchsorted(np.array(self.bounds), counts, side="right") - 1).astype(np.uint16)
+    @abstractmethod
+    def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
+        """The number for every row of ``table``."""
+
+    def read(self, data: PrivateDatabase, table: str) -> Read:
+        def buckets() -> tuple[NDArray[np.uint16]]:
+            after = np.searchsorted(np.array(self.bounds), self.counts(data, table), side="right")
+            return ((after - 1).astype(np.uint16),)
+
+        return data._cache.get((self, table), buckets)[0], None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,16 +232,11 @@ class Children(Buckets):
     def label(self) -> str:
         return f"#{self.key.table}.{self.key.name}"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
+    def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
         if table != self.key.parent:
             raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
-        (codes,) = data._cache.get(self, lambda: (self._count(data),))
-        return codes, None
-
-    def _count(self, data: PrivateDatabase) -> NDArray[np.uint16]:
         edges = data._parents(self.key)
-        counts = np.bincount(edges[edges >= 0], minlength=data._rows(self.key.parent))
-        return self.bucket(counts.astype(np.int64, copy=False))
+        return np.bincount(edges[edges >= 0], minlength=data._rows(table))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,18 +258,13 @@ class UnitRows(Buckets):
     def label(self) -> str:
         return f"#{self.counted}"
 
-    def read(self, data: PrivateDatabase, table: str) -> Read:
-        (codes,) = data._cache.get((self, table), lambda: (self._count(data, table),))
-        return codes, None
-
-    def _count(self, data: PrivateDatabase, table: str) -> NDArray[np.uint16]:
+    def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
         mine = data._units.identity(table)
         if not data._rows(self.counted):
-            return np.zeros(mine.size, dtype=np.uint16)
+            return np.zeros(mine.size, dtype=np.int64)
         least, counts = data._units.members(self.counted)
         inside = (mine >= least) & (mine < least + counts.size)
-        found = np.where(inside, counts[np.where(inside, mine - least, 0)], 0)
-        return self.bucket(found)
+        return np.where(inside, counts[np.where(inside, mine - least, 0)], 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,16 +296,13 @@ class Owner(Axis):
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
         edges = _edges(data, self.key, table)
-        (codes,) = data._cache.get(self, lambda: (self._context(data, edges),))
-        return codes, None
+        kind = np.min_scalar_type(self.axis.size)
 
-    def _context(
-        self, data: PrivateDatabase, edges: NDArray[np.integer[Any]]
-    ) -> NDArray[np.integer[Any]]:
-        codes = self.axis.codes(data, self.key.parent)
-        known = np.append(codes.astype(np.min_scalar_type(self.axis.size)), self.axis.size)
-        known = known.astype(np.min_scalar_type(self.axis.size))
-        return np.asarray(known[np.where(edges >= 0, edges, codes.size)])
+        def context() -> tuple[NDArray[np.integer[Any]]]:
+            known = np.append(self.axis.codes(data, self.key.parent).astype(kind), self.axis.size)
+            return (known.astype(kind)[np.where(edges >= 0, edges, known.size - 1)],)
+
+        return data._cache.get(self, context)[0], None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ parts: they are never taken within a part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +39,7 @@ def cells(sizes: Sequence[int]) -> int:
     Raises:
         SchemaError: More than `MAX_CELLS`.
     """
-    product = 1
-    for size in sizes:
-        product *= size
+    product = math.prod(sizes)
     if product > MAX_CELLS:
         raise SchemaError(f"a histogram of {product} cells is too large.")
     return product
@@ -72,16 +71,12 @@ class Marginals:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 
-class Counter(Protocol):
-    """Where marginals are counted: in this process (`Local`) or by workers.
-
-    All give the same integers for the same database, whose weights (and the random ranks of
-    truncated tables among them) are drawn once, in the process of the session. A counter adds no
-    noise and writes no ledger; nothing that it returns leaves `Session` but through a mechanism.
-    """
-
-    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
-        """The weighted histograms, int64 in grid units, of the shapes of ``asked``."""
+#: Where marginals are counted: in this process (`local`) or by workers. It gives the weighted
+#: histograms of what is asked, int64 in grid units. All give the same integers for the same
+#: database, whose weights (and the random ranks of truncated tables among them) are drawn once, in
+#: the process of the session. A counter adds no noise and writes no ledger; nothing that it returns
+#: leaves `Session` but through a mechanism.
+Counter = Callable[[PrivateDatabase, Marginals], list[Integers]]
 
 
 def marginals(data: PrivateDatabase, asked: Marginals) -> list[Integers]:
@@ -92,16 +87,12 @@ def marginals(data: PrivateDatabase, asked: Marginals) -> list[Integers]:
     """
     for shape in asked.shapes:
         cells(shape)
-    return (data.counter or Local()).count(data, asked)
+    return (data.counter or local)(data, asked)
 
 
-class Local:
+def local(data: PrivateDatabase, asked: Marginals) -> list[Integers]:
     """Counts in this process, in one pass over the rows that reads each axis once."""
-
-    def count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
-        """See `Counter`."""
-        view = View.of(data, asked.table, asked.axes, asked.region)
-        return view.count(asked.sets)
+    return View.of(data, asked.table, asked.axes, asked.region).count(asked.sets)
 
 
 class View:
@@ -145,16 +136,13 @@ class View:
             size: Cells of the largest histogram; blocks grow with it.
         """
         step = min(max(_SMALL, size), _LARGE)
+        same = self._weights.strides == (0,)
         for start in range(0, self._length, step):
             at: Any = slice(start, start + step)
             if self._rows is not None:
                 at = self._rows[at]
-            yield [_codes(read, at) for read in self._reads], self._weight(at)
-
-    def _weight(self, at: Any) -> NDArray[np.integer[Any]] | int:
-        if self._weights.strides == (0,):
-            return int(self._weights[0])
-        return np.asarray(self._weights[at])
+            weights = int(self._weights[0]) if same else np.asarray(self._weights[at])
+            yield [_codes(read, at) for read in self._reads], weights
 
     def count(self, sets: Sequence[Sequence[int]]) -> list[Integers]:
         """The weighted joint histogram over each set of axes, int64, of its shape."""

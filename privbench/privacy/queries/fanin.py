@@ -98,7 +98,25 @@ def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity
 
 
 @dataclass(frozen=True, slots=True)
-class FanIn(Query):
+class OfReference(Query):
+    """A statistic of the two ends of a reference; units of either can move it.
+
+    Attributes:
+        key: A REF key between private tables.
+    """
+
+    key: KeySpec
+
+    def __post_init__(self) -> None:
+        if self.key.role != "ref":
+            raise PrivacyRefusal(f"key {self.key.name!r} is no REF key.", table=self.key.table)
+
+    def roots(self, spec: DatabaseSpec) -> frozenset[str]:
+        return spec.roots(self.key.table) | spec.roots(self.key.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class FanIn(OfReference):
     """Interpolated histogram of target rows by the number of kept edges into them.
 
     Statistic: of every source unit's rows the 16 first in random order over *all* of its rows in
@@ -133,25 +151,21 @@ class FanIn(Query):
     slope. Where each unit sends one edge (e = 1) the scale s is 2 (an edge weighs ½):
     δ = 2·log₂(3/2) = 1.170, which is the sensitivity where the roots are disjoint.
 
-    The event is charged to the roots of both ends.
-
     Attributes:
         key: A REF key between private tables.
         buckets: K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14.
         outside: Whether edges into the row's own unit are left out.
     """
 
-    key: KeySpec
     buckets: int = 10
     outside: bool = False
     kind = "fan-in"
     unit = GRID
 
     def __post_init__(self) -> None:
+        OfReference.__post_init__(self)
         if not 1 <= self.buckets <= 14:
             raise SchemaError("fan-in has 1 to 14 buckets.", table=self.key.table)
-        if self.key.role != "ref":
-            raise PrivacyRefusal(f"key {self.key.name!r} is no REF key.", table=self.key.table)
 
     @property
     def table(self) -> str:
@@ -180,9 +194,6 @@ class FanIn(Query):
         edges, own = most_kept(spec, self.key), contribution(spec, self.key.parent)
         moved = Sensitivity(edges * step.l1, edges * step.l2, edges * step.linf)
         return of_both_ends(spec, self.key, own, moved)
-
-    def roots(self, spec: DatabaseSpec) -> frozenset[str]:
-        return spec.roots(self.key.table) | spec.roots(self.key.parent)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         whole, part = levels(self.scale(data.spec), self.buckets)

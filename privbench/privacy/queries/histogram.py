@@ -1,4 +1,4 @@
-"""Weighted histograms of one table: over settled axes, or between points of a grid."""
+"""Counts of one table: its size, and histograms over settled axes or between points of a grid."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from privbench.privacy.queries.claims import Moved, RowQuery, claim
 from privbench.privacy.queries.counting import Marginals, add, cells, marginals
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region
-from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
+from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import single
 
 _BLOCK = 2**18
 
@@ -134,3 +135,46 @@ class GridHistogram(RawQuery):
             index = np.searchsorted(points, values[finite], side="right")
             add(cells, index, weights[block][finite])
         return cells
+
+
+@dataclass(frozen=True, slots=True)
+class Total(TableQuery):
+    """Number of rows of a table, each unit counting at most ``clip`` rows.
+
+    Statistic: Σ over units of min(n, clip), n the unit's rows. Shape (1,), counted in rows.
+
+    Sensitivity: a unit adds min(n, clip), between 0 and clip, and moves no other unit's n. So clip
+    under add/remove, and clip under replace too, since both units' shares lie in [0, clip]. Where
+    the schema lets a unit have one row only (root tables, ``unit = "row"``, one-to-one keys), clip
+    is 1.
+
+    Attributes:
+        clip: Most rows that count for one unit.
+    """
+
+    clip: int = 100
+    kind = "total"
+    unit = 1
+
+    def __post_init__(self) -> None:
+        if self.clip < 1:
+            raise SchemaError("clip is at least 1.", table=self.source)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One number."""
+        return (1,)
+
+    def _clip(self, spec: DatabaseSpec) -> int:
+        return 1 if single(spec, self.source) else self.clip
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        clip = self._clip(spec)
+        return Sensitivity(clip, float(clip), clip)
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        if data.spec.tables[self.source].own is None:
+            return np.array([data._rows(self.source)], dtype=np.int64)
+        _, sizes = data._units.members(self.source)
+        total = int(np.minimum(sizes, self._clip(data.spec)).sum())
+        return np.array([total], dtype=np.int64)

@@ -17,7 +17,6 @@ public cells before h is normalised, so that this holds for any disjoint cells.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -61,25 +60,19 @@ class _Weighted(RawQuery):
         if self.clip < 1:
             raise SchemaError("C is at least 1.", table=self.source, column=self.attribute)
 
-    def _held(
-        self, data: PrivateDatabase
-    ) -> tuple[NDArray[np.int64], int, Callable[[NDArray[np.int64]], list[str]]]:
-        """Value of every row by number, −1 for NULL; how many there are; and their names."""
+    def _held(self, data: PrivateDatabase) -> tuple[NDArray[np.int64], pa.Array]:
+        """Value of every row by number, the number after the last one for NULL; and the values."""
         held = data._raw(self.source, self.attribute)
         if isinstance(held, Labels):
-            labels = held._labels
-
-            def texts(numbers: NDArray[np.int64]) -> list[str]:
-                found: list[str] = labels.take(numbers).to_pylist()
-                return found
-
-            return held._codes.astype(np.int64), len(labels), texts
+            cells, words = held._codes.astype(np.int64), held._labels
+            cells[cells < 0] = len(words)
+            return cells, words
         if isinstance(held, Grid):
             finite = (held._values > NEG_INF) & (held._values < POS_INF)
-            values, codes = np.unique(held._values[finite], return_inverse=True)
-            numbered = np.full(len(held), -1, np.int64)
-            numbered[finite] = codes
-            return numbered, len(values), lambda numbers: [str(v) for v in values[numbers].tolist()]
+            values, numbers = np.unique(held._values[finite], return_inverse=True)
+            cells = np.full(len(held), len(values), np.int64)
+            cells[finite] = numbers
+            return cells, pa.array(values).cast(pa.string())
         raise SchemaError(
             "its domain is settled already.", table=self.source, column=self.attribute
         )
@@ -158,7 +151,7 @@ class LabelCounts(_Weighted):
     norm: L1 = L2 = L∞ = GRID. L0 = t. Where a unit has one row, t = 1. Replace: both units' weights
     are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under the
     other; L1 and L0 double, L∞ stays. The threshold is that of a stability
-    mechanism (`privbench.privacy.thresholds`).
+    mechanism (`privbench.privacy.mechanisms`).
 
     Attributes:
         attribute: An attribute that is still `Labels` or a `Grid`.
@@ -205,27 +198,16 @@ class LabelCounts(_Weighted):
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
         """The public cells, and what is left of every other value."""
-        codes, size, names = self._held(data)
-        known = self._numbers(data, names, size)
-        cells = np.where(codes < 0, size, codes)
-        counts = self._counts(data, cells, size + 1, self.norm, self.most)
-        shown = np.array([counts[size], *np.where(known < 0, 0, counts[known])], np.int64)
-        others = np.maximum(counts[:size] - GRID, 0)
+        cells, words = self._held(data)
+        counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
+        # The number of every candidate among the values, −1 for those that no row has.
+        found = pc.index_in(pa.array(self.public, words.type), value_set=words).fill_null(-1)
+        known = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        shown = np.array([counts[-1], *np.where(known < 0, 0, counts[known])], np.int64)
+        others = np.maximum(counts[:-1] - GRID, 0)
         others[known[known >= 0]] = 0
         left = np.flatnonzero(others)
-        return shown, dict(zip(names(left), others[left].tolist(), strict=True))
-
-    def _numbers(
-        self, data: PrivateDatabase, names: Callable[[NDArray[np.int64]], list[str]], size: int
-    ) -> NDArray[np.int64]:
-        """The number of every public candidate among the values, −1 for those that no row has."""
-        held = data._raw(self.source, self.attribute)
-        if not self.public:
-            return np.zeros(0, np.int64)
-        labels = held._labels if isinstance(held, Labels) else pa.array(names(np.arange(size)))
-        wanted = pa.array(self.public, pa.string())
-        found = pc.index_in(wanted, value_set=labels.cast(pa.string()))
-        return np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+        return shown, dict(zip(words.take(left).to_pylist(), others[left].tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,13 +243,12 @@ class RankedCounts(_Weighted):
         return Sensitivity(times * GRID, float(times * GRID), times * GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        codes, size, _ = self._held(data)
-        cells = np.where(codes < 0, size, codes)
-        counts = self._counts(data, cells, size + 1, "l1", VALUES)
-        falling = np.append(0, np.cumsum(np.sort(counts[:size])[::-1]))
-        ends = np.minimum(block_ends(), size)
-        ends[-1] = size
-        return np.append(counts[size], np.diff(falling[ends], prepend=0))
+        cells, words = self._held(data)
+        counts = self._counts(data, cells, len(words) + 1, "l1", VALUES)
+        falling = np.append(0, np.cumsum(np.sort(counts[:-1])[::-1]))
+        ends = np.minimum(block_ends(), len(words))
+        ends[-1] = len(words)
+        return np.append(counts[-1], np.diff(falling[ends], prepend=0))
 
 
 def block_ends() -> NDArray[np.int64]:

@@ -1,9 +1,14 @@
-"""Selection scores against released predictions (P18)."""
+"""Selection scores against released predictions (P18), and the pair tables that they compare.
+
+A fit asks for scores of the same pairs dozens of times, each time against other predictions. Rows
+do not change between two queries, so the exact tables are kept in the database's cache: bounded in
+size, never outside the database, and nothing about them leaves but through a query.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +18,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, axis
 from privbench.privacy.queries.claims import Moved, RowQuery
-from privbench.privacy.queries.counting import cells
-from privbench.privacy.queries.pairtables import pair_tables
+from privbench.privacy.queries.counting import Marginals, cells, marginals
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region
 from privbench.privacy.query import GRID, Integers
@@ -22,6 +26,11 @@ from privbench.privacy.spec import DatabaseSpec
 
 #: Largest sum of the entries of a prediction, in grid units.
 _LARGEST = 2.0**61
+#: Cells of the pair tables that are counted in one pass.
+PASS = 2**24
+
+#: Positions of two axes.
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ class PairScores(RowQuery):
     """
 
     axes: tuple[Axis, ...]
-    pairs: tuple[tuple[int, int], ...]
+    pairs: tuple[Pair, ...]
     predictions: tuple[PublicArray, ...]
     penalties: PublicArray
     region: Region | None = None
@@ -59,7 +68,14 @@ class PairScores(RowQuery):
     unit = 2 * GRID
 
     def __post_init__(self) -> None:
-        _check(self.axes, self.pairs, self.predictions, _LARGEST)
+        if not self.pairs or len(self.pairs) != len(self.predictions):
+            raise SchemaError("there is one prediction for each pair, and at least one pair.")
+        for (i, j), prediction in zip(self.pairs, self.predictions, strict=True):
+            if prediction.shape != (self.axes[i].size, self.axes[j].size):
+                raise SchemaError("a prediction does not fit its pair.")
+            cells(prediction.shape)
+            if prediction.norm > _LARGEST:
+                raise SchemaError("a prediction is too large to be compared exactly.")
         if self.penalties.shape != (len(self.pairs),):
             raise SchemaError("there is one penalty for each pair.", table=self.source)
         if self.among is not None and not self.among.values.size:
@@ -71,7 +87,7 @@ class PairScores(RowQuery):
         spec: DatabaseSpec,
         table: str,
         axes: Sequence[AxisLike],
-        pairs: Sequence[tuple[int, int]],
+        pairs: Sequence[Pair],
         predictions: Sequence[ArrayLike],
         region: Region | None = None,
         penalties: ArrayLike = 0.0,
@@ -116,7 +132,12 @@ class PairScores(RowQuery):
 
     def _distances(self, data: PrivateDatabase) -> Integers:
         tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
-        return distances(tables, self.predictions)
+        compared = zip(tables, self.predictions, strict=True)
+        found = [self._distance(table - predicted.values) for table, predicted in compared]
+        return np.array(found, dtype=np.int64)
+
+    def _distance(self, difference: Integers) -> int:
+        return int(np.abs(difference).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,40 +165,47 @@ class DependenceScores(PairScores):
         (count,) = self.shape
         return [(self.region, 2 * count, 4 * count)]
 
-    def _distances(self, data: PrivateDatabase) -> Integers:
-        tables = pair_tables(data, self.source, self.axes, self.region, self.pairs)
-        found = [
-            _beyond_margins(table.reshape(predicted.shape) - predicted.values)
-            for table, predicted in zip(tables, self.predictions, strict=True)
-        ]
-        return np.array(found, dtype=np.int64)
+    def _distance(self, difference: Integers) -> int:
+        margins = (int(np.abs(difference.sum(axis=axis)).sum()) for axis in (0, 1))
+        return int(np.abs(difference).sum()) - max(margins)
 
 
-def _beyond_margins(difference: Integers) -> int:
-    margins = (int(np.abs(difference.sum(axis=axis)).sum()) for axis in (0, 1))
-    return int(np.abs(difference).sum()) - max(margins)
-
-
-def _check(
+def pair_tables(
+    data: PrivateDatabase,
+    table: str,
     axes: Sequence[Axis],
-    pairs: Sequence[tuple[int, int]],
-    predictions: Sequence[PublicArray],
-    largest: float,
-) -> None:
-    if not pairs or len(pairs) != len(predictions):
-        raise SchemaError("there is one prediction for each pair, and at least one pair.")
-    for (i, j), prediction in zip(pairs, predictions, strict=True):
-        if prediction.shape != (axes[i].size, axes[j].size):
-            raise SchemaError("a prediction does not fit its pair.")
-        cells(prediction.shape)
-        if prediction.norm > largest:
-            raise SchemaError("a prediction is too large to be compared exactly.")
+    region: Region | None,
+    pairs: Sequence[Pair],
+) -> Iterator[Integers]:
+    """The weighted pair histograms of a region, in the order of ``pairs``.
+
+    Tables of all rows are kept; those of a pass that are not there yet are counted together.
+    """
+    keep = region is None or not region.path
+    for chosen in _passes(axes, pairs):
+        keys = [("pair table", table, axes[i], axes[j]) for i, j in chosen]
+        known = [data._cache.find(key) if keep else None for key in keys]
+        missing = [pair for pair, found in zip(chosen, known, strict=True) if not found]
+        used = sorted({end for pair in missing for end in pair})
+        sets = tuple((used.index(i), used.index(j)) for i, j in missing)
+        asked = Marginals(table, tuple(axes[end] for end in used), sets, region)
+        counted = iter(marginals(data, asked) if missing else ())
+        for key, found in zip(keys, known, strict=True):
+            (counts,) = found or (next(counted),)
+            if keep and not found:
+                data._cache.put(key, (counts,))
+            yield counts
 
 
-def distances(tables: Iterable[Integers], predictions: Sequence[PublicArray]) -> Integers:
-    """‖Hᵢⱼ − Pᵢⱼ‖₁ for every pair, int64, shape (pairs,)."""
-    exact = zip(tables, predictions, strict=True)
-    return np.array(
-        [int(np.abs(table - predicted.values.ravel()).sum()) for table, predicted in exact],
-        dtype=np.int64,
-    )
+def _passes(axes: Sequence[Axis], pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+    chosen: list[Pair] = []
+    held = 0
+    for i, j in pairs:
+        size = axes[i].size * axes[j].size
+        if chosen and held + size > PASS:
+            yield chosen
+            chosen, held = [], 0
+        chosen.append((i, j))
+        held += size
+    if chosen:
+        yield chosen

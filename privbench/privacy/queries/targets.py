@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.errors import PrivacyRefusal, SchemaError
+from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
 from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.counting import cells, joint
-from privbench.privacy.queries.fanin import kept_rows, most_kept, of_both_ends
-from privbench.privacy.query import GRID, Integers, Query, Sensitivity
+from privbench.privacy.queries.fanin import OfReference, kept_rows, most_kept, of_both_ends
+from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import Index, bound, row_weights
 
@@ -24,7 +24,7 @@ MOST_CAP = 64
 
 
 @dataclass(frozen=True, slots=True)
-class TargetHistogram(Query):
+class TargetHistogram(OfReference):
     """Joint histogram of rows that refer and of the rows they refer to, capped per target unit.
 
     Statistic: of every source unit's rows the e = 16 first in random order over *all* of its rows
@@ -73,7 +73,6 @@ class TargetHistogram(Query):
     e·cells more in L1, e·√cells in L2, e in L∞, out of S = 2³⁰. Replace doubles all.
 
     Under ``unit = "row"`` nothing changes: a unit is one row, e = 1, and axes read that row alone.
-    The event is charged to the roots of both ends.
 
     Attributes:
         key: A REF key between private tables.
@@ -83,7 +82,6 @@ class TargetHistogram(Query):
         outside: Whether edges into the row's own unit are left out.
     """
 
-    key: KeySpec
     source: tuple[Axis, ...]
     target: tuple[Axis, ...]
     cap: int = 1
@@ -92,8 +90,7 @@ class TargetHistogram(Query):
     unit = GRID
 
     def __post_init__(self) -> None:
-        if self.key.role != "ref":
-            raise PrivacyRefusal(f"key {self.key.name!r} is no REF key.", table=self.key.table)
+        OfReference.__post_init__(self)
         if not 1 <= self.cap <= MOST_CAP:
             raise SchemaError(f"a cap is 1 to {MOST_CAP}.", table=self.key.table)
         if not self.source or not self.target:
@@ -139,9 +136,6 @@ class TargetHistogram(Query):
             GRID + edges,
         )
         return of_both_ends(spec, self.key, self.cap * GRID, moved)
-
-    def roots(self, spec: DatabaseSpec) -> frozenset[str]:
-        return spec.roots(self.key.table) | spec.roots(self.key.parent)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         kept, weights = self._kept(data)
