@@ -13,7 +13,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.generate import fill_keys
-from privbench.encoding.keys.table import TableRows
+from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import codec_from_json, reader
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot

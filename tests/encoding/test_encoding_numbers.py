@@ -17,7 +17,7 @@ from privbench.encoding.base import MORE, MOST, ZERO, Decimals
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.floats import value
 from privbench.encoding.keys.generate import fill_keys
-from privbench.encoding.keys.table import TableRows
+from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
 from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
