@@ -159,9 +159,9 @@ class _Calendar(Scale):
         return pa.int32() if self.per_day == 1 else pa.int64()
 
     @property
-    @abstractmethod
     def _arrow(self) -> pa.DataType:
         """The Arrow type of values."""
+        return pa.date32()
 
     def _text(self, typed: pa.Array) -> pa.Array:
         return typed.cast(pa.string())
@@ -178,10 +178,6 @@ class DateScale(_Calendar):
 
     def parse(self, text: str, *, up: bool = False) -> int:
         return days(text)
-
-    @property
-    def _arrow(self) -> pa.DataType:
-        return pa.date32()
 
 
 @dataclass(frozen=True)
