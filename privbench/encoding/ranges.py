@@ -133,11 +133,11 @@ class PointCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        return {**self.x.domains, **self.y.domains}
+        return self.x.domains | self.y.domains
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        return {**self.x.recodings, **self.y.recodings}
+        return self.x.recodings | self.y.recodings
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a second coordinate that is NULL where the first is not is another row's."""
@@ -232,11 +232,11 @@ class RangeCodec(Codec):
     @property
     def domains(self) -> dict[str, Domain]:
         kinds = {attribute(self.column, "kind"): _kinds(nullable=self.nullable)}
-        return {**kinds, **self.lower.domains, **self.size.domains}
+        return kinds | self.lower.domains | self.size.domains
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        return {**self.lower.recodings, **self.size.recodings}
+        return self.lower.recodings | self.size.recodings
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         kind = codes[attribute(self.column, "kind")]
