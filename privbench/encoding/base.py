@@ -130,6 +130,11 @@ class CoverageLine:
     why: str
 
 
+def head(column: Column) -> tuple[str, ColumnType, bool]:
+    """The fields that the codec of a column has, whatever its family."""
+    return column.name, column.type, not column.not_null
+
+
 @dataclass(frozen=True)
 class ColumnReader(ABC):
     """The public plan of one modelled column.
@@ -155,7 +160,7 @@ class ColumnReader(ABC):
     @property
     def head(self) -> tuple[str, ColumnType, bool]:
         """The fields that every codec has."""
-        return self.name, self.column.type, self.nullable
+        return head(self.column)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -210,6 +215,35 @@ class ColumnReader(ABC):
     @abstractmethod
     def describe(self) -> tuple[str, str]:
         """How the column is covered, and why; for the coverage map."""
+
+
+@dataclass(frozen=True)
+class SettledReader(ColumnReader):
+    """The plan of a column of which nothing need be released: its codec is public.
+
+    Attributes:
+        codec: The codec, whose domains are those of the attributes that are read.
+        how: For the coverage map.
+        why: For the coverage map.
+    """
+
+    codec: Codec
+    how: str
+    why: str
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(self.codec.domains)
+
+    @property
+    def cells(self) -> dict[str, Domain]:
+        return self.codec.domains
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        return self.codec
+
+    def describe(self) -> tuple[str, str]:
+        return self.how, self.why
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,46 @@ _NUMBER = re.compile(r"'?(-?\d+(?:\.\d+)?)'?(?:::[a-z ]+(?:\([\d, ]+\))?)?\Z")
 _MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
 
 
-def default_number(scale: Scale, known: Range, default: str | None) -> Decimal | None:
+def usual_range(
+    scale: Scale, known: Range, title: str, default: str | None, of_type: tuple[str, str]
+) -> tuple[int, int, bool]:
+    """The range to take where none is released, ``low <= x < high``, and if the name suggests it.
+
+    Args:
+        scale: The type's grid.
+        known: What is publicly known of the range.
+        title: The column's name.
+        default: Its DEFAULT.
+        of_type: Literals of the usual range of the type.
+    """
+    lo, hi = known.lo, known.hi
+    number = _default_number(scale, known, default)
+    point = None if number is None else scale.parse(str(number))
+    suggestion = suggested_range(title, whole=scale.whole) if scale.octaves else None
+    if suggestion is not None:
+        low, high = scale.parse(suggestion.low), scale.parse(suggestion.high) + 1
+        if point is not None:
+            low, high = min(low, point), max(high, point + 1)
+        low, high = max(low, lo), min(high, hi + 1)
+        # A single value that a CHECK has left is no range that a name could have meant.
+        if low + 1 < high:
+            return low, high, True
+    if scale.octaves and lo > scale.limits[0]:
+        # A CHECK's ends that are small enough numbers for rows to reach them.
+        nearest, farthest = (scale.parse(text) for text in _NEAR)
+        if nearest <= lo and hi <= farthest:
+            return lo, hi + 1, False
+    low, high = (scale.parse(text) for text in of_type)
+    if number is not None and point is not None and not low <= point <= high:
+        # The literal is doubled, not the grid point: that of a float is no number.
+        twice = scale.parse(str(2 * number))
+        low, high = min(0, twice), max(0, twice)
+    if max(low, lo) < min(high, hi):
+        return max(low, lo), min(high, hi), False
+    return *_octaves_inside(scale.candidates(), lo, hi, below=low < lo), False
+
+
+def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal | None:
     """A column's DEFAULT, if it is a number that rows are likely to have.
 
     A mark such as -1, 99999 or the type's own end says nothing of other rows.
@@ -234,58 +273,9 @@ def default_number(scale: Scale, known: Range, default: str | None) -> Decimal |
     return Decimal(result[1]) if known.lo < scale.parse(result[1]) < known.hi else None
 
 
-def named_range(
-    scale: Scale, known: Range, title: str, number: Decimal | None
-) -> tuple[int, int] | None:
-    """The range that a name suggests, ``low <= x < high``; None if nothing of it is public.
-
-    Args:
-        scale: The type's grid.
-        known: What is publicly known of the range.
-        title: The name.
-        number: The column's `default_number`.
-    """
-    suggestion = suggested_range(title, whole=scale.whole) if scale.octaves else None
-    if suggestion is None:
-        return None
-    low, high = scale.parse(suggestion.low), scale.parse(suggestion.high) + 1
-    if number is not None:
-        point = scale.parse(str(number))
-        low, high = min(low, point), max(high, point + 1)
-    low, high = max(low, known.lo), min(high, known.hi + 1)
-    # A single value that a CHECK has left is no range that a name could have meant.
-    return (low, high) if low + 1 < high else None
-
-
-def usual_range(
-    scale: Scale, known: Range, points: Points, number: Decimal | None, of_type: tuple[int, int]
-) -> tuple[int, int]:
-    """The range to take where the name suggests none, as far as it lies within what is public.
-
-    A CHECK's ends, if they are near; where nothing is left of the usual range, two octaves from the
-    nearer public end on.
-
-    Args:
-        scale: The type's grid.
-        known: What is publicly known of the range.
-        points: The candidates of bounds.
-        number: The column's `default_number`.
-        of_type: The usual range of the type.
-    """
-    lo, hi = known.lo, known.hi
-    if scale.octaves and lo > scale.limits[0]:
-        # A CHECK's ends that are small enough numbers for rows to reach them.
-        nearest, farthest = (scale.parse(text) for text in _NEAR)
-        if nearest <= lo and hi <= farthest:
-            return lo, hi + 1
-    low, high = of_type
-    if number is not None and not low <= scale.parse(str(number)) <= high:
-        # The literal is doubled, not the grid point: that of a float is no number.
-        twice = scale.parse(str(2 * number))
-        low, high = min(0, twice), max(0, twice)
-    if max(low, lo) < min(high, hi):
-        return max(low, lo), min(high, hi)
-    if low < lo:
+def _octaves_inside(points: Points, lo: int, hi: int, *, below: bool) -> tuple[int, int]:
+    """Two octaves from the public end on that is nearer to the usual range."""
+    if below:
         end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
         return lo, min(int(points[end]), hi)
     start = max(int(np.searchsorted(points, hi)) - _OCTAVES - 1, 0)

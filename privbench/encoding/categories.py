@@ -21,13 +21,15 @@ from privbench.encoding.base import (
     Need,
     Released,
     Rng,
+    SettledReader,
     Spans,
+    head,
     null_mask,
     within,
 )
-from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.scale import scale_of
 from privbench.privacy.data import LabelsRecoding, Recoding
-from privbench.schema import ColumnType
+from privbench.schema import Column, ColumnType
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
@@ -43,119 +45,13 @@ def labels_of(type_: ColumnType) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class ListReader(ColumnReader):
-    """Reads a column whose values are publicly listed.
-
-    Attributes:
-        values: The public values, as PostgreSQL prints them (or as the config wrote them).
-        ordered: Whether range predicates follow the list's order.
-        other: Whether the column may hold values outside the list.
-        why: For the coverage map.
-    """
-
-    values: tuple[str, ...]
-    ordered: bool = False
-    other: bool = False
-    why: str = "declared list"
-
-    @property
-    def scale(self) -> Scale | None:
-        """The grid of the column's type, if it has one."""
-        return scale_of(self.column.type)
-
-    @property
-    def domain(self) -> Domain:
-        """The public domain."""
-        other = ("other",) if self.other else ()
-        return Domain(len(self.values), self.ordered, other, self.nullable)
-
-    @property
-    def cells(self) -> dict[str, Domain]:
-        return {self.name: self.domain}
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        if self.scale is not None:
-            return [(self.scale.select(identifier), self.alias())]
-        return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
-
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        array, scale = batch[self.alias()], self.scale
-        if scale is not None:
-            listed: pa.Array = pa.array([scale.parse(value) for value in self.values], pa.int64())
-            points = scale.read(array)
-            result = pc.index_in(pa.array(points), value_set=listed)
-        else:
-            result = pc.index_in(array, value_set=pa.array(self.values, type=array.type))
-        domain = self.domain
-        missing = domain.special_code("other") if self.other else domain.values - 1
-        codes = result.fill_null(missing).to_numpy(zero_copy_only=False)
-        null = array.is_null().to_numpy(zero_copy_only=False)
-        codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
-        return {self.name: codes.astype(domain.dtype)}
-
-    def finish(self, released: Mapping[str, Released]) -> Codec:
-        return ListCodec(*self.head, self.values, self.ordered, self.other, True)
-
-    def describe(self) -> tuple[str, str]:
-        return f"{len(self.values)} public values", self.why
-
-
-@dataclass(frozen=True)
-class LabelReader(ColumnReader):
-    """Reads a column without a grid or text shape whose categories are to be released under δ.
-
-    Attributes:
-        per_unit: How many distinct values one unit may propose.
-        filler: Valid values for when nothing is released and NULL is not allowed.
-    """
-
-    per_unit: int = 1
-    filler: str = ""
-
-    @property
-    def needs(self) -> tuple[Need, ...]:
-        return (CategoriesNeed(self.name, self.per_unit),)
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        text = sql.SQL(self.column.type.text_form).format(identifier)
-        cut = sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(MAX_LABEL + 1))
-        return [(cut, self.alias())]
-
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        return {self.name: label_piece(batch[self.alias()])}
-
-    @property
-    def labelled(self) -> bool:
-        return True
-
-    def finish(self, released: Mapping[str, Released]) -> Codec:
-        values = released_labels(released, self.name) or (self.filler,)
-        return ListCodec(*self.head, values, False, True, False)
-
-    def describe(self) -> tuple[str, str]:
-        return "categories, released list", "used by enough units, under δ"
-
-
-def label_piece(text: pa.Array) -> pa.DictionaryArray:
-    """One batch of texts as a dictionary; texts too long for a category share one entry."""
-    long = pc.greater(pc.utf8_length(text), MAX_LABEL)
-    short = pc.if_else(long.fill_null(False), pa.scalar(LONG, text.type), text)
-    return short.cast(pa.string()).dictionary_encode()
-
-
-def released_labels(released: Mapping[str, Released], name: str) -> tuple[str, ...]:
-    """The released list without the entry that stands for long texts."""
-    values = released[name]
-    assert isinstance(values, tuple)
-    return tuple(value for value in values if value != LONG)
-
-
-@dataclass(frozen=True)
 class ListCodec(Codec):
     """Gives the listed value of every code; ``other`` draws from the list.
 
     Attributes:
-        values, ordered, other: See `ListReader`.
+        values: The values, as PostgreSQL prints them (or as the config wrote them).
+        ordered: Whether range predicates follow the list's order.
+        other: Whether the column may hold values outside the list.
         settled: Whether the list was public before the fit.
     """
 
@@ -206,3 +102,94 @@ class ListCodec(Codec):
             points = np.array([scale.parse(value) for value in self.values], dtype=np.int64)
             return scale.build(points[chosen], {"null": null})
         return pa.array(self.values, pa.string()).take(pa.array(chosen, mask=null))
+
+
+@dataclass(frozen=True)
+class ListReader(SettledReader):
+    """Reads a column whose values are publicly listed."""
+
+    codec: ListCodec
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        scale = scale_of(self.column.type)
+        if scale is not None:
+            return [(scale.select(identifier), self.alias())]
+        return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        array, scale, values = batch[self.alias()], scale_of(self.column.type), self.codec.values
+        if scale is not None:
+            listed: pa.Array = pa.array([scale.parse(value) for value in values], pa.int64())
+            result = pc.index_in(pa.array(scale.read(array)), value_set=listed)
+        else:
+            result = pc.index_in(array, value_set=pa.array(values, type=array.type))
+        domain = self.cells[self.name]
+        missing = domain.special_code("other") if self.codec.other else domain.values - 1
+        codes = result.fill_null(missing).to_numpy(zero_copy_only=False)
+        null = array.is_null().to_numpy(zero_copy_only=False)
+        codes = np.where(null, missing if domain.null_code is None else domain.null_code, codes)
+        return {self.name: codes.astype(domain.dtype)}
+
+
+def list_reader(
+    table: str,
+    column: Column,
+    values: tuple[str, ...],
+    why: str,
+    *,
+    ordered: bool = False,
+    other: bool = False,
+) -> ListReader:
+    """The reader of a column with a public list; see `ListCodec`."""
+    codec = ListCodec(*head(column), values, ordered, other, True)
+    return ListReader(table, column, codec, f"{len(values)} public values", why)
+
+
+@dataclass(frozen=True)
+class LabelReader(ColumnReader):
+    """Reads a column without a grid or text shape whose categories are to be released under δ.
+
+    Attributes:
+        per_unit: How many distinct values one unit may propose.
+        filler: Valid values for when nothing is released and NULL is not allowed.
+    """
+
+    per_unit: int = 1
+    filler: str = ""
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return (CategoriesNeed(self.name, self.per_unit),)
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        text = sql.SQL(self.column.type.text_form).format(identifier)
+        cut = sql.SQL("pg_catalog.left({}, {})").format(text, sql.Literal(MAX_LABEL + 1))
+        return [(cut, self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        return {self.name: label_piece(batch[self.alias()])}
+
+    @property
+    def labelled(self) -> bool:
+        return True
+
+    def finish(self, released: Mapping[str, Released]) -> Codec:
+        values = released_labels(released, self.name) or (self.filler,)
+        return ListCodec(*self.head, values, False, True, False)
+
+    def describe(self) -> tuple[str, str]:
+        return "categories, released list", "used by enough units, under δ"
+
+
+def label_piece(text: pa.Array) -> pa.DictionaryArray:
+    """One batch of texts as a dictionary; texts too long for a category share one entry."""
+    long = pc.greater(pc.utf8_length(text), MAX_LABEL)
+    short = pc.if_else(long.fill_null(False), pa.scalar(LONG, text.type), text)
+    return short.cast(pa.string()).dictionary_encode()
+
+
+def released_labels(released: Mapping[str, Released], name: str) -> tuple[str, ...]:
+    """The released list without the entry that stands for long texts."""
+    values = released[name]
+    assert isinstance(values, tuple)
+    return tuple(value for value in values if value != LONG)

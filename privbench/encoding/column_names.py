@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any
 
 from privbench.roles.names import listed, noun, singular, snake
 from privbench.schema import Column, Table
@@ -50,7 +50,8 @@ def by_name(column: str) -> Semantic | None:
     >>> by_name("EmailAddress").provider, by_name("first_name").listed, by_name("emailpromotion")
     ('email', True, None)
     """
-    return _first(_names(), column)
+    item = _first("names", "semantic", column)
+    return None if item is None else Semantic(item["provider"], item["listed"])
 
 
 def plain_name(column: str, table: Table) -> str:
@@ -94,14 +95,6 @@ def is_own(column: str) -> bool:
     return re.match(rf"(\w*_)?({words})s?\Z", snake(column)) is not None
 
 
-@cache
-def _names() -> _Lists[Semantic]:
-    return tuple(
-        (whole(item["names"]), Semantic(item["provider"], item["listed"]))
-        for item in packaged("names")["semantic"]
-    )
-
-
 #: Columns of look-up tables whose content the table's name suggests.
 _PLAIN = frozenset({"name", "code", "label", "title", "value"})
 
@@ -118,9 +111,11 @@ def suggested_labels(
     """
     if snake(column) in _PLAIN and table:
         column = f"{singular(snake(table))}_{column}"
-    result = _first(_labels(), column)
-    if result is None:
-        result = tuple(packaged("suggestions")["kinds"]) if is_kind(column) else ()
+    item = _first("suggestions", "lists", column)
+    if item is not None:
+        result = item["labels"]
+    else:
+        result = packaged("suggestions")["kinds"] if is_kind(column) else ()
     top = max(map(len, result), default=0) if greatest is None else greatest
     return tuple(label for label in result if least <= len(label) <= top)
 
@@ -151,36 +146,28 @@ def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None
     >>> suggested_range("exp_month").hard, suggested_range("age").hard
     (True, False)
     """
-    result = _first(_ranges(), column)
-    return None if result is None or (result.whole and not whole) else result
+    item = _first("suggestions", "ranges", column)
+    if item is None or (item.get("whole", False) and not whole):
+        return None
+    flags = (item.get("whole", False), item.get("firm", False))
+    return SuggestedRange(item["low"], item["high"], *flags)
 
 
-_Suggestion = TypeVar("_Suggestion")
-#: Suggestions by patterns of names, in the order in which they are tried.
-_Lists = tuple[tuple[re.Pattern[str], _Suggestion], ...]
-
-
-def _first(lists: _Lists[_Suggestion], column: str) -> _Suggestion | None:
-    """The suggestion of the first pattern that matches a column's name."""
+def _first(file: str, kind: str, column: str) -> dict[str, Any] | None:
+    """What a list suggests by the first pattern that matches a column's name."""
     name = snake(column)
-    return next((suggestion for names, suggestion in lists if names.match(name)), None)
+    return next((item for names, item in _suggestions(file, kind) if names.match(name)), None)
 
 
 @cache
-def _labels() -> _Lists[tuple[str, ...]]:
-    lists = packaged("suggestions")["lists"]
-    return tuple((whole(item["names"]), tuple(item["labels"])) for item in lists)
-
-
-@cache
-def _ranges() -> _Lists[SuggestedRange]:
-    """Ranges by patterns of names; most of them do not apply to names of counts and rates."""
-    result, counts = [], packaged("suggestions")["counts"]
-    for item in packaged("suggestions")["ranges"]:
-        names = item["names"] if item.get("count", True) else f"(?!{counts})(?:{item['names']})"
-        flags = (item.get("whole", False), item.get("firm", False))
-        result.append((whole(names), SuggestedRange(item["low"], item["high"], *flags)))
-    return tuple(result)
+def _suggestions(file: str, kind: str) -> list[tuple[re.Pattern[str], dict[str, Any]]]:
+    """A list by patterns of names; most ranges do not apply to names of counts and rates."""
+    lists = packaged(file)
+    counts = f"(?!{lists.get('counts', '')})"
+    return [
+        (whole(f"{'' if item.get('count', True) else counts}(?:{item['names']})"), item)
+        for item in lists[kind]
+    ]
 
 
 #: A string literal, perhaps cast to a type; escapes and expressions are none.

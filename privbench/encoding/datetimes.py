@@ -6,7 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 def days(text: str) -> int:
     """Days since 1970-01-01 of an ISO date."""
-    return int(np.datetime64(text.strip()[:10], "D").astype(np.int64))
+    return _since_1970(text.strip()[:10], "D")
 
 
 #: A timestamp with the offset of a time zone.
@@ -58,7 +58,17 @@ def microseconds(text: str) -> int:
         text, sign, zone = zoned.groups()
         hours, _, minutes = zone.partition(":")
         offset = int(f"{sign}1") * (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
-    return int(np.datetime64(text, "us").astype(np.int64)) - offset
+    return _since_1970(text, "us") - offset
+
+
+#: numpy takes 20200101 for a year, and knows words such as "today".
+_ISO_DATE = re.compile(r"\d{4,}-\d\d-\d\d")
+
+
+def _since_1970(text: str, unit: Literal["D", "us"]) -> int:
+    if not _ISO_DATE.match(text):
+        raise ValueError("not a date")
+    return int(np.datetime64(text, unit).astype(np.int64))
 
 
 class _Calendar(Scale):
@@ -159,9 +169,9 @@ class _Calendar(Scale):
         return pa.int32() if self.per_day == 1 else pa.int64()
 
     @property
-    @abstractmethod
     def _arrow(self) -> pa.DataType:
         """The Arrow type of values."""
+        return pa.date32()
 
     def _text(self, typed: pa.Array) -> pa.Array:
         return typed.cast(pa.string())
@@ -178,10 +188,6 @@ class DateScale(_Calendar):
 
     def parse(self, text: str, *, up: bool = False) -> int:
         return days(text)
-
-    @property
-    def _arrow(self) -> pa.DataType:
-        return pa.date32()
 
 
 @dataclass(frozen=True)

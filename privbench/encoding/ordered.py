@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -32,14 +31,7 @@ from privbench.encoding.base import (
     attribute,
     null_mask,
 )
-from privbench.encoding.bounds import (
-    Bounds,
-    BoundsNeed,
-    Range,
-    default_number,
-    named_range,
-    usual_range,
-)
+from privbench.encoding.bounds import Bounds, BoundsNeed, Range, usual_range
 from privbench.encoding.column_names import suggested_range
 from privbench.encoding.scale import GREATEST, LEAST, LINEAR, Points, Scale, Spacing, scale_of
 from privbench.privacy.data import EdgesRecoding, Recoding
@@ -177,6 +169,7 @@ class OrderedReader(ColumnReader):
         title: The column's name without its table's prefix.
         per_unit: How many distinct values one unit may propose, to be released where many units
             share one; 0 for none.
+        usual: Literals of the range to take where nothing is known, if not those of the type.
     """
 
     scale: Scale
@@ -184,6 +177,7 @@ class OrderedReader(ColumnReader):
     bins: int | None = None
     title: str = ""
     per_unit: int = 0
+    usual: tuple[str, str] | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -220,17 +214,15 @@ class OrderedReader(ColumnReader):
 
     @property
     def _bounds(self) -> BoundsNeed:
-        points, named = self.scale.candidates(), self._named
-        low, high = named or usual_range(
-            self.scale, self.range, points, self._number, self._of_type
-        )
+        low, high, named = self._usual
+        ends = (low, high) if named else ()
         return BoundsNeed(
             self.name,
-            self._within(points),
+            self._within(self.scale.candidates()),
             Bounds(low, high, seen=False),
             dear=not self.scale.octaves,
-            told=named is not None,
-            coarser=tuple(self._within(few, *(named or ())) for few in self.scale.coarser()),
+            told=named,
+            coarser=tuple(self._within(few, *ends) for few in self.scale.coarser()),
             plausible=self.scale.plausible,
         )
 
@@ -239,20 +231,11 @@ class OrderedReader(ColumnReader):
         lo, hi = self.range.lo, self.range.hi
         return np.unique(np.concatenate([points[(points >= lo) & (points <= hi)], [lo, hi, *more]]))
 
-    @property
-    def _of_type(self) -> tuple[int, int]:
-        """The usual range of the type."""
-        low, high = (self.scale.parse(text) for text in self.scale.usual)
-        return low, high
-
     @cached_property
-    def _number(self) -> Decimal | None:
-        return default_number(self.scale, self.range, self.column.default)
-
-    @cached_property
-    def _named(self) -> tuple[int, int] | None:
-        """The range that the column's name suggests."""
-        return named_range(self.scale, self.range, self.title or self.name, self._number)
+    def _usual(self) -> tuple[int, int, bool]:
+        """The range to take where none is released, and whether the column's name suggests it."""
+        title, default = self.title or self.name, self.column.default
+        return usual_range(self.scale, self.range, title, default, self.usual or self.scale.usual)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         return [(self.scale.select(identifier), self.alias())]
@@ -334,19 +317,19 @@ class OrderedReader(ColumnReader):
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
-        named = self._named
-        meant = named if named is not None and named[0] <= lo and hi <= named[1] else None
+        least, most, named = self._usual
+        meant = named and least <= lo and hi <= most
         lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
-        if meant is not None:
+        if meant:
             # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
             # but there is no thirteenth month unless rows are clear beyond the twelfth.
-            below = [edge for edge in below if edge >= meant[0]]
+            below = [edge for edge in below if edge >= least]
             suggestion = suggested_range(self.title or self.name)
             if suggestion is not None and suggestion.hard:
-                above = [edge for edge in above if edge <= meant[1]]
+                above = [edge for edge in above if edge <= most]
         inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
         edges = {*below, *inside, *above, *_own_cells(scale, values)}
         if self.scale.octaves and min(edges) < 0 < max(edges):

@@ -64,8 +64,10 @@ def maker_of(type_: ColumnType) -> Maker | None:
         return _array(type_)
     if type_.kind != "b":
         return None
-    made = _SIMPLE.get(type_.base)
-    return made(type_) if made else _packaged(type_.base)
+    if type_.base in _MAKERS:
+        return _MAKERS[type_.base](type_)
+    template = packaged("placeholders").get(type_.base)
+    return None if template is None else _template(*template)
 
 
 def part_maker(type_: ColumnType) -> Maker | None:
@@ -152,23 +154,6 @@ def _listed(texts: pa.Array) -> Maker:
     return Maker(lambda numbers: texts.take(pa.array(numbers)), len(texts))
 
 
-def _mac(pairs: int) -> Maker:
-    def make(numbers: Numbers) -> pa.Array:
-        plain = digits(numbers, 2 * (pairs - 1), 16)
-        slices = [pc.utf8_slice_codeunits(plain, i, i + 2) for i in range(0, 2 * (pairs - 1), 2)]
-        return pc.binary_join_element_wise(joined("02", ""), *slices, ":")
-
-    return Maker(make)
-
-
-def _net(tail: str) -> Maker:
-    def make(numbers: Numbers) -> pa.Array:
-        parts = [decimal(numbers >> shift & 255) for shift in (16, 8, 0)]
-        return joined("10.", pc.binary_join_element_wise(*parts, "."), tail)
-
-    return Maker(make, 2**24)
-
-
 def _bits(type_: ColumnType) -> Maker:
     most = 40 if type_.base == "varbit" and type_.length is None else type_.length or 1
     width = min(most, 40)
@@ -176,21 +161,39 @@ def _bits(type_: ColumnType) -> Maker:
     return Maker(lambda numbers: joined(left, digits(numbers, width, 2)), 2**width)
 
 
-def _shape(text: str) -> Maker:
-    """A geometric literal around a point; ``x``, ``y`` stand for it, ``X``, ``Y`` lie beyond."""
+#: Parts of a template that stand for the number, see `_part`.
+_PART = re.compile(r"(#(?:\d+h|\d[bm]|[+xyXY])?)")
+
+
+def _template(text: str, room: int) -> Maker:
+    """Literals that a template describes, such as ``POINT(# 0)``."""
+    pieces = _PART.split(text)
 
     def make(numbers: Numbers) -> pa.Array:
-        x, y = numbers % _ACROSS * _APART, numbers // _ACROSS * _APART
-        known = {"x": decimal(x), "y": decimal(y), "X": decimal(x + 1), "Y": decimal(y + 1)}
-        return joined(*(known.get(letter, letter) for letter in text), "")
+        made = [_part(piece, numbers) if piece.startswith("#") else piece for piece in pieces]
+        return joined(pa.repeat("", len(numbers)), *made)
 
-    return Maker(make, _ACROSS**2)
+    return Maker(make, room)
 
 
-def _around(text: str, room: int) -> Maker:
-    """A literal around a number, which ``#`` stands for."""
-    head, tail = text.split("#")
-    return Maker(lambda numbers: joined(head, decimal(numbers), tail), room)
+def _part(text: str, numbers: Numbers) -> pa.Array:
+    """``#`` is the number, ``#+`` the next one, ``#8h`` eight hexadecimal digits of it.
+
+    ``#2b`` is its byte 2, ``#2m`` two hexadecimal digits of that byte. ``#x``, ``#y`` are the
+    coordinates of a point, ``#X``, ``#Y`` lie beyond.
+    """
+    match text[-1]:
+        case "h":
+            return digits(numbers, int(text[1:-1]), 16)
+        case "b":
+            return decimal(numbers >> 8 * int(text[1]) & 255)
+        case "m":
+            return digits(numbers >> 8 * int(text[1]) & 255, 2, 16)
+        case "x" | "X":
+            return decimal(numbers % _ACROSS * _APART + (text[-1] == "X"))
+        case "y" | "Y":
+            return decimal(numbers // _ACROSS * _APART + (text[-1] == "Y"))
+    return decimal(numbers + (text == "#+"))
 
 
 def _dimensions(type_: ColumnType) -> int:
@@ -199,35 +202,19 @@ def _dimensions(type_: ColumnType) -> int:
     return int(result[1]) if result else 1
 
 
-_LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
+def _vector(type_: ColumnType) -> Maker:
+    size = _dimensions(type_)
+    sparse = type_.base == "sparsevec"
+    return _template(f"{{1:#}}/{size}" if sparse else "[#" + ",1" * (size - 1) + "]", 2**20)
 
-_SIMPLE: dict[str, Callable[[ColumnType], Maker]] = {
-    "bit": _bits,
-    "varbit": _bits,
-    "vector": lambda type_: _around("[#" + ",1" * (_dimensions(type_) - 1) + "]", 2**20),
-    "halfvec": lambda type_: _around("[#" + ",1" * (_dimensions(type_) - 1) + "]", 2**20),
-    "sparsevec": lambda type_: _around(f"{{1:#}}/{_dimensions(type_)}", 2**20),
-    "uuid": lambda _: Maker(lambda n: joined("00000000-0000-4000-8000-", digits(n, 12, 16))),
-    "bytea": lambda _: Maker(lambda n: joined("\\x", digits(n, 16, 16))),
-    "pg_lsn": lambda _: Maker(lambda n: joined("0/", digits(n, 8, 16)), 2**32),
-    "inet": lambda _: _net(""),
-    "cidr": lambda _: _net("/32"),
-    "macaddr": lambda _: _mac(6),
-    "macaddr8": lambda _: _mac(8),
-    "pg_snapshot": lambda _: Maker(lambda n: joined("1:", decimal(n + 1), ":")),
-    "txid_snapshot": lambda _: Maker(lambda n: joined("1:", decimal(n + 1), ":")),
+
+_LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
+#: Types whose values follow from more than their names.
+_MAKERS: dict[str, Callable[[ColumnType], Maker]] = {
+    **dict.fromkeys(("bit", "varbit"), _bits),
+    **dict.fromkeys(("vector", "halfvec", "sparsevec"), _vector),
     "char": lambda _: _listed(_LETTERS),
 }
-
-
-def _packaged(base: str) -> Maker | None:
-    """Types whose values are a text around a number or a point, or one text."""
-    lists = packaged("placeholders")
-    if base in lists["numbered"]:
-        return _around(*lists["numbered"][base])
-    if base in lists["shapes"]:
-        return _shape(lists["shapes"][base])
-    return _constant(lists["constants"][base]) if base in lists["constants"] else None
 
 
 def filler_of(type_: ColumnType) -> str | None:

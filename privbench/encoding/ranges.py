@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
@@ -25,10 +25,11 @@ from privbench.encoding.base import (
     Released,
     Rng,
     attribute,
+    head,
     null_mask,
 )
 from privbench.encoding.bounds import public_range
-from privbench.encoding.categories import ListReader
+from privbench.encoding.categories import ListCodec, ListReader
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import Mask, Points, Scale, scale_of
 from privbench.encoding.surrogate_text import joined, quoted
@@ -132,11 +133,11 @@ class PointCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        return {**self.x.domains, **self.y.domains}
+        return self.x.domains | self.y.domains
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        return {**self.x.recodings, **self.y.recodings}
+        return self.x.recodings | self.y.recodings
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Literals; a second coordinate that is NULL where the first is not is another row's."""
@@ -163,6 +164,8 @@ _KINDS = tuple("01234")
 _BOUNDED, _BEGUN, _ENDED, _ALL, _EMPTY = range(5)
 _KIND = ColumnType("smallint", "int2", category="N")
 _TIMES = ("date", "timestamp", "timestamptz")
+#: Usual length of ranges of times: bookings and stays take hours, not seconds.
+_STAY = ("0", "2 days")
 #: Grid steps of a bound in one of a size: times count microseconds, their spans seconds.
 _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
@@ -176,17 +179,8 @@ class _KindReader(ListReader):
     """Reads the kind."""
 
     @property
-    def domain(self) -> Domain:
-        return _kinds(nullable=self.nullable)
-
-
-class _StayReader(OrderedReader):
-    """Reads how long ranges of times are."""
-
-    @property
-    def _of_type(self) -> tuple[int, int]:
-        """Two days by default: bookings and stays take hours, not seconds."""
-        return 0, 2 * 86400
+    def cells(self) -> dict[str, Domain]:
+        return {self.name: _kinds(nullable=self.nullable)}
 
 
 @dataclass(frozen=True)
@@ -200,8 +194,9 @@ class RangeReader(PartsReader):
         lower = _ordered_part(self, "lower", bound)
         size = _ordered_part(self, "size", _SIZES[bound.base])
         if _SIZES[bound.base] is _SPAN:
-            size = _StayReader(size.table, size.column, size.scale, size.range)
-        return _KindReader(self.table, named, _KINDS), lower, size
+            size = replace(size, usual=_STAY)
+        codec = ListCodec(*head(named), _KINDS, False, False, True)
+        return _KindReader(self.table, named, codec, "kind", "by kind"), lower, size
 
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
         base = self.column.type.parts[0].base
@@ -237,11 +232,11 @@ class RangeCodec(Codec):
     @property
     def domains(self) -> dict[str, Domain]:
         kinds = {attribute(self.column, "kind"): _kinds(nullable=self.nullable)}
-        return {**kinds, **self.lower.domains, **self.size.domains}
+        return kinds | self.lower.domains | self.size.domains
 
     @property
     def recodings(self) -> dict[str, Recoding]:
-        return {**self.lower.recodings, **self.size.recodings}
+        return self.lower.recodings | self.size.recodings
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         kind = codes[attribute(self.column, "kind")]

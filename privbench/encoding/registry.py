@@ -11,7 +11,7 @@ from privbench.config import ColumnConfig
 from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
-from privbench.encoding.categories import LabelReader, ListCodec, ListReader, labels_of
+from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
 from privbench.encoding.checks import (
     Limits,
     allowed,
@@ -80,7 +80,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
         return listed
     if labels := labels_of(column.type):
         why = "boolean" if column.type.base == "bool" else "labels of the enum type"
-        return ListReader(table.key, column, labels, True, False, why)
+        return list_reader(table.key, column, labels, why, ordered=True)
     if column.type.base in TEXT_BASES:
         return text_reader(table, column, config, delta, unique=_unique(table, column))
     if scale is not None and config.kind != "categories":
@@ -146,7 +146,8 @@ def _listed(
         if scale is not None:
             values = _sorted(scale, values)
         ordered = scale is not None or bool(labels_of(column.type))
-        return ListReader(table.key, column, values, ordered, True, "declared list")
+        why = "declared list"
+        return list_reader(table.key, column, values, why, ordered=ordered, other=True)
     if not check or config.kind not in ("auto", "categories"):
         return None
     if scale is not None:
@@ -156,7 +157,7 @@ def _listed(
             return None
     if labels := labels_of(column.type):
         check = tuple(value for value in labels if value in check)
-    return ListReader(table.key, column, check, scale is not None, False, "CHECK constraint")
+    return list_reader(table.key, column, check, "CHECK constraint", ordered=scale is not None)
 
 
 def _sorted(scale: Scale, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,12 +194,6 @@ def codec_from_json(data: Mapping[str, Any]) -> Codec:
         raise ModelError(f"the model holds a codec that cannot be read: {what}.") from error
 
 
-def coverage(plan: ColumnReader) -> CoverageLine:
-    """The coverage map's line for a modelled column."""
-    how, why = plan.describe()
-    return CoverageLine(plan.table, plan.name, how, why)
-
-
 _LINES: dict[Role, tuple[str, str]] = {
     "reference": ("reference to a synthetic row", "foreign key"),
     "minted": ("surrogate key", "unique by construction, never read"),
@@ -219,10 +214,11 @@ def table_coverage(
     for column in table.columns:
         role = role_of(table, column)
         if role == "modelled":
-            plan = reader(column, table, config.get(column.name, ColumnConfig()), delta)
-            lines.append(coverage(plan))
+            asked = config.get(column.name, ColumnConfig())
+            how, why = reader(column, table, asked, delta).describe()
         else:
-            lines.append(CoverageLine(table.key, column.name, *_LINES[role]))
+            how, why = _LINES[role]
+        lines.append(CoverageLine(table.key, column.name, how, why))
     return lines + unkept(table)
 
 

@@ -55,7 +55,7 @@ from privbench.encoding.surrogates import (
     surrogates_from_json,
     times,
 )
-from privbench.encoding.unmodelled import FillReader
+from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
 from privbench.privacy.data import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
@@ -340,7 +340,7 @@ def text_reader(
     blank = not unique and least == 0 and said
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
     how = f"made-up {kind.provider}, {rates}"
-    return FillReader(table.key, column, f"faker:{kind.provider}", True, how, why, blank)
+    return fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)
 
 
 def _spoken_of(table: Table, column: Column) -> bool:

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.domain import Domain
-from privbench.encoding.base import Codec, Codes, ColumnReader, Released, Rng, null_mask
+from privbench.encoding.base import (
+    Codec,
+    Codes,
+    ColumnReader,
+    Rng,
+    SettledReader,
+    head,
+    null_mask,
+)
 from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
@@ -34,58 +42,14 @@ def _presence(nullable: bool, blank: bool) -> Domain:
 
 
 @dataclass(frozen=True)
-class FillReader(ColumnReader):
-    """Reads only whether a value is there, or nothing at all.
+class FillCodec(Codec):
+    """Fills in valid values that say nothing of the source.
 
     Attributes:
         filler: What makes the values (`privbench.encoding.placeholders.fill`), or ``default``.
-        measured: Whether the rate of NULL is read.
-        how: For the coverage map.
-        why: For the coverage map.
+        measured: Whether anything is read.
         blank: Whether the rate of the empty text is read too.
     """
-
-    filler: str
-    measured: bool
-    how: str
-    why: str
-    blank: bool = False
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return (self.name,) if self.measured and (self.nullable or self.blank) else ()
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        if not self.attributes:
-            return []
-        if self.blank:
-            cell = sql.SQL(
-                "(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::integer"
-            )
-            text = sql.SQL(self.column.type.text_form).format(identifier)
-            return [(cell.format(text), self.alias())]
-        return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
-
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """0 for a value; 1 for NULL, or for the empty text where that has a cell."""
-        if not self.attributes:
-            return {}
-        return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
-
-    @property
-    def cells(self) -> dict[str, Domain]:
-        return {self.name: _presence(self.nullable, self.blank)}
-
-    def finish(self, released: Mapping[str, Released]) -> Codec:
-        return FillCodec(*self.head, self.filler, bool(self.attributes), self.blank)
-
-    def describe(self) -> tuple[str, str]:
-        return self.how, self.why
-
-
-@dataclass(frozen=True)
-class FillCodec(Codec):
-    """Fills in valid values that say nothing of the source; fields as in `FillReader`."""
 
     kind: ClassVar[str] = "fill"
 
@@ -116,20 +80,59 @@ class FillCodec(Codec):
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
 
+@dataclass(frozen=True)
+class FillReader(SettledReader):
+    """Reads only whether a value is there, or nothing at all."""
+
+    codec: FillCodec
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        if not self.codec.measured:
+            return []
+        if self.codec.blank:
+            cell = sql.SQL(
+                "(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::integer"
+            )
+            text = sql.SQL(self.column.type.text_form).format(identifier)
+            return [(cell.format(text), self.alias())]
+        return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        """0 for a value; 1 for NULL, or for the empty text where that has a cell."""
+        if not self.codec.measured:
+            return {}
+        return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
+
+
+def fill_reader(
+    table: str,
+    column: Column,
+    filler: str,
+    how: str,
+    why: str,
+    *,
+    measured: bool = True,
+    blank: bool = False,
+) -> FillReader:
+    """The reader of a column that is filled in; see `FillCodec`, without NULL nothing is read."""
+    measured = measured and (blank or not column.not_null)
+    return FillReader(table, column, FillCodec(*head(column), filler, measured, blank), how, why)
+
+
 def fallback_reader(table: str, column: Column) -> ColumnReader:
     """For types that are never modelled."""
     filler = filler_of(column.type)
     if filler == "uuid":
         how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
-        return FillReader(table, column, filler, True, how, why)
+        return fill_reader(table, column, filler, how, why)
     if filler is not None:
         why = f"{column.type.sql} is not modelled"
-        return FillReader(table, column, filler, True, "valid filler, NULL rate only", why)
+        return fill_reader(table, column, filler, "valid filler, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
     if not column.not_null:
-        return FillReader(table, column, "null", False, "NULL", unknown)
+        return fill_reader(table, column, "null", "NULL", unknown, measured=False)
     if column.default is not None:
-        return FillReader(table, column, "default", False, "column default", unknown)
+        return fill_reader(table, column, "default", "column default", unknown, measured=False)
     raise SchemaError(
         f"{unknown}, and the column is NOT NULL without a default.",
         table=table,
@@ -142,12 +145,14 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
     """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read."""
     why = 'kind = "skip"'
     if not column.not_null:
-        return FillReader(table, column, "null", False, "NULL, not read", why)
+        return fill_reader(table, column, "null", "NULL, not read", why, measured=False)
     if column.default is not None or column.identity or column.generated:
-        return FillReader(table, column, "default", False, "column default, not read", why)
+        return fill_reader(
+            table, column, "default", "column default, not read", why, measured=False
+        )
     problem = f"a NOT NULL column of type {column.type.sql} without a default cannot be skipped."
     filler = _stand_in(table, column, problem, "Give it a DEFAULT, or another kind.")
-    return FillReader(table, column, filler, False, "one constant, not read", why)
+    return fill_reader(table, column, filler, "one constant, not read", why, measured=False)
 
 
 def period_reader(table: str, column: Column) -> ColumnReader:
@@ -155,7 +160,7 @@ def period_reader(table: str, column: Column) -> ColumnReader:
     problem = f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured."
     filler = _stand_in(table, column, problem, "Leave one of the tables out.")
     how = "a synthetic row that holds the period, NULL rate only"
-    return FillReader(table, column, filler, True, how, "PERIOD foreign key")
+    return fill_reader(table, column, filler, how, "PERIOD foreign key")
 
 
 def _stand_in(table: str, column: Column, problem: str, remedy: str) -> str:
@@ -212,45 +217,6 @@ def size_kind(type_: ColumnType) -> str | None:
 
 
 @dataclass(frozen=True)
-class SizedReader(ColumnReader):
-    """Reads how large every value is.
-
-    Attributes:
-        measure: Which measure of size (`size_kind`).
-        room: Bytes that an index leaves for a value, or None.
-    """
-
-    measure: str
-    room: int | None = None
-
-    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
-        return [(sql.SQL(_SIZES[self.measure][0]).format(identifier), self.alias())]
-
-    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        cells = length_cells(self._edges, self.nullable)
-        return {self.name: cells.apply(int64_points(batch[self.alias()]))}
-
-    @property
-    def cells(self) -> dict[str, Domain]:
-        return {self.name: _size_domain(self._edges, self.nullable)}
-
-    @property
-    def _edges(self) -> tuple[int, ...]:
-        top = _SIZES[self.measure][1]
-        if self.room is not None:
-            top = max(min(top, int(self.room / _BYTES.get(self.measure, 1.0))), 1)
-        if self.measure == "varbit":
-            top = min(top, self.column.type.length or top)
-        return length_edges(0, top)
-
-    def finish(self, released: Mapping[str, Released]) -> Codec:
-        return SizedCodec(*self.head, self.measure, self._edges)
-
-    def describe(self) -> tuple[str, str]:
-        return "valid filler of measured size", f"values of {self.column.type.sql} are never copied"
-
-
-@dataclass(frozen=True)
 class SizedCodec(Codec):
     """Made-up values of a measured size.
 
@@ -266,7 +232,9 @@ class SizedCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        return {self.column: _size_domain(self.edges, self.nullable)}
+        # Cells of sizes, which no query refers to.
+        cells = length_cells(self.edges, self.nullable).domain
+        return {self.column: replace(cells, filler=True)}
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         cell = codes[self.column].astype(np.int64)
@@ -279,15 +247,39 @@ class SizedCodec(Codec):
         return pc.if_else(pa.array(null), pa.scalar(None, made.type), made)
 
 
-def _size_domain(edges: tuple[int, ...], nullable: bool) -> Domain:
-    """Cells of sizes, which no query refers to."""
-    return replace(length_cells(edges, nullable).domain, filler=True)
+@dataclass(frozen=True)
+class SizedReader(SettledReader):
+    """Reads how large every value is."""
+
+    codec: SizedCodec
+
+    def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
+        return [(sql.SQL(_SIZES[self.codec.measure][0]).format(identifier), self.alias())]
+
+    def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
+        cells = length_cells(self.codec.edges, self.nullable)
+        return {self.name: cells.apply(int64_points(batch[self.alias()]))}
 
 
 def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
-    """The reader of a type whose size is measured, or None for other types."""
+    """The reader of a type whose size is measured, or None for other types.
+
+    Args:
+        table: The table's key.
+        column: The column.
+        room: Bytes that an index leaves for a value, or None.
+    """
     measure = size_kind(column.type)
-    return None if measure is None else SizedReader(table, column, measure, room)
+    if measure is None:
+        return None
+    top = _SIZES[measure][1]
+    if room is not None:
+        top = max(min(top, int(room / _BYTES.get(measure, 1.0))), 1)
+    if measure == "varbit":
+        top = min(top, column.type.length or top)
+    codec = SizedCodec(*head(column), measure, length_edges(0, top))
+    why = f"values of {column.type.sql} are never copied"
+    return SizedReader(table, column, codec, "valid filler of measured size", why)
 
 
 def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:

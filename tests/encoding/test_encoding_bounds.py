@@ -5,26 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from columns import DATE, FLOAT8, INT4, INTERVAL, MONEY, NUMERIC, STAMP, STAMPZ, numeric, plan
+from columns import (
+    DATE,
+    FLOAT8,
+    INT4,
+    INTERVAL,
+    MONEY,
+    NUMERIC,
+    STAMP,
+    STAMPZ,
+    numeric,
+    plan,
+    release,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privbench.config import ColumnConfig
-from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals, DecimalsNeed
+from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, Decimals
 from privbench.encoding.registry import codec_from_json
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
-
-
-def test_bounds_between_candidates():
-    """Cell i lies between candidates i − 1 and i; the outermost ones end at the last candidate."""
-    need = BoundsNeed("c", np.array([0, 10, 100, 1000]), Bounds(0, 100))
-    pieces = np.ones(5, np.int64)
-    assert need.between(1, 2, pieces, 40) == Bounds(0, 100, 40, (10,))
-    assert need.between(2, 2, pieces, 40) == Bounds(10, 100, 40)
-    assert need.between(0, 4, pieces, 40) == Bounds(0, 1000, 40, (10, 100))
-    assert need.between(0, 0, pieces, 40) == Bounds(0, 1, 40)
-    assert need.between(4, 4, pieces, 40) == Bounds(1000, 1001, 40)
 
 
 @given(st.sets(st.integers(-(10**12), 10**12), min_size=1, max_size=30), st.data())
@@ -36,7 +37,10 @@ def test_bounds_enclose_their_cells(points, data):
     last = data.draw(st.integers(first, size - 1))
     pieces = np.array(data.draw(st.lists(st.integers(1, 9), min_size=size, max_size=size)))
     found = BoundsNeed("c", candidates, Bounds(0, 100)).between(first, last, pieces, 16)
+    # Cell i lies between candidates i − 1 and i; the outermost ones end at the last candidate.
     assert found.lo == candidates[min(max(first - 1, 0), len(candidates) - 1)] < found.hi
+    assert found.hi == max(candidates[min(last, len(candidates) - 1)], found.lo + 1)
+    assert (found.cells, found.seen) == (16, True)
     assert all(found.lo < edge < found.hi for edge in found.inner)
     assert list(found.inner) == sorted(set(found.inner))
     inside = candidates[(candidates > found.lo) & (candidates < found.hi)]
@@ -63,16 +67,10 @@ def lists(type_, *checks, delta=1e-9, **more):
 
 def released(readers, points, decimals=None):
     """Bounds of the middle of the candidates, decimals, and some shared points."""
-    found = {}
-    for need in readers.needs:
-        if isinstance(need, BoundsNeed):
-            third = len(need.candidates) // 3
-            found[need.attribute] = Bounds(*need.candidates[[third, 2 * third]].tolist())
-        elif isinstance(need, DecimalsNeed):
-            found[need.attribute] = Decimals(decimals)
-        else:
-            found[need.attribute] = tuple(sorted(map(str, points)))
-    return found
+    third = len(readers.needs[0].candidates) // 3
+    middle = Bounds(*readers.needs[0].candidates[[third, 2 * third]].tolist())
+    parts = {"decimals": Decimals(decimals), "values": tuple(sorted(map(str, points)))}
+    return release(readers, None, c=middle, **{f"c\x1f{name}": a for name, a in parts.items()})
 
 
 def drawn(codec, points, count=20):

@@ -6,6 +6,7 @@ from columns import (
     FLOAT8,
     INT4,
     MONEY,
+    STAMP,
     TEXT,
     UUID,
     col,
@@ -114,6 +115,9 @@ def test_what_one_sided_and_declared_ranges_leave():
     assert plan(FLOAT8, "(c >= 0)").range.specials == ("nan", "inf")
     (need,) = plan(INT4, "(c >= 100)").needs
     assert need.candidates[0] == 100
+    wide = plan(numeric(10, 2), "((c >= 0) AND (c <= 100))").needs[0]
+    assert (wide.usual.lo, wide.usual.hi) == (0, 10001)
+    assert wide.candidates[[0, -1]].tolist() == [0, 10000]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +135,8 @@ def test_what_one_sided_and_declared_ranges_leave():
         (INT4, ColumnConfig(values=["x"]), "'x' is not valid"),
         (INT4, ColumnConfig(min="x", max=3), "'x' is not a value of type integer"),
         (INT4, ColumnConfig(min=5, max=3), "holds no value"),
+        (STAMP, ColumnConfig(min="20200101", max="2020-12-31"), "'20200101' is not a value"),
+        (DATE, ColumnConfig(min="NaT", max="2020-12-31"), "'NaT' is not a value"),
         (ColumnType("mood", "mood", kind="e", labels=("sad",)), ColumnConfig(values=["glad"]),
          "'glad' is not valid"),
         (varchar(2), ColumnConfig(values=["abc"]), "'abc' is not valid"),

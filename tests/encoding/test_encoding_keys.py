@@ -32,7 +32,7 @@ from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.columns import folded_uniques, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
-from privbench.encoding.keys.table import TableRows
+from privbench.encoding.keys.references import TableRows
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError

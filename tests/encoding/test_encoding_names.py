@@ -42,63 +42,50 @@ def test_lists_are_distinct_and_every_pattern_matches_a_name():
     assert all(float(item["low"]) < float(item["high"]) for item in data["ranges"])
 
 
-@pytest.mark.parametrize(
-    ("name", "provider"),
-    [
-        ("email", "email"), ("EmailAddress", "email"), ("e_mail", "email"),
-        ("phone_number", "phone_number"),
-        ("mobile", "phone_number"), ("first_name", "first_name"), ("LastName", "last_name"),
-        ("full_name", "name"), ("address_line_1", "street_address"), ("city", "city"),
-        ("website_url", "url"), ("client_ip", "ipv4_private"), ("username", "user_name"),
-        ("emailpromotion", None), ("name", None), ("title", None), ("capacity", None),
-        ("zip", None), ("description", None), ("tip", None),
-    ],
-)  # fmt: skip
-def test_semantic_names(name, provider):
-    found = by_name(name)
-    assert (found.provider if found else None) == provider
+#: Names by the kind of text, by a label, and by the ends of the range that they suggest.
+KINDS = {
+    "email": "email EmailAddress e_mail", "phone_number": "phone_number mobile",
+    "first_name": "first_name", "last_name": "LastName", "name": "full_name", "city": "city",
+    "street_address": "address_line_1", "url": "website_url", "ipv4_private": "client_ip",
+    "user_name": "username", None: "emailpromotion name title capacity zip description tip",
+}  # fmt: skip
+LABELS = {
+    "British": "nationality", "Brazil": "ShipCountry", "USA": "country", "DE": "country",
+    "GB": "country_code", "F": "gender", "Shipped": "order_status", "active": "state order_state",
+    "CA": "state", "en": "lang", "Sales": "department", "A": "kind", "Monday": "weekday",
+    "Y": "is_active", "Widowed": "marital_status", "M": "MaritalStatus", "Asian": "race",
+    None: "title body name remarks description q1",
+}  # fmt: skip
+RANGES = {
+    ("0", "1"): "is_active isActive has_photo deleted email_verified address_verified enabled"
+    " archived_flag can_edit Discontinued is_discounted",
+    ("0", "10"): "posttypeid PostTypeId vote_type_id class statusid",
+    None: "title body name remarks description q1 posttypeid_count class_count price_per_month"
+    " cost_per_day revenue_last_quarter how_long sea_level lat_total",
+}
+#: Not those of flags.
+NUMBERS = (
+    "rows_deleted has_many_count is_owner_id active_users activity wallpaper show_limit"
+    " allowed_hours deleted_at_count includes"
+)
 
 
-@pytest.mark.parametrize(
-    ("name", "label"),
-    [
-        ("nationality", "British"), ("ShipCountry", "Brazil"), ("country_code", "GB"),
-        ("gender", "F"), ("order_status", "Shipped"), ("currency", "USD"), ("lang", "en"),
-        ("department", "Sales"), ("kind", "A"), ("weekday", "Monday"), ("is_active", "Y"),
-        ("marital_status", "Widowed"), ("MaritalStatus", "M"), ("race", "Asian"),
-    ],
-)  # fmt: skip
-def test_names_suggest_labels(name, label):
-    assert label in suggested_labels(name)
-
-
-@pytest.mark.parametrize("name", ["title", "body", "name", "remarks", "description", "q1"])
-def test_other_names_suggest_none(name):
-    assert suggested_labels(name) == ()
-    assert suggested_range(name) is None
-
-
-def test_the_first_few_hold_every_way_to_write_them_and_states_are_not_mixed_up():
-    assert {"USA", "US", "Germany", "DE"} <= set(suggested_labels("country")[:32])
-    assert {"active", "CA"} <= set(suggested_labels("state")[:32])
-    assert "active" in suggested_labels("order_state")[:32]
+def test_names_suggest_kinds_labels_and_ranges():
+    for provider, names in KINDS.items():
+        found = {by_name(name) and by_name(name).provider for name in names.split()}
+        assert found == {provider}
+    for label, names in LABELS.items():
+        for found in map(suggested_labels, names.split()):
+            assert label in found[:32] if label else found == ()
+    for ends, names in RANGES.items():
+        for found in map(suggested_range, names.split()):
+            assert (found and (found.low, found.high)) == ends
+    for found in map(suggested_range, NUMBERS.split()):
+        assert found is None or (found.low, found.high) != ("0", "1")
     assert "CA" not in suggested_labels("order_state")
     assert "shipped" not in suggested_labels("marital_status")
-
-
-@pytest.mark.parametrize("name", ["posttypeid", "PostTypeId", "vote_type_id", "class", "statusid"])
-def test_names_of_codes_suggest_few_values(name):
-    assert suggested_range(name).high == "10"
-    assert suggested_range(f"{name}_count") is None
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["price_per_month", "cost_per_day", "revenue_last_quarter", "how_long", "sea_level",
-     "lat_total"],
-)  # fmt: skip
-def test_rates_and_sums_are_no_parts_of_calendars(name):
-    assert suggested_range(name) is None
+    assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
+    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
 
 
 @pytest.mark.parametrize("type_", [INT4, NUMERIC, FLOAT8])
@@ -111,11 +98,6 @@ def test_a_suggested_range_that_a_check_forbids_is_no_point(type_, name, check):
     made = scale_of(type_).build(np.array([need.usual.lo, need.usual.hi]), {})
     low, high = map(float, made.to_pylist())
     assert high - low >= 0.5 * min(abs(low), abs(high), 40)
-
-
-def test_labels_fit_the_column():
-    assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
-    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
 
 
 def test_no_label_might_break_a_check_or_was_asked_not_to_be():
@@ -168,16 +150,10 @@ def test_ranges_that_nobody_saw_hold_nothing_beyond_unless_it_is_clear(type_, hi
     assert domain.edges[-1] > 1000 * high
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["is_active", "isActive", "has_photo", "deleted", "email_verified", "address_verified",
-     "archived_flag", "can_edit", "enabled", "Discontinued", "is_discounted"],
-)  # fmt: skip
-def test_names_of_flags_suggest_zero_and_one(name):
-    need = bounds_of(name)
+def test_of_flags_cells_beyond_stay_empty_unless_they_are_clear():
+    need = bounds_of("is_active")
     assert (need.usual.lo, need.usual.hi, need.told) == (0, 2, True)
-    domain = domain_of(name, need.usual)
-    # Zero and one; cells beyond stay empty unless they are clear, and hold what a name hides.
+    domain = domain_of("is_active", need.usual)
     assert (domain.edges[:3], domain.core) == ((0, 1, 2), (0, 2))
     assert domain.edges[-1] > 10_000
     assert domain.specials == ("below", "above")
@@ -189,16 +165,6 @@ def test_amounts_are_no_flags(name, type_):
     need = bounds_of(name, type_)
     assert not need.told
     assert need.usual == bounds_of("n", type_).usual
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["rows_deleted", "has_many_count", "is_owner_id", "active_users", "activity", "wallpaper",
-     "show_limit", "allowed_hours", "deleted_at_count", "includes"],
-)  # fmt: skip
-def test_names_of_numbers_are_no_flags(name):
-    found = suggested_range(name)
-    assert found is None or (found.low, found.high) != ("0", "1")
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ from columns import DATE, FLOAT4, FLOAT8, INT4, MONEY, NUMERIC, numeric, plan, t
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privbench.config import ColumnConfig
 from privbench.encoding.base import MORE, MOST, ZERO, Decimals
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.floats import value
 from privbench.encoding.keys.generate import fill_keys
-from privbench.encoding.keys.table import TableRows
+from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
 from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
@@ -94,14 +93,6 @@ def test_decimals_are_released_where_a_type_has_any(type_, choices):
     needs = plan(type_).needs
     assert len(needs) == (1 if choices is None else 2)
     assert choices is None or needs[1].candidates.tolist() == list(choices)
-
-
-def test_a_public_range_needs_no_release():
-    assert plan(PRICE, config=ColumnConfig(kind="range", min=0, max=99)).needs == ()
-    assert plan(PRICE, "((c >= 0) AND (c <= 5))").attributes == ("c",)
-    wide = plan(PRICE, "((c >= 0) AND (c <= 100))").needs[0]
-    assert (wide.usual.lo, wide.usual.hi) == (0, 10001)
-    assert wide.candidates[[0, -1]].tolist() == [0, 10000]
 
 
 ends = st.floats(-1e6, 1e6)

@@ -9,9 +9,8 @@ from columns import TEXT, char, col, copy_in, table
 from psycopg import sql
 
 from privbench.encoding.keys.generate import fill_keys
-from privbench.encoding.keys.table import TableRows
-from privbench.encoding.patterns import column_pattern
-from privbench.encoding.regex import MOST, Unknown, parse
+from privbench.encoding.keys.references import TableRows
+from privbench.encoding.patterns import MOST, Unknown, column_pattern, parse
 from privbench.encoding.registry import table_coverage, unkept
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect

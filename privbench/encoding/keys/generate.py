@@ -18,6 +18,7 @@ from privbench.encoding.keys.columns import (
     role_of,
 )
 from privbench.encoding.keys.references import (
+    TableRows,
     break_cycles,
     fill_reference,
     redirect_dangling,
@@ -25,7 +26,6 @@ from privbench.encoding.keys.references import (
     remap,
 )
 from privbench.encoding.keys.repair import repair_orders, repair_uniques, separate_from_self
-from privbench.encoding.keys.table import TableRows
 from privbench.encoding.keys.uniqueness import Indices, Mask, ranks
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.placeholders import random_uuids, value_space

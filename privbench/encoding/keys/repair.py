@@ -13,8 +13,15 @@ import pyarrow.compute as pc
 from privbench.encoding.checks import Order, column_differences, column_orders
 from privbench.encoding.column_names import date_orders
 from privbench.encoding.keys.columns import ValueSpace
-from privbench.encoding.keys.references import NONE, draw_parents, one_to_one, take_key
-from privbench.encoding.keys.table import TableRows, finite, known
+from privbench.encoding.keys.references import (
+    NONE,
+    TableRows,
+    draw_parents,
+    finite,
+    known,
+    one_to_one,
+    take_key,
+)
 from privbench.encoding.keys.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.schema import ForeignKey, Unique
