@@ -256,11 +256,6 @@ class Draft:
         return (SELECT + sql.SQL("pg_catalog.count(*) {}").format(self._tail)).as_string(None)
 
     @property
-    def probe(self) -> str:
-        """The SQL that says whether the conditions leave a row."""
-        return (SELECT + sql.SQL("EXISTS (SELECT 1 {})").format(self._tail)).as_string(None)
-
-    @property
     def _tail(self) -> sql.Composable:
         aliases = self.tree.aliases
         return self.tree.tail([item.condition(aliases[item.table]) for item in self.predicates])

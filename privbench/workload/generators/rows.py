@@ -58,10 +58,6 @@ class Answers(ABC):
     def count(self, draft: Draft) -> int | None:
         """How many rows the conditions leave; None where that takes too long."""
 
-    def holds(self, draft: Draft) -> bool:
-        """Whether the conditions leave a row; not where finding out takes too long."""
-        return bool(self.count(draft))
-
 
 def joined(
     tables: Mapping[int, Table],
