@@ -146,19 +146,19 @@ UNREADABLE = [
         ["a##x,=#1", "a##x,~,1#1", "a#x#y,=,1#1", "a b c###1", "a###x"])),
     *((f"{i}.json", f'{{"privbench-workload": 1, "name": "w", {rest}}}', said)
       for i, (rest, said) in enumerate([
-        ('"privbench-workload": 2', "workload of version 2"),
+        ('"privbench-workload": 2', "privbench-workload: .*should be 1"),
         ('"queries": [], "more": 1', "more"),
         ('"queries": [{"id": "a"}]', r"queries\.0\.sql"),
         ('"queries": [{"id": "a", "sql": "s", "weight": 0}]', r"queries\.0\.weight"),
         ('"queries": [{"id": "a", "sql": "s", "card": -1}]', r"queries\.0\.card"),
         ('"queries": [{"id": "a", "sql": "s"}, {"id": "a", "sql": "t"}]', "two queries of one id"),
       ])),
-    ("a.json", '{"query_list": 3}', "no query_list"),
-    ("b.json", '{"query_list": [[["a"], ["="]]]}', "other than columns, operators, values"),
-    ("c.json", '{"query_list": [[["a"], ["="], ["1", "2"]]]}', "other than columns"),
-    ("d.json", '{"query_list": [[["a"], ["; DROP"], ["1"]]]}', "operator other than"),
-    ("e.json", '{"query_list": [], "card_list": ["1"]}', "0 queries and 1 answers"),
-    ("f.json", '{"query_list": [', "no JSON"),
+    ("a.json", '{"query_list": 3}', "query_list: .* valid array"),
+    ("b.json", '{"query_list": [[["a"], ["="]]]}', r"query_list\.0\.2: Field required"),
+    ("c.json", '{"query_list": [[["a"], ["="], ["1", "2"]]]}', "lists of different lengths"),
+    ("d.json", '{"query_list": [[["a"], ["; DROP"], ["1"]]]}', r"query_list\.0\.1\.0: .* '='"),
+    ("e.json", '{"query_list": [], "card_list": ["1"]}', "lists of different lengths"),
+    ("f.json", '{"query_list": [', r"f\.json: Invalid JSON"),
     ("g.json", '{"query_list": [[[3], ["="], ["1"]]]}', r"column 3 has no name.*--columns"),
 ]  # fmt: skip
 
