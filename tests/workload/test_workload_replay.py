@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from privbench.errors import ConnectionFailed, DatabaseError, UsageError
-from privbench.workload import Query, QueryResult, Workload, replay
+from privbench.workload import Answer, Query, QueryResult, Workload, replay
 from privbench.workload.replay import AGAIN, load, orders
 from privbench.workload.safety import Trust
 from privbench.workload.session import Before, Session
@@ -31,23 +31,25 @@ def _workload(*texts: str) -> Workload:
     return Workload("test", tuple(Query(f"q{i}", sql) for i, sql in enumerate(texts, 1)))
 
 
+def _alone(dsn: str, *texts: str, **options: Any) -> list[Answer]:
+    """The answers of one database that runs each query once."""
+    found = replay(_workload(*texts), {"source": dsn}, repeats=1, warmup=0, **options)
+    return [result.answers["source"] for result in found.results]
+
+
 def test_answers_are_counts_or_row_counts(shop: str) -> None:
-    found = replay(
-        _workload(
-            "SELECT count(*) FROM customers",
-            "SELECT country, count(*) FROM customers GROUP BY country",
-            "SELECT id FROM orders WHERE id = 77",
-            "SELECT note FROM items WHERE order_id = 1",
-            "SELECT avg(total) FROM orders",
-            "VALUES (1), (2), (3);",
-            "TABLE orders -- all of it",
-        ),
-        {"source": shop},
-        repeats=1,
-        warmup=0,
-    )
-    assert [r.answers["source"].rows for r in found.results] == [300, 4, 77, 2, 1, 3, 1200]
-    assert all(r.answers["source"].status == "ok" for r in found.results)
+    expected = {
+        "SELECT count(*) FROM customers": 300,
+        "SELECT country, count(*) FROM customers GROUP BY country": 4,
+        "SELECT id FROM orders WHERE id = 77": 77,
+        "SELECT note FROM items WHERE order_id = 1": 2,
+        "SELECT avg(total) FROM orders": 1,
+        "VALUES (1), (2), (3);": 3,
+        "TABLE orders -- all of it": 1200,
+    }
+    answers = _alone(shop, *expected)
+    assert [answer.rows for answer in answers] == list(expected.values())
+    assert {answer.status for answer in answers} == {"ok"}
 
 
 def test_both_sides_run_every_query_the_asked_number_of_times(shop: str, shop_clone: str) -> None:
@@ -113,32 +115,23 @@ def test_nothing_can_be_written_even_past_the_check(
     shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("privbench.workload.safety.check", lambda workload, judges: None)
-    found = replay(
-        _workload(
-            "DELETE FROM items",
-            "SELECT 1; COMMIT; DELETE FROM items",
-            "SELECT set_config('transaction_read_only', 'off', false)",
-            "SELECT set_config('default_transaction_read_only', 'off', false)",
-            "DELETE FROM items WHERE line = 1",
-        ),
-        {"source": shop},
-        repeats=1,
+    answers = _alone(
+        shop,
+        "DELETE FROM items",
+        "SELECT 1; COMMIT; DELETE FROM items",
+        "SELECT set_config('transaction_read_only', 'off', false)",
+        "SELECT set_config('default_transaction_read_only', 'off', false)",
+        "DELETE FROM items WHERE line = 1",
+        "SELECT count(*) FROM items",
     )
-    errors = [result.answers["source"].error for result in found.results]
-    assert errors[0] == errors[4] == "25006"
-    assert errors[1] == "42601"
-    with psycopg.connect(shop) as connection:
-        assert connection.execute("SELECT count(*) FROM items").fetchone() == (2400,)
+    assert [answer.error for answer in answers][::4] == ["25006", "25006"]
+    assert answers[1].error == "42601"
+    assert answers[5].rows == 2400
 
 
 def test_a_long_result_is_cut_off_and_said_so(shop: str) -> None:
-    found = replay(
-        _workload("SELECT * FROM generate_series(1, 3000000)", "SELECT count(*) FROM items"),
-        {"source": shop},
-        repeats=1,
-        row_limit=10_000,
-    )
-    cut, after = (result.answers["source"] for result in found.results)
+    texts = ("SELECT * FROM generate_series(1, 3000000)", "SELECT count(*) FROM items")
+    cut, after = _alone(shop, *texts, row_limit=10_000)
     assert cut.truncated
     assert cut.status == "ok"
     assert 10_000 < (cut.rows or 0) < 3_000_000
@@ -285,21 +278,13 @@ def test_the_command_runs_before_each_run_and_knows_its_side(
 
 def test_a_fresh_connection_is_another_backend_with_the_same_settings(shop: str) -> None:
     asked = "SELECT pg_backend_pid() * 100 + (pg_size_bytes(current_setting('work_mem')) >> 20)"
-    pids = []
-    for fresh in (False, True):
-        found = replay(
-            _workload(*(f"{asked}::int + 0 * {i}" for i in range(3))),
-            {"source": shop},
-            repeats=1,
-            warmup=0,
-            settings={"work_mem": "7MB"},
-            before=Before(fresh=fresh),
-            trust=TOLD,
-        )
-        answers = [result.answers["source"].rows or 0 for result in found.results]
-        assert {answer % 100 for answer in answers} == {7}
-        pids.append(len(set(answers)))
-    assert pids == [1, 3]
+    texts = [f"{asked}::int + 0 * {i}" for i in range(3)]
+    for fresh, backends in ((False, 1), (True, 3)):
+        before = Before(fresh=fresh)
+        answers = _alone(shop, *texts, settings={"work_mem": "7MB"}, before=before, trust=TOLD)
+        rows = {answer.rows or 0 for answer in answers}
+        assert {row % 100 for row in rows} == {7}
+        assert len(rows) == backends
 
 
 def test_every_client_runs_every_query_once_a_round(shop: str, shop_clone: str) -> None:

@@ -144,24 +144,6 @@ class JoinTree:
             for column, target in zip(edge.key.columns, edge.key.ref_columns, strict=True)
         ]
 
-    def tail(self, predicates: Sequence[sql.Composable]) -> sql.Composable:
-        """FROM and WHERE: the tables under their aliases, their joins and the predicates."""
-        aliases = self.aliases
-        tables = sql.SQL(", ").join(
-            sql.SQL("{} AS {}").format(
-                sql.Identifier(table.name.schema, table.name.name), sql.Identifier(alias)
-            )
-            for table, alias in zip(self.tables, aliases, strict=True)
-        )
-        joins = [
-            sql.SQL(" = ").join(sql.Identifier(aliases[place], name) for place, name in link)
-            for link in self.links
-        ]
-        conditions = [*joins, *predicates]
-        if not conditions:
-            return sql.SQL("FROM {}").format(tables)
-        return sql.SQL("FROM {} WHERE {}").format(tables, sql.SQL(" AND ").join(conditions))
-
 
 def draw(
     schema: Schema, joins: int, rng: np.random.Generator, *, repeats: bool = False
@@ -257,5 +239,20 @@ class Draft:
 
     @property
     def _tail(self) -> sql.Composable:
+        """FROM and WHERE: the tables under their aliases, their joins and the predicates."""
         aliases = self.tree.aliases
-        return self.tree.tail([item.condition(aliases[item.table]) for item in self.predicates])
+        tables = [
+            sql.SQL("{} AS {}").format(
+                sql.Identifier(table.name.schema, table.name.name), sql.Identifier(alias)
+            )
+            for table, alias in zip(self.tree.tables, aliases, strict=True)
+        ]
+        joins = [
+            sql.SQL(" = ").join(sql.Identifier(aliases[place], name) for place, name in link)
+            for link in self.tree.links
+        ]
+        conditions = [*joins, *(item.condition(aliases[item.table]) for item in self.predicates)]
+        where = sql.SQL(" WHERE ") if conditions else sql.SQL("")
+        return sql.SQL("FROM {}{}{}").format(
+            sql.SQL(", ").join(tables), where, sql.SQL(" AND ").join(conditions)
+        )
