@@ -68,9 +68,8 @@ def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> 
     parts = (name.name,) if name.schema == "public" else (name.schema, name.name)
     written = ".".join(_quoted(part) for part in parts)
     cards = data.card_list or [None] * len(data.query_list)
-    if len(cards) != len(data.query_list) or any(
-        len(set(map(len, item))) > 1 for item in data.query_list
-    ):
+    whole = all(len(a) == len(b) == len(c) for a, b, c in data.query_list)
+    if not whole or len(cards) != len(data.query_list):
         raise UsageError(f"{path} has lists of different lengths.")
     items = [
         [

@@ -66,14 +66,14 @@ class DatabaseAnswers(Answers):
         self._connection = connection
         self._timeout = timeout
 
-    def count(self, draft: Draft) -> int | None:
+    def count(self, draft: Draft, enough: int | None = None) -> int | None:
         """How many rows the conditions leave; None where that takes too long."""
         limit = str(max(1, round(1000 * self._timeout)))
         try:
             # Rolled back, so that the time-out ends with the query.
             with self._connection.transaction(force_rollback=True):
                 self._connection.execute(assignment("statement_timeout", limit))
-                row = self._connection.execute(draft.counting.encode()).fetchone()
+                row = self._connection.execute(draft.counting(enough).encode()).fetchone()
         except psycopg.errors.QueryCanceled:
             return None
         return int(row[0]) if row else None

@@ -232,10 +232,11 @@ class Draft:
         # Without a connection: the text is the same wherever it is made.
         return sql.SQL("SELECT {} {}{}").format(head, self._tail, self.foot).as_string(None)
 
-    @property
-    def counting(self) -> str:
-        """The SQL that counts the rows that the conditions leave."""
-        return (SELECT + sql.SQL("pg_catalog.count(*) {}").format(self._tail)).as_string(None)
+    def counting(self, enough: int | None = None) -> str:
+        """The SQL that counts the rows that the conditions leave, no further than ``enough``."""
+        limit = sql.SQL("" if enough is None else " LIMIT {}").format(sql.Literal(enough))
+        rest = sql.SQL("pg_catalog.count(*) FROM (SELECT 1 {}{}) AS found")
+        return (SELECT + rest.format(self._tail, limit)).as_string(None)
 
     @property
     def _tail(self) -> sql.Composable:

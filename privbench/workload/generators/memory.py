@@ -97,7 +97,7 @@ class MemoryAnswers(Answers):
         self._rows = rows
         self._codes: dict[ForeignKey, Codes] = {}
 
-    def count(self, draft: Draft) -> int:
+    def count(self, draft: Draft, enough: int | None = None) -> int:
         """How many rows the conditions leave."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
         # The last table reached is a leaf of what is left: it weighs on the row that it joins.

@@ -54,6 +54,7 @@ def collect(
     Answers are stated if those of the source are, unless they are not to be ``stated`` at all.
     """
     found: dict[str, int | None] = {}
+    enough = None if stated or plan.most is not None else plan.least
     low, high = plan.joins
     for turn in range(2 * plan.queries):
         if len(found) == plan.queries:
@@ -62,7 +63,7 @@ def collect(
             draft = draw(low + turn % (high - low + 1))
             if draft is None or (text := draft.text) in found:
                 continue
-            card = answers.count(draft)
+            card = answers.count(draft, enough)
             if card is not None and plan.least <= card <= (
                 card if plan.most is None else plan.most
             ):

@@ -55,8 +55,11 @@ class Answers(ABC):
     stated: bool
 
     @abstractmethod
-    def count(self, draft: Draft) -> int | None:
-        """How many rows the conditions leave; None where that takes too long."""
+    def count(self, draft: Draft, enough: int | None = None) -> int | None:
+        """How many rows the conditions leave; None where that takes too long.
+
+        Where so many are ``enough``, it need not be known how many more there are.
+        """
 
 
 def joined(
