@@ -179,7 +179,7 @@ def test_what_commands_read_of_a_source_is_no_part_of_its_workload(
     compare = ["compare", bank, bank_clone, "-w", workload, "-o", str(tmp_path), "--rebind"]
     _ok(CliRunner().invoke(main, [*compare, "--repeats", "1", "--no-floor"]))
     # The replayed queries themselves are a workload, with $n in place of their literals.
-    words = {re.split(r"'|\b\d", query)[0] for query in queries}
+    words = {re.split(r"'|-?\b\d", query)[0] for query in queries}
     assert words
     assert {text for text in captured() - before if not text.startswith(tuple(words))} == set()
 
