@@ -36,7 +36,7 @@ from privbench.workload import (
 from privbench.workload.capture import Capture, capture_logs, capture_statements
 from privbench.workload.database import refuse_computing
 from privbench.workload.generators.database import DatabaseRows
-from privbench.workload.generators.memory import MemoryRows, MemoryTables
+from privbench.workload.generators.memory import MemoryRows
 from privbench.workload.generators.rows import RowSource
 from privbench.workload.rebind import Partners, Planner, Rebinding, by_rank
 from privbench.workload.rebind import rebind as rebind_workload
@@ -226,7 +226,7 @@ def rebind(
             rows: RowSource = DatabaseRows(clone, seed)
         elif found is not None:
             schema, planner = found.schema, None
-            rows = MemoryRows(MemoryTables(sampled_tables(found, seed=seed)), seed)
+            rows = MemoryRows(sampled_tables(found, seed=seed), seed)
         made = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
     return replace(made, workload=replace(made.workload, confidential=secret))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from privbench import files
 from privbench.errors import UsageError
@@ -111,15 +111,19 @@ class ReplayLog:
         if path is None:
             return log
         files.make_folder(path.parent)
-        lines = _lines(path)
-        if lines and lines[-1] != _DONE:
-            if lines[0] != header:
-                raise UsageError(
-                    f"{path} is the log of another replay"
-                    " (workload, settings or databases differ).",
-                    remedy="Delete it, or choose another directory.",
-                )
-            log.found = {result.id: result for result in _results(lines[1:], path)}
+        try:
+            lines = _lines(path)
+            if lines and lines[-1] != _DONE:
+                if lines[0] != header:
+                    raise UsageError(
+                        f"{path} is the log of another replay"
+                        " (workload, settings or databases differ).",
+                        remedy="Delete it, or choose another directory.",
+                    )
+                results = TypeAdapter(list[QueryResult]).validate_python(lines[1:])
+                log.found = {result.id: result for result in results}
+        except ValueError:
+            raise UsageError(f"{path} is not the log of a replay.") from None
         # Header and earlier results afresh, whole or not at all.
         lines = [header, *map(asdict, log.found.values())]
         files.write_text(path, "".join(map(_line, lines)))
@@ -145,17 +149,7 @@ def _lines(path: Path) -> list[Any]:
     if not path.exists():
         return []
     whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
-    try:
-        return [json.loads(line) for line in whole.split("\n")] if whole else []
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{path} is not the log of a replay.") from error
-
-
-def _results(lines: list[Any], path: Path) -> list[QueryResult]:
-    try:
-        return TypeAdapter(list[QueryResult]).validate_python(lines)
-    except ValidationError:
-        raise UsageError(f"{path} is not the log of a replay.") from None
+    return [json.loads(line) for line in whole.split("\n")] if whole else []
 
 
 def failures(answers: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, list[str]]]:

@@ -1,4 +1,4 @@
-"""Reading, writing, splitting and refusing workloads."""
+"""Formats: what is written is read again; what a file or a format cannot hold is said."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from privbench.errors import UsageError
-from privbench.pgsql import SqlError, pieces
-from privbench.workload import Query, Workload, read, write
-from privbench.workload.formats import FORMATS
+from privbench.pgsql import pieces
+from privbench.workload import FORMATS, Query, Workload, read, write
+from privbench.workload.formats.conjunctive import Condition, Conjunction, Value, conjunction
+from privbench.workload.formats.sam import sam
 from privbench.workload.query import Shape, shape
 from privbench.workload.safety import check
 
+GOLDEN = Path(__file__).parent / "golden"
+COLUMNS = ("age", "class", "since", "home Land")
 ODD = [
     "SELECT ';' || 'it''s;' FROM t",
     'SELECT "a;b" FROM "odd;name"',
@@ -24,75 +27,20 @@ ODD = [
     "SELECT 1 -- a; b\n+ 1",
     "SELECT E'\\';' || U&'\\0061;'",
     "SELECT a\n\n  FROM t\tWHERE x = ';'",
+    "/*+ SeqScan(t) */ SELECT 2 FROM t -- end",
 ]
-
-
-def test_statements_keep_the_text(tmp_path: Path) -> None:
-    file = tmp_path / "all.sql"
-    file.write_text(";\n".join(ODD) + ";;\n-- nothing more;\n")
-    assert [query.sql for query in read(file)] == ODD
-
-
-@given(st.lists(st.sampled_from(ODD), min_size=1, max_size=6), st.sampled_from([";", " ;\n", ";;"]))
-def test_splitting_undoes_joining(parts: list[str], between: str) -> None:
-    assert pieces(between.join(parts)) == parts
-
-
-def test_an_unfinished_string_is_refused_with_its_file_and_place(tmp_path: Path) -> None:
-    with pytest.raises(SqlError, match=r"unterminated quoted string .*line 2, column 8"):
-        pieces("SELECT 1;\nSELECT 'abc; SELECT 1;")
-    (tmp_path / "open.sql").write_text("SELECT 'é';\nSELECT 'é', 'abc; SELECT 1;")
-    with pytest.raises(UsageError, match=r"open\.sql: unterminated .*line 2, column 13"):
-        read(tmp_path / "open.sql")
-
-
-def test_hints_before_a_statement_stay_with_it(tmp_path: Path) -> None:
-    (tmp_path / "hints.sql").write_text("SELECT 1; /*+ SeqScan(t) */ SELECT 2 FROM t;")
-    assert [query.sql for query in read(tmp_path / "hints.sql")] == [
-        "SELECT 1",
-        "/*+ SeqScan(t) */ SELECT 2 FROM t",
-    ]
-
-
-def test_a_bad_query_of_a_folder_is_told_by_its_id_and_place(tmp_path: Path) -> None:
-    for name, text in {"1a": "SELECT 1", "2b": "SELECT 1\n  FORM t x"}.items():
-        (tmp_path / f"{name}.sql").write_text(text)
-    with pytest.raises(
-        UsageError, match=r'query 2b of workload .*at or near "t" \(line 2, column 8'
-    ):
-        check(read(tmp_path))
-
-
-def test_card_lines(tmp_path: Path) -> None:
-    file = tmp_path / "stats.sql"
-    file.write_text(
-        "-- a remark\n12||SELECT COUNT(*) FROM a WHERE x = '||';\n\n3.0||SELECT 1\r\n||SELECT 2\n"
-    )
-    found = read(file)
-    assert found.name == "stats"
-    assert [(query.id, query.sql, query.card) for query in found] == [
-        ("q1", "SELECT COUNT(*) FROM a WHERE x = '||';", 12),
-        ("q2", "SELECT 1", 3),
-        ("q3", "SELECT 2", None),
-    ]
-
-
-def test_a_folder_is_read_in_natural_order(tmp_path: Path) -> None:
-    for name, text in {"10a": "SELECT 10", "2a": "SELECT 2; SELECT 3", "sub/1": "SELECT 1"}.items():
-        file = tmp_path / f"{name}.sql"
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(text)
-    (tmp_path / "README.md").write_text("not SQL")
-    assert [(query.id, query.sql) for query in read(tmp_path)] == [
-        ("2a", "SELECT 2"),
-        ("2a#2", "SELECT 3"),
-        ("10a", "SELECT 10"),
-        ("sub/1", "SELECT 1"),
-    ]
-
-
 # Formats that hold any text, each with a place that it is written to.
 KEEPING = {"native": "w.json", "sql": "w.sql", "card-sql": "w.sql", "pgbench": "w"}
+
+_few = settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@_few
+@given(st.lists(st.sampled_from(ODD[:-1]), min_size=1), st.sampled_from([";", " ;\n", ";;"]))
+def test_splitting_undoes_joining(parts: list[str], between: str) -> None:
+    assert pieces(between.join(parts)) == parts
 
 
 @pytest.mark.parametrize("confidential", [False, True])
@@ -104,7 +52,7 @@ def test_what_is_written_is_read_again(form: str, confidential: bool, tmp_path: 
     path = tmp_path / KEEPING[form]
     write(workload, path, form)
     found = read(path)
-    assert [query.sql for query in found] == texts
+    assert [query.sql.removesuffix("\n") for query in found] == texts
     assert found.confidential == confidential
     if form in ("card-sql", "native"):
         assert found == workload
@@ -114,7 +62,7 @@ def test_every_format_is_tested() -> None:
     assert {form.name for form in FORMATS} == {*KEEPING, "mscn", "sam"}
 
 
-_texts = st.text(st.characters(codec="utf-8"), max_size=30)
+_texts = st.text(st.characters(exclude_characters="\x00", codec="utf-8"), max_size=12)
 _queries = st.builds(
     Query,
     _texts,
@@ -125,19 +73,14 @@ _queries = st.builds(
     st.lists(st.none() | _texts, max_size=3).map(tuple),
     st.lists(_texts, max_size=3).map(tuple),
 )
-_workloads = st.builds(
-    Workload,
-    _texts,
-    st.lists(_queries, max_size=4, unique_by=lambda query: query.id).map(tuple),
-    st.booleans(),
-)
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(workload=_workloads)
-def test_native_keeps_everything(tmp_path: Path, workload: Workload) -> None:
+@_few
+@given(_texts, st.lists(_queries, max_size=4, unique_by=lambda query: query.id), st.booleans())
+def test_native_keeps_everything(
+    tmp_path: Path, name: str, queries: list[Query], secret: bool
+) -> None:
+    workload = Workload(name, tuple(queries), secret)
     write(workload, tmp_path / "w.json", "native")
     assert read(tmp_path / "w.json", "native") == workload
 
@@ -155,56 +98,241 @@ def test_the_native_file_is_as_documented(tmp_path: Path) -> None:
         "confidential": False,
         "queries": [full, {"id": "q2", "sql": "SELECT 2"}],
     }
-    assert read(tmp_path / "w.json").queries[0] == query
+
+
+def test_card_lines(tmp_path: Path) -> None:
+    file = tmp_path / "stats.sql"
+    file.write_text(
+        "-- a remark\n12||SELECT COUNT(*) FROM a WHERE x = '||';\n\n3.0||SELECT 1\r\n||SELECT 2\n"
+    )
+    found = read(file)
+    assert found.name == "stats"
+    assert [(query.id, query.sql, query.card) for query in found] == [
+        ("q1", "SELECT COUNT(*) FROM a WHERE x = '||';", 12),
+        ("q2", "SELECT 1", 3),
+        ("q3", "SELECT 2", None),
+    ]
+
+
+def test_a_folder_is_read_in_natural_order_and_written(tmp_path: Path) -> None:
+    texts = {"10a": "SELECT 10", "2a": "\\timing on\nSELECT 2; SELECT 3", "sub/1": "\\i in.sql\n"}
+    for name, text in {**texts, "sub/in": "SELECT 1"}.items():
+        file = tmp_path / "w" / f"{name}.sql"
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(text)
+    (tmp_path / "w" / "README.md").write_text("not SQL")
+    found = [(query.id, query.sql) for query in read(tmp_path / "w")]
+    assert found == [
+        ("2a", "SELECT 2"),
+        ("2a#2", "SELECT 3"),
+        ("10a", "SELECT 10"),
+        ("sub/1", "SELECT 1"),
+        ("sub/in", "SELECT 1"),
+    ]
+    workload = Workload("job", tuple(Query(*item) for item in found if "#" not in item[0]), True)
+    write(workload, tmp_path / "job")
+    assert read(tmp_path / "job") == workload
+
+
+#: Files by name: a text, and what is said of it. The first line of each ``.csv`` is fine.
+UNREADABLE = [
+    ("open.sql", "SELECT 'é';\nSELECT 'é', 'abc;", r"open\.sql: unterminated .*line 2, column 13"),
+    ("empty.sql", "-- nothing", "holds no query"),
+    ("outside.sql", "\\i ../x.sql", "no file name within"),
+    ("round.sql", "\\i round.sql", "includes itself"),
+    ("notes.txt", "hello", "no known format"),
+    ("latin.sql", "\udcff", "cannot read"),
+    *((f"{i}.csv", line, "query 2 of") for i, line in enumerate(
+        ["a##x,=#1", "a##x,~,1#1", "a#x#y,=,1#1", "a b c###1", "a###x"])),
+    *((f"{i}.json", f'{{"privbench-workload": 1, "name": "w", {rest}}}', said)
+      for i, (rest, said) in enumerate([
+        ('"privbench-workload": 2', "privbench-workload: .*should be 1"),
+        ('"queries": [], "more": 1', "more"),
+        ('"queries": [{"id": "a"}]', r"queries\.0\.sql"),
+        ('"queries": [{"id": "a", "sql": "s", "weight": 0}]', r"queries\.0\.weight"),
+        ('"queries": [{"id": "a", "sql": "s", "card": -1}]', r"queries\.0\.card"),
+        ('"queries": [{"id": "a", "sql": "s"}, {"id": "a", "sql": "t"}]', "two queries of one id"),
+      ])),
+    ("a.json", '{"query_list": 3}', "query_list: .* valid array"),
+    ("b.json", '{"query_list": [[["a"], ["="]]]}', r"query_list\.0\.2: Field required"),
+    ("c.json", '{"query_list": [[["a"], ["="], ["1", "2"]]]}', "lists of different lengths"),
+    ("d.json", '{"query_list": [[["a"], ["; DROP"], ["1"]]]}', r"query_list\.0\.1\.0: .* '='"),
+    ("e.json", '{"query_list": [], "card_list": ["1"]}', "lists of different lengths"),
+    ("f.json", '{"query_list": [', r"f\.json: Invalid JSON"),
+    ("g.json", '{"query_list": [[[3], ["="], ["1"]]]}', r"column 3 has no name.*--columns"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "text", "said"), UNREADABLE)
+def test_what_cannot_be_read_is_said(name: str, text: str, said: str, tmp_path: Path) -> None:
+    text = f"a###1\n{text}" if name.endswith(".csv") else text
+    (tmp_path / name).write_text(text, errors="surrogateescape")
+    with pytest.raises(UsageError, match=said):
+        read(tmp_path / name)
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no workload at"):
+        read(tmp_path / "absent")
+    (tmp_path / "w.sql").write_text("SELECT 1")
+    with pytest.raises(UsageError, match=r"no workload format.*native, sam"):
+        read(tmp_path / "w.sql", "parquet")
+
+
+def test_lines_of_mscn_are_read_and_written_as_the_golden_texts(tmp_path: Path) -> None:
+    found = read(GOLDEN / "parts.csv")
+    assert [query.sql for query in found] == (GOLDEN / "parts.sql").read_text().splitlines()
+    assert [query.card for query in found] == [117, 4052, 31, 9]
+    assert [query.id for query in found] == ["q1", "q2", "q3", "q4"]
+    write(found, tmp_path / "parts.csv", "mscn")
+    golden = (GOLDEN / "parts.csv").read_text().replace("=,sent", "=,'sent'")
+    assert (tmp_path / "parts.csv").read_text() == golden
+
+
+def test_numbered_columns_of_sam_are_read_as_the_golden_texts() -> None:
+    found = read(GOLDEN / "people_test.txt", sam(columns=COLUMNS))
+    assert [query.sql for query in found] == (GOLDEN / "people_test.sql").read_text().splitlines()
+    assert [query.card for query in found] == [28801, 107, 5]
+    found = read(GOLDEN / "people_test.txt", sam("shop.People", COLUMNS))
+    assert found.queries[1].sql == 'SELECT COUNT(*) FROM shop."People" WHERE age = 72;'
+
+
+_names = st.sampled_from(["a", "b_1", "_c", "title", "year2", "kind_id"])
+_columns = st.builds("x{}.y{}".format, _names, _names)
+_strings = st.text(st.characters(exclude_characters=",#\n\r\x00", codec="utf-8"), max_size=12)
+_values = st.one_of(
+    st.integers().map(lambda n: Value(str(n), quoted=False)),
+    st.decimals(-999, 999, places=2).map(lambda n: Value(f"{n:f}", quoted=False)),
+    st.builds(Value, _strings, st.just(True)),
+    st.builds(Value, st.dates().map(str), st.just(True), st.just("date")),
+)
+_comparisons = st.sampled_from(["=", "<", ">", "<=", ">=", "<>"])
+_conjunctions = st.builds(
+    Conjunction,
+    st.lists(st.tuples(_names.map("t_{}".format), _names.map("x{}".format)), min_size=1).map(tuple),
+    st.lists(st.tuples(_columns, _columns), max_size=3).map(tuple),
+    st.lists(st.builds(Condition, _columns, _comparisons, _values), max_size=5).map(tuple),
+)
+
+
+@_few
+@given(parts=_conjunctions, card=st.none() | st.integers(0, 10**12))
+def test_lines_of_mscn_that_are_written_are_read_again(
+    tmp_path: Path, parts: Conjunction, card: int | None
+) -> None:
+    workload = Workload("w", (Query("q1", parts.sql, card),))
+    write(workload, tmp_path / "w.csv", "mscn")
+    assert read(tmp_path / "w.csv") == workload
+    assert conjunction(workload.queries[0], "mscn") == parts
+
+
+_predicates = st.fixed_dictionaries({}, optional={
+    "age": st.tuples(st.sampled_from(["=", "<", "<=", ">=", ">"]), st.integers().map(str)),
+    "Class": st.tuples(st.sampled_from(["=", "<=", ">="]), _texts.map("a{}".format)),
+    "since": st.tuples(st.sampled_from(["=", "<=", ">="]), st.dates().map(str)),
+    "order": st.tuples(st.sampled_from(["=", "<"]), st.decimals(-9, 9, places=3).map(str)),
+}).filter(bool)  # fmt: skip
+
+
+@_few
+@given(st.lists(_predicates, min_size=1, max_size=5), st.booleans())
+def test_json_of_sam_that_is_written_is_read_again(
+    tmp_path: Path, found: list[dict[str, tuple[str, str]]], secret: bool
+) -> None:
+    items = [[list(one), *map(list, zip(*one.values(), strict=True))] for one in found]
+    path = tmp_path / "people_1000.json"
+    data = {"query_list": items, "card_list": [str(i) for i in range(len(items))]}
+    path.write_text(json.dumps({**data, "table": "people", "confidential": secret}))
+    workload = read(path)
+    assert workload.confidential == secret
+    write(workload, path, "sam")
+    written = json.loads(path.read_text())
+    assert (written["query_list"], written["card_list"]) == (items, data["card_list"])
+    assert read(path) == workload
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("sql", "parts"),
     [
-        ({"privbench-workload": 2}, "workload of version 2"),
-        ({"more": 1}, "more"),
-        ({"queries": [{"id": "a"}]}, r"queries\.0\.sql"),
-        ({"queries": [{"id": "a", "sql": "s", "weight": 0}]}, r"queries\.0\.weight"),
-        ({"queries": [{"id": "a", "sql": "s", "card": -1}]}, r"queries\.0\.card"),
-        ({"queries": [{"id": "a", "sql": "s"}, {"id": "a", "sql": "t"}]}, "two queries of one id"),
+        (
+            'SELECT COUNT(*) FROM "public"."title" AS "t" WHERE "t"."year" BETWEEN 1 AND 2;',
+            "title t##t.year,>=,1,t.year,<=,2#",
+        ),
+        (
+            "select count(*) from a JOIN b x ON (a.i = x.j AND a.k > -2) WHERE 'u' = x.Name",
+            "a,b x#a.i=x.j#a.k,>,-2,x.Name,=,'u'#",
+        ),
+        ("SELECT COUNT(*) FROM shop.a CROSS JOIN b", "shop.a,b###"),
+        ("SELECT COUNT(*) FROM a WHERE 5 > a.x", "a##a.x,<,5#"),
     ],
 )
-def test_odd_native_files_are_refused(change: dict[str, object], said: str, tmp_path: Path) -> None:
-    data = {"privbench-workload": 1, "name": "w", "queries": []}
-    (tmp_path / "w.json").write_text(json.dumps({**data, **change}))
-    with pytest.raises(UsageError, match=said):
-        read(tmp_path / "w.json")
+def test_other_ways_to_write_a_conjunction(sql: str, parts: str, tmp_path: Path) -> None:
+    write(Workload("w", (Query("a", sql),)), tmp_path / "w.csv", "mscn")
+    assert (tmp_path / "w.csv").read_text() == parts + "\n"
 
 
-@pytest.mark.parametrize("confidential", [False, True])
-def test_a_folder_is_written_and_read_again(confidential: bool, tmp_path: Path) -> None:
-    texts = {"1a": ODD[0], "1b": "-- why\nSELECT 2", "x/2b": ODD[4] + " -- end", "x/10": ODD[5]}
-    workload = Workload("job", tuple(Query(*item) for item in texts.items()), confidential)
-    write(workload, tmp_path / "job")
-    assert read(tmp_path / "job") == workload
-    with pytest.raises(UsageError, match="no file name"):
-        write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "job")
+#: What a format cannot hold: the end of ``SELECT COUNT(*) FROM``, or a whole query; and why.
+BEYOND = [
+    ("mscn", "a GROUP BY x", "GROUP"),
+    ("mscn", "a LIMIT 1", "LIMIT"),
+    ("mscn", "SELECT DISTINCT COUNT(*) FROM a", "DISTINCT"),
+    ("mscn", "WITH w AS (SELECT 1) SELECT COUNT(*) FROM w", "WITH"),
+    ("mscn", "SELECT COUNT(DISTINCT x) FROM a", "else than COUNT"),
+    ("mscn", "a LEFT JOIN b ON a.i = b.i", "inner one"),
+    ("mscn", "a JOIN b USING (i)", "inner one"),
+    ("mscn", "(SELECT 1) a", "than tables"),
+    ("mscn", "a AS b (x)", "renames columns"),
+    ("mscn", "a WHERE x = 1 OR y = 2", "than a comparison"),
+    ("mscn", "a WHERE x IN (1, 2)", "than a comparison"),
+    ("mscn", "a WHERE x IS NULL", "than a comparison"),
+    ("mscn", "a WHERE x < y", "than a literal"),
+    ("mscn", "a WHERE lower(x) = 'u'", "columns and literals"),
+    ("mscn", "a WHERE x = 'u,v'", "comma"),
+    ("mscn", "a WHERE x = 'u#v'", "comma"),
+    ("mscn", "a WHERE x >= 'M' COLLATE \"C\"", "COLLATE"),
+    ("mscn", "a WHERE x >= 'M' COLLATE \"de\"", "collation"),
+    ("mscn", '"Order Items"', "quotes"),
+    ("mscn", 'a WHERE "X" = 1', "quotes"),
+    ("mscn", "SELECT COUNT(*)", "no table"),
+    ("mscn", "DELETE FROM a", "plain SELECT"),
+    ("mscn", "SELECT ((((", "plain SELECT"),
+    ("sam", "a, b WHERE a.i = b.i", "joins"),
+    ("sam", "a", "no predicate"),
+    ("sam", "a WHERE x BETWEEN 1 AND 2", "several bounds"),
+    ("sam", "a WHERE x > 1 AND x < 5", "several bounds"),
+    ("sam", "a WHERE x <> 1", "operator <>"),
+    ("sam", "a WHERE x >= 'M'", "collation"),
+    ("sam", 'a WHERE "x.y" = 1', "holds a dot"),
+    ("sam", "b WHERE x = 1", "queries fine and odd are on different tables"),
+    ("pgbench", "SELECT 'a:scale'", "it holds :scale"),
+    ("card-sql", "SELECT\n1", "query odd has several lines"),
+]
 
 
-def test_card_sql_refuses_several_lines(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="several lines"):
-        write(Workload("w", (Query("a", "SELECT\n1"),)), tmp_path / "w", "card-sql")
+@pytest.mark.parametrize(("form", "sql", "reason"), BEYOND)
+def test_what_is_beyond_a_format_is_refused(
+    form: str, sql: str, reason: str, tmp_path: Path
+) -> None:
+    whole = sql.partition(" ")[0].split("\n")[0] in ("SELECT", "WITH", "DELETE")
+    odd = Query("odd", sql if whole else f"SELECT COUNT(*) FROM {sql}")
+    fine = Query("fine", "SELECT COUNT(*) FROM a WHERE x = 1")
+    with pytest.raises(UsageError, match=rf"odd.*{reason}" if "odd" not in reason else reason):
+        write(Workload("w", (fine, odd)), tmp_path / "w", form)
+    assert not (tmp_path / "w").exists()
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no workload at"):
-        read(tmp_path / "absent")
-    (tmp_path / "data.bin").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="cannot read"):
-        read(tmp_path / "data.bin")
-    (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(UsageError, match="no known format"):
-        read(tmp_path / "notes.txt")
-    (tmp_path / "empty.sql").write_text("-- nothing")
-    with pytest.raises(UsageError, match="holds no query"):
-        read(tmp_path / "empty.sql")
-    with pytest.raises(UsageError, match="no workload format"):
-        read(tmp_path / "empty.sql", "parquet")
+def test_sam_holds_all_answers_or_none(tmp_path: Path) -> None:
+    one = Query("a", "SELECT COUNT(*) FROM a WHERE x = 1", 3)
+    with pytest.raises(UsageError, match="query c states no answer"):
+        write(Workload("w", (one, Query("c", one.sql))), tmp_path / "w.json", "sam")
+    write(Workload("w", (Query("c", one.sql),)), tmp_path / "w.json", "sam")
+    assert "card_list" not in json.loads((tmp_path / "w.json").read_text())
+
+
+def test_a_query_whose_id_leads_elsewhere_is_not_written(tmp_path: Path) -> None:
+    for form in ("sql", "pgbench"):
+        with pytest.raises(UsageError, match="no file name"):
+            write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "w", form)
 
 
 @pytest.mark.parametrize(
@@ -223,40 +351,46 @@ def test_reading_queries_pass(sql: str) -> None:
     check(Workload("w", (Query("a", sql),)))
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "DELETE FROM t",
-        "INSERT INTO t VALUES (1)",
-        "UPDATE t SET a = 1",
-        "MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE",
-        "TRUNCATE t",
-        "DROP TABLE t",
-        "CREATE TABLE t AS SELECT 1",
-        "COPY t TO '/tmp/x'",
-        "DO $$ BEGIN END $$",
-        "CALL f()",
-        "SET work_mem = '1GB'",
-        "BEGIN",
-        "EXPLAIN ANALYZE DELETE FROM t",
-        "WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone",
-        "SELECT * INTO copy FROM t",
-        "SELECT * FROM t FOR UPDATE",
-        "SELECT 1; DELETE FROM t",
-        "SELECT nextval('s')",
-        "SELECT pg_catalog.pg_terminate_backend(1)",
-        "SELECT \"set_config\"('a', 'b', false)",
-        "SELECT lo_unlink(1)",
-        "SELECT pg_sleep(1)",
-        "SELECT $1",
-        "SELECT ((( INTO gone",
-        "",
-        "-- nothing",
-    ],
-)
+#: Statements that do more than read, one a line.
+WRITING = """
+DELETE FROM t
+INSERT INTO t VALUES (1)
+UPDATE t SET a = 1
+MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE
+TRUNCATE t
+DROP TABLE t
+CREATE TABLE t AS SELECT 1
+COPY t TO '/tmp/x'
+DO $$ BEGIN END $$
+CALL f()
+SET work_mem = '1GB'
+BEGIN
+EXPLAIN ANALYZE DELETE FROM t
+WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone
+SELECT * INTO copy FROM t
+SELECT * FROM t FOR UPDATE
+SELECT 1; DELETE FROM t
+SELECT nextval('s')
+SELECT pg_catalog.pg_terminate_backend(1)
+SELECT "set_config"('a', 'b', false)
+SELECT lo_unlink(1)
+SELECT pg_sleep(1)
+SELECT $1
+SELECT ((( INTO gone
+-- nothing
+"""
+
+
+@pytest.mark.parametrize("sql", WRITING.split("\n")[:-1])
 def test_everything_else_is_refused(sql: str) -> None:
     with pytest.raises(UsageError, match="query a of workload w"):
         check(Workload("w", (Query("a", sql),)))
+
+
+def test_a_bad_query_is_told_by_its_id_and_place() -> None:
+    queries = (Query("1a", "SELECT 1"), Query("2b", "SELECT 1\n  FORM t x"))
+    with pytest.raises(UsageError, match=r'query 2b of workload w.*at or near "t" \(line 2, colum'):
+        check(Workload("w", queries))
 
 
 def test_tables_and_joins_are_counted() -> None:

@@ -12,52 +12,34 @@ from functools import lru_cache
 import numpy as np
 from psycopg import sql
 
-from privbench.pgsql import SqlError
+from privbench.pgsql import SqlError, tokens
 from privbench.pgsql.judge import NotAllowed, judge
 from privbench.postgres.connect import SELECT
 from privbench.rng import generator
 from privbench.workload.query import Query, Workload
 from privbench.workload.safety import Text, query_tree
 
-_ELEMENT = re.compile(
-    r"""
-    (?=[-/'"$.\dA-Z])  # what any of them begins with, so that the search is fast
-    (?:(?P<comment>--[^\n]*|/\*.*?\*/)
-    |(?P<string>(?<=(?<![\w$])[eE])'(?:[^'\\]|\\.|'')*'
-        |'(?:[^']|'')*'
-        |(?P<tag>(?<![\w$])\$(?:[A-Za-z_]\w*)?\$).*?(?P=tag))
-    |(?P<name>"(?:[^"]|"")*")
-    |(?<![\w$])(?:(?P<parameter>\$\d+)
-        |(?P<number>(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?))
-    |(?P<capitals>[A-Z]+))
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_AROUND = re.compile(r" ?([^\w\s?\"]) ?")
-_CONSTANTS = frozenset({"string", "tag", "parameter", "number"})
+#: Kinds of PostgreSQL's scanner that stand for a value.
+_CONSTANTS = frozenset({"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCONST", "PARAM"})
 
 
 @lru_cache(maxsize=1024)
 def normalised(text: str) -> str:
-    r"""The text with every constant and parameter as ``?``, without comments, case and layout.
+    r"""The words of a text with every constant as ``?``, without comments, case and layout.
 
-    Fast enough for logs of many gigabytes; it only tells which statements are one and the same.
-    What may be published goes through PostgreSQL's own scanner instead.
+    Raises:
+        SqlError: The text cannot be read.
 
     >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
-    'select a from t where b=? and c<? limit ?'
+    'select a from t where b = ? and c < ? limit ?'
     """
-    words = " ".join(_ELEMENT.sub(_plain, text).split())
-    return _AROUND.sub(r"\1", words).rstrip("; ")
-
-
-def _plain(found: re.Match[str]) -> str:
-    kind = found.lastgroup
-    if kind == "comment":
-        return " "
-    if kind in _CONSTANTS:
-        return "?"
-    return found[0] if kind == "name" else found[0].lower()
+    words = (
+        "?" if token.kind in _CONSTANTS
+        else token.text if '"' in token.text
+        else token.text.lower()
+        for token in tokens(text)
+    )  # fmt: skip
+    return " ".join(words).rstrip("; ")
 
 
 def bound(text: str, parameters: Sequence[str | None]) -> str:
@@ -65,19 +47,20 @@ def bound(text: str, parameters: Sequence[str | None]) -> str:
 
     A parameter for which there is no value stays as it is.
 
+    Raises:
+        SqlError: The text cannot be read.
+
     >>> bound("SELECT '$1' FROM t WHERE a = $1 AND b = $2", ["it's", None])
     "SELECT '$1' FROM t WHERE a = 'it''s' AND b = NULL"
     """
     if not parameters:
         return text
-
-    def value(found: re.Match[str]) -> str:
-        number = int(found[0][1:]) if found.lastgroup == "parameter" else 0
-        if not 0 < number <= len(parameters):
-            return found[0]
-        return sql.Literal(parameters[number - 1]).as_string()
-
-    return _ELEMENT.sub(value, text)
+    for token in reversed(tokens(text)):
+        number = int(token.text[1:]) if token.kind == "PARAM" else 0
+        if 0 < number <= len(parameters):
+            value = sql.Literal(parameters[number - 1]).as_string()
+            text = text[: token.start] + value + text[token.end :]
+    return text
 
 
 #: Beyond this many distinct texts new ones are only counted, so that memory is bounded.
@@ -91,6 +74,7 @@ _WORD = re.compile(rf"{_SPACE}*([a-z]{{2,12}})\b", re.I | re.S)
 _MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 OURS = "privbench ran it"
+_UNREADABLE = "it cannot be read"
 _READ_BY_US = SELECT.as_string(None)
 
 #: Values of ``$1``, ``$2``, … as PostgreSQL prints them, None for NULL.
@@ -154,7 +138,11 @@ class Gatherer:
         if why is not None:
             self.skip(why, execution.calls)
             return
-        key = hashlib.sha256(normalised(execution.text).encode()).digest()
+        try:
+            key = hashlib.sha256(normalised(execution.text).encode()).digest()
+        except SqlError:
+            self.skip(_UNREADABLE, execution.calls)
+            return
         found = self._texts.get(key)
         if found is None:
             if len(self._texts) == MOST_TEXTS:
@@ -234,7 +222,7 @@ def reason_against(text: str) -> str | None:
         tree = query_tree(bound(text, ["0"] * _MOST_PARAMETERS))
         judge(tree, Text(users=True))
     except SqlError:
-        return "it cannot be read"
+        return _UNREADABLE
     except NotAllowed as reason:
         return str(reason)
     tables = [node for node in tree.walk() if node.kind == "RangeVar"]

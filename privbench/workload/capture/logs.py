@@ -166,7 +166,7 @@ _ESCAPES = {
     "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*", "e": r"\w{5}", "i": r"[A-Z ]*",
     "%": "%", "q": "(?:",
 }  # fmt: skip
-_ESCAPE = re.compile(r"%(-?\d+)?(.)")
+_ESCAPE = re.compile(r"%(\\?-?\d+)?(.)")
 _LEVEL = (
     r"(?P<level>LOG|DETAIL|STATEMENT|CONTEXT|HINT|QUERY|LOCATION|BACKTRACE"
     r"|DEBUG\d|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC):  "
@@ -219,23 +219,21 @@ def _named(found: re.Match[str], group: str) -> str | None:
 
 def _compiled(prefix: str) -> re.Pattern[str]:
     """The pattern of a prefix; what follows ``%q`` is missing in entries without a session."""
-    parts: list[str] = []
     said: set[str] = set()
-    at = 0
-    for found in _ESCAPE.finditer(prefix):
+
+    def escape(found: re.Match[str]) -> str:
         width, sign = found.groups()
-        parts.append(re.escape(prefix[at : found.start()]))
-        at = found.end()
-        escape = _ESCAPES.get(sign)
-        if escape is None:
+        if sign not in _ESCAPES:
             raise UsageError(f"log_line_prefix has no escape %{sign}.")
+        known = _ESCAPES[sign]
         if sign in said:
             # A prefix may say a thing twice, a pattern may name a group once.
-            escape = "" if sign == "q" else re.sub(r"\?P<\w+>", "?:", escape)
+            known = "" if sign == "q" else re.sub(r"\?P<\w+>", "?:", known)
         said.add(sign)
-        parts.append(rf"\s*{escape}\s*" if width else escape)
-    end = ")?" if "q" in said else ""
-    return re.compile("".join([*parts, re.escape(prefix[at:]), end, _LEVEL]))
+        return rf"\s*{known}\s*" if width else known
+
+    start = _ESCAPE.sub(escape, re.escape(prefix))
+    return re.compile(start + (")?" if "q" in said else "") + _LEVEL)
 
 
 # First lines that tell a log's form.

@@ -39,9 +39,8 @@ def capture_statements(connection: Connection) -> Capture:
         AccessDenied: Other roles' statements are hidden, and there are no others.
         DatabaseError: The server does not load the extension's library, or refused.
     """
-    view = sql.Identifier(_schema(connection), "pg_stat_statements")
     gatherer, seen, hidden = Gatherer(), 0, 0
-    for text, top, calls in _read(connection, view):
+    for text, top, calls in _read(connection):
         if text is None or text == _HIDDEN:
             hidden += calls
         elif not top:
@@ -63,20 +62,16 @@ def capture_statements(connection: Connection) -> Capture:
     return found
 
 
-def _schema(connection: Connection) -> str:
-    with database_errors("looking for pg_stat_statements"):
-        row = connection.execute(
+def _read(connection: Connection) -> list[tuple[Any, ...]]:
+    with database_errors("reading pg_stat_statements"):
+        schema = connection.execute(
             "SELECT n.nspname FROM pg_catalog.pg_extension e"
             " JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
             " WHERE e.extname = 'pg_stat_statements'"
         ).fetchone()
-    if row is None:
-        raise UsageError("pg_stat_statements is not installed in this database.", remedy=_SHOW)
-    return str(row[0])
-
-
-def _read(connection: Connection, view: sql.Composable) -> list[tuple[Any, ...]]:
-    with database_errors("reading pg_stat_statements"):
+        if schema is None:
+            raise UsageError("pg_stat_statements is not installed in this database.", remedy=_SHOW)
+        view = sql.Identifier(schema[0], "pg_stat_statements")
         try:
             return connection.execute(sql.SQL(_TEXTS).format(view=view)).fetchall()
         except psycopg.errors.ObjectNotInPrerequisiteState:

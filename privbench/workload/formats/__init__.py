@@ -1,4 +1,4 @@
-"""Workload formats, one file and one line in `FORMATS` each."""
+"""Workload formats, one line in `FORMATS` each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from privbench.errors import UsageError
 from privbench.files import file_errors
-from privbench.workload.formats import card_sql, mscn, native, pgbench, sam, sql_files
+from privbench.workload.formats import mscn, native, pgbench, sam, sql_files
 from privbench.workload.formats.base import WorkloadFormat
 from privbench.workload.query import Workload
 
@@ -15,11 +15,14 @@ from privbench.workload.query import Workload
 FORMATS: tuple[WorkloadFormat, ...] = (
     native.FORMAT,
     sam.FORMAT,
-    card_sql.FORMAT,
+    sql_files.LINES,
     mscn.FORMAT,
     pgbench.FORMAT,
     sql_files.FORMAT,
 )
+
+
+_KNOWN = f"Formats: {', '.join(form.name for form in FORMATS)}."
 
 
 def by_name(name: str) -> WorkloadFormat:
@@ -27,8 +30,7 @@ def by_name(name: str) -> WorkloadFormat:
     for form in FORMATS:
         if form.name == name:
             return form
-    known = ", ".join(form.name for form in FORMATS)
-    raise UsageError(f"there is no workload format {name!r}.", remedy=f"Formats: {known}.")
+    raise UsageError(f"there is no workload format {name!r}.", remedy=_KNOWN)
 
 
 def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload:
@@ -53,10 +55,7 @@ def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload
     for candidate in FORMATS:
         if candidate.detects(place):
             return candidate.read(place)
-    raise UsageError(
-        f"the workload {place} has no known format.",
-        remedy=f"Formats: {', '.join(form.name for form in FORMATS)}.",
-    )
+    raise UsageError(f"the workload {place} has no known format.", remedy=_KNOWN)
 
 
 def write(workload: Workload, path: str | Path, form: str | None = None) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from privbench.errors import UsageError
 from privbench.pgsql import SqlError, pieces
 from privbench.workload.query import Query, Workload
+
+Model = TypeVar("Model", bound=BaseModel)
 
 #: The first line, as a comment, of a workload that may not leave the house.
 CONFIDENTIAL = "CONFIDENTIAL: literals and answers come from private rows."
@@ -41,13 +44,14 @@ def read_lines(path: Path) -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object of a file; empty where it holds other JSON."""
+def read_json(path: Path, kind: type[Model]) -> Model:
+    """The JSON of a file as a model of pydantic's, which checks it."""
     try:
-        data = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON: {error}.") from None
-    return data if isinstance(data, dict) else {}
+        return kind.model_validate_json(read_text(path))
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        parts = (str(path), ".".join(map(str, first["loc"])), first["msg"])
+        raise UsageError(f"{': '.join(filter(None, parts))}.") from None
 
 
 def whole(path: Path, files: Iterable[Path], queries: Iterable[Query]) -> Workload:

@@ -56,7 +56,6 @@ class Conjunction:
     tables: tuple[tuple[str, str], ...]  # name and alias, which may be empty
     joins: tuple[tuple[str, str], ...]  # pairs of equal columns
     conditions: tuple[Condition, ...]  # on columns
-    between: bool = False  # whether BETWEEN was written
 
     @property
     def sql(self) -> str:
@@ -128,7 +127,6 @@ class _Reader:
             tuple(self._table(item.this) for item in (source, *joins)),
             tuple((self._column(edge.this), self._column(edge.expression)) for edge in edges),
             tuple(item for term in others for item in self._conditions(term)),
-            any(isinstance(term, exp.Between) for term in terms),
         )
 
     def _table(self, node: exp.Expression) -> tuple[str, str]:

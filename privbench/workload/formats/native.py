@@ -15,14 +15,13 @@ import json
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from privbench.errors import UsageError
 from privbench.files import write_text
-from privbench.workload.formats.base import WorkloadFormat, read_object, read_text
+from privbench.workload.formats.base import WorkloadFormat, read_json, read_text
 from privbench.workload.query import Query, Workload
 
-VERSION = 1
 _MARK = "privbench-workload"
 
 
@@ -47,18 +46,7 @@ def _detects(path: Path) -> bool:
 
 def _read(path: Path) -> Workload:
     """Read the workload."""
-    data = read_object(path)
-    if data.get(_MARK) != VERSION:
-        raise UsageError(
-            f"{path} is a workload of version {data.get(_MARK)!r}.",
-            remedy=f"This privbench reads version {VERSION}.",
-        )
-    try:
-        found = _File.model_validate_json(read_text(path))
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path}: {where}: {first['msg']}.") from None
+    found = read_json(path, _File)
     if len({query.id for query in found.queries}) < len(found.queries):
         raise UsageError(f"{path} has two queries of one id.")
     return Workload(found.name, found.queries, found.confidential)
@@ -66,7 +54,7 @@ def _read(path: Path) -> Workload:
 
 def _write(workload: Workload, path: Path) -> None:
     """Write the workload, one query a line."""
-    head = {_MARK: VERSION, "name": workload.name, "confidential": workload.confidential}
+    head = {_MARK: 1, "name": workload.name, "confidential": workload.confidential}
     items = (_QUERY.dump_python(query, mode="json", exclude_defaults=True) for query in workload)
     lines = [json.dumps(item, ensure_ascii=False) for item in items]
     start = json.dumps(head, ensure_ascii=False).removesuffix("}")

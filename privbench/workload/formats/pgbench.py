@@ -101,6 +101,8 @@ _OPTIONS = "pgbench.opts"
 _MARK = f"-- {CONFIDENTIAL}\n"
 _SUFFIXES = frozenset({".sql", ".pgbench"})
 _META = re.compile(r"[ \t]*\\(\w+)(.*)\Z")
+# A command with the lines that it goes on in; comments before commands stay SQL's.
+_CONTINUED = re.compile(r"^[ \t]*\\\w(?:.*\\\n)*.*$", re.MULTILINE)
 _SET = re.compile(r"\s+(\w+)\s+(\S.*?)\s*\Z")
 _FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d+))?\s*\Z")
 # A variable as pgbench finds it, within strings too; not the colons of a cast.
@@ -195,7 +197,9 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
     r"""Each statement with the variables that are set where it stands."""
     draws: dict[str, str] = {}
     block: list[str] = []
-    for line in [*_joined(_text(file)), "\\set privbench_end 0"]:
+    text = "\n".join(_text(file)).replace("\r\n", "\n")
+    joined = _CONTINUED.sub(lambda found: found[0].replace("\\\n", ""), text)
+    for line in [*joined.split("\n"), "\\set privbench_end 0"]:
         meta = _META.match(line)
         if meta is None:
             block.append(line)
@@ -212,18 +216,6 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
         if item[1] in draws:
             raise UsageError(f"the script {file} sets {item[1]} twice.")
         draws[item[1]] = item[2]
-
-
-def _joined(lines: Sequence[str]) -> Iterator[str]:
-    """Lines with those that go on after a backslash; comments before commands stay SQL's."""
-    held = ""
-    for line in lines:
-        line = held + line.removesuffix("\r")
-        held = line[:-1] if _META.match(line) and line.endswith("\\") else ""
-        if not held:
-            yield line
-    if held:
-        yield held
 
 
 def _bound(name: str, text: str, draws: dict[str, str], weight: float) -> Query:

@@ -20,14 +20,15 @@ import re
 from collections import defaultdict
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+from pydantic import BaseModel
 from sqlglot.dialects import Postgres
 
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.schema import TableName, quote
-from privbench.workload.formats.base import WorkloadFormat, read_object, read_text
+from privbench.workload.formats.base import WorkloadFormat, read_json, read_text
 from privbench.workload.formats.conjunctive import (
     NUMBER,
     Condition,
@@ -39,8 +40,20 @@ from privbench.workload.formats.conjunctive import (
 from privbench.workload.query import Query, Workload
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?\Z")
-_OPERATORS = frozenset({"=", "<", ">", "<=", ">="})
 _TAIL = re.compile(r"([_-](train|test|val|\d+))+\Z")
+
+
+_Operator = Literal["=", "<", ">", "<=", ">="]
+
+
+class _File(BaseModel):
+    """What a file states."""
+
+    query_list: list[tuple[list[str | int], list[_Operator], list[Any]]]
+    card_list: list[float | None] | None = None
+    table: str | None = None
+    columns: tuple[str, ...] = ()
+    confidential: bool = False
 
 
 def _detects(path: Path) -> bool:
@@ -50,22 +63,25 @@ def _detects(path: Path) -> bool:
 
 def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> Workload:
     """Read the queries; ids are q1, q2, …. The table and the columns' names may be known."""
-    data = read_object(path)
-    if not isinstance(data.get("query_list"), list):
-        raise UsageError(f"{path} holds no query_list.")
-    table = known or data.get("table") or _TAIL.sub("", path.stem)
-    name = TableName.parse(str(table))
+    data = read_json(path, _File)
+    name = TableName.parse(known or data.table or _TAIL.sub("", path.stem))
     parts = (name.name,) if name.schema == "public" else (name.schema, name.name)
     written = ".".join(_quoted(part) for part in parts)
-    columns = names or tuple(data.get("columns", ()))
-    items = [_item(item, columns, path) for item in data["query_list"]]
+    cards = data.card_list or [None] * len(data.query_list)
+    whole = all(len(a) == len(b) == len(c) for a, b, c in data.query_list)
+    if not whole or len(cards) != len(data.query_list):
+        raise UsageError(f"{path} has lists of different lengths.")
+    items = [
+        [
+            (_named(column, names or data.columns, path), operator, str(value))
+            for column, operator, value in zip(*item, strict=True)
+        ]
+        for item in data.query_list
+    ]
     found: dict[str, set[str]] = defaultdict(set)
     for column, _, value in chain.from_iterable(items):
         found[column].add(value)
     kinds = {column: _kind(values) for column, values in found.items()}
-    cards = data.get("card_list") or [None] * len(items)
-    if len(cards) != len(items):
-        raise UsageError(f"{path} has {len(items)} queries and {len(cards)} answers.")
     queries = []
     for number, (item, card) in enumerate(zip(items, cards, strict=True), 1):
         conditions = tuple(
@@ -77,8 +93,8 @@ def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> 
             for c, o, v in item
         )
         text = Conjunction(((written, ""),), (), conditions).sql
-        queries.append(Query(f"q{number}", text, None if card is None else int(float(card))))
-    return Workload(path.stem, tuple(queries), bool(data.get("confidential", False)))
+        queries.append(Query(f"q{number}", text, None if card is None else int(card)))
+    return Workload(path.stem, tuple(queries), data.confidential)
 
 
 def _write(workload: Workload, path: Path) -> None:
@@ -111,24 +127,10 @@ def _write(workload: Workload, path: Path) -> None:
     write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
 
 
-def _item(item: Any, columns: tuple[str, ...], path: Path) -> list[tuple[str, str, str]]:
-    """Column, operator and value of each predicate."""
-    try:
-        names, operators, values = item
-        triples = list(zip(names, operators, values, strict=True))
-    except (TypeError, ValueError):
-        raise UsageError(f"{path} has a query other than columns, operators, values.") from None
-    if not {operator for _, operator, _ in triples} <= _OPERATORS:
-        raise UsageError(f"{path} has an operator other than {', '.join(sorted(_OPERATORS))}.")
-    return [
-        (_named(name, columns, path), operator, str(value)) for name, operator, value in triples
-    ]
-
-
-def _named(column: Any, columns: tuple[str, ...], path: Path) -> str:
+def _named(column: str | int, columns: tuple[str, ...], path: Path) -> str:
     if isinstance(column, str):
         return column
-    if isinstance(column, int) and 0 <= column < len(columns):
+    if 0 <= column < len(columns):
         return columns[column]
     raise UsageError(
         f"{path} numbers its columns, and column {column} has no name.",
@@ -154,10 +156,10 @@ def _fault(parts: Conjunction) -> str | None:
         return "it joins"
     if not columns:
         return "it has no predicate"
-    if parts.between or len(set(columns)) < len(columns):
+    if len(set(columns)) < len(columns):
         return "it has several bounds on one column"
     for item in parts.conditions:
-        if item.operator not in _OPERATORS:
+        if item.operator not in get_args(_Operator):
             return f"it has the operator {item.operator}"
         plain = item.value.quoted and not item.value.cast and not _TIME.match(item.value.text)
         if plain and item.operator != "=" and not item.value.by_code:

@@ -1,4 +1,9 @@
-"""Plain SQL: a folder of ``.sql`` files (JOB), or one file with any number of statements."""
+"""Plain SQL: a folder of ``.sql`` files (JOB), or one file of statements; and ``card||SQL``.
+
+The latter is one query a line with its true answer before it (STATS-CEB, SAM). A line without
+``||`` in front is a query without a stated answer. Lines that are empty or start with ``--`` are
+skipped.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,9 @@ from privbench.workload.formats.base import (
     CONFIDENTIAL,
     WorkloadFormat,
     cut,
+    marked,
     query_id,
+    read_lines,
     read_text,
     whole,
 )
@@ -28,6 +35,7 @@ _DEEPEST = 10
 _NUMBERS = re.compile(r"(\d+)")
 # With a semicolon of its own, so that it is no part of the first query.
 _MARK = f"-- {CONFIDENTIAL}\n;\n"
+_LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
 
 
 def _detects(path: Path) -> bool:
@@ -111,4 +119,37 @@ def ended(sql: str) -> str:
     return f"{text}\n;" if "--" in text.rpartition("\n")[2] else f"{text};"
 
 
+def _detects_lines(path: Path) -> bool:
+    """Whether the first line with a query starts with ``number||``."""
+    return path.is_file() and _LINE.match(next(iter(_lines(path)), "")) is not None
+
+
+def _read_lines(path: Path) -> Workload:
+    """Read one query a line; ids are q1, q2, … in their order."""
+    found = (_LINE.match(line) or (line, None, line) for line in _lines(path))
+    queries = (
+        Query(f"q{number}", item[2].strip(), int(item[1]) if item[1] else None)
+        for number, item in enumerate(found, 1)
+    )
+    return Workload(path.stem, tuple(queries), marked(read_text(path)))
+
+
+def _write_lines(workload: Workload, path: Path) -> None:
+    """Write one query a line."""
+    long = next((query.id for query in workload if "\n" in query.sql.strip()), None)
+    if long:
+        raise UsageError(
+            f"query {long} has several lines, which card||SQL cannot hold.",
+            remedy="Write a folder of .sql files instead.",
+        )
+    lines = [f"{'' if q.card is None else q.card}||{q.sql.strip()}\n" for q in workload]
+    mark = f"-- {CONFIDENTIAL}\n" if workload.confidential else ""
+    write_text(path, mark + "".join(lines))
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in read_lines(path) if not line.lstrip().startswith("--")]
+
+
 FORMAT = WorkloadFormat("sql", _detects, _read, _write)
+LINES = WorkloadFormat("card-sql", _detects_lines, _read_lines, _write_lines)

@@ -1,43 +1,21 @@
-"""Generated workloads, one file and one line in `KINDS` each."""
+"""Generated workloads, from rows of a database or of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 
 from privbench.errors import UsageError
 from privbench.schema import Schema
-from privbench.workload.generators import california, counting, mixed, mscn, sam
 from privbench.workload.generators.database import DatabaseAnswers, DatabaseRows
-from privbench.workload.generators.draft import OPERATORS
-from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryRows, MemoryTables
+from privbench.workload.generators.kinds import KINDS
+from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryRows
 from privbench.workload.generators.plan import Plan
 from privbench.workload.generators.rows import Answers, RowSource
 from privbench.workload.query import Workload
-
-Generator = Callable[[RowSource, Answers, Schema, Plan], Workload]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of workload."""
-
-    make: Generator  # makes one
-    plan: Plan  # what it is like unless something else is asked for; without joins it has never any
-    # What its predicates may ask; those of the plan if none are given.
-    operators: tuple[str, ...] = ()
-
-
-KINDS: dict[str, Kind] = {
-    "mscn": Kind(mscn.mscn, Plan(operators=mscn.OPERATORS), OPERATORS),
-    "joins": Kind(counting.counting, Plan(operators=counting.OPERATORS, most=10**8)),
-    "sam": Kind(sam.sam, Plan(1000, (0, 0), (1, 5), sam.OPERATORS)),
-    "california": Kind(california.california, Plan(400, (0, 0), operators=california.OPERATORS)),
-    "mixed": Kind(mixed.mixed, Plan(100, predicates=(1, 4), operators=mixed.OPERATORS)),
-}
 
 
 def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
@@ -51,10 +29,10 @@ def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Pla
     if plan.joins[1] and not found.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
     asked = found.operators or found.plan.operators
-    unknown = next((operator for operator in plan.operators if operator not in asked), None)
-    if unknown is not None:
+    unknown = sorted(set(plan.operators) - set(asked))
+    if unknown or not plan.operators:
         raise UsageError(
-            f"queries of kind {kind} do not ask {unknown}.",
+            f"queries of kind {kind} ask no operator {', '.join(unknown) or 'at all'}.",
             remedy=f"Operators: {', '.join(asked)}.",
         )
     return found.make(rows, answers, schema, plan)
@@ -100,6 +78,6 @@ def generate_from_tables(
         UsageError: As `make`.
     """
     plan = plan or KINDS[kind].plan
-    memory = MemoryTables(tables)
-    answers = MemoryAnswers(memory) if clone is None else DatabaseAnswers(clone, timeout)
-    return make(kind, MemoryRows(memory, plan.seed), answers, schema, plan)
+    rows = MemoryRows(tables, plan.seed)
+    answers = MemoryAnswers(rows) if clone is None else DatabaseAnswers(clone, timeout)
+    return make(kind, rows, answers, schema, plan)

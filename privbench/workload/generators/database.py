@@ -66,26 +66,17 @@ class DatabaseAnswers(Answers):
         self._connection = connection
         self._timeout = timeout
 
-    def count(self, draft: Draft) -> int | None:
+    def count(self, draft: Draft, enough: int | None = None) -> int | None:
         """How many rows the conditions leave; None where that takes too long."""
-        found = self._asked(draft.counting)
-        return None if found is None else int(found)
-
-    def holds(self, draft: Draft) -> bool:
-        """Whether the conditions leave a row; not where finding out takes too long."""
-        return bool(self._asked(draft.probe))
-
-    def _asked(self, text: str) -> Any:
-        row = None
+        limit = str(max(1, round(1000 * self._timeout)))
         try:
             # Rolled back, so that the time-out ends with the query.
             with self._connection.transaction(force_rollback=True):
-                limit = str(max(1, round(1000 * self._timeout)))
                 self._connection.execute(assignment("statement_timeout", limit))
-                row = self._connection.execute(text.encode()).fetchone()
+                row = self._connection.execute(draft.counting(enough).encode()).fetchone()
         except psycopg.errors.QueryCanceled:
             return None
-        return row[0] if row else None
+        return int(row[0]) if row else None
 
 
 def _as_text(column: Column) -> sql.Composable:

@@ -144,24 +144,6 @@ class JoinTree:
             for column, target in zip(edge.key.columns, edge.key.ref_columns, strict=True)
         ]
 
-    def tail(self, predicates: Sequence[sql.Composable]) -> sql.Composable:
-        """FROM and WHERE: the tables under their aliases, their joins and the predicates."""
-        aliases = self.aliases
-        tables = sql.SQL(", ").join(
-            sql.SQL("{} AS {}").format(
-                sql.Identifier(table.name.schema, table.name.name), sql.Identifier(alias)
-            )
-            for table, alias in zip(self.tables, aliases, strict=True)
-        )
-        joins = [
-            sql.SQL(" = ").join(sql.Identifier(aliases[place], name) for place, name in link)
-            for link in self.links
-        ]
-        conditions = [*joins, *predicates]
-        if not conditions:
-            return sql.SQL("FROM {}").format(tables)
-        return sql.SQL("FROM {} WHERE {}").format(tables, sql.SQL(" AND ").join(conditions))
-
 
 def draw(
     schema: Schema, joins: int, rng: np.random.Generator, *, repeats: bool = False
@@ -250,17 +232,28 @@ class Draft:
         # Without a connection: the text is the same wherever it is made.
         return sql.SQL("SELECT {} {}{}").format(head, self._tail, self.foot).as_string(None)
 
-    @property
-    def counting(self) -> str:
-        """The SQL that counts the rows that the conditions leave."""
-        return (SELECT + sql.SQL("pg_catalog.count(*) {}").format(self._tail)).as_string(None)
-
-    @property
-    def probe(self) -> str:
-        """The SQL that says whether the conditions leave a row."""
-        return (SELECT + sql.SQL("EXISTS (SELECT 1 {})").format(self._tail)).as_string(None)
+    def counting(self, enough: int | None = None) -> str:
+        """The SQL that counts the rows that the conditions leave, no further than ``enough``."""
+        limit = sql.SQL("" if enough is None else " LIMIT {}").format(sql.Literal(enough))
+        rest = sql.SQL("pg_catalog.count(*) FROM (SELECT 1 {}{}) AS found")
+        return (SELECT + rest.format(self._tail, limit)).as_string(None)
 
     @property
     def _tail(self) -> sql.Composable:
+        """FROM and WHERE: the tables under their aliases, their joins and the predicates."""
         aliases = self.tree.aliases
-        return self.tree.tail([item.condition(aliases[item.table]) for item in self.predicates])
+        tables = [
+            sql.SQL("{} AS {}").format(
+                sql.Identifier(table.name.schema, table.name.name), sql.Identifier(alias)
+            )
+            for table, alias in zip(self.tree.tables, aliases, strict=True)
+        ]
+        joins = [
+            sql.SQL(" = ").join(sql.Identifier(aliases[place], name) for place, name in link)
+            for link in self.tree.links
+        ]
+        conditions = [*joins, *(item.condition(aliases[item.table]) for item in self.predicates)]
+        where = sql.SQL(" WHERE ") if conditions else sql.SQL("")
+        return sql.SQL("FROM {}{}{}").format(
+            sql.SQL(", ").join(tables), where, sql.SQL(" AND ").join(conditions)
+        )

@@ -32,13 +32,32 @@ _COMPARE = {
 }  # fmt: skip
 
 
-class MemoryTables:
-    """Synthetic tables by ``schema.table``, their values as text on request."""
+class MemoryRows(RowSource):
+    """Rows of synthetic tables, by ``schema.table``; values become text on request."""
 
-    def __init__(self, tables: Mapping[str, Columns]) -> None:
+    def __init__(self, tables: Mapping[str, Columns], seed: int) -> None:
+        super().__init__()
         self._tables = tables
+        self._seed = seed
         self._read: dict[tuple[str, str, bool], pa.Array] = {}
         self._keys: dict[tuple[str, tuple[str, ...]], pd.Series] = {}
+        self._places: dict[tuple[str, tuple[str, ...]], dict[str, NDArray[np.int64]]] = {}
+
+    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
+        """Random rows."""
+        size = self.size(table)
+        rng = generator(self._seed, "memory rows", purpose, table.key)
+        return self._rows(table, rng.choice(size, min(size, most), replace=False))
+
+    def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
+        """A row with these values."""
+        place = (table.key, tuple(asked))
+        if place not in self._places:
+            keys = self.keys(table, tuple(asked))
+            groups = keys.groupby(keys).indices
+            self._places[place] = {str(key): np.asarray(found) for key, found in groups.items()}
+        found = self._places[place].get(_SEAM.join(asked.values()))
+        return None if found is None else self._rows(table, found[[seed % len(found)]])[0]
 
     def size(self, table: Table) -> int:
         """The number of rows; 0 where there are no columns."""
@@ -54,12 +73,6 @@ class MemoryTables:
             self._read[place] = pc.cast(text, pa.float64()) if numeric else text
         return self._read[place]
 
-    def rows(self, table: Table, places: NDArray[np.int64]) -> list[Row]:
-        """Some rows."""
-        names = [column.name for column in table.columns]
-        cells = [self.column(table, name).take(pa.array(places)).to_pylist() for name in names]
-        return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
-
     def keys(self, table: Table, columns: tuple[str, ...]) -> pd.Series:
         """The values of some columns as one, None where one of them is NULL."""
         place = (table.key, columns)
@@ -69,34 +82,10 @@ class MemoryTables:
             self._keys[place] = pd.Series(joined.to_pandas())
         return self._keys[place]
 
-
-class MemoryRows(RowSource):
-    """Rows to take literals from."""
-
-    def __init__(self, tables: MemoryTables, seed: int) -> None:
-        super().__init__()
-        self._tables = tables
-        self._seed = seed
-        self._places: dict[tuple[str, tuple[str, ...]], dict[str, NDArray[np.int64]]] = {}
-
-    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
-        """Random rows."""
-        size = self._tables.size(table)
-        rng = generator(self._seed, "memory rows", purpose, table.key)
-        return self._tables.rows(table, rng.choice(size, min(size, most), replace=False))
-
-    def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
-        """A row with these values."""
-        columns = tuple(asked)
-        place = (table.key, columns)
-        if place not in self._places:
-            keys = self._tables.keys(table, columns)
-            groups = keys.groupby(keys).indices
-            self._places[place] = {str(key): np.asarray(found) for key, found in groups.items()}
-        found = self._places[place].get(_SEAM.join(asked.values()))
-        if found is None:
-            return None
-        return self._tables.rows(table, found[[seed % len(found)]])[0]
+    def _rows(self, table: Table, places: NDArray[np.int64]) -> list[Row]:
+        names = [column.name for column in table.columns]
+        cells = [self.column(table, name).take(pa.array(places)).to_pylist() for name in names]
+        return [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 class MemoryAnswers(Answers):
@@ -104,11 +93,11 @@ class MemoryAnswers(Answers):
 
     stated = False
 
-    def __init__(self, tables: MemoryTables) -> None:
-        self._tables = tables
+    def __init__(self, rows: MemoryRows) -> None:
+        self._rows = rows
         self._codes: dict[ForeignKey, Codes] = {}
 
-    def count(self, draft: Draft) -> int:
+    def count(self, draft: Draft, enough: int | None = None) -> int:
         """How many rows the conditions leave."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
         # The last table reached is a leaf of what is left: it weighs on the row that it joins.
@@ -122,7 +111,7 @@ class MemoryAnswers(Answers):
     def _kept(self, draft: Draft, place: int) -> NDArray[np.float64]:
         """1 for the rows of a table that its predicates leave, otherwise 0."""
         table = draft.tree.tables[place]
-        kept = np.ones(self._tables.size(table), dtype=bool)
+        kept = np.ones(self._rows.size(table), dtype=bool)
         for item in draft.predicates:
             if item.table == place:
                 mask = self._mask(table, item).fill_null(False)
@@ -132,9 +121,9 @@ class MemoryAnswers(Answers):
     def _mask(self, table: Table, item: Predicate) -> pa.Array:
         name, numeric = item.values.column.name, item.values.column.type.category == "N"
         if item.operator.startswith("is "):
-            nulls = pc.is_null(self._tables.column(table, name))
+            nulls = pc.is_null(self._rows.column(table, name))
             return nulls if item.operator == "is null" else pc.invert(nulls)
-        column = self._tables.column(table, name, numeric=numeric)
+        column = self._rows.column(table, name, numeric=numeric)
         bounds = [pa.scalar(float(text) if numeric else text) for text in item.texts]
         if item.operator == "between":
             return pc.and_(pc.greater_equal(column, bounds[0]), pc.less_equal(column, bounds[1]))
@@ -143,8 +132,8 @@ class MemoryAnswers(Answers):
     def _coded(self, tree: JoinTree, edge: Edge, new: int) -> Codes:
         """The key as codes of both tables, the new end's first; -1 for NULL."""
         if edge.key not in self._codes:
-            child = self._tables.keys(tree.tables[edge.child], edge.key.columns)
-            parent = self._tables.keys(tree.tables[edge.parent], edge.key.ref_columns)
+            child = self._rows.keys(tree.tables[edge.child], edge.key.columns)
+            parent = self._rows.keys(tree.tables[edge.parent], edge.key.ref_columns)
             codes, known = pd.factorize(pd.concat([child, parent], ignore_index=True))
             self._codes[edge.key] = codes[: len(child)], codes[len(child) :], len(known)
         ours, theirs, size = self._codes[edge.key]

@@ -1,25 +1,14 @@
-"""The plan of a generated workload, predicates by it, and the loop that collects its queries."""
+"""The plan of a generated workload, and the loop that collects its queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from privbench.errors import UsageError
-from privbench.schema import Schema, Table
-from privbench.workload.generators.draft import (
-    OPERATORS,
-    Draft,
-    Item,
-    JoinTree,
-    Predicate,
-    Row,
-    Values,
-    pick,
-)
-from privbench.workload.generators.rows import Answers, RowSource
+from privbench.schema import Schema
+from privbench.workload.generators.draft import OPERATORS, Draft
+from privbench.workload.generators.rows import Answers
 from privbench.workload.query import Query, Workload
 
 #: Draws that a query may take.
@@ -53,24 +42,19 @@ class Plan:
         for name, (low, high) in ranges.items():
             if not 0 <= low <= high:
                 raise UsageError(f"from {low} to {high} {name} is no range.")
-        unknown = sorted(set(self.operators) - set(OPERATORS))
-        if unknown or not self.operators:
-            raise UsageError(
-                f"there is no operator {', '.join(unknown) or '(none given)'}.",
-                remedy=f"Operators: {', '.join(OPERATORS)}.",
-            )
 
 
 def collect(
-    name: str, plan: Plan, draw: Drawer, answers: Answers, *, count: bool = True
+    name: str, plan: Plan, draw: Drawer, answers: Answers, *, stated: bool = True
 ) -> Workload:
     """Draw until there are enough different queries with answers in the plan's range.
 
     Numbers of joins take turns; a draw that fails, or whose answer does not fit, is tried again.
 
-    Answers are counted, and stated; without ``count`` one row is enough.
+    Answers are stated if those of the source are, unless they are not to be ``stated`` at all.
     """
     found: dict[str, int | None] = {}
+    enough = None if stated or plan.most is not None else plan.least
     low, high = plan.joins
     for turn in range(2 * plan.queries):
         if len(found) == plan.queries:
@@ -79,103 +63,13 @@ def collect(
             draft = draw(low + turn % (high - low + 1))
             if draft is None or (text := draft.text) in found:
                 continue
-            if not count and (plan.least, plan.most) == (1, None):
-                fits, card = answers.holds(draft), None
-            else:
-                card = answers.count(draft)
-                most = card if plan.most is None else plan.most
-                fits = card is not None and most is not None and plan.least <= card <= most
-            if fits:
-                found[text] = card if answers.stated and draft.head is None else None
+            card = answers.count(draft, enough)
+            if card is not None and plan.least <= card <= (
+                card if plan.most is None else plan.most
+            ):
+                found[text] = card if stated and answers.stated else None
                 break
     if plan.queries and not found:
         raise UsageError("no query with an answer was found: are the tables empty?")
     made = (Query(f"g{i}", f"{text};", card) for i, (text, card) in enumerate(found.items(), 1))
     return Workload(name, tuple(made))
-
-
-#: What may be asked of a column so that a value of it passes.
-Operators = Callable[[Values, str], list[str]]
-#: A predicate on a column of the table at a place that holds for a value, by one of the operators.
-Maker = Callable[[int, Values, str, list[str], np.random.Generator], Predicate]
-
-
-def fitting(operators: Sequence[str], *, equal: bool, ranged: bool) -> list[str]:
-    """Those of the operators that make sense: equality if it does, the others if ranges do."""
-    return [operator for operator in operators if (equal if operator == "=" else ranged)]
-
-
-def at_value(
-    place: int, values: Values, text: str, operators: list[str], rng: np.random.Generator
-) -> Predicate:
-    """A comparison with the value `text` itself."""
-    return Predicate(place, values, pick(operators, rng), (text,))
-
-
-def holding(
-    place: int, values: Values, text: str, operators: list[str], rng: np.random.Generator
-) -> Predicate:
-    """A condition on a column that holds for the value `text`.
-
-    Bounds are values of random rows, as in MSCN, or `text` where they would exclude it.
-    """
-    operator = pick(operators, rng)
-    if operator == "=":
-        return Predicate(place, values, operator, (text,))
-    bounds = [text, *(pick(values.texts, rng) or text for _ in range(1 + (operator == "between")))]
-    low, high = (pole(bounds, key=values.place) for pole in (min, max))
-    if operator == "between":
-        return Predicate(place, values, operator, (low, high))
-    return Predicate(place, values, operator, (low if operator == ">=" else high,))
-
-
-def around(
-    tree: JoinTree,
-    anchor: Sequence[Row],
-    rows: RowSource,
-    plan: Plan,
-    rng: np.random.Generator,
-    operators: Operators,
-    make: Maker = holding,
-) -> Draft | None:
-    """A count whose predicates hold for rows that join; None where they have too few columns.
-
-    ``anchor`` is a row of each table. There is at most one predicate a column, and none on a column
-    without operators.
-    """
-    usable = [
-        (place, values, text, allowed)
-        for place, (table, row) in enumerate(zip(tree.tables, anchor, strict=True))
-        for values in rows.values(table)
-        if (text := values.short(row[values.column.name])) is not None
-        and (allowed := operators(values, text))
-    ]
-    chosen = some(usable, plan, rng)
-    if chosen is None:
-        return None
-    return Draft(tree, tuple(make(*each, rng) for each in chosen))
-
-
-def some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[Item] | None:
-    """As many of the items as a query has predicates, a uniform number; None of too few."""
-    low, high = plan.predicates
-    if len(items) < low:
-        return None
-    wanted = min(len(items), low + int(rng.integers(high - low + 1)))
-    return [items[int(i)] for i in rng.choice(len(items), wanted, replace=False)] if wanted else []
-
-
-def around_one(
-    tables: Sequence[Table],
-    rows: RowSource,
-    plan: Plan,
-    rng: np.random.Generator,
-    operators: Operators,
-    make: Maker = holding,
-) -> Draft | None:
-    """As `around`, for a random row of a random one of the tables."""
-    table = pick(tables, rng)
-    starts = rows.starts(table)
-    if not starts:
-        return None
-    return around(JoinTree((table,)), [pick(starts, rng)], rows, plan, rng, operators, make)

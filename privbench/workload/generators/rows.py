@@ -55,12 +55,11 @@ class Answers(ABC):
     stated: bool
 
     @abstractmethod
-    def count(self, draft: Draft) -> int | None:
-        """How many rows the conditions leave; None where that takes too long."""
+    def count(self, draft: Draft, enough: int | None = None) -> int | None:
+        """How many rows the conditions leave; None where that takes too long.
 
-    def holds(self, draft: Draft) -> bool:
-        """Whether the conditions leave a row; not where finding out takes too long."""
-        return bool(self.count(draft))
+        Where so many are ``enough``, it need not be known how many more there are.
+        """
 
 
 def joined(

@@ -39,10 +39,9 @@ _FIRST = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.Coalesce, exp.Nullif,
     exp.Greatest, exp.Least,
 )  # fmt: skip
+#: What `functions.apply` does, where it is not called as sqlglot calls it.
 _FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Lower: "lower", exp.Upper: "upper", exp.Trim: "trim", exp.Length: "length",
-    exp.Abs: "abs", exp.Neg: "neg", exp.Initcap: "initcap", exp.Date: "cast date",
-    exp.TsOrDsToDate: "cast date", exp.Round: "round", exp.Floor: "floor", exp.Ceil: "ceil",
+    exp.Neg: "neg", exp.Date: "cast date", exp.TsOrDsToDate: "cast date",
 }  # fmt: skip
 
 
@@ -173,7 +172,9 @@ class Resolver:
         if isinstance(node, (*_FIRST, exp.Func)):
             parts = (self._operand(child, depth + 1) for child in node.iter_expressions())
             found = next((operand for operand in parts if operand), None)
-            return found if found is None or isinstance(node, _FIRST) else found.then("unknown")
+            if found is None or isinstance(node, _FIRST) or not isinstance(node, exp.Func):
+                return found
+            return found.then(node.sql_name().lower())
         return None
 
     def _inner(self, node: exp.Expr) -> tuple[exp.Expr | None, str]:

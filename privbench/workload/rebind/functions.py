@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 #: The step into a JSON value; what follows it is the key.
-KEY = "json"
+KEY = "->"
 _WHOLE = ("smallint", "int", "bigint")
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
 _REAL = ("decimal", "numeric", "real", "double", "float")

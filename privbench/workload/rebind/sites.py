@@ -17,9 +17,7 @@ Role = Literal[
     "count", "constant",
 ]  # fmt: skip
 #: How a value is compared: the literal equals it, bounds it, is a pattern for it, ….
-Shape = Literal[
-    "equal", "member", "low", "high", "pattern", "regex", "prefix", "infix", "array", "ratio"
-]
+Shape = Literal["equal", "member", "low", "high", "pattern", "regex", "prefix", "infix", "array"]
 
 _WRAPPERS = (
     exp.Paren, exp.Collate, exp.Any, exp.All, exp.Array, exp.Lower, exp.Upper, exp.Trim,

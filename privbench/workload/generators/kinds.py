@@ -1,0 +1,309 @@
+"""Kinds of generated workloads, one line in `KINDS` each.
+
+All are conjunctive queries over tables that are joined along foreign keys; they differ in how
+tables, columns, operators and literals are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from psycopg import sql
+
+from privbench.errors import UsageError
+from privbench.rng import generator
+from privbench.schema import Schema, Table
+from privbench.workload.generators.draft import (
+    OPERATORS,
+    Draft,
+    Item,
+    JoinTree,
+    Predicate,
+    Row,
+    Values,
+    draw,
+    pick,
+)
+from privbench.workload.generators.plan import TRIES, Plan, collect
+from privbench.workload.generators.rows import Answers, RowSource, anchored
+from privbench.workload.query import Workload
+
+#: What may be asked of a column so that a value of it passes.
+Operators = Callable[[Values, str], list[str]]
+#: A column with the place of its table.
+_Column = tuple[int, Values]
+
+# From so many distinct values on, a column is asked for ranges: as in SAM's files.
+_RANGED = 10
+_HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
+_LIMITS = (10, 100, 1000)
+
+
+def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+    """Joins to count, their predicates drawn independently, in the manner of MSCN.
+
+    After Kipf et al., "Learned Cardinalities: Estimating Correlated Joins with Deep Learning" (CIDR
+    2019), section 3.3 and the workloads published with it: as many queries of each number of joins;
+    a random connected set of tables, each at most once; of every table a uniformly drawn number of
+    its non-key columns; of every column an operator and the value of a random row of that table,
+    drawn independently of all others. Empty answers are skipped and no two queries are alike.
+    Unlike there, joins follow any foreign key of the schema, and a query has at least as many and
+    at most as many predicates as the plan says (in the published training queries: 1 to 6).
+    Equality is asked of whole numbers, days and columns of few values, ranges of whatever has an
+    order.
+    """
+    rng = generator(plan.seed, "mscn workload")
+
+    def predicate(place: int, values: Values, operators: list[str]) -> Predicate:
+        known = [text for text in values.texts if text is not None]
+        operator = pick(operators, rng)
+        chosen = rng.choice(len(known), 2 if operator == "between" else 1)
+        texts = sorted((known[int(i)] for i in chosen), key=values.place)
+        return Predicate(place, values, operator, tuple(texts))
+
+    def drawn(joins: int) -> Draft | None:
+        tree = draw(schema, joins, rng)
+        if len(tree.edges) < joins:
+            return None
+        found: list[Predicate] = []
+        for place, table in enumerate(tree.tables):
+            # Equality is asked only of values that may come again.
+            fits = [
+                (v, _fitting(plan, equal=v.few or v.whole, ranged=v.ordered))
+                for v in rows.values(table)
+            ]
+            columns = [(values, operators) for values, operators in fits if operators]
+            wanted = int(rng.integers(len(columns) + 1))
+            chosen = rng.choice(len(columns), wanted, replace=False) if wanted else ()
+            found += [predicate(place, *columns[int(i)]) for i in chosen]
+        low, high = plan.predicates
+        if len(found) < low:
+            return None
+        if len(found) > high:
+            found = [found[int(i)] for i in sorted(rng.choice(len(found), high, replace=False))]
+        return Draft(tree, tuple(found))
+
+    return collect("mscn", plan, drawn, answers)
+
+
+def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+    """Joins to count, whose predicates hold for one tuple of rows that join.
+
+    For measuring Q-error over many tables: the answer of such a query is at least one however many
+    tables and predicates it has. Each foreign key is followed at most once; a table that two of
+    them reach occurs twice.
+
+    An equality asks for a value that other rows have too: joins lead to the rows with the most
+    children, whose values are often theirs alone, and such a query asks for a single row.
+    """
+    rng = generator(plan.seed, "counting workload")
+
+    def operators(values: Values, text: str) -> list[str]:
+        common = values.few and values.texts.count(text) > 1
+        return _fitting(plan, equal=common, ranged=values.ordered)
+
+    def drawn(joins: int) -> Draft | None:
+        tree = draw(schema, joins, rng, repeats=True)
+        # Rows without children are frequent: a tree that only some of them have is tried again.
+        tries = (anchored(tree, rows, rng) for _ in range(TRIES))
+        anchor = next((found for found in tries if found is not None), None)
+        return None if anchor is None else _around(tree, anchor, rows, plan, rng, operators)
+
+    return collect("counting", plan, drawn, answers)
+
+
+def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+    """Conjunctions over one table, as SAM asks them of census.
+
+    After the query files of "SAM: Database Generation from Query Workloads with Supervised
+    Autoregressive Models" (SIGMOD 2022), whose 1,000 census test queries have 1 to 5 predicates, =,
+    <= and >= on columns with 10 values or more (strings ordered by code points) and = on the
+    others, all of them true for some row. Here the number of predicates is uniform and the row is a
+    random one of a random table; equality asks only for values that other rows share.
+    """
+    rng = generator(plan.seed, "sam workload")
+    tables = [table for table in schema if rows.values(table)] or list(schema)
+
+    def operators(values: Values, text: str) -> list[str]:
+        ranged = (values.ordered or values.is_text) and len(set(values.texts)) >= _RANGED
+        return _fitting(plan, equal=values.texts.count(text) > 1, ranged=ranged)
+
+    def drawn(_joins: int) -> Draft | None:
+        return _around_row(tables, rows, plan, rng, operators, exact=True)
+
+    return collect("sam", plan, drawn, answers)
+
+
+def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+    """Ranges over the numeric columns of one table, as asked of California housing.
+
+    PrivBench (PVLDB 18(2), 2024) measures this data set with 400 queries that it does not publish.
+    Assumed here: counts under one range a column, on a uniform number of random numeric columns,
+    each range between values of random rows and around a random row, so that no answer is zero
+    whatever the number of predicates.
+    """
+    rng = generator(plan.seed, "california workload")
+
+    def ranged(values: Values) -> bool:
+        return values.ordered and values.column.type.category == "N"
+
+    tables = [table for table in schema if any(map(ranged, rows.values(table)))]
+    if not tables:
+        raise UsageError("no table has a numeric column with values that is no key.")
+
+    def operators(values: Values, _text: str) -> list[str]:
+        return list(plan.operators) if ranged(values) else []
+
+    def drawn(_joins: int) -> Draft | None:
+        return _around_row(tables, rows, plan, rng, operators)
+
+    return collect("california", plan, drawn, answers)
+
+
+def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
+    """Counts, groups and sorted heads over joins, with literals of random rows.
+
+    Each table's rows are drawn by themselves. The number of joins is drawn too: small ones, which
+    seldom fail, are the more.
+    """
+    rng = generator(plan.seed, "workload")
+
+    def predicate(place: int, values: Values) -> Predicate:
+        text = pick(values.texts, rng)
+        operators = _fitting(plan, equal=values.few, ranged=values.ordered)
+        if text is None or not operators:
+            return Predicate(place, values, "is null" if rng.random() < 0.5 else "is not null")
+        operator = pick(operators, rng)
+        if operator != "between":
+            return Predicate(place, values, operator, (text,))
+        low, high = sorted((text, pick(values.texts, rng) or text), key=values.place)
+        return Predicate(place, values, operator, (low, high))
+
+    def drawn(_joins: int) -> Draft | None:
+        least, most = plan.joins
+        tree = draw(schema, least + int(rng.integers(most - least + 1)), rng)
+        columns = [
+            (i, values) for i, table in enumerate(tree.tables) for values in rows.values(table)
+        ]
+        chosen = _some(columns, plan, rng) if columns and plan.predicates[1] else []
+        if chosen is None:
+            return None
+        return _headed(tree, columns, tuple(predicate(*column) for column in chosen), rng)
+
+    return collect("generated", plan, drawn, answers, stated=False)
+
+
+def _headed(
+    tree: JoinTree,
+    columns: list[_Column],
+    predicates: tuple[Predicate, ...],
+    rng: np.random.Generator,
+) -> Draft:
+    """The query with what it asks of its rows; a count where no column can be grouped or sorted."""
+
+    def named(place: int, values: Values) -> sql.Composable:
+        return sql.Identifier(tree.aliases[place], values.column.name)
+
+    kind = _HEADS[int(rng.choice(len(_HEADS), p=_SHARES))]
+    groups = [column for column in columns if column[1].few]
+    orders = [column for column in columns if column[1].ordered]
+    if kind == "group" and groups:
+        by = named(*pick(groups, rng))
+        head = sql.SQL("{}, COUNT(*)").format(by)
+        return Draft(tree, predicates, head, sql.SQL(" GROUP BY {}").format(by))
+    if kind == "top" and orders:
+        by = named(*pick(orders, rng))
+        limit = sql.Literal(int(rng.choice(_LIMITS)))
+        return Draft(tree, predicates, by, sql.SQL(" ORDER BY {} DESC LIMIT {}").format(by, limit))
+    return Draft(tree, predicates)
+
+
+def _fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:
+    """The plan's operators that make sense: equality if it does, the others if ranges do."""
+    return [operator for operator in plan.operators if (equal if operator == "=" else ranged)]
+
+
+def _around_row(
+    tables: Sequence[Table],
+    rows: RowSource,
+    plan: Plan,
+    rng: np.random.Generator,
+    operators: Operators,
+    *,
+    exact: bool = False,
+) -> Draft | None:
+    """As `_around`, for a random row of a random one of the tables."""
+    table = pick(tables, rng)
+    starts = rows.starts(table)
+    if not starts:
+        return None
+    anchor = [pick(starts, rng)]
+    return _around(JoinTree((table,)), anchor, rows, plan, rng, operators, exact=exact)
+
+
+def _around(
+    tree: JoinTree,
+    anchor: Sequence[Row],
+    rows: RowSource,
+    plan: Plan,
+    rng: np.random.Generator,
+    operators: Operators,
+    *,
+    exact: bool = False,
+) -> Draft | None:
+    """A count whose predicates hold for rows that join; None where they have too few columns.
+
+    ``anchor`` is a row of each table. There is at most one predicate a column, and none on a column
+    without operators. Bounds are values of random rows, as in MSCN, or the anchor's own where those
+    would exclude it, or where it is to be ``exact``.
+    """
+
+    def holding(place: int, values: Values, text: str, allowed: list[str]) -> Predicate:
+        operator = pick(allowed, rng)
+        if exact or operator == "=":
+            return Predicate(place, values, operator, (text,))
+        count = 1 + (operator == "between")
+        bounds = [text, *(pick(values.texts, rng) or text for _ in range(count))]
+        low, high = (pole(bounds, key=values.place) for pole in (min, max))
+        texts = {"between": (low, high), ">=": (low,)}.get(operator, (high,))
+        return Predicate(place, values, operator, texts)
+
+    usable = [
+        (place, values, text, allowed)
+        for place, (table, row) in enumerate(zip(tree.tables, anchor, strict=True))
+        for values in rows.values(table)
+        if (text := values.short(row[values.column.name])) is not None
+        and (allowed := operators(values, text))
+    ]
+    chosen = _some(usable, plan, rng)
+    return None if chosen is None else Draft(tree, tuple(holding(*each) for each in chosen))
+
+
+def _some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[Item] | None:
+    """As many of the items as a query has predicates, a uniform number; None of too few."""
+    low, high = plan.predicates
+    if len(items) < low:
+        return None
+    wanted = min(len(items), low + int(rng.integers(high - low + 1)))
+    return [items[int(i)] for i in rng.choice(len(items), wanted, replace=False)] if wanted else []
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of workload."""
+
+    make: Callable[[RowSource, Answers, Schema, Plan], Workload]
+    plan: Plan  # what it is like unless something else is asked for; without joins it has never any
+    # What its predicates may ask; those of the plan if none are given.
+    operators: tuple[str, ...] = ()
+
+
+KINDS: dict[str, Kind] = {
+    "mscn": Kind(mscn, Plan(operators=("=", "<", ">")), OPERATORS),
+    "joins": Kind(joins, Plan(operators=("=", "<=", ">=", "between"), most=10**8)),
+    "sam": Kind(sam, Plan(1000, (0, 0), (1, 5), ("=", "<=", ">="))),
+    "california": Kind(california, Plan(400, (0, 0), operators=("<=", ">=", "between"))),
+    "mixed": Kind(mixed, Plan(100, predicates=(1, 4), operators=("=", "<=", ">=", "between"))),
+}
