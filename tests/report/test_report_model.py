@@ -93,17 +93,6 @@ def test_the_models_circuit_stands_beside_source_and_clone(
         assert node.model_share == pytest.approx(node.real_rows / 400, abs=0.1)
 
 
-def test_branches_share_out_the_rows_of_both_sides(document: ComparisonDocument) -> None:
-    for part in document.views.heatmaps:
-        for place, node in enumerate(part.nodes):
-            below = [other for other in part.nodes if other.parent == place]
-            if node.kind == "sum":
-                assert sum(other.real_rows for other in below) == node.real_rows
-                assert sum(other.clone_rows for other in below) == node.clone_rows
-            else:
-                assert {other.real_rows for other in below} <= {node.real_rows}
-
-
 def test_every_figure_of_the_page_stands_in_the_json(
     document: ComparisonDocument, out: Path
 ) -> None:
