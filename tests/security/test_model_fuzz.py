@@ -45,8 +45,8 @@ ODD = [
 
 def places(value, path=()):
     """Every place within a JSON value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, item in items if isinstance(value, (dict, list)) else ():
+    kinds = {dict: dict.items, list: enumerate}
+    for name, item in kinds[type(value)](value) if type(value) in kinds else ():
         yield (*path, name)
         yield from places(item, (*path, name))
 
