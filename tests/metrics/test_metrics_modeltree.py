@@ -111,6 +111,10 @@ def test_probabilities_are_those_of_all_worlds(model: ModelledTable) -> None:
     assert {item.kind for item in nodes} == {"sum", "product", "leaf"}
     assert (nodes[0].kind, nodes[0].columns) == ("sum", ("a", "b", "c"))
     for place, item in enumerate(nodes):
+        below = [heat.rows[at] for at, other in enumerate(nodes) if other.parent == place]
+        if item.kind == "sum":  # its branches share out what comes to it
+            below = [sum(below)]
+        assert below == pytest.approx([heat.rows[place]] * len(below))
         for query, shares in zip(queries, heat.shares, strict=True):
             way, met = _share(worlds, item, query)
             assert heat.rows[place] == pytest.approx(way)
