@@ -14,7 +14,7 @@ from privbench.errors import UsageError
 from privbench.files import file_errors, make_folder, write_text
 from privbench.metrics.modeltree import Modelled
 from privbench.report import baseline as earlier
-from privbench.report import figures, html, markdown, parts
+from privbench.report import figures, html, parts
 from privbench.report import junit as junit_xml
 from privbench.report.document import (
     ComparisonDocument,
@@ -26,22 +26,13 @@ from privbench.report.document import (
 )
 from privbench.report.gates import Gate, parse
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
+from privbench.report.summary import markdown
 from privbench.schema import Schema
 from privbench.workload import Answer, Replay, Workload, read, replay
 from privbench.workload.replay import OnResult, load
 from privbench.workload.results import ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
-
-
-def _prepare(out_dir: str | Path | None) -> Path | None:
-    """Make the folder."""
-    if out_dir is None:
-        return None
-    folder = Path(out_dir)
-    with file_errors(f"cannot make the folder {folder}"):
-        make_folder(folder)
-    return folder
 
 
 def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path | None) -> None:
@@ -53,7 +44,7 @@ def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path 
     if folder is not None:
         _put(folder / "comparison.json", document.model_dump_json(indent=1) + "\n")
         _put(folder / "report.html", html.render(document))
-        _put(folder / "report.md", markdown.render(document))
+        _put(folder / "report.md", markdown(document))
         ReplayLog.finish(folder / "replay.jsonl")
     if junit is not None:
         _put(Path(junit), junit_xml.render(document))
@@ -140,7 +131,10 @@ def compare(
     old = earlier.read(baseline) if baseline is not None else None
     if old is not None:
         earlier.require_same(old, queries, other_workload)
-    folder = _prepare(out_dir)
+    folder = None if out_dir is None else Path(out_dir)
+    if folder is not None:
+        with file_errors(f"cannot make the folder {folder}"):
+            make_folder(folder)
     left_out = _left_out(floor, explain, concurrency, distributions)
     left_out += () if rebound is not None else ("qerror.rebound",)
     schema = schema_of(source_dsn, config)

@@ -1,12 +1,27 @@
-"""The report in a few lines of plain text, for terminals."""
+"""The report in short: a few lines of plain text for terminals, Markdown for logs and tickets."""
 
 from __future__ import annotations
 
 from privbench.report.document import ComparisonDocument, GatePart
 from privbench.report.headlines import headlines
 from privbench.report.parts import CLONE, SOURCE
+from privbench.report.templates import template
 from privbench.report.text import few, number
 from privbench.workload.results import failures
+
+#: Queries that are listed.
+_WORST = 5
+
+
+def markdown(document: ComparisonDocument) -> str:
+    """The short report in Markdown."""
+    wrong = [query for query in document.queries if query.qerror is not None and query.qerror > 1]
+    return template("report.md.j2").render(
+        document=document,
+        headlines=headlines(document),
+        failed=failed(document),
+        worst=sorted(wrong, key=lambda query: -(query.qerror or 0))[:_WORST],
+    )
 
 
 def summary(document: ComparisonDocument) -> str:

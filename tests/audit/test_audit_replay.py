@@ -15,6 +15,8 @@ from privbench.privacy.accountant import Accountant
 from privbench.privacy.queries import Total
 from privbench.privacy.questions import Measurement
 
+SLOW = pytest.mark.slow
+
 
 def replayed(source, folder, *, most=1, noise=None, **privacy) -> Replay:
     config = broken.config(folder / "never", **privacy)
@@ -28,7 +30,7 @@ def replayed(source, folder, *, most=1, noise=None, **privacy) -> Replay:
     "privacy",
     [
         {"accounting": "pure"},
-        pytest.param({"neighbours": "replace", "accounting": "zcdp"}, marks=pytest.mark.slow),
+        pytest.param({"neighbours": "replace", "accounting": "zcdp"}, marks=SLOW),
     ],
 )
 def test_a_sound_fit_passes(people, tmp_path, privacy) -> None:
@@ -49,12 +51,8 @@ def test_a_sound_fit_passes(people, tmp_path, privacy) -> None:
     [
         (broken.HalfNoise, "all draws together are too small for their laws"),
         (broken.ReusedDraw, "the same draw was used twice"),
-        pytest.param(
-            broken.HalfNoiseInOne,
-            "its noise is too small for its law",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(broken.Unnoised, "its noise is too small for its law", marks=pytest.mark.slow),
+        pytest.param(broken.HalfNoiseInOne, "its noise is too small for its law", marks=SLOW),
+        pytest.param(broken.Unnoised, "its noise is too small for its law", marks=SLOW),
     ],
 )
 def test_broken_noise_is_named(people, tmp_path, noise, words) -> None:
@@ -77,16 +75,8 @@ def test_a_missing_clip_is_named(people, tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        pytest.param(
-            broken.half_the_scale,
-            "noise was drawn at another scale than its event states",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            broken.nudged,
-            "what was released is not what a mechanism drew",
-            marks=pytest.mark.slow,
-        ),
+        pytest.param(broken.half_the_scale, "noise was drawn at another scale than", marks=SLOW),
+        pytest.param(broken.nudged, "what was released is not what a mechanism drew", marks=SLOW),
         (broken.drawn_twice, "draws belong to no event of the ledger"),
     ],
 )
@@ -104,10 +94,7 @@ def test_a_draw_that_is_not_its_event_s_is_named(people, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize(
     ("stage", "how"),
-    [
-        ("totals", broken.asked_by_size),
-        pytest.param("learn", broken.no_call, marks=pytest.mark.slow),
-    ],
+    [("totals", broken.asked_by_size), pytest.param("learn", broken.no_call, marks=SLOW)],
 )
 def test_questions_that_follow_exact_rows_are_named(
     people, tmp_path, monkeypatch, stage, how

@@ -151,17 +151,11 @@ def test_counting_queries_are_answered_on_frames(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "SELECT n FROM t",
-        "SELECT COUNT(*), 1 FROM t",
-        "SELECT COUNT(*) FROM t WHERE z = 1",
-        "SELECT COUNT(*) FROM t WHERE load_extension('x') = 1",
-        "ATTACH 'x.db' AS x; -- select",
-        "SELECT COUNT(*) FROM t; DROP TABLE rows",
-        "DELETE FROM rows -- select",
-        "SELECT COUNT(* FROM",
-    ],
-)
+    ["SELECT n FROM t", "SELECT COUNT(*), 1 FROM t", "SELECT COUNT(*) FROM t WHERE z = 1",
+     "SELECT COUNT(*) FROM t WHERE load_extension('x') = 1", "ATTACH 'x.db' AS x; -- select",
+     "SELECT COUNT(*) FROM t; DROP TABLE rows", "DELETE FROM rows -- select",
+     "SELECT COUNT(* FROM"],
+)  # fmt: skip
 def test_other_queries_are_refused_by_their_line(tmp_path: Path, text: str) -> None:
     table = _table(tmp_path, ROWS)
     (tmp_path / "w.sql").write_text(f"\n{text}\n")

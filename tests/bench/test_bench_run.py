@@ -67,23 +67,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 class _Stops(Reporter):
-    """Presses Ctrl-C after the first cell, once."""
+    """Presses Ctrl-C after the first cell, once, and keeps what is said."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
         self.pressed = False
+        self.say = self.warn = self.lines.append  # type: ignore[method-assign]
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
         if not self.pressed:
             self.pressed = True
             raise KeyboardInterrupt
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-    def warn(self, text: str) -> None:
-        self.lines.append(text)
 
 
 def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
@@ -158,9 +153,17 @@ def table(folder: Path) -> Table:
     return read_table("toy", DataConfig(train="toy.csv", target="y"), folder)
 
 
-def _peer(script: str) -> Peer:
-    proof = Proof("broken", "a copy", "here")
-    return Peer("here", "", ("3.11", "3.99"), (), proof, script, seeded="seed" in script)
+@pytest.fixture
+def run_peer(table: Table, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """``run_peer(script, limit=60.0)``: what a peer of this script makes, in this environment."""
+    monkeypatch.setattr(peers, "environment", lambda *_: Path(sys.executable))
+
+    def run(script: str, limit: float = 60.0) -> Any:
+        proof, seeded = Proof("broken", "a copy", "here"), "seed" in script
+        peer = Peer("here", "", ("3.11", "3.99"), (), proof, script, seeded=seeded)
+        return peers.run(peer, table, 1.5, 0.0, 0, cells=5, limit=limit)
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -173,27 +176,26 @@ def _peer(script: str) -> Peer:
     ],
 )
 def test_a_peer_that_fails_is_one_line(
-    table: Table, monkeypatch: pytest.MonkeyPatch, script: str, said: str
+    run_peer: Callable[..., Any], script: str, said: str
 ) -> None:
-    monkeypatch.setattr(peers, "environment", lambda *_: Path(sys.executable))
-    limit = 1.0 if "sleep" in script else 60.0
     with pytest.raises(PeerFailed) as error:
-        peers.run(_peer(script), table, 1.0, 0.0, 0, cells=5, limit=limit)
+        run_peer(script, 1.0 if "sleep" in script else 60.0)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_peer_gets_codes_and_gives_rows(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "environment", lambda *_: Path(sys.executable))
+def test_a_peer_gets_codes_and_gives_rows(
+    run_peer: Callable[..., Any], table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PGPASSWORD", "hush")
     script = "import os; assert 'hush' not in os.environ.values()\n"
     script += "assert epsilon == 1.5 and target == 'y' and (rows.max() < pd.Series(sizes)).all()\n"
     script += "assert ordered == {'n'} and sizes['n'] <= 5\nmade = rows.to_numpy() + 0.2"
-    made = peers.run(_peer(script), table, 1.5, 0.0, 0, cells=5, limit=60)
+    made = run_peer(script)
     assert made.rows["c"].tolist() == table.train["c"].tolist()
     assert made.rows["n"].between(0, 8).all()
     assert made.private
-    assert not peers.run(_peer(f"seed\n{script}"), table, 1.5, 0.0, 0, cells=5, limit=60).private
+    assert not run_peer(f"seed\n{script}").private
 
 
 def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:

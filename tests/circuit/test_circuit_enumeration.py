@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privbench.circuit import (
-    Builder,
-    Circuit,
-    log_likelihood,
-    marginal,
-    probabilities,
-)
+from privbench.circuit import Builder, Circuit, log_likelihood, marginal, probabilities
 from privbench.circuit.structure import LEAF, PRODUCT
 from privbench.domain import Domain
 from privbench.rng import generator as make_generator

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
-from private_tables import Columns, single_table
+from private_tables import Columns, Started, single_table, started
 
 from privbench.domain import Domain
-from privbench.privacy import Accountant, OpenDPNoise, SeededNoise, Session, open_session
+from privbench.privacy import OpenDPNoise, SeededNoise
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries import Total
 
 
 def people(rows: int, seed: int = 0) -> Columns:
@@ -41,18 +41,13 @@ def rows() -> Callable[..., Columns]:
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Callable[..., tuple[Session, dict[str, float], float]]:
-    """Factory: open a session, measure the total; returns (session, totals, amount left)."""
-    opened = []
+def begin(tmp_path: Path) -> Callable[..., Started]:
+    """``begin(database, epsilon, accounting, seed)``: see `started`; each in its own ledger."""
+    number = count()
 
     def start(database, epsilon=3.0, accounting="pure", seed: int | None = 1):
-        accountant = Accountant(accounting, epsilon, 1e-6 if accounting == "zcdp" else 0.0)
         noise = OpenDPNoise() if seed is None else SeededNoise(seed)
-        path = tmp_path / f"ledger{len(opened)}"
-        session = open_session(database, accountant, path, "people", noise=noise)
-        opened.append(session)
-        amount = session.amount_total
-        (total,) = session.measure(Total("t"), 0.02 * amount, "total of t")
-        return session, {"t": max(float(total), 1.0)}, 0.98 * amount
+        path = tmp_path / str(next(number))
+        return started(database, path, epsilon, accounting, noise, share=0.02, delta=1e-6)
 
     return start

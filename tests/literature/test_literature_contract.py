@@ -15,29 +15,16 @@ from privbench.synthesizers import PlanInput
 
 P3GM = {"latent": 2, "hidden": 4, "iterations": 2, "steps": 3}
 #: Synthesizer, options, rows, ε, kinds of queries that are asked, least ratio of change and claim.
+MOMENTS = (60, 500.0, {"joint moments", "joint histogram"}, 0.3)
+PARENTS = {"class": ("x0", "x1"), "x0": ("x2",)}
+QUAIL = {"target": "class", "synthesizer": "independent", "labels": "best"}
 FITS = {
-    "bayesnet": (
-        "bayesnet",
-        {"parents": {"class": ("x0", "x1"), "x0": ("x2",)}},
-        (40, 50.0, {"histogram"}, 0.9),
-    ),
-    "dpspn": ("dpspn", {}, (60, 500.0, {"joint moments", "joint histogram"}, 0.3)),
-    "dpspn, class": (
-        "dpspn",
-        {"label": "class"},
-        (60, 500.0, {"joint moments", "joint histogram"}, 0.3),
-    ),
-    "dpspn, columns": (
-        "dpspn",
-        {"columns": "random", "alpha": 0.0},
-        (60, 500.0, {"joint moments", "joint histogram"}, 0.3),
-    ),
+    "bayesnet": ("bayesnet", {"parents": PARENTS}, (40, 50.0, {"histogram"}, 0.9)),
+    "dpspn": ("dpspn", {}, MOMENTS),
+    "dpspn, class": ("dpspn", {"label": "class"}, MOMENTS),
+    "dpspn, columns": ("dpspn", {"columns": "random", "alpha": 0.0}, MOMENTS),
     "p3gm": ("p3gm", P3GM, (24, 30.0, set(), 0.3)),
-    "quail": (
-        "quail",
-        {"target": "class", "synthesizer": "independent", "labels": "best"},
-        (50, 5.0, {"joint histogram", "histogram"}, 0.9),
-    ),
+    "quail": ("quail", QUAIL, (50, 5.0, {"joint histogram", "histogram"}, 0.9)),
 }
 
 
@@ -80,6 +67,7 @@ def test_models_come_back_from_their_files(case, table, rows, begin):
         ("bayesnet", "pure", {"parents": {"x0": ("x0",)}}, "no possible parent"),
         ("bayesnet", "pure", {"parents": {"x0": ("snow",)}}, "not there"),
         ("bayesnet", "pure", {"parents": {"snow": ("x0",)}}, "not there"),
+        ("dpspn", "pure", {"columns": "sometimes"}, "columns"),
         ("p3gm", "zcdp", {"label": "salary"}, "no modelled column"),
         ("p3gm", "pure", {}, "long vectors"),
         ("quail", "pure", {"target": "salary"}, "no modelled column"),
@@ -89,9 +77,9 @@ def test_models_come_back_from_their_files(case, table, rows, begin):
 )
 def test_what_cannot_be_done_costs_nothing(name, accounting, options, fault, table, rows, begin):
     session, totals, amount = begin(table(rows(50)), 3.0, accounting)
-    learner, before = synthesizers.get(name)(options), session.spent
+    before, make = session.spent, synthesizers.get(name)
     with pytest.raises(ConfigError, match=fault):
-        learner.fit(session, totals, amount)
+        make(options).fit(session, totals, amount)
     with pytest.raises(ConfigError, match=fault):
-        learner.plan(session.spec, PlanInput(amount, accounting, totals))
+        make(options).plan(session.spec, PlanInput(amount, accounting, totals))
     assert session.spent == before

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privbench.circuit import log_likelihood, marginal, probabilities
-from privbench.errors import ConfigError, PrivacyRefusal
+from privbench.errors import PrivacyRefusal
 from privbench.literature.classify import class_law
 from privbench.literature.dpspn import DpspnSynthesizer
 from privbench.privacy.stability import check
@@ -95,8 +95,3 @@ def test_tiny_tables(size, table, rows, begin):
     session, totals, amount = begin(table(rows(size)), 0.01)
     model = DpspnSynthesizer({"label": "class"}).fit(session, totals, amount)
     assert set(model.sample(0.01, 1).tables["t"].codes) == set(rows(1))
-
-
-def test_unknown_options_are_named():
-    with pytest.raises(ConfigError, match="columns"):
-        DpspnSynthesizer({"columns": "sometimes"})

@@ -114,9 +114,8 @@ INSERT INTO below
 
 def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
     source, empty = newest(statements=UNUSUAL), newest()
-    roles = '[tables."public.typed"]\nown = []\n[tables."public.below"]\nown = []\n'
-    roles += '[tables."public.later"]\nown = []\n[tables."public.apart"]\nown = []\n'
-    roles += '[tables."public.single"]\nown = []\n'
+    tables = ("typed", "below", "later", "apart", "single")
+    roles = "".join(f'[tables."public.{name}"]\nown = []\n' for name in tables)
     config = Config.loads(
         '[privacy]\nepsilon = 20.0\n[synthesizer]\nname = "independent"\n'
         f'[ledger]\npath = "{tmp_path / "ledger"}"\n{roles}'

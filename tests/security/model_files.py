@@ -6,6 +6,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,16 @@ def members(path: Path) -> Parts:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@cache
+def _honest(path: Path) -> Parts:
+    """Those of a model that no test changes."""
+    return members(path)
+
+
 def parts_of(path: Path) -> tuple[Parts, Json]:
-    """The other members of a model, and its header."""
-    parts = members(path)
+    """The other members of an honest model, and its header."""
+    parts = dict(_honest(path))
     return parts, json.loads(parts.pop("header.json"))
-
-
-def header_of(path: Path) -> Json:
-    """The header of a model."""
-    return parts_of(path)[1]
 
 
 def write(target: Path, parts: Parts, header: Json | bytes) -> Path:
@@ -37,7 +39,7 @@ def write(target: Path, parts: Parts, header: Json | bytes) -> Path:
         if isinstance(header.get("sha256"), dict):
             header = {**header, "sha256": hashes}
         header = json.dumps(header).encode()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w") as archive:
         archive.writestr("header.json", header)
         for name, data in parts.items():
             archive.writestr(name, data)

@@ -5,7 +5,6 @@ Each test names the attack, its door, and what stops it.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import threading
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privbench import files, pipeline
+from privbench import files
 from privbench.pipeline.sampling import file_name, file_names
 from privbench.schema import TableName
 from privbench.workload import Query, Workload, write
@@ -45,8 +44,14 @@ def modes(folder):
      ("pgbench", "one.sql"), ("pgbench", "scripts")],
 )  # fmt: skip
 def test_workloads_with_literals_of_rows_are_their_owners(tmp_path, form, name):
-    """Attack: another user reads a captured workload. Door: files. All are 0600 from the start."""
+    """Attack: another user reads a captured workload, or the log of a replay. Door: files.
+
+    All are 0600 from the start.
+    """
     write(WORKLOAD, tmp_path / name, form)
+    ReplayLog.finish(tmp_path / "replay.jsonl")
+    ReplayLog.open(tmp_path / "log" / "replay.jsonl", {"a": 1})
+    assert stat.S_IMODE((tmp_path / "log").stat().st_mode) == 0o700
     assert set(modes(tmp_path).values()) == {0o600}
 
 
@@ -66,14 +71,6 @@ def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
     assert "results.json" in found
     assert set(found.values()) == {0o600}
     assert stat.S_IMODE((tmp_path / "report").stat().st_mode) == 0o700
-
-
-def test_a_log_that_is_added_to_is_its_owners(tmp_path):
-    """Attack: the log of a replay, begun or finished, is read. Door: files. Both make it 0600."""
-    ReplayLog.finish(tmp_path / "replay.jsonl")
-    ReplayLog.open(tmp_path / "folder" / "replay.jsonl", {"a": 1})
-    assert modes(tmp_path) == {"replay.jsonl": 0o600}
-    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o700
 
 
 def test_a_file_is_never_open_to_others_while_it_is_written(tmp_path):
@@ -147,6 +144,7 @@ def test_two_tables_never_share_a_file(found):
 
     They differ also where capitals do not count, stay in the folder, and can be read back.
     """
+    assert file_name(TableName("public", "users_2"), "parquet") == "public.users_2.parquet"
     made = file_names(found, "csv")
     assert len({name.lower() for name in made.values()}) == len(found)
     for table, name in made.items():
@@ -158,33 +156,3 @@ def test_two_tables_never_share_a_file(found):
         schema, rest = name.removesuffix(".csv").replace("/", ".").split(".")
         assert TableName(unquote(schema), unquote(rest)) == table
         assert schema.lower() not in {"con", "nul", "aux", "prn", "com1"}
-
-
-def test_plain_names_stay():
-    """No attack: what needs no spelling has none."""
-    assert file_name(TableName("public", "users_2"), "parquet") == "public.users_2.parquet"
-
-
-def test_sample_loses_no_table(make_database, tmp_path):
-    """Attack: two tables whose names differ in a slash and in a case. Door: header.
-
-    All rows are there.
-    """
-    tables = ["A/b", "A_b", "a_b", "..", "con", "x" * 63, "é" * 31, "a%2Fb"]
-    made = (
-        f'CREATE TABLE "{name}" (id integer PRIMARY KEY);'
-        f'INSERT INTO "{name}" SELECT generate_series(1, 50);'
-        for name in tables
-    )
-    dsn = make_database(statements="".join(made))
-    config = market.config(tmp_path / "ledger", '[database]\nidentity = "x"', epsilon=50.0)
-    pipeline.fit(dsn, market.learner(config, "independent"), tmp_path / "m")
-    told = pipeline.sample(tmp_path / "m", tmp_path / "out")
-    rows = {
-        path.relative_to(tmp_path / "out").as_posix(): len(path.read_text().splitlines()) - 1
-        for path in (tmp_path / "out").rglob("*.csv")
-    }
-    assert len(rows) == len(tables)
-    assert len([line for line in told if ".csv: " in line]) == len(tables)
-    assert all(count > 0 for count in rows.values())
-    assert json.dumps(sorted(rows)).isascii()

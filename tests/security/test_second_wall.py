@@ -114,18 +114,10 @@ def test_a_hole_in_the_allow_list_behind_a_weak_role(plan, weak, burglary, state
 
 @pytest.mark.parametrize(
     "attributes",
-    [
-        "SUPERUSER",
-        "CREATEROLE",
-        "CREATEDB",
-        "REPLICATION",
-        "BYPASSRLS",
-        "IN ROLE pg_execute_server_program",
-        "IN ROLE pg_write_server_files",
-        "IN ROLE pg_read_all_data",
-        "NOINHERIT IN ROLE pg_monitor",
-    ],
-)
+    ["SUPERUSER", "CREATEROLE", "CREATEDB", "REPLICATION", "BYPASSRLS",
+     "IN ROLE pg_execute_server_program", "IN ROLE pg_write_server_files",
+     "IN ROLE pg_read_all_data", "NOINHERIT IN ROLE pg_monitor"],
+)  # fmt: skip
 def test_a_strong_role_is_no_wall(plan, make_database, make_role, attributes):
     """Attack: none; an operator takes a strong role for a weak one.
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import attacks
 import market
 import psycopg
 import pytest
@@ -37,128 +38,8 @@ FROM generate_series(1, 400) g;
 #: What a function of the owner's does when it is called: it fails, and the server's log tells it.
 BODY = "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'EVIL RAN'; END $$;"
 
-ATTACKS = {
-    # The first thing that a client calls is a setting; a schema before pg_catalog has its own.
-    "a function named as PostgreSQL's own, by the database's search path": (
-        f"""CREATE SCHEMA IF NOT EXISTS evil;
-        CREATE FUNCTION evil.set_config(text, text, boolean) RETURNS text {BODY}
-        CREATE FUNCTION evil.current_setting(text) RETURNS text {BODY}
-        CREATE FUNCTION evil.count(anyelement) RETURNS bigint {BODY}
-        CREATE FUNCTION evil.has_function_privilege(text, text) RETURNS boolean {BODY}
-        CREATE FUNCTION evil.unnest(text[]) RETURNS SETOF text {BODY}
-        CREATE FUNCTION evil.to_jsonb(anyelement) RETURNS jsonb {BODY}
-        CREATE FUNCTION evil.char_length(text) RETURNS integer {BODY}""",
-        "evil, pg_catalog",
-    ),
-    # No path names pg_catalog last here: the argument types fit better than its own do.
-    "an operator that fits better than PostgreSQL's own": (
-        f"""CREATE FUNCTION public.f(oid, smallint) RETURNS boolean {BODY}
-        CREATE OPERATOR public.>= (LEFTARG = oid, RIGHTARG = smallint, FUNCTION = public.f);
-        CREATE FUNCTION public.f(oid, integer) RETURNS boolean {BODY}
-        CREATE OPERATOR public.>= (LEFTARG = oid, RIGHTARG = integer, FUNCTION = public.f);
-        CREATE FUNCTION public.f(name, name) RETURNS boolean {BODY}
-        CREATE OPERATOR public.= (LEFTARG = name, RIGHTARG = name, FUNCTION = public.f);""",
-        "public",
-    ),
-    "operators of the catalog's types": (
-        f"""CREATE SCHEMA IF NOT EXISTS evil;
-        CREATE FUNCTION evil.f(oid, oid) RETURNS boolean {BODY}
-        CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.f);
-        CREATE FUNCTION evil.f(name, name) RETURNS boolean {BODY}
-        CREATE OPERATOR evil.= (LEFTARG = name, RIGHTARG = name, FUNCTION = evil.f);
-        CREATE OPERATOR evil.<> (LEFTARG = name, RIGHTARG = name, FUNCTION = evil.f);""",
-        "evil, pg_catalog",
-    ),
-    "a type named as PostgreSQL's own": (
-        f"""CREATE SCHEMA IF NOT EXISTS evil; CREATE TYPE evil.text AS (x pg_catalog.text);
-        CREATE DOMAIN evil.oid AS pg_catalog.oid CHECK (false);
-        CREATE DOMAIN evil.regclass AS pg_catalog.regclass CHECK (false);
-        CREATE FUNCTION evil.f(evil.text) RETURNS pg_catalog.text {BODY}
-        CREATE CAST (evil.text AS pg_catalog.text) WITH FUNCTION evil.f(evil.text);""",
-        "evil, pg_catalog",
-    ),
-    "a view named as a catalog, of which the path knows first": (
-        f"""CREATE SCHEMA IF NOT EXISTS evil; CREATE FUNCTION evil.f() RETURNS boolean {BODY}
-        CREATE VIEW evil.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE evil.f();
-        CREATE VIEW evil.pg_settings AS SELECT * FROM pg_catalog.pg_settings WHERE evil.f();
-        CREATE VIEW evil.pg_type AS SELECT oid, typname FROM pg_catalog.pg_type WHERE evil.f();""",
-        "evil, pg_catalog",
-    ),
-    "a cast of an enum to text": (
-        f"""CREATE TYPE public.mood AS ENUM ('sad', 'glad');
-        CREATE FUNCTION public.f(public.mood) RETURNS text {BODY}
-        CREATE CAST (public.mood AS text) WITH FUNCTION public.f(public.mood);
-        ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';""",
-        "public",
-    ),
-    "a cast of an array, of a composite type and of a range to text": (
-        f"""CREATE TYPE public.pair AS (x integer, y text);
-        CREATE TYPE public.span AS RANGE (subtype = float8);
-        CREATE FUNCTION public.f(public.pair) RETURNS text {BODY}
-        CREATE CAST (public.pair AS text) WITH FUNCTION public.f(public.pair) AS ASSIGNMENT;
-        CREATE FUNCTION public.f(public.pair[]) RETURNS text {BODY}
-        CREATE CAST (public.pair[] AS text) WITH FUNCTION public.f(public.pair[]) AS ASSIGNMENT;
-        CREATE FUNCTION public.f(public.span) RETURNS text {BODY}
-        CREATE CAST (public.span AS text) WITH FUNCTION public.f(public.span) AS ASSIGNMENT;
-        ALTER TABLE person ADD COLUMN pair public.pair DEFAULT '(1,x)',
-          ADD COLUMN pairs public.pair[] DEFAULT ARRAY['(1,x)'::public.pair],
-          ADD COLUMN span public.span DEFAULT '[1,2]';""",
-        "public",
-    ),
-    "a cast to json, which to_json calls": (
-        f"""CREATE TYPE public.taste AS ENUM ('sour', 'sweet');
-        CREATE FUNCTION public.f(public.taste) RETURNS json {BODY}
-        CREATE CAST (public.taste AS json) WITH FUNCTION public.f(public.taste);
-        ALTER TABLE person ADD COLUMN taste public.taste DEFAULT 'sweet';""",
-        "public",
-    ),
-    "an enum named int4 with a cast to a number": (
-        f"""CREATE TYPE public.int4 AS ENUM ('1', '2');
-        CREATE FUNCTION public.f(public.int4) RETURNS bigint {BODY}
-        CREATE CAST (public.int4 AS bigint) WITH FUNCTION public.f(public.int4);
-        CREATE FUNCTION public.g(public.int4) RETURNS numeric {BODY}
-        CREATE CAST (public.int4 AS numeric) WITH FUNCTION public.g(public.int4);
-        ALTER TABLE person ADD COLUMN n public.int4 DEFAULT '1';""",
-        "public",
-    ),
-    "a domain whose CHECK calls a function": (
-        f"""CREATE FUNCTION public.f(text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
-        CREATE DOMAIN public.word AS text CHECK (public.f(VALUE));
-        ALTER TABLE person ADD COLUMN word public.word DEFAULT 'x';
-        CREATE OR REPLACE FUNCTION public.f(text) RETURNS boolean {BODY}""",
-        "public",
-    ),
-    "settings of the database that change what statements mean": (
-        """ALTER DATABASE {database} SET standard_conforming_strings = off;
-        ALTER DATABASE {database} SET transform_null_equals = on;
-        ALTER DATABASE {database} SET quote_all_identifiers = on;
-        ALTER DATABASE {database} SET default_transaction_read_only = off;
-        ALTER DATABASE {database} SET default_transaction_isolation = serializable;
-        ALTER DATABASE {database} SET default_transaction_deferrable = on;
-        ALTER DATABASE {database} SET default_text_search_config = 'pg_catalog.german';
-        ALTER DATABASE {database} SET DateStyle = 'German';
-        ALTER DATABASE {database} SET statement_timeout = 40;
-        ALTER DATABASE {database} SET idle_in_transaction_session_timeout = 200;
-        ALTER DATABASE {database} SET client_encoding = 'LATIN1';""",
-        '"$user", public',
-    ),
-    "a collation, an index and statistics that call functions": (
-        """CREATE COLLATION public."C" (locale = 'C');
-        CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';
-        CREATE INDEX ON person (public.f(age)) WHERE public.f(age) > 0;
-        """
-        + f"CREATE OR REPLACE FUNCTION public.f(integer) RETURNS integer IMMUTABLE {BODY}",
-        "public",
-    ),
-    "a child of a table by inheritance, and a rule": (
-        f"""CREATE FUNCTION public.f() RETURNS integer {BODY}
-        CREATE TABLE public.grown (x integer) INHERITS (person);
-        CREATE VIEW public.seen AS SELECT public.f() AS x;
-        CREATE MATERIALIZED VIEW public.kept AS SELECT 1 AS x;
-        CREATE RULE r AS ON INSERT TO person DO ALSO SELECT public.f();""",
-        "public",
-    ),
-}
+#: The database's search path and the name of an attack, and what the owner makes for it.
+ATTACKS = {said: text.replace("$BODY", BODY) for said, text in attacks.read("source.sql")}
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +92,7 @@ def run(*words: object) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("path", sorted({path for _, path in ATTACKS.values()}))
+@pytest.mark.parametrize("path", sorted({said.split(": ")[0] for said in ATTACKS}))
 def test_nothing_of_the_owner_runs_in_any_command_that_reads(
     path: str, hostile: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -220,8 +101,8 @@ def test_nothing_of_the_owner_runs_in_any_command_that_reads(
     What stops it: the first message is BEGIN READ ONLY, the path holds pg_catalog alone, values of
     users' types are printed by their output functions, and no cast is named on them.
     """
-    attacks = [attack for attack, its in ATTACKS.values() if its == path]
-    source, other = hostile(path, *attacks), hostile(path, *attacks)
+    made = [text for said, text in ATTACKS.items() if said.startswith(f"{path}: ")]
+    source, other = hostile(path, *made), hostile(path, *made)
     config, model = tmp_path / "c.toml", tmp_path / "m.pbm"
     workload = tmp_path / "w.json"
     run("inspect", source, "-o", config)
@@ -326,7 +207,7 @@ def test_what_would_run_before_anything_is_asked_needs_a_superuser(
     """
     if "login" in statement and server.major < 17:
         pytest.skip("login event triggers are PostgreSQL 17's")
-    dsn = hostile("public", ATTACKS["a cast of an enum to text"][0])
+    dsn = hostile("public", ATTACKS["public: a cast of an enum to text"])
     name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
     owner = conninfo.make_conninfo(dsn, user=OWNER)
     returning = "event_trigger" if "EVENT" in statement else "integer"

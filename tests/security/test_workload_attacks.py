@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import attacks
 import psycopg
 import pytest
 
@@ -58,23 +59,13 @@ class Attack:
 
 def read_attacks(name: str) -> dict[str, Attack]:
     """The attacks of a file, by what they are called."""
-    path = Path(__file__).parent / "attacks" / name
-    text = re.sub(
-        r"\\u([0-9a-f]{4})", lambda m: chr(int(m[1], 16)), path.read_text(encoding="utf-8")
-    )
     found = {}
-    for part in text.split("\n-- attack: ")[1:]:
-        head, query = part.split("\n-- query:\n")
-        name, *lines = head.split("\n")
-        said, made = {}, []
-        for line in lines:
-            directive = re.fullmatch(r"-- (refused|extension|needs|it writes)(?::)? (.*)", line)
-            if directive:
-                said[directive[1]] = directive[2]
-            else:
-                made.append(line)
+    for attack, text in attacks.read(name):
+        head, query = text.split("-- query:\n")
+        said = dict(re.findall(r"^-- (refused|extension|needs|it writes)(?::)? (.*)", head, re.M))
+        made = "\n".join(line for line in head.split("\n") if not line.startswith("-- "))
         writes = said.pop("it writes", "") != "nothing"
-        found[name] = Attack(query.strip("\n"), made="\n".join(made), writes=writes, **said)
+        found[attack] = Attack(query, made=made.strip(), writes=writes, **said)
     return found
 
 

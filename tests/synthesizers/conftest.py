@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
-from private_tables import private_database, single_table
+from private_tables import Started, private_database, single_table, started
 
 from privbench.domain import Domain
-from privbench.privacy import (
-    Accountant,
-    KeySpec,
-    Relation,
-    SeededNoise,
-    Session,
-    open_session,
-)
+from privbench.privacy import KeySpec, Relation, SeededNoise
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries import Total
 
 COUNTRIES = 12
 
@@ -129,22 +122,12 @@ def table() -> Callable[..., PrivateDatabase]:
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Callable[..., tuple[Session, dict[str, float], float]]:
-    """Factory: open a session, measure totals; returns (session, totals, amount left)."""
-    opened = []
+def begin(tmp_path: Path) -> Callable[..., Started]:
+    """``begin(database, epsilon, accounting, noise)``: see `started`; each in its own ledger."""
+    number = count()
 
     def start(database, epsilon=3.2, accounting="pure", noise=None):
         source = Exact(1) if noise == "none" else SeededNoise(noise or 1)
-        accountant = Accountant(accounting, epsilon, 1e-9 if accounting == "zcdp" else 0.0)
-        session = open_session(
-            database, accountant, tmp_path / f"ledger{len(opened)}", "shop", noise=source
-        )
-        opened.append(session)
-        each = 0.05 * session.amount_total / len(session.spec.tables)
-        totals = {
-            name: max(float(session.measure(Total(name), each, f"total of {name}")[0]), 1.0)
-            for name in session.spec.tables
-        }
-        return session, totals, 0.95 * session.amount_total
+        return started(database, tmp_path / str(next(number)), epsilon, accounting, source)
 
     return start

@@ -13,19 +13,12 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from private_tables import single_table
+from private_tables import single_table, started
 
 from privbench.domain import Domain
-from privbench.privacy import (
-    Accountant,
-    DatabaseSpec,
-    Relation,
-    SeededNoise,
-    Sensitivity,
-    open_session,
-)
+from privbench.privacy import DatabaseSpec, Relation, SeededNoise, Sensitivity
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries import Histogram, PairScores, Total
+from privbench.privacy.queries import Histogram, PairScores
 from privbench.privacy.query import Query
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
@@ -96,14 +89,17 @@ def _pairs(neighbours: str) -> list[tuple[Kinds, Kinds]]:
 
 def queries(kinds: Kinds, neighbours: str, accounting: str, folder, seed: int = 1) -> list[Query]:
     """What a fit of one table asks for, with a budget that pays for every stage."""
-    delta = 1e-9 if accounting == "zcdp" else 0.0
-    accountant = Accountant(accounting, AMPLE[accounting], delta)
-    database = build(kinds, neighbours)
-    session = open_session(database, accountant, folder, "t", noise=SeededNoise(seed))
-    total = float(session.measure(Total("t"), 0.02 * session.amount_total, "total t")[0])
-    GraphicalSynthesizer().fit(session, {"t": max(total, 1.0)}, 0.98 * session.amount_total)
-    session.close()
-    return [step.query for step in session.trace]
+    begun = started(
+        build(kinds, neighbours),
+        folder,
+        AMPLE[accounting],
+        accounting,
+        SeededNoise(seed),
+        share=0.02,
+    )
+    GraphicalSynthesizer().fit(*begun)
+    begun[0].close()
+    return [step.query for step in begun[0].trace]
 
 
 def worst(query: Query, neighbours: str) -> dict[str, float]:

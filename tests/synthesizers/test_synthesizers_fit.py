@@ -200,58 +200,48 @@ def test_events_do_not_depend_on_rows(name, shop, begin):
     assert labels[0] == labels[1]
 
 
+def many(columns):
+    return {f"c{i}": ((np.arange(50) + i) % 4, Domain(4)) for i in range(columns)}
+
+
+ODD = {
+    "no columns": {},
+    "one column": {"only": (np.arange(50) % 3, Domain(3))},
+    "constants": {"one": (np.zeros(50, int), Domain(1)), "two": (np.zeros(50, int), BIT)},
+    "all NULL": {
+        "null": (np.full(50, 2), Domain(2, nullable=True)), "x": (np.zeros(50, int), BIT)
+    },
+    "40 columns": many(40),
+    "wide domain": {
+        "wide": (np.arange(50), Domain(20_000, ordered=True)), "x": (np.arange(50) % 2, BIT)
+    },
+    "200 columns": many(200),
+}  # fmt: skip
+
+
 @ALL
+@pytest.mark.parametrize("odd", [*list(ODD)[:-1], pytest.param([*ODD][-1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("epsilon", [0.001, 1000.0])
+def test_odd_tables(name, odd, epsilon, table, begin):
+    started = begin(table(ODD[odd]), epsilon)
+    options = {"beta": 2, "depth": 3} if name == "privbench-paper" else None
+    assert_valid(fit(name, started, options).sample(1.0, 1), started[0].spec)
+
+
 @pytest.mark.parametrize(
-    "columns",
+    ("name", "options", "said"),
     [
-        {},
-        {"only": (np.arange(50) % 3, Domain(3))},
-        {"one": (np.zeros(50, int), Domain(1)), "two": (np.zeros(50, int), Domain(2))},
-        {"null": (np.full(50, 2), Domain(2, nullable=True)), "x": (np.zeros(50, int), Domain(2))},
-        pytest.param(
-            {f"c{i}": ((np.arange(50) + i) % 4, Domain(4)) for i in range(200)},
-            marks=pytest.mark.slow,
-        ),
-        {f"c{i}": ((np.arange(50) + i) % 4, Domain(4)) for i in range(40)},
-        {
-            "wide": (np.arange(50), Domain(20_000, ordered=True)),
-            "x": (np.arange(50) % 2, Domain(2)),
-        },
-    ],
-    ids=[
-        "no columns",
-        "one column",
-        "constants",
-        "all NULL",
-        "200 columns",
-        "40 columns",
-        "wide domain",
+        ("nothing", {}, "no synthesizer 'nothing'"),
+        ("privbench-paper", {"alpha": 2}, "privbench-paper"),
+        ("privbench-paper", {"nonsense": 1}, "privbench-paper"),
+        ("privbench-paper", {"iterations": -1}, "privbench-paper"),
+        ("independent", {"alpha": 0.1}, "independent"),
     ],
 )
-@pytest.mark.parametrize("epsilon", [0.001, 1000.0])
-def test_odd_tables(name, columns, epsilon, table, begin):
-    data = table(columns)
-    started = begin(data, epsilon)
-    options = {"beta": 2, "depth": 3} if name == "privbench-paper" else None
-    synthetic = fit(name, started, options).sample(1.0, 1)
-    assert_valid(synthetic, started[0].spec)
-
-
-def test_names_and_unknown_names():
+def test_names_and_options_are_checked(name, options, said):
     assert {"independent", "privbench", "privbench-paper"} <= set(names())
-    with pytest.raises(ConfigError, match="no synthesizer 'nothing'"):
-        get("nothing")
-
-
-@pytest.mark.parametrize("options", [{"alpha": 2}, {"nonsense": 1}, {"iterations": -1}])
-def test_options_are_checked(options):
-    with pytest.raises(ConfigError, match="privbench-paper"):
-        get("privbench-paper")(options)
-
-
-def test_independent_has_no_options():
-    with pytest.raises(ConfigError):
-        get("independent")({"alpha": 0.1})
+    with pytest.raises(ConfigError, match=said):
+        get(name)(options)
 
 
 def test_a_scale_of_nothing_is_refused(table, begin):

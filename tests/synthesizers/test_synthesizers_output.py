@@ -22,15 +22,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from private_tables import single_table
+from private_tables import single_table, started
 from scipy.stats import beta
 
 from privbench.domain import Domain
 from privbench.learning.graphical.select import PairLearner
-from privbench.privacy import Accountant, OpenDPNoise, Relation, open_session
+from privbench.privacy import OpenDPNoise, Relation
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries import PairScores, Total
-from privbench.privacy.query import GRID, Query
+from privbench.privacy.queries import PairScores
+from privbench.privacy.query import GRID
+from privbench.privacy.session import Step
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 SLACK = 1e-9
@@ -136,14 +137,12 @@ class Scripted:
 FOLDERS = count()
 
 
-def run(database, epsilon: float, noise, folder: Path) -> tuple[list[Query], object]:
-    """A whole fit; the questions and the model."""
-    ledger = folder / str(next(FOLDERS))
-    session = open_session(database, Accountant("pure", epsilon, 0.0), ledger, "t", noise=noise)
-    total = float(session.measure(Total("t"), 0.1 * epsilon, "total t")[0])
-    model = GraphicalSynthesizer().fit(session, {"t": max(total, 1.0)}, 0.9 * epsilon)
+def run(database, epsilon: float, noise, folder: Path) -> tuple[list[Step], object]:
+    """A whole fit; its steps and the model."""
+    begun = started(database, folder / str(next(FOLDERS)), epsilon, noise=noise, share=0.1)
+    session, model = begun[0], GraphicalSynthesizer().fit(*begun)
     session.close()
-    return [step.query for step in session.trace], model
+    return session.trace, model
 
 
 def replaying(answers) -> Callable[[int, np.ndarray, float, bool], np.ndarray | int]:
@@ -158,10 +157,11 @@ def compare(first, second, epsilon, choose, folder, factor=1.0) -> tuple[float, 
         the number of questions.
     """
     one = Scripted(choose, factor)
-    asked, model = run(first, epsilon, one, folder)
+    trace, model = run(first, epsilon, one, folder)
     other = Scripted(replaying([item.answer for item in one.asked]), factor)
     again, twin = run(second, epsilon, other, folder)
-    assert asked == again, "the next question depends on more than the answers so far"
+    queries = [[step.query for step in steps] for steps in (trace, again)]
+    assert queries[0] == queries[1], "the next question depends on more than the answers so far"
     same_model(model, twin)
     sides = list(zip(one.asked, other.asked, strict=True))
     assert all(a.scale == b.scale for a, b in sides)
@@ -332,17 +332,12 @@ def losses(rows, runs: int, noise, folder: Path) -> np.ndarray:
     database, found = build(rows, 1, "add-remove"), []
     exact = [build(side, 1, "add-remove") for side in PAIRS["add-remove"][0]]
     for _ in range(runs):
-        ledger = folder / str(next(FOLDERS))
-        accountant = Accountant("pure", REAL_EPSILON, 0.0)
-        with open_session(database, accountant, ledger, "t", noise=noise) as session:
-            total = float(session.measure(Total("t"), 0.1 * REAL_EPSILON, "total t")[0])
-            GraphicalSynthesizer().fit(session, {"t": max(total, 1.0)}, 0.9 * REAL_EPSILON)
-            loss = 0.0
-            for step in session.trace:
-                sides = [step.query.evaluate(side) for side in exact]
-                near, far = (np.abs(step.result - side).sum() for side in sides)
-                loss += float(far - near) / step.event.scale
-            found.append(loss)
+        trace, _ = run(database, REAL_EPSILON, noise, folder)
+        loss = 0.0
+        for step in trace:
+            near, far = (np.abs(step.result - step.query.evaluate(side)).sum() for side in exact)
+            loss += float(far - near) / step.event.scale
+        found.append(loss)
     return np.array(found)
 
 

@@ -33,7 +33,6 @@ def under(table, parent, *, nullable=False):
 
 UNITS = 150
 KEYS = {
-    "teams": (),
     "boards": (under("boards", "teams"),),
     "cards": (under("cards", "boards"),),
     "labels": (under("labels", "cards"),),
@@ -49,22 +48,28 @@ def make_work() -> PrivateDatabase:
     Of 450 files two thirds have no note; the others belong to few.
     """
     g = np.random.default_rng(4)
+    members = np.sort(np.append(np.arange(UNITS), g.integers(0, UNITS, 6 * UNITS)))
     owners = {
         "boards": np.repeat(np.arange(UNITS), 3),
         "cards": np.repeat(np.arange(3 * UNITS), 5),
         "labels": np.repeat(np.arange(15 * UNITS), 2),
-        "members": np.sort(np.append(np.arange(UNITS), g.integers(0, UNITS, 6 * UNITS))),
+        "members": members,
+        "notes": np.repeat(np.searchsorted(members, np.arange(UNITS)), 18),
+        "files": np.append(np.arange(150), np.full(300, -1)),
     }
-    first = np.searchsorted(owners["members"], np.arange(UNITS))
-    owners["notes"] = np.repeat(first, 18)
-    owners["files"] = np.concatenate([np.repeat(np.arange(150), 1), np.full(300, -1)])
-    rows = {"teams": UNITS, **{name: len(edges) for name, edges in owners.items()}}
+    return tables({"teams": UNITS}, owners, KEYS)
+
+
+def tables(roots, owners, keys, kinds=3) -> PrivateDatabase:
+    """Root tables of so many rows, and owned ones by the owner of every row; each has a kind."""
+    g = np.random.default_rng(4)
+    rows = {**roots, **{name: len(edges) for name, edges in owners.items()}}
     return private_database(
         {
             name: (
                 count,
-                {"kind": (g.integers(0, 3, count), Domain(3))},
-                {key: owners[name] for key in KEYS[name]},
+                {"kind": (g.integers(0, kinds, count), Domain(kinds))},
+                {key: owners[name] for key in keys.get(name, ())},
             )
             for name, count in rows.items()
         }
@@ -92,37 +97,6 @@ def test_levels_do_not_multiply_what_is_off(sample):
     assert (np.max(np.array(off)[:, :-1], axis=1) < np.log(2.0)).sum() >= 4, off
 
 
-def make_staff() -> PrivateDatabase:
-    """Of 3,000 employees 24 manage a department; all have a title, and up to nine salaries."""
-    g, staff = np.random.default_rng(5), 3000
-    owners = {
-        "managers": np.arange(0, staff, staff // 24)[:24],
-        "salaries": np.repeat(np.arange(staff), np.arange(staff) % 9 + 1),
-        "titles": np.arange(staff),
-    }
-    tables = {
-        name: (
-            len(edges),
-            {"kind": (g.integers(0, 6, len(edges)), Domain(6))},
-            {under(name, "staff"): edges},
-        )
-        for name, edges in owners.items()
-    }
-    tables["staff"] = staff, {"kind": (g.integers(0, 6, staff), Domain(6))}, {}
-    return private_database(tables)
-
-
-def test_a_table_of_few_rows_is_not_swelled_by_noise(sample):
-    """Managers were a thousand at ε = 0.5: a mean near one per employee was the likeliest."""
-    managers = []
-    for seed in range(1, 10):
-        made = sample(make_staff(), 0.5, seed)
-        managers.append(made["managers"].rows)
-        assert made["titles"].rows == pytest.approx(3000, rel=0.25)
-        assert made["salaries"].rows == pytest.approx(15_000, rel=0.4)
-    assert np.median(managers) < 300, managers
-
-
 # tables without rows -----------------------------------------------------------------------------
 
 USERS, RELEASES = 2000, 8
@@ -132,15 +106,9 @@ OWNED = {"none": 0, "few": 150}
 @pytest.fixture(scope="module")
 def emptied() -> PrivateDatabase:
     """Users of whom 150 have rows in one table and nobody in another; a root table is empty too."""
-    g = np.random.default_rng(1)
-    keys = {name: {under(name, "users"): np.repeat(np.arange(OWNED[name]), 4)} for name in OWNED}
-    rows = {"users": USERS, "alone": 0, **{name: 4 * count for name, count in OWNED.items()}}
-    return private_database(
-        {
-            name: (count, {"kind": (g.integers(0, 3, count), Domain(3))}, keys.get(name, {}))
-            for name, count in rows.items()
-        }
-    )
+    owners = {name: np.repeat(np.arange(units), 4) for name, units in OWNED.items()}
+    keys = {name: (under(name, "users"),) for name in OWNED}
+    return tables({"users": USERS, "alone": 0}, owners, keys)
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])

@@ -1,7 +1,7 @@
 """Sections of the HTML report: a template each, and a line in `SECTIONS`.
 
 A template sets its section's ``title`` and ``intro``. What it needs besides the document is made by
-a function in the module of the section's name.
+the function that `SECTIONS` names.
 """
 
 from __future__ import annotations
@@ -19,12 +19,9 @@ from privbench.report.sections import (
     correlations,
     fanouts,
     heatmap,
-    integrity,
+    lists,
     qerror,
-    queries,
     runtime,
-    statistics,
-    worst,
 )
 from privbench.report.templates import template
 from privbench.report.trace import Trace
@@ -36,7 +33,7 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
     "headline": lambda document: {"headlines": headlines(document)},
     "drift": lambda document: _if(document.drift),
     "qerror": qerror.values,
-    "worst": worst.values,
+    "worst": lists.worst,
     "runtime": runtime.values,
     "load": lambda document: _if(document.load),
     "work": lambda document: _if(document.work and document.plans),
@@ -45,9 +42,9 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
     "correlations": correlations.values,
     "fanouts": fanouts.values,
     "heatmap": heatmap.values,
-    "statistics": statistics.values,
-    "integrity": integrity.values,
-    "queries": queries.values,
+    "statistics": lists.statistics,
+    "integrity": lists.integrity,
+    "queries": lists.queries,
     "environment": lambda document: {},
 }
 

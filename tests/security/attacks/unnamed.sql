@@ -1,7 +1,7 @@
 -- Code of the source's users that ran in a query of a workload though the query does not name it:
 -- what a clause stands for, and what the planner and functions written in SQL put in its place.
 
--- attack: NOT BETWEEN compares by < and >
+--- NOT BETWEEN compares by < and >
 -- refused: operator public.<, which runs public.lower_than
 CREATE FUNCTION public.lower_than(int, text) RETURNS boolean LANGUAGE sql AS 'SELECT public.act() IS NOT NULL';
 CREATE FUNCTION public.higher(int, text) RETURNS boolean LANGUAGE sql AS 'SELECT public.act() IS NOT NULL';
@@ -10,7 +10,7 @@ CREATE OPERATOR public.> (LEFTARG = int, RIGHTARG = text, FUNCTION = public.high
 -- query:
 SELECT count(*) FROM victim WHERE n NOT BETWEEN name AND name
 
--- attack: the planner takes the negator
+--- the planner takes the negator
 -- refused: operator public.===, which runs public.other
 CREATE FUNCTION public.other(int, int) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT public.act() IS NOT NULL';
 CREATE OPERATOR public.!== (LEFTARG = int, RIGHTARG = int, FUNCTION = public.other);
@@ -19,14 +19,14 @@ CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = pg_catalog.int4eq
 -- query:
 SELECT count(*) FROM victim WHERE NOT (n === 1)
 
--- attack: a word of a later server
+--- a word of a later server
 -- refused: public.json_value, a function that is not listed
 -- needs: SELECT 1 / (current_setting('server_version_num')::int < 170000)::int
 CREATE FUNCTION public.json_value(jsonb, text) RETURNS text LANGUAGE sql AS 'SELECT public.act()';
 -- query:
 SELECT json_value('1'::jsonb, 'b')
 
--- attack: a name in the text of an extension's function
+--- a name in the text of an extension's function
 -- refused: ext.earth_distance, a function that is not listed: it may call public.sec_to_gc
 -- extension: earthdistance CASCADE
 -- needs: SELECT 1 / (current_setting('server_version_num')::int < 160000)::int
@@ -37,7 +37,7 @@ DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, ext', cu
 -- query:
 SELECT earth_distance(ll_to_earth(1, 1), ll_to_earth(2, 2))
 
--- attack: an index's condition is computed again
+--- an index's condition is computed again
 -- refused: the index i of public.big is not allowed: it may call public.quiet
 CREATE TABLE public.big AS SELECT i % 2 AS n, i / 1000 AS m, 'a'::text AS name
   FROM generate_series(1, 20000) i;
@@ -50,7 +50,7 @@ CREATE OR REPLACE FUNCTION public.quiet(t text) RETURNS text LANGUAGE plpgsql IM
 -- query:
 SELECT count(*) FROM big WHERE n > 0 AND m = 5
 
--- attack: the planner computes an argument's default
+--- the planner computes an argument's default
 -- refused: the index i of public.victim is not allowed: it may call public.two
 CREATE FUNCTION public.quiet(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
   $$ BEGIN RETURN t; END $$;
@@ -61,7 +61,7 @@ CREATE OR REPLACE FUNCTION public.quiet(t text) RETURNS text LANGUAGE plpgsql IM
 -- query:
 SELECT count(*) FROM victim
 
--- attack: a function of a function of nothing
+--- a function of a function of nothing
 -- refused: the index i of public.victim is not allowed: it may call public.quiet
 CREATE FUNCTION public.quiet(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
   $$ BEGIN RETURN t; END $$;
@@ -71,19 +71,19 @@ CREATE OR REPLACE FUNCTION public.quiet(t text) RETURNS text LANGUAGE plpgsql IM
 -- query:
 SELECT count(*) FROM victim
 
--- attack: SQL whose settings change how it is read
+--- SQL whose settings change how it is read
 -- refused: public.odd, a function that is not listed
 CREATE FUNCTION public.odd() RETURNS text LANGUAGE sql SET standard_conforming_strings = off AS $f$ SELECT '\' || ' || public.act() || ' --' $f$;
 -- query:
 SELECT public.odd()
 
--- attack: SQL with a default
+--- SQL with a default
 -- refused: public.odd, a function that is not listed
 CREATE FUNCTION public.odd(t text DEFAULT public.act()) RETURNS text LANGUAGE sql AS 'SELECT $1';
 -- query:
 SELECT public.odd()
 
--- attack: SQL whose result is a domain's
+--- SQL whose result is a domain's
 -- refused: public.odd, a function that is not listed
 CREATE DOMAIN public.trap AS text CHECK (public.sure(VALUE));
 CREATE FUNCTION public.odd() RETURNS public.trap LANGUAGE sql AS $$ SELECT 'x' $$;

@@ -1,0 +1,171 @@
+"""Estimates from noisy counts: near the truth where it stands out, near what is expected else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privbench.circuit.draw import draw
+from privbench.domain import Domain
+from privbench.learning.graphical.estimate import associate, conditional, rake, shrink
+from privbench.learning.graphical.one_way import one_way
+from privbench.learning.graphical.sizes import (
+    MANY,
+    references_per_target,
+    rows_per_unit,
+    with_mean,
+)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_shrinkage_is_nearer_than_the_noisy_counts_and_than_the_prediction(law):
+    g = np.random.default_rng(1)
+    prediction = g.exponential(30.0, (24, 24))
+    counts = prediction * np.exp(g.normal(0, 0.5, prediction.shape))
+    noise = g.laplace(0, 12 / 2**0.5, (24, 24)) if law == "laplace" else g.normal(0, 12, (24, 24))
+    found = shrink(counts + noise, 12.0, prediction, law)
+    assert np.abs(found - counts).sum() < 0.8 * np.abs(noise).sum()
+    assert np.abs(found - counts).sum() < 0.8 * np.abs(prediction - counts).sum()
+    assert (found > 0).all()
+
+
+def test_shrinkage_of_nothing_but_noise_goes_to_the_prediction():
+    prediction = np.full(500, 5.0)
+    noise = np.random.default_rng(2).normal(0, 50, 500)
+    assert np.abs(shrink(prediction + noise, 50.0, prediction, "gaussian") - 5.0).max() < 15
+    far = shrink(np.array([400.0, 5.0]), 10.0, np.array([0.01, 5.0]), "gaussian")
+    assert far[0] == pytest.approx(400.0)
+
+
+def test_a_conditional_keeps_its_targets_and_the_parents():
+    joint = np.random.default_rng(3).random((3, 4, 5))
+    joint /= joint.sum()
+    coarse = np.array([0, 0, 1, 1, 2])
+    second = joint.sum(axis=0) @ np.eye(3)[coarse]
+    parents, targets = joint.sum(axis=2), [joint.sum(axis=1), second]
+    found = conditional(parents, joint.sum(axis=(0, 1)), targets, [np.arange(5), coarse])
+    made = parents[..., None] * found
+    assert np.allclose(found.sum(axis=-1), 1.0)
+    assert np.abs(made.sum(axis=1) - targets[0]).max() < 2e-3
+    assert np.abs(made.sum(axis=0) @ np.eye(3)[coarse] - second).max() < 2e-3
+
+
+def test_draws_are_off_by_less_than_one_row():
+    g = np.random.default_rng(4)
+    table = rake(g.random((6, 9)), np.ones(6), np.full(9, 6 / 9))
+    table /= table.sum(axis=1, keepdims=True)
+    rows = g.integers(0, 6, 5000)
+    counts = np.zeros((6, 9))
+    np.add.at(counts, (rows, draw(table, rows, g)), 1)
+    assert np.abs(counts - table * np.bincount(rows, minlength=6)[:, None]).max() < 2
+
+
+@pytest.mark.parametrize("power", [-1.0, 0.0, 2.0])
+def test_the_corner_of_two_tails_follows_from_the_rest_of_a_pair(power):
+    """The corner of two tails lies below the noise: a copula finds it, independence does not."""
+    scores = np.linspace(-2.5, 2.5, 12)
+    margin = np.exp(-(scores**2) / 2)
+    flat = 20_000 * np.outer(margin, margin) / margin.sum() ** 2
+    margins = flat.sum(axis=1), flat.sum(axis=0)
+    exact = rake(flat * np.exp(power * np.outer(scores, scores)), *margins)
+    corners = []
+    for seed in range(5):
+        noise = np.random.default_rng(seed).normal(0, 30, exact.shape)
+        found = associate(exact + noise, 30.0, flat, scores, scores)
+        assert np.allclose(found.sum(axis=1), margins[0], rtol=0.05)
+        corners.append(float(found[-3:, -3:].sum()))
+    assert np.mean(corners) == pytest.approx(exact[-3:, -3:].sum(), rel=0.25, abs=3.0)
+
+
+# one-ways -----------------------------------------------------------------------------------------
+
+
+def means(exact, sd, domain, total=None, seeds=20):
+    """One-ways of the same counts with the noise of several seeds."""
+    noise = (np.random.default_rng(seed).normal(0, sd, len(exact)) for seed in range(seeds))
+    return np.array([one_way(exact + part, sd, domain, "gaussian", total) for part in noise])
+
+
+def test_the_noise_of_empty_cells_does_not_outweigh_a_single_value():
+    """What a hundred shrunken cells hold is bounded where the sum is known."""
+    domain, exact = Domain(120, ordered=True, core=(20, 100)), np.zeros(120)
+    exact[50] = 600.0
+    known, unknown = (means(exact, 20.0, domain, s, 8)[:, 50].mean() for s in (600.0, None))
+    assert known > 0.85
+    assert known > unknown + 0.15
+
+
+def test_a_tail_below_the_noise_of_its_cells_is_kept():
+    """No cell of it does, but the last cells of the range say how it goes on."""
+    exact = 300.0 * 0.93 ** np.arange(60)
+    kept = means(exact, 25.0, Domain(60, ordered=True, core=(0, 30)))[:, 30:].sum(axis=1)
+    assert kept.mean() == pytest.approx(exact[30:].sum() / exact.sum(), rel=0.4)
+
+
+def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
+    """A row far out moves an average more than all others do."""
+    domain = Domain(60, ordered=True, specials=("above",), core=(10, 40))
+    exact = np.zeros(61)
+    exact[10:40] = 300.0
+    # Two standard deviations: one cell or octave in forty is made of noise.
+    assert (means(exact, 20.0, domain)[:, 45:].sum(axis=1) > 1e-3).mean() < 0.2
+    exact[40:44], exact[60] = 200.0, 400.0
+    (found,) = means(exact, 20.0, domain, seeds=1) * exact.sum()
+    assert found[40:60].sum() == pytest.approx(800, rel=0.3)
+    assert found[60] == pytest.approx(400, rel=0.2)
+
+
+@pytest.mark.parametrize(("sd", "most"), [(1.0, 0.02), (10.0, 0.2)])
+def test_a_wide_column_keeps_its_shape_and_its_heavy_values(sd, most):
+    """Noise hides each of 20,000 cells; their sums and single values of many rows it does not."""
+    values = np.random.default_rng(1).exponential(300.0, 5000).astype(int).clip(0, 19_999)
+    true = np.bincount(values, minlength=20_000).astype(float)
+    true[15_000] += 500.0
+    shares = means(true, sd, Domain(20_000, ordered=True), 5500.0, 15)
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+    assert shares.min() >= 0
+    assert np.median(np.abs(shares.cumsum(axis=1) - true.cumsum() / 5500).max(axis=1)) < most
+    assert shares[:, 15_000] == pytest.approx(500 / 5500, rel=0.2)
+
+
+# numbers of children and of references ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mean", [0.01, 0.9, 3.0, 40.0])
+def test_shares_with_a_mean_have_the_mean_that_is_known(mean):
+    shares = np.append(0.4, 0.6 * np.arange(MANY.size - 1, 0, -1.0) ** 6)
+    shares[1:] *= 0.6 / shares[1:].sum()
+    found = with_mean(shares, MANY.means(shares), mean)
+    assert found @ MANY.means(shares) == pytest.approx(mean, rel=1e-6)
+    assert found.sum() == pytest.approx(1.0)
+    assert (found >= 0).all()
+
+
+def test_rows_of_few_units_are_not_giants():
+    """A heavy tail is found at many units; at noise alone there is next to nothing."""
+    g = np.random.default_rng(5)
+    rows = np.floor(g.pareto(1.5, 5000) * 3).astype(int)
+    exact = np.bincount(np.searchsorted(MANY.lower, rows, side="right") - 1, minlength=MANY.size)
+    found = rows_per_unit(exact + g.normal(0, 10, MANY.size), 10.0, 5000.0, "gaussian", [])
+    assert found.rows == pytest.approx(rows.sum(), rel=0.35)
+    empty = rows_per_unit(g.normal(0, 10, MANY.size), 10.0, 300.0, "gaussian", [])
+    assert empty.rows < 300
+
+
+def test_a_law_of_references_has_room_for_what_few_targets_hold():
+    """One target in a hundred holds a third, which numbers of references below 16 do not show."""
+    noisy = np.append(9000.0, np.random.default_rng(1).normal(0, 40, 10))
+    most = []
+    for parts in ([], [(0.01, 0.33, 0.04)]):
+        shares = references_per_target(noisy, 40.0, 0.1, 9000.0, 1.0, 16, False, parts)
+        held = np.cumsum((shares * MANY.means(shares))[::-1])
+        most.append(np.interp(0.01, np.cumsum(shares[::-1]), held / held[-1]))
+    assert most[1] > max(0.27, most[0] + 0.05)
+
+
+@pytest.mark.parametrize("mean", [1e-6, 0.3, 20.0, 1e5, 1e9])
+def test_references_to_any_number_of_targets_have_a_law(mean):
+    noisy = np.random.default_rng(7).normal(0, 5, 16)
+    shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False, [])
+    assert np.isfinite(shares).all()
+    assert shares.sum() == pytest.approx(1.0)
