@@ -23,7 +23,7 @@ from privbench.errors import ConnectionFailed, TargetError, UsageError
 from privbench.pipeline.clone import CloneReport, clone
 from privbench.pipeline.inspection import inspect
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.embedded import embedded_server
+from privbench.postgres.embedded import any_server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.workload import KINDS, Workload, generate_from_source
@@ -89,7 +89,7 @@ def demo(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     with teller.stage("start PostgreSQL"):
-        server = embedded_server()
+        server = any_server()
     with server:
         source, target = _databases(server.dsn)
         with teller.stage("make the source"):
