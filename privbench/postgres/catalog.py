@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 
 from psycopg.rows import namedtuple_row
 
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import Connection, ask_one
 from privbench.postgres.failures import database_errors
 from privbench.postgres.reading import SEARCH_PATH, assignment
 
@@ -243,8 +243,7 @@ def bare_search_path(connection: Connection) -> Iterator[None]:
         DatabaseError: The server refused.
     """
     with database_errors("reading the catalog"):
-        row = connection.execute("SHOW search_path").fetchone()
-    before = str(row[0]) if row else ""
+        (before,) = ask_one(connection, "SHOW search_path")
     if before == SEARCH_PATH:
         yield
         return

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, LiteralString
 
-from privbench.errors import SchemaError
+from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.postgres.implied import bounds_check, narrowed
@@ -15,6 +15,25 @@ from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
 from privbench.schema import Check, Column, ForeignKey, Index, Schema, Table, TableName, Unique
 from privbench.schema import Sequence as SchemaSequence
+
+#: What is missing, as GRANTs, and tables with row filters. pg_dump locks every table and every
+#: partition, for which a right on some columns is not enough.
+_RIGHTS: LiteralString = """
+SELECT current_user::pg_catalog.text AS role, n.nspname AS schema, c.relname AS name,
+  CASE WHEN NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+    THEN pg_catalog.format('GRANT USAGE ON SCHEMA %%I TO %%I;', n.nspname, current_user) END
+  AS usage,
+  CASE WHEN NOT pg_catalog.has_table_privilege(c.oid, 'SELECT')
+    THEN pg_catalog.format('GRANT SELECT ON %%I.%%I TO %%I;', n.nspname, c.relname, current_user)
+    END AS "select",
+  pg_catalog.row_security_active(c.oid) AS filtered
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN ROWS FROM (pg_catalog.unnest(%(schemas)s::pg_catalog.text[]),
+  pg_catalog.unnest(%(names)s::pg_catalog.text[])) AS wanted(schema, name)
+  ON n.nspname = wanted.schema AND c.relname = wanted.name
+WHERE c.relkind IN ('r', 'p')
+ORDER BY n.nspname, c.relname
+"""
 
 
 def introspect(
@@ -45,6 +64,33 @@ def introspect(
     with catalog.bare_search_path(connection):
         tell_held(connection)
         return _Reader(connection, Selection(schemas, tables, exclude)).schema()
+
+
+def check_access(connection: Connection, schema: Schema) -> None:
+    """Check that this role may read every table of the schema, whole.
+
+    Raises:
+        AccessDenied: With the GRANT statements that are missing, all of them; or with the tables
+            whose row-level security would hide rows from this role.
+        DatabaseError: The server refused.
+    """
+    tables = [name for table in schema for name in (table.name, *table.partitions)]
+    wanted = {"schemas": [t.schema for t in tables], "names": [t.name for t in tables]}
+    rows = catalog.ask(connection, _RIGHTS, wanted)
+    grants = dict.fromkeys([row.usage for row in rows] + [row.select for row in rows])
+    missing = [grant for grant in grants if grant is not None]
+    if missing:
+        raise AccessDenied(
+            f"the role {rows[0].role!r} may not read everything.",
+            remedy="Missing: " + " ".join(missing),
+        )
+    filtered = [f"{row.schema}.{row.name}" for row in rows if row.filtered]
+    if filtered:
+        raise AccessDenied(
+            f"row-level security hides rows from the role {rows[0].role!r}: {', '.join(filtered)}.",
+            remedy="Use a role with BYPASSRLS, or the tables' owner: a clone of some rows only "
+            "would pass for a clone of all.",
+        )
 
 
 class _Reader:

@@ -9,18 +9,16 @@ from typing import Any, LiteralString, Self
 
 import psycopg
 import pyarrow as pa
-from psycopg import sql
 
 from privbench.errors import DatabaseError, TargetError
 from privbench.postgres import finishing, staging, target
 from privbench.postgres.connect import Connection, connect, major_version
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
-from privbench.postgres.header import as_made
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT
 from privbench.postgres.reading import assignment
-from privbench.postgres.statement import run
+from privbench.postgres.statement import build, run
 from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
@@ -204,10 +202,9 @@ class Loader:
         Raises:
             DatabaseError: The server refused.
         """
-        statement = sql.SQL("INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})")
-        named = sql.Identifier(table.name.schema, table.name.name)
+        added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
         with database_errors("loading rows", table.key):
-            return run(self.connection, statement.format(named, count)).rowcount
+            return run(self.connection, build(added, table.name, count)).rowcount
 
     @contextlib.contextmanager
     def rehearsal(self) -> Iterator[None]:
@@ -288,7 +285,7 @@ class Loader:
                 run(self.connection, "CREATE SCHEMA public")
             self._extend()
             self._run_all(self._script.objects)
-        self._schema = as_made(self._schema, introspect(self.connection))
+        self._schema = target.as_made(self._schema, introspect(self.connection))
 
     def _state(self) -> tuple[Any, ...] | None:
         return run(self.connection, _STATE).fetchone()
@@ -345,8 +342,7 @@ class Loader:
         for extension in self._script.extensions:
             space = extension.schema
             if space is not None and not space.startswith("pg_"):
-                make = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(space))
-                run(self.connection, make)
+                run(self.connection, build("CREATE SCHEMA IF NOT EXISTS {}", space))
             if extension.needed:
                 self._run_all([extension.text])
                 continue
@@ -383,9 +379,9 @@ class Loader:
     def _copy(
         self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
     ) -> int:
-        named = sql.Identifier(table.name.schema, table.name.name)
+        named = build("{}", table.name)
         kinds = [table.column(name).type for name in columns]
-        if staging.is_staged(table):
+        if any(column.generated == "s" for column in table.columns):
             return staging.copy(self.connection, named, columns, batches, kinds)
         # The table is this transaction's own, so its pages may be written as already frozen and
         # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's root.

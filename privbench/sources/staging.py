@@ -1,7 +1,8 @@
 """A copy of files in a PostgreSQL of one's own, for as long as one command needs it.
 
 The server is started once in a process and goes with it, however that ends
-(`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account can enter.
+(`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
+can enter.
 Its databases say of themselves that they are copies, so that the ledger never takes one for a
 database of its own (`privbench.postgres.connect.identity`).
 """

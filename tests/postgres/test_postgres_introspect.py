@@ -7,9 +7,8 @@ from psycopg import conninfo
 from pydantic import TypeAdapter
 
 from privbench.errors import AccessDenied, SchemaError
-from privbench.postgres.access import check_access
 from privbench.postgres.connect import connect
-from privbench.postgres.introspect import introspect
+from privbench.postgres.introspect import check_access, introspect
 from privbench.schema import Schema, TableName
 
 GOLDEN = Path(__file__).parent / "golden"
