@@ -43,8 +43,6 @@ def match(
     >>> match([pa.array([30, None, 10, 7])], [pa.array([10, 20, 30])]).tolist()
     [2, -1, 0, -2]
     """
-    if len(child) != len(parent) or not child:
-        raise ValueError("child and parent need the same columns, at least one")
     pairs = [_alike(one, other) for one, other in zip(child, parent, strict=True)]
     ours, theirs = pairs[0]
     for more_ours, more_theirs in pairs[1:]:
