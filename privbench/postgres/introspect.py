@@ -99,10 +99,11 @@ class _Reader:
     def __init__(self, connection: Connection, selection: Selection) -> None:
         self.connection = connection
         known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
-        relations = catalog.ask(connection, catalog.RELATIONS, {})
+        found = catalog.ask(connection, catalog.RELATIONS, {})
+        relations = [row for row in found if row.kind in "rpvm"]
         self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
-        found = selection.chosen(self.names.values(), known)
-        self.schemas, self.chosen, self.left_out = found
+        chosen = selection.chosen(self.names.values(), known)
+        self.schemas, self.chosen, self.left_out = chosen
         self.views = self._of_kind(relations, "v")
         self.materialized = self._of_kind(relations, "m")
         tables = [row for row in relations if row.kind in "rp"]
@@ -241,7 +242,8 @@ class _Reader:
                     default=row.default,
                     identity=row.identity,
                     generated=row.generated,
-                    collation=_collation(row),
+                    # Where it is not its type's own.
+                    collation=row.collation and str(TableName(row.collation_schema, row.collation)),
                     sequence=sequence or (filler.name if filler else None),
                 )
             )
@@ -278,7 +280,11 @@ class _Reader:
 
     def _table(self, oid: int, indexes: Sequence[Any], **parts: Any) -> Table:
         row = self.tables[oid]
-        uniques = [_unique(index) for index in indexes if _is_plain_unique(index)]
+        uniques = [
+            Unique(item.name, tuple(item.columns), item.is_primary, item.nulls_not_distinct)
+            for item in indexes
+            if _is_plain_unique(item)
+        ]
         return Table(
             name=self.names[oid],
             primary_key=next((unique for unique in uniques if unique.primary), None),
@@ -319,20 +325,3 @@ def _is_plain_unique(row: Any) -> bool:
     """
     whole = row.valid and row.predicate is None and not row.has_expressions
     return bool(row.is_unique and whole and not row.exclusion)
-
-
-def _unique(row: Any) -> Unique:
-    """The unique column set of such an index."""
-    return Unique(
-        name=row.name,
-        columns=tuple(row.columns),
-        primary=row.is_primary,
-        nulls_not_distinct=row.nulls_not_distinct,
-    )
-
-
-def _collation(row: Any) -> str | None:
-    """A column's collation where it is not its type's own, as ``schema.name``."""
-    if row.collation is None:
-        return None
-    return str(TableName(row.collation_schema, row.collation))

@@ -262,10 +262,9 @@ class Loader:
             for name, value in _SETTINGS.items():
                 run(self.connection, assignment(name, value))
             run(self.connection, _MEMORY)
-            row = run(
-                self.connection, "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::bigint)", [_LOCK]
-            ).fetchone()
-        if row is None or not row[0]:
+            locked = build("SELECT WHERE pg_catalog.pg_try_advisory_xact_lock({}::bigint)", _LOCK)
+            alone = run(self.connection, locked).rowcount
+        if not alone:
             raise TargetError("another load into this database is running.")
         spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
         target.refuse_missing_extensions(self.connection, self._script.needed, spaces)
@@ -287,16 +286,16 @@ class Loader:
             self._run_all(self._script.objects)
         self._schema = target.as_made(self._schema, introspect(self.connection))
 
-    def _state(self) -> tuple[Any, ...] | None:
-        return run(self.connection, _STATE).fetchone()
+    def _state(self) -> tuple[Any, ...]:
+        (state,) = run(self.connection, _STATE).fetchall()
+        return state
 
-    def _require(self, state: tuple[Any, ...] | None) -> None:
+    def _require(self, state: tuple[Any, ...]) -> None:
         """Refuse to go on in another transaction, or with other settings or another role.
 
         Temporary objects are not counted.
         """
-        now = self._state()
-        if now is None or state is None or now[:-1] != state[:-1]:
+        if self._state()[:-1] != state[:-1]:
             raise TargetError(
                 "something in the model's DDL has left the transaction of the load, its settings "
                 "or its role: nothing in the target can be relied on.",
@@ -305,15 +304,23 @@ class Loader:
 
     @contextlib.contextmanager
     def _making(self, what: str) -> Iterator[None]:
-        """Within it the model's DDL runs, contained.
+        """Within it the model's DDL runs; transaction, settings and role stay as they are.
 
         Raises:
+            TargetError: They do not, or the DDL makes temporary objects.
             DatabaseError: The server refused; perhaps since it is older than the source's.
         """
         here = major_version(self.connection)
         try:
-            with self._contained():
-                yield
+            before = self._state()
+            yield
+            self._require(before)
+            if self._state()[-1] != before[-1]:
+                raise TargetError(
+                    "the model's DDL makes temporary objects, which could stand in for the "
+                    "system's.",
+                    remedy="Trust nothing that this model has made.",
+                )
         except psycopg.Error as error:
             found = translate(error, f"making {what}")
             unknown = type(found) is DatabaseError and str(error.sqlstate)[:2] in _UNKNOWN
@@ -323,19 +330,6 @@ class Loader:
                     f"may not know this, so take one of {self._major} or later."
                 )
             raise found from None
-
-    @contextlib.contextmanager
-    def _contained(self) -> Iterator[None]:
-        """Whatever runs within it, transaction, settings and role stay as they are."""
-        before = self._state()
-        yield
-        self._require(before)
-        after = self._state()
-        if before is not None and after is not None and before[-1] != after[-1]:
-            raise TargetError(
-                "the model's DDL makes temporary objects, which could stand in for the system's.",
-                remedy="Trust nothing that this model has made.",
-            )
 
     def _extend(self) -> None:
         """Extensions; those that only the text of functions may need if the server has them."""
