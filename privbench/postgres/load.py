@@ -366,7 +366,7 @@ class Loader:
                 with self.connection.transaction():
                     self._run_all([statement])
             except psycopg.errors.UndefinedObject:
-                policy = " ".join(statement.partition("CREATE POLICY ")[1:]).strip()
+                policy = "".join(statement.partition("CREATE POLICY ")[1:])
                 absent.append(f"left out, since it speaks of a role that is not here: {policy}")
         return absent
 
