@@ -15,12 +15,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString, TypeVar
 
+import lazy_loader
 import psycopg
 from psycopg import abc, conninfo, pq, sql
 from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
 from privbench.postgres.failures import database_errors, describe
+
+#: Imported when a URL is SQLAlchemy's.
+sqlalchemy = lazy_loader.load("sqlalchemy")
 
 Connection = psycopg.Connection[TupleRow]
 T = TypeVar("T")
@@ -29,7 +33,7 @@ APPLICATION = "privbench"
 #: Begins every statement that reads rows of a source. Captured workloads leave such statements out
 #: by the comment, since pg_stat_statements names no application and a log may not.
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
-_SQLALCHEMY = re.compile(r"\Apostgres(?:ql)?\+\w+://")
+_SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
@@ -103,10 +107,10 @@ def libpq_dsn(dsn: str) -> str:
         UsageError: Neither libpq nor SQLAlchemy can read it. Its text is not repeated.
 
     >>> libpq_dsn("postgresql+psycopg://ada@db.example:5433/shop?sslmode=require")
-    'postgresql://ada@db.example:5433/shop?sslmode=require'
+    'sslmode=require host=db.example port=5433 user=ada dbname=shop'
     """
-    # Without its driver, a URL of SQLAlchemy's is one of libpq's.
-    dsn = _SQLALCHEMY.sub("postgresql://", dsn)
+    if _SQLALCHEMY.match(dsn):
+        dsn = _from_sqlalchemy(dsn)
     try:
         conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -312,6 +316,20 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
         asked = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
         return not ask_one(other, asked, key)[0]
+
+
+def _from_sqlalchemy(dsn: str) -> str:
+    try:
+        url = sqlalchemy.make_url(dsn)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        raise UsageError("the SQLAlchemy URL cannot be read.") from None
+    parts = {"host": url.host, "port": url.port, "user": url.username, "dbname": url.database}
+    parts["password"] = url.password
+    query = {key: value for key, value in url.query.items() if isinstance(value, str)}
+    try:
+        return _joined(query | {key: value for key, value in parts.items() if value is not None})
+    except psycopg.ProgrammingError:
+        raise UsageError("the SQLAlchemy URL has a parameter that libpq does not know.") from None
 
 
 def _joined(parts: Mapping[str, str | int | None]) -> str:
