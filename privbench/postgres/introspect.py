@@ -13,19 +13,24 @@ from privbench.postgres.implied import bounds_check, narrowed
 from privbench.postgres.locks import tell_held
 from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
-from privbench.schema import Check, Column, ForeignKey, Index, Schema, Table, TableName, Unique
+from privbench.schema import (
+    Check,
+    Column,
+    ForeignKey,
+    Index,
+    Schema,
+    Table,
+    TableName,
+    Unique,
+    quoted,
+)
 from privbench.schema import Sequence as SchemaSequence
 
-#: What is missing, as GRANTs, and tables with row filters. pg_dump locks every table and every
-#: partition, for which a right on some columns is not enough.
+#: pg_dump locks every table and every partition, for which a right on some columns is not enough.
 _RIGHTS: LiteralString = """
-SELECT current_user::pg_catalog.text AS role, n.nspname AS schema, c.relname AS name,
-  CASE WHEN NOT pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-    THEN pg_catalog.format('GRANT USAGE ON SCHEMA %%I TO %%I;', n.nspname, current_user) END
-  AS usage,
-  CASE WHEN NOT pg_catalog.has_table_privilege(c.oid, 'SELECT')
-    THEN pg_catalog.format('GRANT SELECT ON %%I.%%I TO %%I;', n.nspname, c.relname, current_user)
-    END AS "select",
+SELECT n.nspname AS schema, c.relname AS name, current_user::pg_catalog.text AS role,
+  pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS usage,
+  pg_catalog.has_table_privilege(c.oid, 'SELECT') AS readable,
   pg_catalog.row_security_active(c.oid) AS filtered
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN ROWS FROM (pg_catalog.unnest(%(schemas)s::pg_catalog.text[]),
@@ -77,8 +82,10 @@ def check_access(connection: Connection, schema: Schema) -> None:
     tables = [name for table in schema for name in (table.name, *table.partitions)]
     wanted = {"schemas": [t.schema for t in tables], "names": [t.name for t in tables]}
     rows = catalog.ask(connection, _RIGHTS, wanted)
-    grants = dict.fromkeys([row.usage for row in rows] + [row.select for row in rows])
-    missing = [grant for grant in grants if grant is not None]
+    usage = [f"USAGE ON SCHEMA {quoted(row.schema)}" for row in rows if not row.usage]
+    select = [f"SELECT ON {quoted(row.schema, row.name)}" for row in rows if not row.readable]
+    rights = dict.fromkeys(usage + select)
+    missing = [f"GRANT {right} TO {quoted(rows[0].role)};" for right in rights]
     if missing:
         raise AccessDenied(
             f"the role {rows[0].role!r} may not read everything.",

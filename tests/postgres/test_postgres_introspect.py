@@ -137,9 +137,9 @@ def test_every_missing_grant_is_named_at_once_and_curing_them_helps(reader):
             check_access(connection, schema)
         missing = caught.value.remedy.removeprefix("Missing: ")
         assert 'GRANT USAGE ON SCHEMA "Odd Shop" TO "Read er";' in missing
-        assert 'GRANT SELECT ON "dots.and""quotes".note TO "Read er";' in missing
-        assert 'GRANT SELECT ON public.event_2023_eu TO "Read er";' in missing
-        assert "SCHEMA public" not in missing
+        assert 'GRANT SELECT ON "dots.and""quotes"."note" TO "Read er";' in missing
+        assert 'GRANT SELECT ON "public"."event_2023_eu" TO "Read er";' in missing
+        assert 'SCHEMA "public"' not in missing
         admin.execute(missing.encode())
         check_access(connection, schema)
 
