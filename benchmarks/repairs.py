@@ -27,7 +27,7 @@ from psycopg import conninfo, sql
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import PrivbenchError
-from privbench.postgres.embedded import Server, embedded_server
+from privbench.postgres.embedded import Server, any_server
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
 SEEDS = (1, 2)
@@ -98,7 +98,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     chosen.models.mkdir(exist_ok=True)
     print(f"{'schema':24}" + "".join(f"{name:>13}" for name in _FIELDS))
-    with embedded_server() as server:
+    with any_server() as server:
         for name, path in sources(chosen.data).items():
             if chosen.only and name not in chosen.only:
                 continue

@@ -30,7 +30,7 @@ from privbench.pipeline.fit import fit
 from privbench.pipeline.load import load
 from privbench.pipeline.progress import Reporter, StageTime
 from privbench.postgres import binaries
-from privbench.postgres.embedded import Server, embedded_server
+from privbench.postgres.embedded import Server, any_server
 
 OUT = Path(__file__).parent / "out"
 
@@ -117,7 +117,7 @@ def main() -> None:
     """Run the benchmark."""
     options = _options()
     OUT.mkdir(exist_ok=True)
-    with embedded_server() as server:
+    with any_server() as server:
         source, clone, copy = _databases(server)
         steps = [_timed("make the table", lambda: _fill(source, options.rows))]
         steps += _privbench(source, clone, options)

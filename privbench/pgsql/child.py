@@ -3,22 +3,23 @@
 libpg_query is PostgreSQL's parser in C. It recurses, and a text of a hundred thousand terms ends
 the process that it runs in. So it runs in a process of its own, whose end is only a refusal.
 
-Both directions carry frames: the length as 4 bytes, then as many bytes. A request is one text in
-UTF-8. The answer is a frame of JSON for every statement, ``[start, length, nodes]``, with positions
-in bytes of the text, then ``null``; or, as its last frame, ``"what is wrong"``. Nodes are listed
-children first, each as ``[kind, scalars, children]``: children are places in the list, by field;
-None stands for an empty one. The list is flat, so that no nesting can trouble its reader.
+Both directions of its pipe carry frames of bytes. A request is one text in UTF-8. The answer is a
+frame of JSON for every statement, ``[start, length, nodes]``, with positions in bytes of the text,
+then ``null``; or, as its last frame, ``"what is wrong"``. Nodes are listed children first, each as
+``[kind, scalars, children]``: children are places in the list, by field; None stands for an empty
+one. The list is flat, so that no nesting can trouble its reader.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import resource
-import struct
 import sys
 import threading
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor
@@ -39,7 +40,6 @@ _FIELDS = {
     }
     for name, kind in _TYPES.items()
 }
-_HEAD = struct.Struct("!I")
 #: What every version of PostgreSQL reads as one number.
 _DECIMAL = re.compile(rb"\d+|(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
 _KEPT = 63
@@ -148,12 +148,11 @@ def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | 
 
 
 def _serve() -> None:
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
-    while len(head := source.read(_HEAD.size)) == _HEAD.size:
-        for frame in answers(source.read(_HEAD.unpack(head)[0])):
-            data = json.dumps(frame).encode()
-            sink.write(_HEAD.pack(len(data)) + data)
-        sink.flush()
+    pipe = Connection(0)
+    with contextlib.suppress(EOFError):
+        while True:
+            for frame in answers(pipe.recv_bytes()):
+                pipe.send_bytes(json.dumps(frame).encode())
 
 
 if __name__ == "__main__":

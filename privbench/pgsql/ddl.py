@@ -114,7 +114,8 @@ def allowed(*texts: str) -> Allowed:
         run = []
         for found in _cut(text):
             try:
-                _judge(found, made)
+                with made.statement():
+                    _judge(found, made)
             except NotAllowed as reason:
                 left_out.append(f"left out: {_head(found.text)}: {reason}")
             else:
@@ -211,7 +212,7 @@ def _setting(tree: Node, made: Made) -> None:
 
 def _table(tree: Node, made: Made) -> None:
     name = named(tree, "relation")
-    made.claim(name, made.relations, made.types)
+    made.claim(name, "relations", "types")
     plainly_kept(tree)
     if tree.get("oncommit", "ONCOMMIT_NOOP") != "ONCOMMIT_NOOP":
         raise ModelError(f"the model's DDL makes {shown(name)} otherwise than a dump does.")
@@ -224,25 +225,25 @@ def _constraints(tree: Node, schema: str, made: Made) -> None:
     """Remember the indexes and sequences that constraints make."""
     for node in tree.walk():
         if node.get("contype") in _INDEXED and node.get("conname"):
-            made.relations.add((schema, str(node.get("conname"))))
+            made.add("relations", (schema, str(node.get("conname"))))
         if node.kind == "DefElem" and node.get("defname") == "sequence_name":
-            made.claim(listed(node), made.relations, made.sequences)
+            made.claim(listed(node), "relations", "sequences")
 
 
 def _sequence(tree: Node, made: Made) -> None:
     name = named(tree, "sequence")
     if tree.kind == "AlterSeqStmt":
-        own(name, made.sequences)
-    made.claim(name, made.relations, made.sequences)
+        own(made, "sequences", name)
+    made.claim(name, "relations", "sequences")
     plainly_kept(tree)
     elements(tree, made)
     for option in tree.nodes("options"):
         if option.get("defname") == "owned_by" and listed(option) != ("none",):
-            own(listed(option)[:-1], made.relations)
+            own(made, "relations", listed(option)[:-1])
 
 
 def _alter(tree: Node, made: Made) -> None:
-    own(named(tree, "relation"), made.relations)
+    own(made, "relations", named(tree, "relation"))
     for command in tree.nodes("cmds"):
         kind = str(command.get("subtype", "AT_AddColumn"))
         if _SWITCHES.fullmatch(kind):
@@ -257,27 +258,20 @@ def _alter(tree: Node, made: Made) -> None:
 
 def _index(tree: Node, made: Made) -> None:
     schema, _ = relation = named(tree, "relation")
-    own(relation, made.relations)
+    own(made, "relations", relation)
     plainly_kept(tree)
     method(tree.get("accessMethod", ""), made)
     elements(tree, made)
-    made.claim((schema, str(tree.get("idxname", ""))), made.relations)
+    made.claim((schema, str(tree.get("idxname", ""))), "relations")
 
 
 def _view(tree: Node, made: Made) -> None:
     name = named(tree, "view")
-    again = name in made.relations
-    if tree.get("replace") and not again:
+    if tree.get("replace") and not made.knows("relations", name):
         raise ModelError(f"the model's DDL replaces {shown(name)}, which it does not make.")
-    made.claim(name, made.relations, made.types)
-    try:
-        plainly_kept(tree)
-        elements(tree, made)
-    except NotAllowed:
-        if not again:
-            made.relations.discard(name)
-            made.types.discard(name)
-        raise
+    made.claim(name, "relations", "types")
+    plainly_kept(tree)
+    elements(tree, made)
 
 
 def _materialised(tree: Node, made: Made) -> None:
@@ -286,31 +280,25 @@ def _materialised(tree: Node, made: Made) -> None:
         raise ModelError("the model's DDL fills a table by a query, which no dump does.")
     if sum(node.kind == "IntoClause" for node in tree.walk()) != 1:
         raise ModelError("the model's DDL makes a table within a query.")
-    name = named(into, "rel")
-    made.claim(name, made.relations, made.types)
-    try:
-        plainly_kept(into)
-        method(into.get("accessMethod", ""), made)
-        elements(tree, made, "IntoClause")
-    except NotAllowed:
-        made.relations.discard(name)
-        made.types.discard(name)
-        raise
+    made.claim(named(into, "rel"), "relations", "types")
+    plainly_kept(into)
+    method(into.get("accessMethod", ""), made)
+    elements(tree, made, "IntoClause")
 
 
 def _type(tree: Node, made: Made) -> None:
     if tree.kind == "CompositeTypeStmt":
         name = named(tree, "typevar")
         # Its name stands where a table's does.
-        made.claim(name, made.types, made.relations)
+        made.claim(name, "types", "relations")
     else:
         name = tree.names("domainname" if tree.kind == "CreateDomainStmt" else "typeName")
-        made.claim(name, made.types)
+        made.claim(name, "types")
     elements(tree, made)
 
 
 def _range(tree: Node, made: Made) -> None:
-    made.claim(tree.names("typeName"), made.types)
+    made.claim(tree.names("typeName"), "types")
     for option in tree.nodes("params"):
         name, given = str(option.get("defname")), listed(option)
         match name:
@@ -323,7 +311,7 @@ def _range(tree: Node, made: Made) -> None:
             case "subtype_diff":
                 fine = made.function(given)
             case "multirange_type_name":
-                made.claim(given, made.types)
+                made.claim(given, "types")
                 fine = True
             case _:
                 fine = False
@@ -332,7 +320,7 @@ def _range(tree: Node, made: Made) -> None:
 
 
 def _domain(tree: Node, made: Made) -> None:
-    own(tree.names("typeName"), made.types)
+    own(made, "types", tree.names("typeName"))
     if tree.get("subtype") not in ("C", "V"):
         raise ModelError("the model's DDL alters a domain as no dump does.")
     elements(tree, made)
@@ -345,44 +333,40 @@ def _define(tree: Node, made: Made) -> None:
     if kind == "OBJECT_COLLATION":
         if "from" in options and not made.collation(listed(options["from"])):
             raise NotAllowed("it copies a collation that is not its own")
-        made.claim(name, made.collations)
+        made.claim(name, "collations")
     elif kind == "OBJECT_TSDICTIONARY":
         template = listed(options["template"]) if "template" in options else ()
-        if plain(template) is None and not made.brings("templates", template):
+        if not made.offers("templates", template):
             raise NotAllowed(f"it names the template {shown(template)}")
-        made.claim(name, made.others)
+        made.claim(name, "others")
     elif kind == "OBJECT_TSCONFIGURATION" and set(options) == {"parser"}:
         if plain(listed(options["parser"])) != "default":
             raise NotAllowed("it names a parser of its own")
-        made.claim(name, made.others)
+        made.claim(name, "others")
     else:
         raise ModelError(f"the model's DDL holds a definition that is not allowed ({kind}).")
 
 
 def _search(tree: Node, made: Made) -> None:
-    own(tree.names("cfgname"), made.others)
+    own(made, "others", tree.names("cfgname"))
     for item in tree.nodes("dicts"):
         name = item.names("items")
-        if (
-            plain(name) is None
-            and name not in made.others
-            and not made.brings("dictionaries", name)
-        ):
+        if not (made.offers("dictionaries", name) or made.knows("others", name)):
             raise NotAllowed(f"it names the dictionary {shown(name)}")
 
 
 def _statistics(tree: Node, made: Made) -> None:
     made.claim(tree.names("defnames"))
     elements(tree, made)
-    made.claim(tree.names("defnames"), made.others)
+    made.claim(tree.names("defnames"), "others")
 
 
 def _alter_statistics(tree: Node, made: Made) -> None:
-    own(tree.names("defnames"), made.others)
+    own(made, "others", tree.names("defnames"))
 
 
 def _policy(tree: Node, made: Made) -> None:
-    own(named(tree, "table"), made.relations)
+    own(made, "relations", named(tree, "table"))
     elements(tree, made, "RoleSpec")
 
 

@@ -12,7 +12,6 @@ from privbench.pgsql.judge import (
     NotAllowed,
     judge,
     operators,
-    plain,
     relation_name,
     shown,
 )
@@ -44,9 +43,9 @@ def named(tree: Node, part: str) -> Name:
     return relation_name(tree.nodes(part)[0])
 
 
-def own(name: Name, made: set[Name]) -> None:
+def own(made: Made, kind: str, name: Name) -> None:
     """Refuse what the model has not made."""
-    if name not in made:
+    if not made.knows(kind, name):
         raise NotAllowed(f"it is about {shown(name)}, which the model does not make")
 
 
@@ -60,14 +59,14 @@ def plainly_kept(tree: Node) -> None:
 
 def method(name: object, made: Made) -> None:
     """Refuse access methods other than the server's own and those of listed extensions."""
-    methods = {method for _, method in made.brought.get("methods", ())}
+    methods = {method for _, method in made.found.get("methods", ())}
     if name not in _METHODS | methods:
         raise NotAllowed(f"it names the access method {name}")
 
 
 def opclass(name: Name, made: Made) -> bool:
     """Whether an operator class, if one is named, is the server's or a listed extension's."""
-    return not name or plain(name) is not None or made.brings("opclasses", name)
+    return not name or made.offers("opclasses", name)
 
 
 def _element(node: Node, made: Made) -> None:
@@ -122,7 +121,8 @@ def elements(tree: Node, made: Made, *kinds: str) -> None:
         NotAllowed: Something in it is not listed.
         ModelError: No dump holds it.
     """
-    made.columns |= judge(tree, made, _PARTS | {tree.kind, *kinds})
+    columns = judge(tree, made, _PARTS | {tree.kind, *kinds})
+    made.add("columns", *((name,) for name in columns))
     for node in tree.walk():
         check = _CHECKS.get(node.kind)
         if check is not None:

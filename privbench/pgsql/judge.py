@@ -14,7 +14,6 @@ path under which the statement will run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from privbench.pgsql import names
 from privbench.pgsql.parser import Node
@@ -27,32 +26,52 @@ class NotAllowed(Exception):
     """What a tree holds that is not on the list, as the end of a sentence: ``it calls …``."""
 
 
-class Scope(Protocol):
-    """What a statement may name, and where names lead."""
+class Scope:
+    """What a statement may name: what only computes in the server itself, and what `knows` adds."""
+
+    def knows(self, kind: str, name: Name) -> bool:
+        """Whether the scope adds this to what the server has.
+
+        Args:
+            kind: What it is: ``functions``, ``operators``, ``types`` …
+            name: Its name.
+        """
+        return False
 
     def function(self, name: Name) -> bool:
         """Whether a call of this name only computes."""
+        return plain(name) in names.functions() or self.knows("functions", name)
 
     def sequence(self, name: str) -> bool:
         """Whether this text names a sequence that may be moved."""
+        return False
 
     def operator(self, name: Name) -> bool:
         """Whether an operator of this name only computes."""
+        return plain(name) is not None or self.knows("operators", name)
 
     def type(self, name: Name) -> bool:
         """Whether values may be cast to this type."""
+        return plain(name) is not None or self.knows("types", name)
 
     def collation(self, name: Name) -> bool:
         """Whether this collation may be used."""
+        return plain(name) is not None or self.knows("collations", name)
 
     def relation(self, name: Name) -> bool:
         """Whether rows may be read from this table or view."""
+        return self.knows("relations", name)
 
     def column(self, name: str) -> bool:
         """Whether some table that may be read has a column of this name."""
+        return self.knows("columns", (name,))
 
     def calls(self, field: str) -> bool:
-        """Whether a field of this name might call a function that may not be called."""
+        """Whether a field of this name might call a function that may not be called.
+
+        Under an empty search path it can only call one of `pg_catalog`.
+        """
+        return names.may_call(field)
 
 
 #: Kinds of nodes that expressions and queries are made of.

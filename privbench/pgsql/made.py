@@ -2,73 +2,58 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from privbench.errors import ModelError
 from privbench.pgsql import names
-from privbench.pgsql.judge import Name, plain, shown
+from privbench.pgsql.judge import Name, NotAllowed, Scope, plain, shown
 
 _IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_\u0080-\uffff][\w$]*))')
 
 
-@dataclass(slots=True)
-class Made:
-    """What statements so far have made; the scope of what follows (`judge.Scope`)."""
+class Made(Scope):
+    """What statements so far have made; the scope of what follows (`judge.Scope`).
 
-    schemas: set[str] = field(default_factory=lambda: {"public"})
-    relations: set[Name] = field(default_factory=set)
-    sequences: set[Name] = field(default_factory=set)
-    types: set[Name] = field(default_factory=set)
-    collations: set[Name] = field(default_factory=set)
-    others: set[Name] = field(default_factory=set)
-    columns: set[str] = field(default_factory=set)
-    #: What extensions bring, by kind.
-    brought: dict[str, set[Name]] = field(default_factory=dict)
+    Attributes:
+        schemas: Names of schemas.
+        found: Names of everything else, by kind, with what extensions bring.
+    """
 
-    def function(self, name: Name) -> bool:
-        """Functions that only compute: the server's, and those of listed extensions."""
-        return plain(name) in names.functions() or self.brings("functions", name)
+    def __init__(self) -> None:
+        self.schemas = {"public"}
+        self.found: dict[str, set[Name]] = {}
+        self._recent: list[tuple[str, Name]] = []
+
+    def knows(self, kind: str, name: Name) -> bool:
+        """What was made here, and what listed extensions bring."""
+        return name in self.found.get(kind, ())
 
     def sequence(self, name: str) -> bool:
         """Sequences made here."""
-        return _qualified(name) in self.sequences
-
-    def operator(self, name: Name) -> bool:
-        """The server's operators, and those of listed extensions."""
-        return plain(name) is not None or self.brings("operators", name)
+        return self.knows("sequences", _qualified(name))
 
     def type(self, name: Name) -> bool:
         """The server's types, those made here, and those of listed extensions."""
-        system = plain(name) is not None or name[:-1] == ("information_schema",)
-        return system or name in self.types or self.brings("types", name)
+        return name[:-1] == ("information_schema",) or Scope.type(self, name)
 
-    def collation(self, name: Name) -> bool:
-        """The server's collations and those made here."""
-        return plain(name) is not None or name in self.collations
-
-    def relation(self, name: Name) -> bool:
-        """Tables, views, sequences and indexes made here."""
-        return name in self.relations
-
-    def column(self, name: str) -> bool:
-        """Columns of what was made here."""
-        return name in self.columns
-
-    def calls(self, field: str) -> bool:
-        """Under an empty search path a field can only call a function of `pg_catalog`."""
-        return names.may_call(field)
-
-    def brings(self, kind: str, name: Name) -> bool:
-        """Whether an extension made here brings this."""
-        return name in self.brought.get(kind, ())
+    def offers(self, kind: str, name: Name) -> bool:
+        """Whether something of a kind is the server's, or known."""
+        return plain(name) is not None or self.knows(kind, name)
 
     def extend(self, extension: str, schema: str) -> None:
         """An extension is made in a schema."""
         for kind, found in (names.extension(extension) or {}).items():
-            self.brought.setdefault(kind, set()).update((schema, name) for name in found)
+            self.found.setdefault(kind, set()).update((schema, name) for name in found)
 
-    def claim(self, name: Name, *kinds: set[Name]) -> None:
+    def add(self, kind: str, *found: Name) -> None:
+        """Something is made, wherever it lies."""
+        known = self.found.setdefault(kind, set())
+        self._recent += [(kind, name) for name in found if name not in known]
+        known.update(found)
+
+    def claim(self, name: Name, *kinds: str) -> None:
         """Something is made under a name.
 
         Raises:
@@ -79,7 +64,18 @@ class Made:
                 f"the model's DDL makes {shown(name)}, which lies in no schema of its own."
             )
         for kind in kinds:
-            kind.add(name)
+            self.add(kind, name)
+
+    @contextlib.contextmanager
+    def statement(self) -> Iterator[None]:
+        """Within it one statement is judged; what it claims is not made if it is left out."""
+        self._recent = []
+        try:
+            yield
+        except NotAllowed:
+            for kind, name in self._recent:
+                self.found[kind].discard(name)
+            raise
 
 
 def _qualified(text: str) -> Name:

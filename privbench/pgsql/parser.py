@@ -17,13 +17,13 @@ import atexit
 import contextlib
 import json
 import os
-import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ SETTINGS = {
 _LONGEST = 1 << 26
 #: Seconds for one text: 3,700 statements take 2.
 _PATIENCE = 60.0
-_HEAD = struct.Struct("!I")
 _SEMICOLON = "ASCII_59"
 _COMMENTS = ("SQL_COMMENT", "C_COMMENT")
 
@@ -241,21 +240,28 @@ class _Parser:
     def reset(self) -> None:
         """Begin anew, without a process."""
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
     def ask(self, data: bytes) -> list[Statement]:
         """The statements of a text; whatever ends the process is the text's fault."""
         with self._lock:
-            process = self._running()
+            if self._running is None or self._running[0].poll() is not None:
+                self._running = _started()
+            process, pipe = self._running
             alarm = threading.Timer(_PATIENCE, process.kill)
             alarm.start()
             try:
-                frames = list(_conversation(process, data))
-            except (OSError, EOFError):
-                raise SqlError("the text is too large or too deeply nested to be read.") from None
-            except BaseException:
+                pipe.send_bytes(data)
+                frames = [json.loads(pipe.recv_bytes())]
+                while isinstance(frames[-1], list):
+                    frames.append(json.loads(pipe.recv_bytes()))
+            except BaseException as error:
                 # What is still to come must not be taken for the answer to the next text.
-                process.kill()
+                _end(process, os.getpid())
+                self._running = None
+                if isinstance(error, (OSError, EOFError)):
+                    what = "the text is too large or too deeply nested to be read."
+                    raise SqlError(what) from None
                 raise
             finally:
                 alarm.cancel()
@@ -267,21 +273,22 @@ class _Parser:
             for start, length, nodes in frame
         ]
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        process = self._process
-        if process is None or process.poll() is not None:
-            # -P: the working directory is not searched for modules.
-            command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
-            process = subprocess.Popen(  # noqa: S603
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            atexit.register(_end, process, os.getpid())
-            self._process = process
-        return process
+
+def _started() -> tuple[subprocess.Popen[bytes], Connection]:
+    """A new process, and the pipe to it."""
+    ours, theirs = Pipe()
+    # -P: the working directory is not searched for modules.
+    command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    atexit.register(_end, process, os.getpid())
+    return process, ours
 
 
 _PARSER = _Parser()
@@ -293,28 +300,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
     if owner == os.getpid():
         with contextlib.suppress(OSError):
             process.kill()
-            process.communicate()
-
-
-def _conversation(process: subprocess.Popen[bytes], data: bytes) -> Iterator[Any]:
-    """Ask for one text: a list for every statement, then None, or a text of what is wrong."""
-    source, sink = process.stdout, process.stdin
-    if source is None or sink is None:
-        raise EOFError
-    sink.write(_HEAD.pack(len(data)) + data)
-    sink.flush()
-    while True:
-        head = source.read(_HEAD.size)
-        size = _HEAD.unpack(head)[0] if len(head) == _HEAD.size else 0
-        body = source.read(size)
-        if not body or len(body) != size:
-            process.kill()
             process.wait()
-            raise EOFError
-        frame = json.loads(body)
-        yield frame
-        if not isinstance(frame, list):
-            return
 
 
 def _tree(listed: list[Any]) -> Node:

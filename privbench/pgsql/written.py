@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from privbench.pgsql import names
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, judge, plain
+from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, Scope, judge
 from privbench.pgsql.parser import Node, SqlError, statement, tokens
 
 _QUERIES = frozenset(
     "CommonTableExpr JoinExpr RangeFunction RangeSubselect RangeVar SelectStmt SubLink".split()
 )
+#: What nodes name, and in which field.
 _NAMING = {
-    "A_Expr": "name",
-    "CollateClause": "collname",
-    "FuncCall": "funcname",
-    "TypeName": "names",
+    "A_Expr": ("operators", "name"),
+    "CollateClause": ("collations", "collname"),
+    "FuncCall": ("functions", "funcname"),
+    "TypeName": ("types", "names"),
 }
 
 
@@ -104,47 +104,19 @@ def _expression(text: str) -> Node | None:
     return targets[0].nodes("val")[0]
 
 
-class _Named:
+class _Named(Scope):
     """What some expressions name, and what only computes (`judge.Scope`)."""
 
     def __init__(self, sources: Iterable[str]) -> None:
         trees = [tree for source in sources if (tree := _expression(source)) is not None]
-        nodes = [node for tree in trees for node in tree.walk()]
-        self._named = {
-            (node.kind, node.names(_NAMING[node.kind])) for node in nodes if node.kind in _NAMING
-        }
-        self._fields = {
-            word for node in nodes for word in (*node.names("fields"), *node.names("indirection"))
-        }
+        self._named: set[tuple[str, Name]] = set()
+        for node in (node for tree in trees for node in tree.walk()):
+            if node.kind in _NAMING:
+                kind, field = _NAMING[node.kind]
+                self._named.add((kind, node.names(field)))
+            fields = (*node.names("fields"), *node.names("indirection"))
+            self._named |= {("columns", (word,)) for word in fields}
 
-    def function(self, name: Name) -> bool:
-        """Functions that only compute, and those that are named."""
-        return plain(name) in names.functions() or ("FuncCall", name) in self._named
-
-    def sequence(self, name: str) -> bool:
-        """No sequence is moved."""
-        return False
-
-    def operator(self, name: Name) -> bool:
-        """The server's operators, and those that are named."""
-        return plain(name) is not None or ("A_Expr", name) in self._named
-
-    def type(self, name: Name) -> bool:
-        """The server's types, and those that are named."""
-        return plain(name) is not None or ("TypeName", name) in self._named
-
-    def collation(self, name: Name) -> bool:
-        """The server's collations, and those that are named."""
-        return plain(name) is not None or ("CollateClause", name) in self._named
-
-    def relation(self, name: Name) -> bool:
-        """No table is read."""
-        return False
-
-    def column(self, name: str) -> bool:
-        """Fields that are named."""
-        return name in self._fields
-
-    def calls(self, field: str) -> bool:
-        """Whether a field could be a function of the server's that does more than compute."""
-        return names.may_call(field)
+    def knows(self, kind: str, name: Name) -> bool:
+        """What the expressions name."""
+        return (kind, name) in self._named

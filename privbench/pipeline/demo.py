@@ -24,7 +24,7 @@ from privbench.pipeline.clone import clone
 from privbench.pipeline.inspection import inspect
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import connect
-from privbench.postgres.embedded import embedded_server
+from privbench.postgres.embedded import any_server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.workload import KINDS, generate_from_source
@@ -65,7 +65,7 @@ def demo(
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     with teller.stage("start PostgreSQL"):
-        server = embedded_server()
+        server = any_server()
     with server:
         source, target = (conninfo.make_conninfo(server.dsn, dbname=name) for name in _DATABASES)
         with connect(server.dsn, autocommit=True) as connection:

@@ -9,10 +9,9 @@ from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline.literals import literals
 from privbench.pipeline.rules import with_rules
-from privbench.postgres.access import check_access
 from privbench.postgres.connect import OF_FILES, Connection, Identity, identity
 from privbench.postgres.ddl import Ddl, dump_ddl
-from privbench.postgres.introspect import introspect
+from privbench.postgres.introspect import check_access, introspect
 from privbench.postgres.reading import reading
 from privbench.schema import Schema
 from privbench.sources import is_file, staged

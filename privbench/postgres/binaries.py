@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -52,9 +51,6 @@ def machine_directories() -> list[Path]:
     places = [Path(part) for part in os.environ.get("PATH", "").split(os.pathsep) if part]
     for pattern in _STANDARD:
         places += sorted(Path("/").glob(pattern.lstrip("/")))
-    config = shutil.which("pg_config")
-    if config:
-        places += _bindir(config)
     return list(dict.fromkeys(places))
 
 
@@ -78,16 +74,6 @@ def find(name: str, directories: list[Path]) -> list[Program]:
         if major is not None:
             found[path] = Program(path, major)
     return sorted(found.values(), key=lambda program: -program.major)
-
-
-def _bindir(config: str) -> list[Path]:
-    try:
-        shown = subprocess.run(  # noqa: S603
-            [config, "--bindir"], capture_output=True, text=True, timeout=20, check=True
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return []
-    return [Path(shown.strip())]
 
 
 def _resolve(path: Path) -> Path:

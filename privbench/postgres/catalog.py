@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 
 from psycopg.rows import namedtuple_row
 
-from privbench.postgres.connect import Connection
+from privbench.postgres.connect import Connection, ask_one
 from privbench.postgres.failures import database_errors
 from privbench.postgres.reading import SEARCH_PATH, assignment
 
@@ -29,6 +29,7 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname
 """
 
+#: Everything with rows or numbers of its own.
 RELATIONS: LiteralString = """
 SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name,
   c.relkind::pg_catalog.text AS kind,
@@ -38,7 +39,7 @@ SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name,
   CASE WHEN c.relkind = 'p' THEN pg_catalog.pg_get_partkeydef(c.oid) END AS partition_key,
   pg_catalog.obj_description(c.oid, 'pg_class') AS comment
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm') AND c.relpersistence <> 't'
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND c.relpersistence <> 't'
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND NOT EXISTS (
     SELECT FROM pg_catalog.pg_depend d
@@ -243,8 +244,7 @@ def bare_search_path(connection: Connection) -> Iterator[None]:
         DatabaseError: The server refused.
     """
     with database_errors("reading the catalog"):
-        row = connection.execute("SHOW search_path").fetchone()
-    before = str(row[0]) if row else ""
+        (before,) = ask_one(connection, "SHOW search_path")
     if before == SEARCH_PATH:
         yield
         return

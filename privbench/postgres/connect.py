@@ -7,15 +7,17 @@ as they do for psql.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, LiteralString, TypeVar
 
 import lazy_loader
 import psycopg
-from psycopg import conninfo, pq, sql
+from psycopg import abc, conninfo, pq, sql
 from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
@@ -25,12 +27,13 @@ from privbench.postgres.failures import database_errors, describe
 sqlalchemy = lazy_loader.load("sqlalchemy")
 
 Connection = psycopg.Connection[TupleRow]
+T = TypeVar("T")
 
 APPLICATION = "privbench"
 #: Begins every statement that reads rows of a source. Captured workloads leave such statements out
 #: by the comment, since pg_stat_statements names no application and a log may not.
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
-_SQLALCHEMY = re.compile(r"(?:postgres|postgresql)\+\w+://")
+_SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
@@ -147,7 +150,8 @@ def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> C
     """
     connection = opened(dsn)
     with database_errors("setting up the connection"):
-        _limit(connection, lock_timeout)
+        limits = f"SET statement_timeout TO 0; SET lock_timeout TO {round(lock_timeout * 1000)}"
+        patiently(lambda: connection.execute(limits.encode()))
         connection.autocommit = autocommit
     return connection
 
@@ -173,24 +177,18 @@ def opened(dsn: str) -> Connection:
         raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
 
 
-def _limit(connection: Connection, lock_timeout: float) -> None:
-    """Set this session's time limits, whatever the database's or the role's own are.
+def patiently(run: Callable[[], T]) -> T:
+    """Run what lifts time limits; again where it was cancelled.
 
-    Their own limit holds for the statement that lifts it too, so a cancelled one is tried again.
+    A database's or a role's own limit holds for the statement that lifts it too.
+
+    Raises:
+        psycopg.Error: The server refused, or cancelled it every time.
     """
-    limits = {"statement_timeout": 0, "lock_timeout": lock_timeout}
-    statement = sql.SQL("; ").join(
-        sql.SQL("SET {} TO {}").format(sql.Identifier(name), sql.Literal(round(seconds * 1000)))
-        for name, seconds in limits.items()
-    )
-    for attempt in range(_ATTEMPTS):
-        try:
-            connection.execute(statement)
-        except psycopg.errors.QueryCanceled:
-            if attempt == _ATTEMPTS - 1:
-                raise
-        else:
-            return
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(psycopg.errors.QueryCanceled):
+            return run()
+    return run()
 
 
 def resolved(connection: Connection) -> dict[str, str]:
@@ -242,7 +240,7 @@ def identity(connection: Connection, declared: str | None = None) -> Identity:
     if _is_staged(connection):
         return OF_FILES if declared is None else Identity(declared, _DECLARED)
     system = _system_identifier(connection)
-    own = None if system is None else f"{system}:{_database(connection)[0]}"
+    own = None if system is None else f"{system}:{_oid(connection)}"
     if declared is not None:
         return Identity(declared, _DECLARED, system, own)
     if own is not None:
@@ -264,40 +262,48 @@ def same_database(one: Connection, other: Connection) -> bool:
     if _advisory_conflict(one, other):
         return True
     first, second = _system_identifier(one), _system_identifier(other)
-    return first is not None and first == second and _database(one) == _database(other)
+    return first is not None and first == second and _oid(one) == _oid(other)
+
+
+def ask_one(
+    connection: Connection, query: LiteralString | sql.Composed, values: abc.Params | None = None
+) -> tuple[Any, ...]:
+    """The one row that a query gives.
+
+    Raises:
+        psycopg.Error: The server refused.
+    """
+    (row,) = connection.execute(query, values).fetchall()
+    return row
 
 
 def _is_staged(connection: Connection) -> bool:
     """Whether the database is a copy of files, made for one command."""
     with database_errors("asking whether the database is a copy of files"):
-        row = connection.execute(
-            "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true)", [STAGED]
-        ).fetchone()
-    return row is not None and row[0] == "on"
+        asked = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true) = 'on'"
+        return bool(ask_one(connection, asked, [STAGED])[0])
 
 
 def _system_identifier(connection: Connection) -> str | None:
+    allowed = "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
     with database_errors("asking for the system identifier"):
-        row = connection.execute(
-            "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
-        ).fetchone()
-        if row is None or not row[0]:
+        if not ask_one(connection, f"SELECT {allowed}")[0]:
             return None
-        row = connection.execute(
-            "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
-        ).fetchone()
-    return str(row[0]) if row else None
+        (found,) = ask_one(
+            connection,
+            "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c",
+        )
+    return str(found)
 
 
-def _database(connection: Connection) -> tuple[int, str]:
-    with database_errors("asking for the database's name"):
-        row = connection.execute(
-            "SELECT d.oid::pg_catalog.int8, d.datname FROM pg_catalog.pg_database d"
-            " WHERE d.datname = pg_catalog.current_database()"
-        ).fetchone()
-    if row is None:
-        raise ConnectionFailed("the server does not know its own database.")
-    return int(row[0]), str(row[1])
+def _oid(connection: Connection) -> int:
+    with database_errors("asking which database it is"):
+        (found,) = ask_one(
+            connection,
+            "SELECT d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
+            " WHERE d.datname = pg_catalog.current_database()",
+        )
+    return int(found)
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
@@ -305,13 +311,11 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
 
     The locks end with their transactions: behind a pooler, a session's own would stay.
     """
-    key = secrets.randbits(62)
+    key = [secrets.randbits(62)]
     with database_errors("comparing two databases"), one.transaction(), other.transaction():
-        one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", [key])
-        row = other.execute(
-            "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)", [key]
-        ).fetchone()
-    return not (row and row[0])
+        one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
+        asked = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
+        return not ask_one(other, asked, key)[0]
 
 
 def _from_sqlalchemy(dsn: str) -> str:

@@ -24,7 +24,8 @@ from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.postgres.failures import database_errors
 from privbench.postgres.locks import WAIT, lock
-from privbench.schema import Schema, TableName, quoted
+from privbench.postgres.statement import build
+from privbench.schema import Schema, quoted
 
 _CLASS, _PROC, _EXTENSION = 1259, 1255, 3079
 _OPTIONS = (
@@ -203,7 +204,10 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
     dependencies = Dependencies(connection, schema)
     with tempfile.TemporaryDirectory(prefix="pb-ddl-") as scratch:
         archive, contents = Path(scratch) / "archive", Path(scratch) / "contents"
-        options = [*_OPTIONS, *_excluded(dependencies.excluded), f"--file={archive}"]
+        options = [*_OPTIONS, f"--file={archive}"]
+        # Within quotes nothing in a pattern is special.
+        left_out = (quoted(name.schema, name.name) for name in dependencies.excluded)
+        options += [f"--exclude-table={name}" for name in left_out]
         options.append(f"--lock-wait-timeout={round(WAIT.get() * 1000)}")
         if program.major >= 18:
             options.append("--no-statistics")
@@ -211,7 +215,7 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
             options.append(f"--snapshot={snapshot}")
         for table in schema:
             # pg_dump would wait without a word.
-            lock(connection, sql.Identifier(table.name.schema, table.name.name), table.key)
+            lock(connection, build("{}", table.name), table.key)
         _run([program.path, *options], environment(connection))
         restore = program.path.parent / "pg_restore"
         listed = _run([restore, "--list", archive])
@@ -232,22 +236,13 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
 
 def _declared(schema: Schema) -> str:
     """What makes the CHECKs that the config declares."""
-    made = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n")
+    made = "ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n"
     return "".join(
-        made.format(
-            sql.Identifier(table.name.schema, table.name.name),
-            sql.Identifier(check.name),
-            sql.SQL(check.expression),
-        ).as_string(None)
+        build(made, table.name, check.name, sql.SQL(check.expression)).as_string(None)
         for table in schema
         for check in table.checks
         if check.declared
     )
-
-
-def _excluded(names: Iterable[TableName]) -> list[str]:
-    """Options for the relations left out; within quotes nothing in a pattern is special."""
-    return [f"--exclude-table={quoted(name.schema, name.name)}" for name in names]
 
 
 def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:

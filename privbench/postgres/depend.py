@@ -26,22 +26,6 @@ FROM pg_catalog.pg_depend
 WHERE deptype <> 'p' AND objid >= 16384
 """
 
-#: Everything with rows or numbers of its own that pg_dump might touch.
-_RELATIONS: LiteralString = """
-SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name,
-  c.relkind::pg_catalog.text AS kind,
-  CASE WHEN c.relispartition
-    THEN pg_catalog.pg_partition_root(c.oid)::pg_catalog.oid::bigint END AS root
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND c.relpersistence <> 't'
-  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-  AND NOT EXISTS (
-    SELECT FROM pg_catalog.pg_depend e
-    WHERE e.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND e.objid = c.oid
-      AND e.deptype = 'e')
-ORDER BY n.nspname, c.relname
-"""
-
 _OBJECTS: LiteralString = """
 WITH objects AS (
   SELECT DISTINCT classid, objid FROM pg_catalog.pg_depend
@@ -96,13 +80,19 @@ class Dependencies:
         self._members: set[Object] = set()
         for edge in edges:
             self._add((edge.catalog, edge.oid), (edge.ref_catalog, edge.ref_oid), edge.kind)
-        relations = catalog.ask(connection, _RELATIONS, {})
+        relations = catalog.ask(connection, catalog.RELATIONS, {})
         self._names = {(_CLASS, row.oid): TableName(row.schema, row.name) for row in relations}
         chosen = _chosen(relations, schema)
         outside = self._names.keys() - chosen
         dropped = self._built_upon(outside)
         _refuse_foreign_partitions(relations, schema)
-        self._refuse(dropped & chosen, {(_CLASS, row.oid) for row in relations if row.kind in "rp"})
+        tables = {(_CLASS, row.oid) for row in relations if row.kind in "rp"}
+        for item in sorted(dropped & chosen & tables):
+            raise SchemaError(
+                "is built upon a table or type that is left out.",
+                table=str(self._names[item]),
+                remedy="Leave it out too, or choose what it needs.",
+            )
         inside = self._start(connection, schema)
         start = inside - dropped
         self.kept = _closure(start, [self._needs, self._parts], dropped)
@@ -132,14 +122,6 @@ class Dependencies:
             for rule, needed in views.items()
         }
         return _closure(outside, [self._dependents, whole], set())
-
-    def _refuse(self, lost: Set[Object], tables: Set[Object]) -> None:
-        for item in sorted(lost & tables):
-            raise SchemaError(
-                "is built upon a table or type that is left out.",
-                table=str(self._names[item]),
-                remedy="Leave it out too, or choose what it needs.",
-            )
 
     def _start(self, connection: Connection, schema: Schema) -> set[Object]:
         objects = catalog.ask(connection, _OBJECTS, {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -33,7 +34,20 @@ FAST: Mapping[str, str] = {
     "max_locks_per_transaction": "1024",
     "timezone": "UTC",
 }
-_EXTRA = "Install it with: pip install 'privbench[demo]'."
+#: What waits for its input to end, then stops the servers of a folder, without a checkpoint, and
+#: removes it; again, while a server that was just starting still writes there.
+_WAIT = """
+trap '' HUP INT TERM
+cat
+for turn in $(seq 100); do
+    for file in "$0"/*/data/postmaster.pid; do
+        read -r process < "$file" && kill -QUIT "$process" || continue
+        for wait in $(seq 100); do kill -0 "$process" && sleep 0.05 || break; done
+    done
+    rm -rf "$0" && exit
+    sleep 0.1
+done
+"""
 
 
 @dataclass(slots=True)
@@ -78,6 +92,32 @@ class Server:
         self.stop()
 
 
+class Lifeline:
+    """A new folder that goes, with servers in it, when this process ends, however it ends.
+
+    A process that is killed can tidy up nothing. So a second one waits on a pipe whose other end
+    only the first holds, until that is closed, by hand or by the system.
+
+    Attributes:
+        folder: Open to this account alone.
+    """
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="privbench-"))
+        self._waiting = subprocess.Popen(  # noqa: S603
+            ["/bin/sh", "-c", _WAIT, self.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def end(self) -> None:
+        """Stop the server, remove the folder, and wait until both are done."""
+        self._waiting.communicate()
+
+
 def embedded_programs() -> list[Program]:
     """The ``postgres`` programs of the optional package, newest first."""
     return binaries.find("postgres", binaries.package_directories())
@@ -90,8 +130,10 @@ def machine_programs() -> list[Program]:
     return [p for p in found if all((p.path.parent / name).exists() for name in needed)]
 
 
-def any_server() -> Server:
+def any_server(settings: Mapping[str, str] = FAST, *, home: Path | None = None) -> Server:
     """Start a server for a while: that of the ``demo`` extra, else the machine's.
+
+    Arguments are those of `start`.
 
     Raises:
         UsageError: There is none.
@@ -99,34 +141,12 @@ def any_server() -> Server:
     """
     for label, programs in (("embedded", embedded_programs()), ("machine's", machine_programs())):
         if programs:
-            return start(programs[0], label=label)
+            return start(programs[0], label=label, settings=settings, home=home)
     raise UsageError(
         "there is no PostgreSQL here to start.",
-        remedy="Install one, or: pip install 'privbench[demo]'.",
+        remedy="Install it with: pip install 'privbench[demo]', or with the machine's packages "
+        "(postgres, initdb and pg_ctl).",
     )
-
-
-def embedded_server(
-    directory: Path | None = None,
-    *,
-    major: int | None = None,
-    settings: Mapping[str, str] = FAST,
-) -> Server:
-    """Start the PostgreSQL that comes with the ``demo`` extra.
-
-    Args:
-        directory: Where the data live and stay; None for a temporary place, removed by ``stop``.
-        major: Which major version; None for the newest.
-        settings: Server settings.
-
-    Raises:
-        UsageError: The extra is not installed, or has no such version.
-        ConnectionFailed: The server did not start.
-    """
-    programs = embedded_programs()
-    if not programs:
-        raise UsageError("the embedded PostgreSQL is not installed.", remedy=_EXTRA)
-    return start(_choose(programs, major), directory, label="embedded", settings=settings)
 
 
 def start(
@@ -141,7 +161,8 @@ def start(
 
     Args:
         program: The ``postgres`` to start.
-        directory: See `embedded_server`.
+        directory: Where the data live and stay; None for a temporary place, removed by
+            `Server.stop`.
         label: The first word of the server's name.
         settings: Server settings.
         home: Where temporary directories are made; None for the machine's usual place.
@@ -175,14 +196,6 @@ def start(
         program=postgres,
         _temporary=made,
     )
-
-
-def _choose(programs: Sequence[Program], major: int | None) -> Program:
-    for program in programs:
-        if major in (None, program.major):
-            return program
-    versions = ", ".join(str(program.major) for program in programs)
-    raise UsageError(f"there is no PostgreSQL {major} here.", remedy=f"There is: {versions}.")
 
 
 def _account() -> pwd.struct_passwd | None:
@@ -259,17 +272,13 @@ def _runnable(postgres: Path, made: list[Path], home: Path | None) -> Path:
     """The program, copied to where the server's account can reach it if need be."""
     if _account() is None or _reaches(postgres):
         return postgres
-    place = _scratch(made, home)
-    install = postgres.parent.parent
-    shutil.copytree(install, place / install.name, symlinks=True)
-    libraries = install.parent / f"{install.parent.name}.libs"
-    beside = install.parent.parent / libraries.name
-    if beside.exists():
-        # The package finds its libraries two directories above its programs' own.
-        shutil.move(place / install.name, place / "package" / install.name)
-        shutil.copytree(beside, place / libraries.name)
-        return place / "package" / install.name / "bin" / postgres.name
-    return place / install.name / "bin" / postgres.name
+    # The package finds its libraries two directories above its programs' own.
+    place, install = _scratch(made, home), postgres.parent.parent
+    libraries = install.parents[1] / f"{install.parent.name}.libs"
+    shutil.copytree(install, place / "package" / install.name, symlinks=True)
+    if libraries.exists():
+        shutil.copytree(libraries, place / libraries.name)
+    return place / "package" / install.name / "bin" / postgres.name
 
 
 def _initialise(postgres: Path, data: Path) -> None:
@@ -279,10 +288,6 @@ def _initialise(postgres: Path, data: Path) -> None:
 
 def _launch(postgres: Path, directory: Path, settings: Mapping[str, str]) -> None:
     log = directory / "log"
-    options = " ".join(f"-c {name}={_shell(value)}" for name, value in settings.items())
+    options = " ".join(f"-c {name}={shlex.quote(value)}" for name, value in settings.items())
     command: list[str | Path] = [postgres.parent / "pg_ctl", "start", "-w", "-t", "60"]
     _run([*command, "-D", directory / "data", "-l", log, "-o", options], "pg_ctl start", log)
-
-
-def _shell(value: str) -> str:
-    return "'" + value.replace("'", "'\\''") + "'"

@@ -12,7 +12,7 @@ from psycopg import errors, sql
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment
-from privbench.postgres.statement import run
+from privbench.postgres.statement import build, run
 from privbench.schema import Schema, TableName
 from privbench.schema import Sequence as SchemaSequence
 
@@ -49,29 +49,19 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
         for column in table.columns:
             sequence = by_name.get(column.sequence) if column.sequence else None
             if sequence is not None and column.type.category == "N":
-                users.setdefault(sequence, []).append(
-                    sql.SQL("SELECT {}::numeric AS k FROM {}").format(
-                        sql.Identifier(column.name),
-                        sql.Identifier(table.name.schema, table.name.name),
-                    )
-                )
+                keys = build("SELECT {}::numeric AS k FROM {}", column.name, table.name)
+                users.setdefault(sequence, []).append(keys)
     with database_errors("setting sequences"):
         for sequence, columns in users.items():
-            run(connection, _setval(sequence, columns))
-
-
-def _setval(sequence: SchemaSequence, columns: Sequence[sql.Composable]) -> sql.Composed:
-    rising = sequence.increment > 0
-    return sql.SQL(
-        "SELECT pg_catalog.setval({name}, greatest({low}, least({high}, {last}))::bigint)"
-        " FROM ({keys}) AS keys HAVING count(k) > 0"
-    ).format(
-        name=sql.Literal(str(sequence.name)),
-        low=sql.Literal(sequence.minimum),
-        high=sql.Literal(sequence.maximum),
-        last=sql.SQL("ceil(max(k))" if rising else "floor(min(k))"),
-        keys=sql.SQL(" UNION ALL ").join(columns),
-    )
+            moved = build(
+                "SELECT pg_catalog.setval({}, greatest({}, least({}, {}))::bigint)"
+                " FROM ({}) AS keys HAVING count(k) > 0",
+                sql.Literal(str(sequence.name)),
+                *(sequence.minimum, sequence.maximum),
+                sql.SQL("ceil(max(k))" if sequence.increment > 0 else "floor(min(k))"),
+                sql.SQL(" UNION ALL ").join(columns),
+            )
+            run(connection, moved)
 
 
 def fill_views(
@@ -101,14 +91,11 @@ def fill_views(
 
 def _fill(connection: Connection, view: TableName) -> str | None:
     """Fill one view; why it cannot be done with synthetic rows, or None."""
-    statement = sql.SQL("REFRESH MATERIALIZED VIEW {}").format(
-        sql.Identifier(view.schema, view.name)
-    )
     try:
         # Functions that the view calls may rely on the database's own path.
         with connection.transaction():
             run(connection, "SET LOCAL search_path TO DEFAULT")
-            run(connection, statement)
+            run(connection, build("REFRESH MATERIALIZED VIEW {}", view))
             run(connection, assignment("search_path", ""))
     except _EMPTY as error:
         return describe(error)
@@ -122,8 +109,7 @@ def analyze(connection: Connection, names: Sequence[TableName]) -> None:
         psycopg.Error: The server refused.
     """
     if names:
-        listed = sql.SQL(", ").join(map(_quoted, names))
-        run(connection, sql.SQL("ANALYZE {}").format(listed))
+        run(connection, build("ANALYZE {}", names))
 
 
 def vacuum(
@@ -150,25 +136,18 @@ def vacuum(
         # VACUUM leaves rows unmarked while a commit next to theirs is not on disk.
         run(connection, "SET synchronous_commit TO on")
         if role is not None:
-            run(connection, sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+            run(connection, build("SET ROLE {}", role))
         if connection.info.server_version >= _FLUSHES:
             # Else the load's own changes may be counted after VACUUM has set the count to 0.
             run(connection, "SELECT pg_catalog.pg_stat_force_next_flush()")
     except psycopg.Error:
         return list(names)
-    skipped = [name for name in names if not _vacuumed(connection, name)]
+    skipped = []
+    for name in names:
+        try:
+            run(connection, build("VACUUM (ANALYZE) {}", name))
+        except psycopg.Error:
+            skipped.append(name)
     with contextlib.suppress(psycopg.Error):
         run(connection, "RESET ROLE")
     return skipped
-
-
-def _vacuumed(connection: Connection, name: TableName) -> bool:
-    try:
-        run(connection, sql.SQL("VACUUM (ANALYZE) {}").format(_quoted(name)))
-    except psycopg.Error:
-        return False
-    return True
-
-
-def _quoted(name: TableName) -> sql.Identifier:
-    return sql.Identifier(name.schema, name.name)

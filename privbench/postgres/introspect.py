@@ -4,17 +4,41 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, LiteralString
 
-from privbench.errors import SchemaError
+from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.postgres.implied import bounds_check, narrowed
 from privbench.postgres.locks import tell_held
 from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
-from privbench.schema import Check, Column, ForeignKey, Index, Schema, Table, TableName, Unique
+from privbench.schema import (
+    Check,
+    Column,
+    ForeignKey,
+    Index,
+    Schema,
+    Table,
+    TableName,
+    Unique,
+    quoted,
+)
 from privbench.schema import Sequence as SchemaSequence
+
+#: pg_dump locks every table and every partition, for which a right on some columns is not enough.
+_RIGHTS: LiteralString = """
+SELECT n.nspname AS schema, c.relname AS name, current_user::pg_catalog.text AS role,
+  pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS usage,
+  pg_catalog.has_table_privilege(c.oid, 'SELECT') AS readable,
+  pg_catalog.row_security_active(c.oid) AS filtered
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN ROWS FROM (pg_catalog.unnest(%(schemas)s::pg_catalog.text[]),
+  pg_catalog.unnest(%(names)s::pg_catalog.text[])) AS wanted(schema, name)
+  ON n.nspname = wanted.schema AND c.relname = wanted.name
+WHERE c.relkind IN ('r', 'p')
+ORDER BY n.nspname, c.relname
+"""
 
 
 def introspect(
@@ -47,16 +71,46 @@ def introspect(
         return _Reader(connection, Selection(schemas, tables, exclude)).schema()
 
 
+def check_access(connection: Connection, schema: Schema) -> None:
+    """Check that this role may read every table of the schema, whole.
+
+    Raises:
+        AccessDenied: With the GRANT statements that are missing, all of them; or with the tables
+            whose row-level security would hide rows from this role.
+        DatabaseError: The server refused.
+    """
+    tables = [name for table in schema for name in (table.name, *table.partitions)]
+    wanted = {"schemas": [t.schema for t in tables], "names": [t.name for t in tables]}
+    rows = catalog.ask(connection, _RIGHTS, wanted)
+    usage = [f"USAGE ON SCHEMA {quoted(row.schema)}" for row in rows if not row.usage]
+    select = [f"SELECT ON {quoted(row.schema, row.name)}" for row in rows if not row.readable]
+    rights = dict.fromkeys(usage + select)
+    missing = [f"GRANT {right} TO {quoted(rows[0].role)};" for right in rights]
+    if missing:
+        raise AccessDenied(
+            f"the role {rows[0].role!r} may not read everything.",
+            remedy="Missing: " + " ".join(missing),
+        )
+    filtered = [f"{row.schema}.{row.name}" for row in rows if row.filtered]
+    if filtered:
+        raise AccessDenied(
+            f"row-level security hides rows from the role {rows[0].role!r}: {', '.join(filtered)}.",
+            remedy="Use a role with BYPASSRLS, or the tables' owner: a clone of some rows only "
+            "would pass for a clone of all.",
+        )
+
+
 class _Reader:
     """One reading of the catalog."""
 
     def __init__(self, connection: Connection, selection: Selection) -> None:
         self.connection = connection
         known = [row.name for row in catalog.ask(connection, catalog.SCHEMAS, {})]
-        relations = catalog.ask(connection, catalog.RELATIONS, {})
+        found = catalog.ask(connection, catalog.RELATIONS, {})
+        relations = [row for row in found if row.kind in "rpvm"]
         self.names = {row.oid: TableName(row.schema, row.name) for row in relations}
-        found = selection.chosen(self.names.values(), known)
-        self.schemas, self.chosen, self.left_out = found
+        chosen = selection.chosen(self.names.values(), known)
+        self.schemas, self.chosen, self.left_out = chosen
         self.views = self._of_kind(relations, "v")
         self.materialized = self._of_kind(relations, "m")
         tables = [row for row in relations if row.kind in "rp"]
@@ -195,7 +249,8 @@ class _Reader:
                     default=row.default,
                     identity=row.identity,
                     generated=row.generated,
-                    collation=_collation(row),
+                    # Where it is not its type's own.
+                    collation=row.collation and str(TableName(row.collation_schema, row.collation)),
                     sequence=sequence or (filler.name if filler else None),
                 )
             )
@@ -232,7 +287,11 @@ class _Reader:
 
     def _table(self, oid: int, indexes: Sequence[Any], **parts: Any) -> Table:
         row = self.tables[oid]
-        uniques = [_unique(index) for index in indexes if _is_plain_unique(index)]
+        uniques = [
+            Unique(item.name, tuple(item.columns), item.is_primary, item.nulls_not_distinct)
+            for item in indexes
+            if _is_plain_unique(item)
+        ]
         return Table(
             name=self.names[oid],
             primary_key=next((unique for unique in uniques if unique.primary), None),
@@ -273,20 +332,3 @@ def _is_plain_unique(row: Any) -> bool:
     """
     whole = row.valid and row.predicate is None and not row.has_expressions
     return bool(row.is_unique and whole and not row.exclusion)
-
-
-def _unique(row: Any) -> Unique:
-    """The unique column set of such an index."""
-    return Unique(
-        name=row.name,
-        columns=tuple(row.columns),
-        primary=row.is_primary,
-        nulls_not_distinct=row.nulls_not_distinct,
-    )
-
-
-def _collation(row: Any) -> str | None:
-    """A column's collation where it is not its type's own, as ``schema.name``."""
-    if row.collation is None:
-        return None
-    return str(TableName(row.collation_schema, row.collation))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import LiteralString
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
+from privbench.postgres.statement import Part, build
 from privbench.schema import Column, ForeignKey, Schema, TableName
 
 #: The child's key holds a NULL: it refers to nothing.
@@ -41,8 +43,6 @@ def match(
     >>> match([pa.array([30, None, 10, 7])], [pa.array([10, 20, 30])]).tolist()
     [2, -1, 0, -2]
     """
-    if len(child) != len(parent) or not child:
-        raise ValueError("child and parent need the same columns, at least one")
     pairs = [_alike(one, other) for one, other in zip(child, parent, strict=True)]
     ours, theirs = pairs[0]
     for more_ours, more_theirs in pairs[1:]:
@@ -110,41 +110,38 @@ def _codes(
 
 
 def _expression(column: Column, other: Column, parent: Column) -> sql.Composable:
-    name = sql.Identifier(column.name)
+    name = column.name
     bases = {column.type.base, other.type.base}
     if bases <= {"int2", "int4"}:
-        return sql.SQL("{}::integer").format(name)
+        return build("{}::integer", name)
     if bases <= _INTEGERS:
-        return sql.SQL("{}::bigint").format(name)
+        return build("{}::bigint", name)
     if bases <= _INTEGERS | {"numeric"}:
-        return sql.SQL("pg_catalog.trim_scale({}::numeric)::pg_catalog.text").format(name)
+        return build("pg_catalog.trim_scale({}::numeric)::pg_catalog.text", name)
     if bases <= _INTEGERS | _FLOATS | {"numeric"}:
-        return sql.SQL("{}::double precision").format(name)
+        return build("{}::double precision", name)
     if bases <= _TEXTS | {"citext"}:
         return _text(column, parent, bases)
     if len(bases) > 1 and bases <= _TIMES:
-        return sql.SQL("{}::pg_catalog.timestamptz::pg_catalog.text").format(name)
+        return build("{}::pg_catalog.timestamptz::pg_catalog.text", name)
     if bases == {"interval"}:
         # A month is 30 days where intervals are compared, and 1/12 year in their length.
-        return _hashes(sql.SQL("pg_catalog.interval_hash_extended({}, {})::pg_catalog.text"), name)
-    return sql.SQL(column.type.text_form).format(name)
+        return _hashes("pg_catalog.interval_hash_extended({}, {})::pg_catalog.text", name)
+    return build(column.type.text_form, name)
 
 
 def _text(column: Column, parent: Column, bases: set[str]) -> sql.Composable:
-    name = sql.Identifier(column.name)
     if "citext" in bases:
-        return sql.SQL("pg_catalog.lower({}::pg_catalog.text)").format(name)
+        return build("pg_catalog.lower({}::pg_catalog.text)", column.name)
+    text = build("{}::pg_catalog.text", column.name)
     if parent.collation is None or parent.collation.startswith("pg_catalog."):
-        return sql.SQL("{}::pg_catalog.text").format(name)
+        return text
     # A collation of users' own may hold different texts equal; these hashes follow it.
-    collation = TableName.parse(parent.collation)
-    collated = sql.SQL("{}::pg_catalog.text COLLATE {}").format(
-        name, sql.Identifier(collation.schema, collation.name)
-    )
-    return _hashes(sql.SQL("pg_catalog.hashtextextended({}, {})::pg_catalog.text"), collated)
+    collated = build("{} COLLATE {}", text, TableName.parse(parent.collation))
+    return _hashes("pg_catalog.hashtextextended({}, {})::pg_catalog.text", collated)
 
 
-def _hashes(function: sql.SQL, value: sql.Composable) -> sql.Composable:
+def _hashes(function: LiteralString, value: Part) -> sql.Composable:
     """128 bits that are equal where PostgreSQL holds the values equal."""
-    both = [function.format(value, sql.Literal(seed)) for seed in (0, 1)]
+    both = [build(function, value, seed) for seed in (0, 1)]
     return sql.SQL(" || ' ' || ").join(both)

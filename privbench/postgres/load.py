@@ -9,18 +9,16 @@ from typing import Any, LiteralString, Self
 
 import psycopg
 import pyarrow as pa
-from psycopg import sql
 
 from privbench.errors import DatabaseError, TargetError
 from privbench.postgres import finishing, staging, target
 from privbench.postgres.connect import Connection, connect, major_version
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
-from privbench.postgres.header import as_made
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT
 from privbench.postgres.reading import assignment
-from privbench.postgres.statement import run
+from privbench.postgres.statement import build, run
 from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
@@ -204,10 +202,9 @@ class Loader:
         Raises:
             DatabaseError: The server refused.
         """
-        statement = sql.SQL("INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})")
-        named = sql.Identifier(table.name.schema, table.name.name)
+        added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
         with database_errors("loading rows", table.key):
-            return run(self.connection, statement.format(named, count)).rowcount
+            return run(self.connection, build(added, table.name, count)).rowcount
 
     @contextlib.contextmanager
     def rehearsal(self) -> Iterator[None]:
@@ -265,10 +262,9 @@ class Loader:
             for name, value in _SETTINGS.items():
                 run(self.connection, assignment(name, value))
             run(self.connection, _MEMORY)
-            row = run(
-                self.connection, "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::bigint)", [_LOCK]
-            ).fetchone()
-        if row is None or not row[0]:
+            locked = build("SELECT WHERE pg_catalog.pg_try_advisory_xact_lock({}::bigint)", _LOCK)
+            alone = run(self.connection, locked).rowcount
+        if not alone:
             raise TargetError("another load into this database is running.")
         spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
         target.refuse_missing_extensions(self.connection, self._script.needed, spaces)
@@ -288,18 +284,18 @@ class Loader:
                 run(self.connection, "CREATE SCHEMA public")
             self._extend()
             self._run_all(self._script.objects)
-        self._schema = as_made(self._schema, introspect(self.connection))
+        self._schema = target.as_made(self._schema, introspect(self.connection))
 
-    def _state(self) -> tuple[Any, ...] | None:
-        return run(self.connection, _STATE).fetchone()
+    def _state(self) -> tuple[Any, ...]:
+        (state,) = run(self.connection, _STATE).fetchall()
+        return state
 
-    def _require(self, state: tuple[Any, ...] | None) -> None:
+    def _require(self, state: tuple[Any, ...]) -> None:
         """Refuse to go on in another transaction, or with other settings or another role.
 
         Temporary objects are not counted.
         """
-        now = self._state()
-        if now is None or state is None or now[:-1] != state[:-1]:
+        if self._state()[:-1] != state[:-1]:
             raise TargetError(
                 "something in the model's DDL has left the transaction of the load, its settings "
                 "or its role: nothing in the target can be relied on.",
@@ -308,15 +304,23 @@ class Loader:
 
     @contextlib.contextmanager
     def _making(self, what: str) -> Iterator[None]:
-        """Within it the model's DDL runs, contained.
+        """Within it the model's DDL runs; transaction, settings and role stay as they are.
 
         Raises:
+            TargetError: They do not, or the DDL makes temporary objects.
             DatabaseError: The server refused; perhaps since it is older than the source's.
         """
         here = major_version(self.connection)
         try:
-            with self._contained():
-                yield
+            before = self._state()
+            yield
+            self._require(before)
+            if self._state()[-1] != before[-1]:
+                raise TargetError(
+                    "the model's DDL makes temporary objects, which could stand in for the "
+                    "system's.",
+                    remedy="Trust nothing that this model has made.",
+                )
         except psycopg.Error as error:
             found = translate(error, f"making {what}")
             unknown = type(found) is DatabaseError and str(error.sqlstate)[:2] in _UNKNOWN
@@ -327,26 +331,12 @@ class Loader:
                 )
             raise found from None
 
-    @contextlib.contextmanager
-    def _contained(self) -> Iterator[None]:
-        """Whatever runs within it, transaction, settings and role stay as they are."""
-        before = self._state()
-        yield
-        self._require(before)
-        after = self._state()
-        if before is not None and after is not None and before[-1] != after[-1]:
-            raise TargetError(
-                "the model's DDL makes temporary objects, which could stand in for the system's.",
-                remedy="Trust nothing that this model has made.",
-            )
-
     def _extend(self) -> None:
         """Extensions; those that only the text of functions may need if the server has them."""
         for extension in self._script.extensions:
             space = extension.schema
             if space is not None and not space.startswith("pg_"):
-                make = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(space))
-                run(self.connection, make)
+                run(self.connection, build("CREATE SCHEMA IF NOT EXISTS {}", space))
             if extension.needed:
                 self._run_all([extension.text])
                 continue
@@ -376,16 +366,16 @@ class Loader:
                 with self.connection.transaction():
                     self._run_all([statement])
             except psycopg.errors.UndefinedObject:
-                policy = " ".join(statement.partition("CREATE POLICY ")[1:]).strip()
+                policy = "".join(statement.partition("CREATE POLICY ")[1:])
                 absent.append(f"left out, since it speaks of a role that is not here: {policy}")
         return absent
 
     def _copy(
         self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
     ) -> int:
-        named = sql.Identifier(table.name.schema, table.name.name)
+        named = build("{}", table.name)
         kinds = [table.column(name).type for name in columns]
-        if staging.is_staged(table):
+        if any(column.generated == "s" for column in table.columns):
             return staging.copy(self.connection, named, columns, batches, kinds)
         # The table is this transaction's own, so its pages may be written as already frozen and
         # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's root.

@@ -29,7 +29,7 @@ from psycopg import sql
 
 from privbench import pgsql
 from privbench.errors import DatabaseError
-from privbench.postgres.connect import Connection, opened
+from privbench.postgres.connect import Connection, ask_one, opened, patiently
 from privbench.postgres.failures import database_errors
 
 #: The search path of the tool's own questions.
@@ -73,7 +73,6 @@ _RESTRICTS = {12: 20, 13: 16, 14: 13, 15: 8, 16: 4}
 #: Settings whose value is a list of names, each quoted by itself.
 _LISTS = frozenset({"search_path", "temp_tablespaces", "local_preload_libraries"})
 _NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,"]+)')
-_ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
 
 
 def reading(
@@ -130,18 +129,17 @@ def begin(
     """
     wanted = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
     statement = _statement(connection.info.server_version, tuple(wanted.items()), snapshot)
-    shown: list[str] = []
-    for attempt in range(_ATTEMPTS):
-        with database_errors("beginning to read"):
-            connection.rollback()
-            try:
-                shown = _shown(connection, statement)
-            except psycopg.errors.QueryCanceled:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-            else:
-                break
-    _verify({**wanted, "transaction_read_only": "on"}, dict(zip(_SHOWN, shown, strict=True)))
+
+    def shown() -> list[str]:
+        connection.rollback()
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            results = (result for result in cursor.results() if result.description)
+            return [str(row[0]) for result in results for row in result]
+
+    with database_errors("beginning to read"):
+        found = patiently(shown)
+    _verify({**wanted, "transaction_read_only": "on"}, dict(zip(_SHOWN, found, strict=True)))
 
 
 def users_path(connection: Connection) -> str:
@@ -154,10 +152,9 @@ def users_path(connection: Connection) -> str:
         DatabaseError: The server refused.
     """
     with database_errors("asking for the search path"):
-        row = connection.execute(
-            "SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'search_path'"
-        ).fetchone()
-    names = [name for name in _names(str(row[0]) if row else "") if not name.startswith("pg_")]
+        asked = "SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'search_path'"
+        (path,) = ask_one(connection, asked)
+    names = [name for name in _names(path) if not name.startswith("pg_")]
     listed = sql.SQL(", ").join(sql.Identifier(name) for name in ["pg_catalog", *names, "pg_temp"])
     return listed.as_string(None)
 
@@ -197,13 +194,6 @@ def _known(version: int, name: str) -> bool:
     if name == "restrict_nonsystem_relation_kind":
         return minor >= _RESTRICTS.get(major, 0 if major >= 17 else 10000)
     return True
-
-
-def _shown(connection: Connection, statement: bytes) -> list[str]:
-    """Run the message; what it shows."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-        return [str(row[0]) for result in cursor.results() if result.description for row in result]
 
 
 def _verify(wanted: Mapping[str, str], shown: Mapping[str, str]) -> None:

@@ -13,13 +13,13 @@ import pyarrow as pa
 from psycopg import conninfo, sql
 
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
-from privbench.postgres.connect import Connection, resolved
+from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
 from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.stream import Expression, source, stream
-from privbench.schema import Schema, Table
+from privbench.schema import Schema, Table, quoted
 
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
 _SCAN = {
@@ -78,7 +78,8 @@ class Snapshot:
         self._busy: set[Connection] = set()
         self.connection = reading(dsn, ROWS, isolation=psycopg.IsolationLevel.REPEATABLE_READ)
         try:
-            self.id = self._exported()
+            with database_errors("opening a snapshot"):
+                (self.id,) = ask_one(self.connection, "SELECT pg_catalog.pg_export_snapshot()")
         except BaseException:
             self.connection.close()
             raise
@@ -148,19 +149,18 @@ class Snapshot:
             DatabaseError: The server refused.
         """
         self.lock(table)
-        pages = 0 if table.kind == "p" else self._pages(table)
+        pages = 0
+        if table.kind != "p":
+            with database_errors("asking for the size of a table", table.key):
+                (pages,) = ask_one(
+                    self.connection, _PAGES, [quoted(table.name.schema, table.name.name)]
+                )
         bounds = range(0, pages or 1, least)
         bounds = bounds[:: -(-len(bounds) // count)]
         return [
             Part(self._dsn, self.id, self._settings, table, tuple(expressions), first, last)
             for first, last in zip(bounds, [*bounds[1:], None], strict=True)
         ]
-
-    def _pages(self, table: Table) -> int:
-        name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
-        with database_errors("asking for the size of a table", table.key):
-            row = self.connection.execute(_PAGES, [name]).fetchone()
-        return int(row[0]) if row else 0
 
     def read(self, table: Table, expressions: Sequence[Expression]) -> pa.Table:
         """All rows of `stream` at once. Arguments and errors are the same."""
@@ -213,8 +213,7 @@ class Snapshot:
     def _lock(self, table: Table) -> None:
         lock(self.connection, source(table), table.key, seconds=self._wait)
         with database_errors("asking for the table's partitions", table.key):
-            name = sql.Identifier(table.name.schema, table.name.name).as_string(None)
-            asked = {"table": name, "root": table.kind == "p"}
+            asked = {"table": quoted(table.name.schema, table.name.name), "root": table.kind == "p"}
             kinds = self.connection.execute(_KINDS, asked).fetchall()
         for name, kind in kinds:
             if kind not in _OWN_ROWS:
@@ -245,13 +244,6 @@ class Snapshot:
                     table=table.key,
                     remedy="Run the command again.",
                 )
-
-    def _exported(self) -> str:
-        with database_errors("opening a snapshot"):
-            row = self.connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchone()
-        if row is None:
-            raise DatabaseError("the server exports no snapshot.")
-        return str(row[0])
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[Connection]:

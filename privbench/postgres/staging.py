@@ -14,13 +14,16 @@ from psycopg import sql
 from privbench.postgres.binary import FOOT, HEAD, binary_rows, has_form
 from privbench.postgres.connect import Connection
 from privbench.postgres.csvtext import csv_block, parts
-from privbench.postgres.statement import run
-from privbench.schema import ColumnType, Table
+from privbench.postgres.statement import Part, build, run
+from privbench.schema import ColumnType
 
 #: Rows of a table, columns in COPY's order.
 Batches = Iterable[pa.RecordBatch | pa.Table]
 
 _STAGE = sql.Identifier("pg_temp", "privbench stage")
+_TOGETHER: LiteralString = """
+INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {stage}
+"""
 _SINGLY: LiteralString = """
 DECLARE place tid;
 BEGIN
@@ -33,11 +36,6 @@ BEGIN
   END LOOP;
 END
 """
-
-
-def is_staged(table: Table) -> bool:
-    """Whether rows reach the table by way of a stage (`copy`)."""
-    return any(column.generated == "s" for column in table.columns)
 
 
 def copy_rows(
@@ -62,14 +60,13 @@ def copy_rows(
     Raises:
         psycopg.Error: The server refused.
     """
-    listed = sql.SQL(", ").join(sql.Identifier(name) for name in columns)
     frozen = sql.SQL("true" if freeze else "false")
-    command = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT {}, FREEZE {})")
     rows = 0
     with connection.cursor() as cursor:
         for form, blocks in groupby(_blocks(batches, len(columns), kinds), itemgetter(0)):
             head, foot = (HEAD, FOOT) if form == "binary" else (b"", b"")
-            statement = command.format(table, listed, sql.SQL(form), frozen)
+            copied = "COPY {} ({}) FROM STDIN (FORMAT {}, FREEZE {})"
+            statement = build(copied, table, columns, sql.SQL(form), frozen)
             with cursor.copy(statement) as copy:
                 copy.write(head)
                 for _, block in blocks:
@@ -104,28 +101,17 @@ def copy(
     Raises:
         psycopg.Error: The server refused.
     """
-    listed = sql.SQL(", ").join(sql.Identifier(name) for name in columns)
-    parts = {"stage": _STAGE, "columns": listed, "table": table}
-    run(
-        connection,
-        sql.SQL(
-            'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
-        ).format(**parts),
-    )
+    parts: dict[str, Part] = {"stage": _STAGE, "columns": columns, "table": table}
+    made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'
+    run(connection, build(made, **parts))
     copy_rows(connection, _STAGE, columns, batches, kinds)
     try:
         with connection.transaction():
-            taken = run(
-                connection,
-                sql.SQL(
-                    "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE"
-                    " SELECT {columns} FROM {stage}"
-                ).format(**parts),
-            ).rowcount
+            taken = run(connection, build(_TOGETHER, **parts)).rowcount
     except psycopg.DataError:
-        body = sql.SQL(_SINGLY).format(**parts).as_string(connection)
-        run(connection, sql.SQL("DO {}").format(sql.Literal(body)))
-        row = run(connection, sql.SQL("SELECT count(*) FROM {table}").format(**parts)).fetchone()
+        body = build(_SINGLY, **parts).as_string(connection)
+        run(connection, build("DO {}", sql.Literal(body)))
+        row = run(connection, build("SELECT count(*) FROM {}", table)).fetchone()
         taken = int(row[0]) if row else 0
-    run(connection, sql.SQL("DROP TABLE {stage}").format(**parts))
+    run(connection, build("DROP TABLE {}", _STAGE))
     return taken

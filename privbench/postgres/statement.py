@@ -1,14 +1,41 @@
-"""How a load speaks to its target: one statement a message, so that no text can bring a second."""
+"""How SQL of a load is built and sent: one statement a message, so no text can bring a second."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, LiteralString, TypeAlias
 
 import psycopg
-from psycopg import abc
+from psycopg import abc, sql
 from psycopg.rows import TupleRow
 
 from privbench.postgres.connect import Connection
+from privbench.schema import TableName
+
+Part: TypeAlias = "sql.Composable | TableName | str | int | float | Iterable[Part]"
+
+
+def build(template: LiteralString, *parts: Part, **named: Part) -> sql.Composed:
+    """SQL of a template: names are quoted, numbers become literals, several parts a list.
+
+    >>> build("SELECT {} FROM {} LIMIT {}", ["a", "b c"], TableName("s", "t"), 7).as_string(None)
+    'SELECT "a", "b c" FROM "s"."t" LIMIT 7'
+    """
+    made = {name: _made(part) for name, part in named.items()}
+    return sql.SQL(template).format(*map(_made, parts), **made)
+
+
+def _made(part: Part) -> sql.Composable:
+    match part:
+        case sql.Composable():
+            return part
+        case TableName():
+            return sql.Identifier(part.schema, part.name)
+        case str():
+            return sql.Identifier(part)
+        case int() | float():
+            return sql.Literal(part)
+    return sql.SQL(", ").join(map(_made, part))
 
 
 def run(

@@ -20,6 +20,7 @@ from privbench.errors import DatabaseError
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import NO_TEXT, database_errors
+from privbench.postgres.statement import build
 from privbench.schema import Table
 from privbench.threads import ahead
 
@@ -111,17 +112,13 @@ def _batch(
 
 def source(table: Table) -> sql.Composable:
     """A table without those that inherit from it, or a partitioned one as a whole."""
-    name = sql.Identifier(table.name.schema, table.name.name)
-    return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
+    return build("{}" if table.kind == "p" else "ONLY {}", table.name)
 
 
 def _select(table: Table, expressions: Sequence[sql.Composable], pages: Pages) -> sql.Composable:
     # PostgreSQL would cut long names off, so the server sees short ones.
-    columns = [
-        sql.SQL("{} AS {}").format(expression, sql.Identifier(f"c{position}"))
-        for position, expression in enumerate(expressions)
-    ]
-    rows = SELECT + sql.SQL("{} FROM {}").format(sql.SQL(", ").join(columns), source(table))
+    columns = [build("{} AS {}", item, f"c{place}") for place, item in enumerate(expressions)]
+    rows = build("{}{} FROM {}", SELECT, columns, source(table))
     ends = (("ctid >= '({},0)'", pages[0] or None), ("ctid < '({},0)'", pages[1]))
     held = [sql.SQL(text).format(sql.Literal(page)) for text, page in ends if page is not None]
     return sql.SQL(" WHERE ").join([rows, sql.SQL(" AND ").join(held)]) if held else rows

@@ -1,18 +1,20 @@
-"""What a load may find in its target, how what is there is dropped, and as whom it goes on."""
+"""What a load may find in its target, what it drops there and has made, and as whom it goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import LiteralString
 
 from psycopg import sql
 
-from privbench.errors import TargetError
+from privbench.errors import ModelError, TargetError
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection, same_database
 from privbench.postgres.failures import database_errors
 from privbench.postgres.locks import lock
-from privbench.postgres.statement import run
+from privbench.postgres.statement import build, run
+from privbench.schema import Schema, Table
 
 #: Objects of users, most visible first: relations, routines, types, then schemas besides public and
 #: besides those that an extension lives in.
@@ -93,6 +95,7 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = %s
 """
 _ROLE = "Make one that owns the target and nothing else; docs/security.md says how."
 _SHOWN = 6
+_COLUMN = "the model's header and its DDL disagree on whether there is such a column."
 
 
 def refuse_source(target: Connection, source: Connection | None) -> None:
@@ -219,4 +222,57 @@ def become(connection: Connection, role: str) -> None:
     if row[0]:
         raise TargetError(f"the role {role!r} is no wall: it {', '.join(row[0])}.", remedy=_ROLE)
     with database_errors(f"becoming the role {role!r}"):
-        run(connection, sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(role)))
+        run(connection, build("SET LOCAL ROLE {}", role))
+
+
+def as_made(told: Schema, made: Schema) -> Schema:
+    """A model's schema with columns, kinds and sequences as the target's catalog states them.
+
+    The model's header is a text that somebody else may have written. What it says of types,
+    defaults and generated columns never becomes SQL: the target's own catalog says these anew, and
+    of the header only names stay, which must be those of tables and columns that the load has made.
+
+    Args:
+        told: What the header says.
+        made: What `introspect` says of the target, after the DDL of the tables.
+
+    Raises:
+        ModelError: The header speaks of a table or column that the DDL does not make.
+    """
+    known = {table.name: table for table in made}
+    for table in told:
+        if table.name not in known:
+            raise _forged("is in the model's header, but its DDL does not make it.", table)
+        for key in table.foreign_keys:
+            if key.ref_table not in known:
+                what = f"refers to {key.ref_table}, which the model's DDL does not make."
+                raise _forged(what, table)
+            _refuse_unknown(known[key.ref_table], key.ref_columns)
+    tables = tuple(_as_made(table, known[table.name]) for table in told)
+    return replace(told, tables=tables, sequences=made.sequences)
+
+
+def _as_made(told: Table, made: Table) -> Table:
+    own = {column.name: column for column in told.columns}
+    _refuse_unknown(made, own)
+    _refuse_unknown(made, told.key_columns)
+    _refuse_unknown(made, [name for unique in told.unique_sets for name in unique.columns])
+    for column in made.columns:
+        if column.name not in own:
+            raise _forged(_COLUMN, told, column.name)
+        if column.generated != own[column.name].generated:
+            what = "the model's header and its DDL disagree on whether it is generated."
+            raise _forged(what, told, column.name)
+    return replace(told, columns=tuple(made.column(name) for name in own), kind=made.kind)
+
+
+def _refuse_unknown(made: Table, names: Iterable[str]) -> None:
+    known = {column.name for column in made.columns}
+    for name in names:
+        if name not in known:
+            raise _forged(_COLUMN, made, name)
+
+
+def _forged(what: str, table: Table, column: str | None = None) -> ModelError:
+    remedy = "The file is damaged or forged: fit the model again."
+    return ModelError(what, table=table.key, column=column, remedy=remedy)

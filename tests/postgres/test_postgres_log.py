@@ -6,10 +6,9 @@ from pathlib import Path
 from psycopg import sql
 
 from privbench.postgres import embedded
-from privbench.postgres.access import check_access
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
-from privbench.postgres.introspect import introspect
+from privbench.postgres.introspect import check_access, introspect
 from privbench.postgres.keys import key_expressions
 from privbench.postgres.snapshot import Snapshot
 

@@ -11,10 +11,9 @@ import psycopg
 import pyarrow as pa
 import pytest
 import repair_cases
+from plans import plan
 
 from privbench.postgres.connect import connect
-from privbench.postgres.ddl import dump_ddl
-from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.postgres.repair import Repair
 
@@ -45,12 +44,11 @@ def loaded(each_server, make_database_on):
     """``loaded(ddl, tables)``: DSN of the clone, schemas with all rules of the source, changes."""
 
     def load(ddl, tables, suspects=(), seed=None):
-        source, target = make_database_on(each_server), make_database_on(each_server)
-        with connect(source, autocommit=True) as connection:
-            connection.execute(ddl.encode())
-        with connect(source) as connection:
-            schema = introspect(connection)
-            text = dump_ddl(connection, schema)
+        source, target = (
+            make_database_on(each_server, statements=ddl),
+            make_database_on(each_server),
+        )
+        schema, text = plan(source)
         with Loader(target, schema, text) as loader:
             repair = Repair(loader, schema.tables, suspects, seed=seed)
             for name, rows in tables.items():
@@ -112,12 +110,8 @@ def test_rows_are_repaired(file, case, clones, each_server):
 
 
 def test_nothing_is_left_of_a_rehearsal(make_database):
-    dsn, target = make_database(), make_database()
-    with connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE TABLE t (id int PRIMARY KEY, n int UNIQUE)")
-        schema = introspect(connection)
-        text = dump_ddl(connection, schema)
-    with contextlib.closing(Loader(target, schema, text)) as loader:
+    schema, text = plan(make_database("CREATE TABLE t (id int PRIMARY KEY, n int UNIQUE)"))
+    with contextlib.closing(Loader(make_database(), schema, text)) as loader:
         count = "SELECT count(*) FROM pg_index WHERE indrelid = 'public.t'::regclass"
         with loader.rehearsal():
             assert loader.connection.execute(count).fetchone() == (2,)

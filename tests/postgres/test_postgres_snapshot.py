@@ -1,4 +1,5 @@
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pyarrow as pa
@@ -84,18 +85,9 @@ def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
 def test_streams_of_one_snapshot_run_in_threads(dsn):
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("public.t")
-        found = {}
-
-        def read(number):
-            found[number] = snapshot.read(table, ID)
-
-        threads = [threading.Thread(target=read, args=(n,)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(found) == [0, 1, 2, 3]
-        assert all(found[n].equals(found[0]) for n in found)
+        with ThreadPoolExecutor(4) as pool:
+            first, *others = pool.map(lambda _: snapshot.read(table, ID), range(4))
+        assert all(found.equals(first) for found in others)
 
 
 def test_inheritance_is_read_table_by_table_and_partitions_with_their_root(dsn):

@@ -23,29 +23,9 @@ from privbench.postgres.embedded import Server
 def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
     """A self-signed certificate for localhost, and its key."""
     certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-new",
-            "-x509",
-            "-days",
-            "2",
-            "-nodes",
-            "-newkey",
-            "rsa:2048",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-out",
-            certificate,
-            "-keyout",
-            key,
-        ],
-        check=True,
-        capture_output=True,
-    )
+    words = "openssl req -new -x509 -days 2 -nodes -newkey rsa:2048 -subj /CN=localhost"
+    extra = ["-addext", "subjectAltName=DNS:localhost", "-out", certificate, "-keyout", key]
+    subprocess.run([*words.split(), *extra], check=True, capture_output=True)
     return certificate, key
 
 

@@ -4,10 +4,9 @@ import logging
 
 import pyarrow as pa
 import pytest
+from plans import ask, plan, script
 
 from privbench.postgres.connect import connect
-from privbench.postgres.ddl import dump_ddl
-from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 
 TABLES = """
@@ -39,10 +38,7 @@ def copy(each_server, make_database_on):
 
 @pytest.fixture
 def planned(each_server, make_database_on):
-    with connect(make_database_on(each_server), autocommit=True) as source:
-        source.execute(TABLES.encode())
-        schema = introspect(source)
-        return schema, dump_ddl(source, schema)
+    return plan(make_database_on(each_server, statements=TABLES))
 
 
 def _fill(loader):
@@ -56,8 +52,7 @@ def _fill(loader):
 
 
 def _ask(dsn, query):
-    with connect(dsn, autocommit=True) as connection:
-        return {row[0]: row[1:] for row in connection.execute(query).fetchall()}
+    return {row[0]: row[1:] for row in ask(dsn, query)}
 
 
 def test_a_clone_is_left_as_vacuum_would_leave_it(planned, copy):
@@ -69,18 +64,12 @@ def test_a_clone_is_left_as_vacuum_would_leave_it(planned, copy):
         pages, visible, rows, real = before[name]
         assert pages == visible == real > 0, name
         assert rows > 0, name
-    with connect(copy, autocommit=True) as connection:
-        connection.execute("VACUUM")
-    assert _ask(copy, PAGES) == before
-
-
-def test_autovacuum_finds_nothing_changed(planned, copy):
-    with Loader(copy, *planned) as loader:
-        _fill(loader)
-        loader.finish()
+    # Autovacuum finds nothing changed.
     found = _ask(copy, CHANGES)
     assert {name: found[name][:2] for name in FILLED} == dict.fromkeys(FILLED, (0, 0))
     assert all(found[name][2] >= 1 and found[name][3] >= 1 for name in FILLED)
+    script(copy, "VACUUM")
+    assert _ask(copy, PAGES) == before
 
 
 def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, caplog, impatient):
@@ -99,9 +88,7 @@ def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, c
         loader.finish()
     assert "could not be vacuumed: public.plain" in caplog.text
     assert "public.worked" not in caplog.text
-    with connect(copy) as connection:
-        query = "SELECT count(*) FROM pg_stats WHERE tablename = 'plain'"
-        assert connection.execute(query).fetchone() == (2,)
+    assert ask(copy, "SELECT count(*) FROM pg_stats WHERE tablename = 'plain'") == [(2,)]
     assert _ask(copy, PAGES)["plain"][2] == COUNT // 2 + 1
 
 

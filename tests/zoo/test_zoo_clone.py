@@ -126,13 +126,6 @@ def clone_whole(found: Animal, each_server, scratch, tmp_path) -> None:
     assert faithful.unlikely(*sizes, faithful.owning_units(source, config)) == []
 
 
-def test_the_zoo_is_large_and_says_what_it_shows():
-    assert len(NAMES) >= 60
-    for name in NAMES:
-        assert re.match(r"-- \w.*\.\n", (FOLDER / f"{name}.sql").read_text(encoding="utf-8")), name
-        assert re.fullmatch(r"\d{2,3}_[a-z0-9_]+", name)
-
-
 @pytest.mark.slow
 def test_triggers_do_not_fire_during_a_load(scratch, tmp_path):
     source, target = scratch(), scratch()

@@ -45,19 +45,10 @@ def clone_whole(server, folder, ddl: str) -> None:
         assert before.schema == after.schema
 
 
-def test_a_few_random_schemas(server, tmp_path):
-    @settings(max_examples=3, **QUIET)
-    @given(databases())
-    def run(ddl):
-        clone_whole(server, tmp_path, ddl)
-
-    run()
-
-
-@pytest.mark.slow
+@pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
-def test_random_schemas(server, tmp_path):
-    @settings(max_examples=200, **QUIET)
+def test_random_schemas(server, tmp_path, count):
+    @settings(max_examples=count, **QUIET)
     @given(databases())
     def run(ddl):
         clone_whole(server, tmp_path, ddl)

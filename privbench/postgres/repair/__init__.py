@@ -2,7 +2,7 @@
 
 PostgreSQL itself finds and judges the rows, so any expression will do. All of it is post-processing
 of synthetic rows, in the transaction of the load. Not repaired: domains with a CHECK within an
-array or a composite type, and rows for which an incomplete set of hash partitions has no place.
+array or a composite type.
 """
 
 from privbench.postgres.repair.repair import Repair, Repaired

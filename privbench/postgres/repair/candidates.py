@@ -17,11 +17,10 @@ from itertools import groupby, islice
 import psycopg
 from psycopg import sql
 
-from privbench.postgres.connect import Connection
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build
+from privbench.postgres.repair.rows import Rows
 from privbench.postgres.repair.rules import Rule, is_label
-from privbench.postgres.statement import run
+from privbench.postgres.statement import build, run
 from privbench.schema import ForeignKey
 
 #: Candidates of one CHECK, and those of one statement.
@@ -59,42 +58,36 @@ class _Candidate:
     draw: int | None = None
 
 
-def try_candidates(connection: Connection, rule: Rule, near: Sequence[Rule]) -> int:
+def try_candidates(clone: Rows, rule: Rule, near: Sequence[Rule]) -> None:
     """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
 
     Args:
-        connection: To the target.
+        clone: The rows.
         rule: The rule.
         near: Rules of the table that speak of its columns, itself among them.
-
-    Returns:
-        How many rows were changed.
     """
     trial = _Trial(rule, near)
-    changed = 0
-    run(connection, trial.others())
+    run(clone.connection, trial.others())
     for items in trial.groups():
-        batches = rule.batches(connection, _BATCH)
+        batches = rule.batches(clone, _BATCH)
         if not batches:
             break
-        changed += sum(_try(connection, trial, items, blocks) for blocks in batches)
-    run(connection, build("DROP TABLE {}", _OTHERS))
-    return changed
+        for blocks in batches:
+            _try(clone, trial, items, blocks)
+    clone.run("DROP TABLE {}", _OTHERS)
 
 
-def _try(
-    connection: Connection, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[int, int]
-) -> int:
+def _try(clone: Rows, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[int, int]) -> None:
     """Try candidates at once; where PostgreSQL refuses one (a cast, an overflow), by halves."""
     try:
-        with connection.transaction():
-            return rows.pair_off(connection, trial.statement(items, blocks))
+        with clone.connection.transaction():
+            clone.pair_off(trial.table, trial.statement(items, blocks))
     except psycopg.OperationalError:
         raise
     except psycopg.Error:
         middle = len(items) // 2
-        halves = (items[:middle], items[middle:]) if middle else ()
-        return sum(_try(connection, trial, half, blocks) for half in halves)
+        for half in (items[:middle], items[middle:]) if middle else ():
+            _try(clone, trial, half, blocks)
 
 
 class _Trial:
@@ -105,11 +98,12 @@ class _Trial:
         near: See `try_candidates`.
 
     Attributes:
+        table: The table.
         candidates: The cheapest first.
     """
 
     def __init__(self, rule: Rule, near: Sequence[Rule]) -> None:
-        self._rule, self._near = rule, near
+        self._rule, self._near, self.table = rule, near, rule.table
         self._draws: list[sql.Composable] = []
         found = self._rows()
         for name in rule.columns or rule.unique:
@@ -166,7 +160,7 @@ class _Trial:
 
     def _column(self, name: str) -> list[_Candidate]:
         """What may become of a column."""
-        rule, table = self._rule, self._rule.table
+        rule, table = self._rule, self.table
         cost = _LABEL if is_label(table, name) else _PLAIN
         found = [
             _Candidate(
@@ -187,7 +181,7 @@ class _Trial:
     def _reference(self, key: ForeignKey) -> list[_Candidate]:
         """What may become of a reference: another one, or none."""
         found = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
-        ended = [name for name in key.columns if not self._rule.table.column(name).not_null]
+        ended = [name for name in key.columns if not self.table.column(name).not_null]
         if ended and (len(ended) == len(key.columns) or key.match != "f"):
             found.append(_Candidate(dict.fromkeys(ended, rows.NULL), _PLAIN + _EMPTY))
         return found
@@ -212,7 +206,7 @@ class _Trial:
 
     def statement(self, items: Sequence[_Candidate], blocks: tuple[int, int]) -> sql.Composed:
         """Try some candidates in all broken rows of some blocks at once."""
-        table, near = self._rule.table, self._near
+        table, near = self.table, self._near
         changed = dict.fromkeys(name for item in items for name in item.changes)
         uses = {name for rule in near for name in rule.uses} | set(changed)
         plain = [column.name for column in table.columns if not column.generated]
@@ -243,7 +237,7 @@ class _Trial:
             ),
             pick=_PICK,
             held=[*(build("({}) AS {}", o.broken, _before(i)) for i, o in enumerate(near)), *names],
-            table=rows.name_of(table),
+            table=table.name,
             bad=self._rule.broken,
             **{
                 name: build("{}::tid", sql.Literal(f"({block},0)"))
@@ -266,7 +260,7 @@ class _Trial:
 
     def _tried(self, item: _Candidate, names: Sequence[str], turn: int) -> sql.Composable:
         """The broken rows as a candidate would make them; none where there is nothing to draw."""
-        table = self._rule.table
+        table = self.table
         changes = {
             name: build("CAST({} AS {})", value, rows.raw(table.column(name).type.sql))
             for name, value in item.changes.items()

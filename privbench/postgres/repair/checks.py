@@ -13,13 +13,11 @@ from itertools import count
 import psycopg
 from psycopg import errors, sql
 
-from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.candidates import try_candidates
-from privbench.postgres.repair.rows import build
+from privbench.postgres.repair.rows import Rows
 from privbench.postgres.repair.rules import Rule, find, guarded
-from privbench.postgres.statement import run
 from privbench.schema import Table
 
 #: Rounds over all CHECKs of a table: the repair of one may break another.
@@ -32,8 +30,7 @@ class Checks:
     """All CHECKs that synthetic rows may break.
 
     Args:
-        connection: In the transaction that made the tables.
-        tables: Tables that will hold synthetic rows.
+        clone: The rows, in the transaction that made the tables.
 
     Attributes:
         loose: CHECKs that most rows break.
@@ -42,11 +39,11 @@ class Checks:
         DatabaseError: The server refused.
     """
 
-    def __init__(self, connection: Connection, tables: Iterable[Table]) -> None:
-        self._connection = connection
+    def __init__(self, clone: Rows) -> None:
+        self._clone = clone
         self._breached: set[str] = set()
         self._serial = count()
-        self._made, rules = find(connection, tables)
+        self._made, rules = find(clone)
         self._rules: dict[str, list[Rule]] = {}
         for rule in rules:
             self._rules.setdefault(rule.table.key, []).append(rule)
@@ -54,7 +51,7 @@ class Checks:
         self.loose: set[str] = set()
         for place, (owner, name, _) in self._made.items():
             with database_errors("setting CHECK constraints aside", place):
-                run(connection, build("{} DROP CONSTRAINT {}", owner, name))
+                clone.run("{} DROP CONSTRAINT {}", owner, name)
 
     def restore(self) -> None:
         """Put all CHECKs back; those that most rows break become NOT VALID, so that rows stay."""
@@ -62,33 +59,22 @@ class Checks:
             kept = place not in self.loose or definition.endswith((" NOT VALID", "ENFORCED"))
             whole = rows.raw(definition + ("" if kept else " NOT VALID"))
             with database_errors(f"putting back the CHECK constraint {name!r}", place):
-                run(self._connection, build("{} ADD CONSTRAINT {} {}", owner, name, whole))
+                self._clone.run("{} ADD CONSTRAINT {} {}", owner, name, whole)
 
-    def repair(self, among: Collection[str] | None = None) -> tuple[dict[str, int], dict[str, int]]:
-        """Repair the rows of some tables.
-
-        Args:
-            among: Keys of the tables; None for all.
-
-        Returns:
-            How many rows were changed, and how many were deleted, by table.
-        """
-        changed: dict[str, int] = {}
-        deleted: dict[str, int] = {}
-        for key in self._rules if among is None else self._rules.keys() & among:
-            rules = self._rules[key]
+    def repair(self, among: Collection[str] | None = None) -> None:
+        """Repair the rows of some tables; None means all."""
+        for key, rules in self._rules.items():
+            if among is not None and key not in among:
+                continue
             with database_errors("repairing rows that break a CHECK constraint", key):
                 try:
-                    with self._connection.transaction():
-                        changed[key], deleted[key] = self._repair(rules)
+                    with self._clone.attempt():
+                        self._repair(rules)
                 except (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException):
                     # A CHECK itself raises on some row (an overflow, a cast, a function's own
                     # check_violation): such rows break it.
-                    rules[:] = [
-                        guarded(self._connection, rule, next(self._serial)) for rule in rules
-                    ]
-                    changed[key], deleted[key] = self._repair(rules)
-        return changed, deleted
+                    rules[:] = [guarded(self._clone, rule, next(self._serial)) for rule in rules]
+                    self._repair(rules)
 
     def hold(self, table: Table, columns: Collection[str]) -> None:
         """Let no later repair change these columns of a table, its references or UNIQUE columns.
@@ -119,26 +105,24 @@ class Checks:
     def _broken(self, rules: Iterable[Rule]) -> list[Rule]:
         """Rules that some row breaks; from now on `kept` speaks of them."""
         heeded = (rule for rule in rules if rule.constraint not in self.loose)
-        found = [rule for rule in heeded if rule.breaks(self._connection)]
+        found = [rule for rule in heeded if rule.breaks(self._clone)]
         self._breached.update(rule.constraint for rule in found)
         return found
 
-    def _repair(self, rules: Sequence[Rule]) -> tuple[int, int]:
-        changed = deleted = 0
+    def _repair(self, rules: Sequence[Rule]) -> None:
         for _ in range(ROUNDS):
             broken = self._broken(rules)
             if not broken:
-                return changed, deleted
+                return
             for rule in broken:
-                changed += try_candidates(self._connection, rule, self._near(rule))
+                try_candidates(self._clone, rule, self._near(rule))
                 if rule.table.key in self._held:
-                    changed += try_candidates(self._connection, rule, [rule])
+                    try_candidates(self._clone, rule, [rule])
         for rule in self._broken(rules):
-            if rule.share(self._connection) > MOST:
+            if rule.share(self._clone) > MOST:
                 self.loose.add(rule.constraint)
             else:
-                deleted += rows.delete(self._connection, rule.table, rule.broken_rows)
-        return changed, deleted
+                self._clone.delete(rule.table, rule.broken_rows)
 
     def _near(self, rule: Rule) -> list[Rule]:
         """Rules that share columns with a rule, itself first."""

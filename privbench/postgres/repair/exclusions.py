@@ -20,11 +20,10 @@ from psycopg import errors, sql
 from sqlglot import expressions as exp
 
 from privbench.pgsql.expressions import expression_tree
-from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build
-from privbench.postgres.statement import run
+from privbench.postgres.repair.rows import Rows
+from privbench.postgres.statement import build, run
 from privbench.schema import Table, TableName
 
 #: Moves that are tried, farther and farther: by up to 2 to the power of 0, …, 15 lengths, and
@@ -194,12 +193,11 @@ class Exclusion:
         return rows.own_rows(self.place, whole=self.whole)
 
 
-def find_periods(connection: Connection, tables: Iterable[Table]) -> list[PeriodKey]:
+def find_periods(clone: Rows) -> list[PeriodKey]:
     """The keys that are there, targets before those that refer to them; see `uniques.find`."""
-    left, tables = [], tuple(tables)
-    with database_errors("reading PERIOD foreign keys"):
-        listed = rows.ask_all(connection, _KEYS, tables)
-    for table in tables:
+    left = []
+    listed = clone.ask_all(_KEYS)
+    for table in clone.tables:
         for name, schema, target, whole, *columns in listed[table.name]:
             names = (tuple(some) for some in columns)
             left.append(PeriodKey(table, name, TableName(schema, target), whole, *names))
@@ -212,10 +210,11 @@ def find_periods(connection: Connection, tables: Iterable[Table]) -> list[Period
     return done
 
 
-def make_pieces(connection: Connection, key: PeriodKey) -> None:
+def _make_pieces(clone: Rows, key: PeriodKey) -> None:
     """Make the table of the targets' periods, numbered among those that agree on fixed columns."""
     given = [slot for _, slot in key.fixed]
-    made = build(
+    clone.run("DROP TABLE IF EXISTS {}", _PIECES)
+    clone.run(
         "CREATE TEMPORARY TABLE {pieces} AS SELECT *, row_number() OVER ({window}) AS n,"
         " count(*) OVER ({window}) AS size"
         " FROM (SELECT {keys}, unnest(range_agg({period})) AS piece FROM {target}"
@@ -228,45 +227,35 @@ def make_pieces(connection: Connection, key: PeriodKey) -> None:
         known=rows.present(key.ref_columns),
         plain=key.ref_columns[:-1],
     )
-    with database_errors("reading targets of periods", key.table.key):
-        run(connection, build("DROP TABLE IF EXISTS {}", _PIECES))
-        run(connection, made)
-        for columns in ([*given, sql.Identifier("n")], [slot for _, slot in key.pairs]):
-            run(connection, build("CREATE INDEX ON {} ({})", _PIECES, columns))
-        run(connection, build("ANALYZE {}", _PIECES))
+    for columns in ([*given, sql.Identifier("n")], [slot for _, slot in key.pairs]):
+        clone.run("CREATE INDEX ON {} ({})", _PIECES, columns)
+    clone.run("ANALYZE {}", _PIECES)
 
 
-def end_periods(connection: Connection, key: PeriodKey) -> tuple[int, int]:
-    """End references that hold nothing; where they may not end, their rows go.
-
-    Returns:
-        How many rows were changed, and how many were deleted.
-    """
-    make_pieces(connection, key)
+def end_periods(clone: Rows, key: PeriodKey) -> None:
+    """End references that hold nothing; where they may not end, their rows go."""
     own = rows.own_rows(key.table.name, whole=key.table.kind == "p")
-    bad = rows.rows_of(own, build("NOT {}", key.held(rows.name_of(key.table))))
+    bad = rows.rows_of(own, build("NOT {}", key.held(build("{}", key.table.name))))
     free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
     ended = [name for name in free if not key.table.column(name).not_null]
     with database_errors("ending references to periods that are gone", key.table.key):
+        _make_pieces(clone, key)
         if ended:
-            return rows.update(connection, key.table, rows.nulls(ended), bad), 0
-        return 0, rows.delete(connection, key.table, bad)
+            clone.update(key.table, rows.nulls(ended), bad)
+        else:
+            clone.delete(key.table, bad)
 
 
-def find(
-    connection: Connection, tables: Iterable[Table], periods: Sequence[PeriodKey] = ()
-) -> list[Exclusion]:
-    """The constraints that are there.
+def find(clone: Rows, periods: Sequence[PeriodKey] = ()) -> list[Exclusion]:
+    """The constraints that are there, in a rehearsal of them.
 
     Args:
-        connection: In a transaction in which the clone's indexes exist.
-        tables: Tables that will hold synthetic rows.
+        clone: The rows.
         periods: Their PERIOD keys: what such a key spans moves with its target.
     """
-    found, tables = [], tuple(tables)
-    with database_errors("reading EXCLUDE constraints"):
-        listed = rows.ask_all(connection, _EXCLUSIONS, tables)
-    for table in tables:
+    found = []
+    listed = clone.ask_all(_EXCLUSIONS)
+    for table in clone.tables:
         alone = [key for key in periods if key.table == table]
         for name, definition, expressions, operators, *own, whole in listed[table.name]:
             columns = [_read(table, text) for text in expressions]
@@ -282,49 +271,48 @@ def find(
     return found
 
 
-def repair(connection: Connection, item: Exclusion) -> tuple[int, int]:
-    """Move rows that conflict with others; how many moved, and how many were left out."""
+def repair(clone: Rows, item: Exclusion) -> None:
+    """Move rows that conflict with others, or leave them out."""
     with database_errors("repairing rows that exclude each other", item.table.key):
-        if item.key is None:
-            _open(connection, item)
-            if not _conflicts(connection, item):
-                return 0, 0
-        return _insert_again(connection, item)
+        if item.key is not None:
+            _make_pieces(clone, item.key)
+        else:
+            _open(clone, item)
+        if item.key is not None or _conflicts(clone, item):
+            _insert_again(clone, item)
 
 
-def _open(connection: Connection, item: Exclusion) -> None:
+def _open(clone: Rows, item: Exclusion) -> None:
     """Give rows whose period is empty, which no key WITHOUT OVERLAPS takes, one of another row."""
     if not item.definition.startswith("EXCLUDE") and len(item.columns) == 1:
         empty = build("isempty({})", item.columns[0])
         bad = rows.rows_of(item.own, empty)
         good = build("{} WHERE NOT {}", item.own, empty)
-        rows.borrow(connection, item.table, {name: name for name in item.columns}, bad, good)
+        clone.borrow(item.table, {name: name for name in item.columns}, bad, good)
 
 
-def _conflicts(connection: Connection, item: Exclusion) -> bool:
+def _conflicts(clone: Rows, item: Exclusion) -> bool:
     try:
-        with connection.transaction(force_rollback=True):
-            run(connection, item.added)
+        with clone.connection.transaction(force_rollback=True):
+            run(clone.connection, item.added)
     except (errors.ExclusionViolation, errors.UniqueViolation):
         return True
     return False
 
 
-def _insert_again(connection: Connection, item: Exclusion) -> tuple[int, int]:
-    """Put all rows in anew; how many had to move, and how many were left out."""
+def _insert_again(clone: Rows, item: Exclusion) -> None:
+    """Put all rows in anew."""
     columns = [column.name for column in item.table.columns if not column.generated]
-    staged = "CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}"
-    made = run(connection, build(staged, _STAGE, columns, item.own)).rowcount
-    body = sql.Literal(_program(item, columns).as_string(connection))
+    made = clone.run("CREATE TEMPORARY TABLE {} AS SELECT {} FROM {}", _STAGE, columns, item.own)
+    body = sql.Literal(_program(item, columns).as_string(clone.connection))
     program = "CREATE FUNCTION {}(OUT moved int, OUT placed int) LANGUAGE plpgsql AS {}"
-    run(connection, build(program, _PLACE, body))
-    row = run(connection, build("SELECT * FROM {}()", _PLACE)).fetchone()
-    moved, placed = row if row else (0, 0)
+    clone.run(program, _PLACE, body)
+    moved, placed = clone.first("SELECT * FROM {}()", _PLACE)
+    clone.note(item.table.key, changed=moved, deleted=made - placed)
     if item.definition:
-        run(connection, build("ALTER TABLE {} DROP CONSTRAINT {}", item.target, item.name))
-    run(connection, build("DROP FUNCTION {}", _PLACE))
-    run(connection, build("DROP TABLE {}", _STAGE))
-    return moved, made - placed
+        clone.run("ALTER TABLE {} DROP CONSTRAINT {}", item.target, item.name)
+    clone.run("DROP FUNCTION {}", _PLACE)
+    clone.run("DROP TABLE {}", _STAGE)
 
 
 def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:

@@ -6,18 +6,18 @@ one, those that are missing are made.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import LiteralString
 
 from psycopg import sql
 
-from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build, columns_in
-from privbench.postgres.statement import run
-from privbench.schema import Table
+from privbench.postgres.repair.rows import Rows, columns_in
+from privbench.postgres.statement import build
+from privbench.schema import Table, TableName
 
 #: Partitioned tables of a tree without a default partition, their keys, and the bounds of the
 #: partitions right beneath those by hash (None for others).
@@ -35,32 +35,27 @@ _HASH = re.compile(r"modulus (\d+), remainder (\d+)", re.IGNORECASE)
 #: Largest modulus that is made whole: beyond it, so many tables cost more than the rows are worth.
 _MODULUS = 4096
 
-#: Passing partitions, and the columns that decide on them and may change, by table.
-Rests = Mapping[str, tuple[Table, list[sql.Identifier], dict[str, str]]]
+#: Tables, their passing partitions, and the columns that decide on them and may change.
+Rests = list[tuple[Table, list[TableName], dict[str, str]]]
 
 
-def open_rests(connection: Connection, tables: Iterable[Table]) -> Rests:
-    """Give every partitioned table partitions for what it has none for.
-
-    Args:
-        connection: In the transaction that made the tables.
-        tables: Tables that will hold synthetic rows.
-    """
-    found: dict[str, tuple[Table, list[sql.Identifier], dict[str, str]]] = {}
-    parted = [table for table in tables if table.kind == "p"]
-    with database_errors("catching rows that no partition takes"):
-        levels = rows.ask_all(connection, _LEVELS, parted)
-        for table in parted:
-            _, names, columns = found[table.key] = table, [], {}
-            for schema, name, key, hashes in levels[table.name]:
-                for bound in [sql.SQL("DEFAULT")] if hashes is None else _missing(hashes):
-                    number = sum(len(item[1]) for item in found.values())
-                    names.append(sql.Identifier(table.name.schema, f"privbench rest {number}"))
-                    parent = sql.Identifier(schema, name)
-                    made = "CREATE TABLE {} PARTITION OF {} {}"
-                    run(connection, build(made, names[-1], parent, bound))
-                read = columns_in(table, key)
-                columns.update({c: c for c in read if rows.is_movable(table, c)})
+def open_rests(clone: Rows) -> Rests:
+    """Give every partitioned table partitions for what it has none for."""
+    found = []
+    parted = [table for table in clone.tables if table.kind == "p"]
+    levels = clone.ask_all(_LEVELS, parted)
+    number = itertools.count()
+    for table in parted:
+        names, columns = [], {}
+        for schema, name, key, hashes in levels[table.name]:
+            for bound in [sql.SQL("DEFAULT")] if hashes is None else _missing(hashes):
+                names.append(TableName(table.name.schema, f"privbench rest {next(number)}"))
+                parent = TableName(schema, name)
+                clone.run("CREATE TABLE {} PARTITION OF {} {}", names[-1], parent, bound)
+            read = columns_in(table, key)
+            columns.update({c: c for c in read if rows.is_movable(table, c)})
+        if names:
+            found.append((table, names, columns))
     return found
 
 
@@ -75,22 +70,13 @@ def _missing(bounds: Iterable[str]) -> list[sql.Composable]:
     ]
 
 
-def close_rests(connection: Connection, rests: Rests) -> tuple[dict[str, int], dict[str, int]]:
-    """Move the rows caught to where others lie, drop what cannot be moved, drop the partitions.
-
-    Returns:
-        How many rows were changed, and how many were deleted, by table.
-    """
-    changed: dict[str, int] = {}
-    deleted: dict[str, int] = {}
-    for key, (table, names, columns) in rests.items():
-        if not names:
-            continue
+def close_rests(clone: Rows, rests: Rests) -> None:
+    """Move the rows caught to where others lie, drop what cannot be moved, drop the partitions."""
+    for table, names, columns in rests:
         bad = sql.SQL(" UNION ALL ").join(rows.rows_of(name, rows.TRUE) for name in names)
         good = rows.among(table, [build("tableoid NOT IN (SELECT t FROM ({}) AS bad)", bad)])
-        with database_errors("moving rows that no partition takes", key):
-            changed[key] = rows.borrow(connection, table, columns, bad, good)
-            deleted[key] = rows.delete(connection, table, bad)
+        with database_errors("moving rows that no partition takes", table.key):
+            clone.borrow(table, columns, bad, good)
+            clone.delete(table, bad)
             for name in names:
-                run(connection, build("DROP TABLE {}", name))
-    return changed, deleted
+                clone.run("DROP TABLE {}", name)

@@ -7,64 +7,41 @@ nothing, or to itself where it must refer to something.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import numpy as np
 from psycopg import sql
 
 from privbench.forest import circle_heads
-from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build
-from privbench.postgres.statement import run
+from privbench.postgres.repair.rows import Rows
+from privbench.postgres.statement import build, run
 from privbench.schema import ForeignKey, Table
 
 _NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
 
 
-def end_dangling(
-    connection: Connection, tables: Iterable[Table], suspects: Collection[str]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Repair every reference into tables that lost rows, and into those that lose rows by it.
-
-    Args:
-        connection: To the target.
-        tables: Tables that hold synthetic rows.
-        suspects: Tables that lost rows.
-
-    Returns:
-        How many rows were changed, and how many were deleted, by table.
-    """
-    known = {table.key: table for table in tables}
-    changed, deleted = dict.fromkeys(known, 0), dict.fromkeys(known, 0)
-    left = set(suspects)
-    while left:
-        parent = left.pop()
-        for table in known.values():
+def end_dangling(clone: Rows) -> None:
+    """Repair every reference into tables that lost rows, and into those that lose rows by it."""
+    known = {table.key: table for table in clone.tables}
+    while clone.lost:
+        parent = min(clone.lost)
+        clone.lost.remove(parent)
+        for table in clone.tables:
             for key in table.foreign_keys:
-                if str(key.ref_table) != parent or not key.validated:
-                    continue
-                with database_errors("repairing references to rows that are gone", table.key):
-                    some, gone = _end(connection, table, key, known.get(parent))
-                changed[table.key] += some
-                deleted[table.key] += gone
-                if gone:
-                    left.add(table.key)
-    return changed, deleted
+                if str(key.ref_table) == parent and key.validated:
+                    with database_errors("repairing references to rows that are gone", table.key):
+                        _end(clone, table, key, known.get(parent))
 
 
-def end_circles(
-    connection: Connection, tables: Iterable[Table], touched: Collection[str]
-) -> dict[str, int]:
-    """End the circles in tables of which rows were changed; how many rows changed, by table."""
-    changed = {}
-    for table in tables:
-        keys = [key for key in table.foreign_keys if key.is_self and key.validated]
-        if keys and table.key in touched:
-            with database_errors("ending circles of references", table.key):
-                changed[table.key] = sum(_end_circles(connection, table, key) for key in keys)
-    return changed
+def end_circles(clone: Rows, touched: Collection[str]) -> None:
+    """End the circles in tables of which rows were changed."""
+    for table in clone.tables:
+        for key in table.foreign_keys if table.key in touched else ():
+            if key.is_self and key.validated:
+                with database_errors("ending circles of references", table.key):
+                    _end_circles(clone, table, key)
 
 
 def _ending(table: Table, key: ForeignKey) -> list[str]:
@@ -85,54 +62,50 @@ def _tied(table: Table, key: ForeignKey) -> set[str]:
     return _others(table, key) | {name for item in table.unique_sets for name in item.columns}
 
 
-def _end(
-    connection: Connection, table: Table, key: ForeignKey, target: Table | None
-) -> tuple[int, int]:
+def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> None:
     """End references to rows that are not there, or give them another target, or delete the rows.
 
     Columns that other keys need stay: a row goes on to refer to rows of its own tenant.
     """
     # Tables that inherit from the target do not count.
     parent = rows.own_rows(key.ref_table, whole=target is None or target.kind == "p")
-    child = rows.name_of(table)
     pairs = dict(zip(key.columns, key.ref_columns, strict=True))
-    equal = (build("parent.{} = {}.{}", t, child, o) for o, t in pairs.items())
+    equal = (build("parent.{} = {}.{}", t, table.name, o) for o, t in pairs.items())
     there = build("EXISTS (SELECT FROM {} AS parent WHERE {})", parent, rows.every(equal))
     own = rows.own_rows(table.name, whole=table.kind == "p")
     bad = rows.rows_of(own, build("{} AND NOT {}", rows.present(key.columns), there))
     ended = _ending(table, key)
     if ended:
-        return rows.update(connection, table, rows.nulls(ended), bad), 0
+        clone.update(table, rows.nulls(ended), bad)
+        return
     needed = _tied(table, key)
     taken = {ours: theirs for ours, theirs in pairs.items() if ours not in needed}
     alike = {ours: theirs for ours, theirs in pairs.items() if ours in needed}
     good = build("{} WHERE {}", parent, rows.present(key.ref_columns))
-    changed = rows.borrow(connection, table, taken, bad, good, alike)
-    return changed, rows.delete(connection, table, bad)
+    clone.borrow(table, taken, bad, good, alike)
+    clone.delete(table, bad)
 
 
-def _end_circles(connection: Connection, table: Table, key: ForeignKey) -> int:
+def _end_circles(clone: Rows, table: Table, key: ForeignKey) -> None:
     ended = rows.nulls(_ending(table, key))
     if not _ending(table, key):
         pairs = [(o, t) for o, t in zip(key.columns, key.ref_columns, strict=True) if o != t]
         if not pairs or _tied(table, key) & {ours for ours, _ in pairs}:
-            return 0
+            return
         ended = build("{}", [build("{} = broken.{}", *pair) for pair in pairs])
-    run(connection, build("CREATE TEMPORARY TABLE {} AS {}", _NUMBERED, _numbered(table, key)))
+    clone.run("CREATE TEMPORARY TABLE {} AS {}", _NUMBERED, _numbered(table, key))
     # Eight bytes a row: of a hundred million rows the list is a gigabyte, not thirty.
     packed = build(
         "SELECT string_agg(int8send(coalesce(above, -1)), '' ORDER BY number) FROM {}"
         " GROUP BY number / 1000000 ORDER BY number / 1000000",
         _NUMBERED,
     )
-    parents = np.frombuffer(b"".join(row[0] for row in run(connection, packed)), ">i8")
+    parents = np.frombuffer(b"".join(row[0] for row in run(clone.connection, packed)), ">i8")
     heads = circle_heads(parents.astype(np.int64)).tolist()
-    bad = build(
-        "SELECT t, id FROM {} WHERE number = ANY({}::int8[])", _NUMBERED, sql.Literal(heads)
-    )
-    changed = rows.update(connection, table, ended, bad) if heads else 0
-    run(connection, build("DROP TABLE {}", _NUMBERED))
-    return changed
+    if heads:
+        bad = "SELECT t, id FROM {} WHERE number = ANY({}::int8[])"
+        clone.update(table, ended, build(bad, _NUMBERED, sql.Literal(heads)))
+    clone.run("DROP TABLE {}", _NUMBERED)
 
 
 def _numbered(table: Table, key: ForeignKey) -> sql.Composed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.repair import exclusions, partitions, references, uniques
 from privbench.postgres.repair.checks import Checks
-from privbench.postgres.statement import run
+from privbench.postgres.repair.rows import Rows
 from privbench.rng import generator
 from privbench.schema import Table
 
@@ -60,22 +59,18 @@ class Repair:
         seed: int | None = None,
     ) -> None:
         self._seed = seed
-        connection = self._connection = loader.connection
-        tables = self._tables = tuple(loader.table(table) for table in tables)
-        self._lost = set(suspects)
-        self._touched: set[str] = set()
-        self._changed: Counter[str] = Counter()
-        self._deleted: Counter[str] = Counter()
-        with loader.rehearsal():
-            self._uniques = uniques.find(connection, tables)
-            self._periods = exclusions.find_periods(connection, tables)
-            self._exclusions = exclusions.find(connection, tables, self._periods)
-        self._rests = partitions.open_rests(connection, tables)
-        self._checks = Checks(connection, tables)
+        self._clone = Rows(loader.connection, map(loader.table, tables), suspects)
+        with database_errors("reading the rules of the schema"):
+            with loader.rehearsal():
+                self._uniques = uniques.find(self._clone)
+                self._periods = exclusions.find_periods(self._clone)
+                self._exclusions = exclusions.find(self._clone, self._periods)
+            self._rests = partitions.open_rests(self._clone)
+            self._checks = Checks(self._clone)
 
     def missing(self, table: Table, count: int) -> None:
         """Say that rows could not be copied, which others may refer to."""
-        self._note({}, {table.key: count})
+        self._clone.note(table.key, deleted=count)
 
     def settle(self) -> Repaired:
         """Repair the rows and put back what was set aside.
@@ -83,89 +78,73 @@ class Repair:
         Raises:
             DatabaseError: The server refused.
         """
+        clone = self._clone
         if self._seed is not None:
             value = generator(self._seed, "repair").uniform(-1.0, 1.0)
             with database_errors("seeding the repairs"):
-                run(self._connection, "SELECT pg_catalog.setseed(%s)", [value])
-        moved, gone = partitions.close_rests(self._connection, self._rests)
-        self._touched |= {key for key, count in moved.items() if count}
-        self._lost |= self._touched
-        self._note(moved, gone)
+                clone.run("SELECT pg_catalog.setseed({})", value)
+        with clone.watch() as touched:
+            partitions.close_rests(clone, self._rests)
+        clone.lost |= touched
         for turn in range(ROUNDS + 1):
-            self._check(self._touched, everywhere=True)
-            if self._part(self._touched, last=turn == ROUNDS) == 0 and turn < ROUNDS:
-                self._part(self._touched, last=True)
+            self._check(touched, everywhere=True)
+            with clone.watch() as parted:
+                self._part(touched, last=turn == ROUNDS)
+            if not parted and turn < ROUNDS:
+                self._part(touched, last=True)
                 break
         self._place()
-        self._lost |= {str(key.target) for key in self._periods}
-        while self._lost:
+        clone.lost |= {str(key.target) for key in self._periods}
+        while clone.lost:
             self._end_dangling()
         self._checks.restore()
         loose = tuple(sorted(self._checks.loose))
         for place in loose:
             logger.warning("%s: most synthetic rows break this CHECK; it is NOT VALID", place)
-        for key in sorted(+self._deleted):
+        for key in sorted(+clone.deleted):
             logger.warning("%s: rows that break a rule of the schema were left out", key)
-        return Repaired(dict(+self._changed), dict(+self._deleted), loose)
+        return Repaired(dict(+clone.changed), dict(+clone.deleted), loose)
 
     def _check(self, touched: set[str], *, everywhere: bool = False) -> None:
         """CHECKs, and circles of self-references in tables of which rows were changed."""
         for _ in range(2):
-            changed, deleted = self._checks.repair(None if everywhere else touched)
-            self._note(changed, deleted)
-            touched |= {key for key, some in changed.items() if some}
-            ended = references.end_circles(self._connection, self._tables, touched)
-            self._note(ended, {})
-            if not any(ended.values()):
+            with self._clone.watch() as changed:
+                self._checks.repair(None if everywhere else touched)
+            touched |= changed
+            with self._clone.watch() as ended:
+                references.end_circles(self._clone, touched)
+            if not ended:
                 break
 
-    def _part(self, suspects: Collection[str], *, last: bool) -> int:
-        """UNIQUE indexes; how many rows were changed."""
-        total = 0
+    def _part(self, suspects: Collection[str], *, last: bool) -> None:
+        """UNIQUE indexes."""
         for index in self._uniques:
             kept = self._checks.kept(index.table)
-            changed, deleted = uniques.repair(self._connection, index, suspects, kept, last=last)
-            self._note({index.table.key: changed}, {index.table.key: deleted})
-            total += changed
-        return total
+            uniques.repair(self._clone, index, suspects, kept, last=last)
 
     def _place(self, among: Collection[str] | None = None) -> None:
         """EXCLUDE constraints of some tables, or all and keys of periods; rows move under them."""
-        moved: Counter[str] = Counter()
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
-        # Those without targets first, then targets of periods before what refers to them.
-        for item in sorted(self._exclusions, key=lambda i: turns[i.key] if i.key else 0):
-            if among is not None and (item.key is not None or item.table.key not in among):
-                continue
-            if item.key is not None:
-                exclusions.make_pieces(self._connection, item.key)
-            some, gone = exclusions.repair(self._connection, item)
-            self._note({item.table.key: some}, {item.table.key: gone})
-            moved[item.table.key] += some
+        with self._clone.watch() as moved:
+            # Those without targets first, then targets of periods before what refers to them.
+            for item in sorted(self._exclusions, key=lambda i: turns[i.key] if i.key else 0):
+                if among is None or (item.key is None and item.table.key in among):
+                    exclusions.repair(self._clone, item)
         for table in {item.table.key: item.table for item in self._exclusions}.values():
             mine = (item for item in self._exclusions if item.table == table)
             self._checks.hold(table, {name for item in mine for name in item.reads})
         # Rows that had to move may break a CHECK, and leave what refers to them behind.
-        self._check(set(+moved))
-        self._lost |= set(+moved)
+        self._clone.lost |= moved
+        self._check(moved)
 
     def _end_dangling(self) -> None:
         """References to deleted rows; ending them may break another rule, and rows go for that."""
-        changed, deleted = references.end_dangling(self._connection, self._tables, self._lost)
-        self._note(changed, deleted)
-        self._lost = set()
-        touched = {key for key, some in changed.items() if some}
-        for key in self._periods:
-            some, gone = exclusions.end_periods(self._connection, key)
-            self._note({key.table.key: some}, {key.table.key: gone})
-            touched |= {key.table.key} if some else set()
+        with self._clone.watch() as touched:
+            references.end_dangling(self._clone)
+            for key in self._periods:
+                exclusions.end_periods(self._clone, key)
         if touched:
             self._check(touched)
             self._place(touched)
         # Rows may no longer be unique since references of theirs are NULL, or other ones.
         self._part(touched, last=True)
-
-    def _note(self, changed: Mapping[str, int], deleted: Mapping[str, int]) -> None:
-        self._changed.update(changed)
-        self._deleted.update(deleted)
-        self._lost |= {key for key, count in deleted.items() if count}

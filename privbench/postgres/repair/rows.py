@@ -1,24 +1,25 @@
-"""What the repairs share: SQL from parts, catalog questions, borrowing columns of other rows."""
+"""The rows that repairs change, and the SQL that all repairs are built from."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, LiteralString, TypeAlias
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, LiteralString
 
 from psycopg import sql
 
 from privbench.pgsql import SqlError, Token, tokens
 from privbench.postgres.connect import Connection
-from privbench.postgres.statement import run
+from privbench.postgres.statement import Part, build, run
 from privbench.schema import Table, TableName
-
-Part: TypeAlias = "sql.Composable | str | int | float | Iterable[Part]"
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
-#: Tables that `ask_all` asks for, as ``wanted`` and, by their OIDs, ``root``; and those with every
-#: partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if it is one.
+#: Tables that `Rows.ask_all` asks for, as ``wanted`` and, by their OIDs, ``root``; and those with
+#: every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if it is
+#: one.
 _TABLES = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("
@@ -34,24 +35,173 @@ _PARTS = sql.SQL(
 TRUE, FALSE, NULL, NOTHING = map(sql.SQL, ("true", "false", "NULL", ""))
 
 
-def build(template: LiteralString, *parts: Part, **named: Part) -> sql.Composed:
-    """SQL of a template: texts become quoted names, numbers literals, several parts a list.
+class Rows:
+    """The synthetic rows of a load: all repairs change them through here, where it is counted.
 
-    >>> build("SELECT {} FROM {} LIMIT {}", ["a", "b c"], "t", 7).as_string(None)
-    'SELECT "a", "b c" FROM "t" LIMIT 7'
+    Attributes:
+        connection: To the target, in the transaction of the load.
+        tables: Tables that will hold synthetic rows.
+        changed: How many rows were changed, by table.
+        deleted: How many rows were deleted, by table.
+        lost: Tables that lost rows to which references may still lead.
     """
-    made = {name: _made(part) for name, part in named.items()}
-    return sql.SQL(template).format(*map(_made, parts), **made)
 
+    def __init__(
+        self, connection: Connection, tables: Iterable[Table], lost: Iterable[str] = ()
+    ) -> None:
+        self.connection = connection
+        self.tables = tuple(tables)
+        self.changed: Counter[str] = Counter()
+        self.deleted: Counter[str] = Counter()
+        self.lost = set(lost)
 
-def _made(part: Part) -> sql.Composable:
-    if isinstance(part, sql.Composable):
-        return part
-    if isinstance(part, str):
-        return sql.Identifier(part)
-    if isinstance(part, (int, float)):
-        return sql.Literal(part)
-    return sql.SQL(", ").join(map(_made, part))
+    @cached_property
+    def referred(self) -> frozenset[tuple[TableName, str]]:
+        """Columns that foreign keys refer to."""
+        keys = [key for table in self.tables for key in table.foreign_keys]
+        return frozenset((key.ref_table, name) for key in keys for name in key.ref_columns)
+
+    def run(self, template: LiteralString, *parts: Part, **named: Part) -> int:
+        """Run a statement of a template (see `build`); how many rows it made or changed."""
+        return run(self.connection, build(template, *parts, **named)).rowcount
+
+    def first(self, template: LiteralString, *parts: Part) -> Any:
+        """The first row that a query of a template gives."""
+        return run(self.connection, build(template, *parts)).fetchone()
+
+    def ask_all(
+        self, question: LiteralString, tables: Sequence[Table] | None = None
+    ) -> defaultdict[TableName, list[tuple[Any, ...]]]:
+        """Rows of a catalog question about many tables, by table.
+
+        The question is asked of ``{tables}``, or of ``{parts}`` with all partitions; the table's
+        schema and name come first.
+        """
+        tables = self.tables if tables is None else tables
+        found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
+        names = {
+            "schemas": [table.name.schema for table in tables],
+            "names": [table.name.name for table in tables],
+        }
+        asked = sql.SQL(question).format(tables=_TABLES, parts=_PARTS)
+        for schema, name, *rest in run(self.connection, asked, names) if tables else ():
+            found[TableName(schema, name)].append(tuple(rest))
+        return found
+
+    def note(self, table: str, *, changed: int = 0, deleted: int = 0) -> None:
+        """Count rows of a table that were changed or deleted."""
+        self.changed[table] += changed
+        self.deleted[table] += deleted
+        if deleted:
+            self.lost.add(table)
+
+    @contextlib.contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Within it, an error undoes what was done, and what was counted of it."""
+        counted = self.changed.copy(), self.deleted.copy(), self.lost.copy()
+        try:
+            with self.connection.transaction():
+                yield
+        except BaseException:
+            self.changed, self.deleted, self.lost = counted
+            raise
+
+    @contextlib.contextmanager
+    def watch(self) -> Iterator[set[str]]:
+        """A set that afterwards holds the tables of which rows were changed within it."""
+        before, found = self.changed.copy(), set[str]()
+        yield found
+        found.update(self.changed - before)
+
+    def update(self, table: Table, assignments: sql.Composable, bad: sql.Composable) -> int:
+        """Change the rows of a query (see `rows_of`), known as ``broken``; how many there were."""
+        changed = self.run(
+            "UPDATE {} AS broken SET {} FROM ({}) AS bad"
+            " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
+            *(table.name, assignments, bad),
+        )
+        self.note(table.key, changed=changed)
+        return changed
+
+    def delete(self, table: Table, bad: sql.Composable) -> int:
+        """Delete the rows of a query (see `rows_of`); how many there were."""
+        deleted = self.run(
+            "DELETE FROM {} AS broken USING ({}) AS bad"
+            " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
+            *(table.name, bad),
+        )
+        self.note(table.key, deleted=deleted)
+        return deleted
+
+    def borrow(
+        self,
+        table: Table,
+        columns: Mapping[str, str],
+        bad: sql.Composable,
+        good: sql.Composable,
+        alike: Mapping[str, str] | None = None,
+    ) -> int:
+        """Give bad rows some columns of good rows drawn at random, each as often as any other.
+
+        Args:
+            table: The table.
+            columns: Columns to take, and those of the good rows that they become.
+            bad: A query of the bad rows (see `rows_of`).
+            good: A FROM clause of the good rows, with its condition.
+            alike: Columns on which both rows must agree, and those of the good rows.
+
+        Returns:
+            How many rows were changed: none where there is no good row.
+        """
+        if not columns:
+            return 0
+        alike = alike or {}
+        taken = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
+        same = [sql.Identifier(f"same {place}") for place in range(len(alike))]
+        statement = build(
+            "WITH lent AS MATERIALIZED (SELECT {lent} FROM {good} ORDER BY random() LIMIT {most}),"
+            " wanting AS MATERIALIZED (SELECT {wanting} FROM ({bad}) AS listed JOIN {table} AS mine"
+            " ON mine.ctid = listed.id AND mine.tableoid = listed.t),"
+            # A turn is one number, so that PostgreSQL can hash it: to compare every row with every
+            # other one of its group takes the square of their number.
+            " sizes AS MATERIALIZED (SELECT {slots} count(*) AS size,"
+            " row_number() OVER () << 40 AS part FROM lent {grouped}),"
+            " good AS MATERIALIZED (SELECT lent.*, part + row_number() OVER (PARTITION BY part) - 1"
+            " AS turn FROM lent JOIN sizes ON {lent_alike}),"
+            " bad AS MATERIALIZED (SELECT wanting.*,"
+            " part + (row_number() OVER (PARTITION BY part) - 1) % size AS turn"
+            " FROM wanting JOIN sizes ON size > 0 AND {wanting_alike})"
+            " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
+            " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
+            lent=renamed([*columns.values(), *alike.values()], [*taken, *same]),
+            good=good,
+            most=_LENDERS,
+            wanting=[sql.SQL("listed.t, listed.id"), *renamed(alike, same)],
+            bad=bad,
+            table=table.name,
+            slots=build("{},", same) if same else NOTHING,
+            grouped=build("GROUP BY {}", same) if same else NOTHING,
+            lent_alike=every(build("lent.{0} = sizes.{0}", slot) for slot in same),
+            wanting_alike=every(build("wanting.{0} = sizes.{0}", slot) for slot in same),
+            assignments=[build("{} = good.{}", *pair) for pair in zip(columns, taken, strict=True)],
+        )
+        return self.pair_off(table, statement)
+
+    def pair_off(self, table: Table, statement: sql.Composed) -> int:
+        """Run a statement that joins many rows with as many; how many of the table it changed.
+
+        PostgreSQL knows nothing of rows that a WITH query makes, and takes them for a few: its
+        nested loops took the square of their number. Plans that need one all the same look so dear
+        that they would be compiled. An error leaves the settings to the savepoint that is rolled
+        back.
+        """
+        for name in ("enable_nestloop", "jit"):
+            self.run("SET LOCAL {} = off", name)
+        changed = run(self.connection, statement).rowcount
+        for name in ("enable_nestloop", "jit"):
+            self.run("SET LOCAL {} TO DEFAULT", name)
+        self.note(table.key, changed=changed)
+        return changed
 
 
 def raw(text: str) -> sql.Composable:
@@ -62,11 +212,6 @@ def raw(text: str) -> sql.Composable:
     return sql.SQL(text)
 
 
-def name_of(table: Table) -> sql.Composable:
-    """The table's qualified name."""
-    return sql.Identifier(table.name.schema, table.name.name)
-
-
 def own_rows(name: TableName, *, whole: bool) -> sql.Composable:
     """A table in a FROM clause without those that inherit from it, which only its CHECKs speak of.
 
@@ -74,10 +219,10 @@ def own_rows(name: TableName, *, whole: bool) -> sql.Composable:
         name: The table, or a partition.
         whole: Whether it is partitioned, and its rows are those of its partitions.
     """
-    return build("{}" if whole else "ONLY {}", sql.Identifier(name.schema, name.name))
+    return build("{}" if whole else "ONLY {}", name)
 
 
-def rows_of(place: sql.Composable, condition: sql.Composable) -> sql.Composable:
+def rows_of(place: Part, condition: sql.Composable) -> sql.Composable:
     """Query of the rows of a table or partition that meet a condition.
 
     Its columns ``t`` (OID of the table or partition) and ``id`` (ctid) identify a row.
@@ -97,7 +242,7 @@ def present(names: Iterable[str]) -> sql.Composable:
 
 def among(table: Table, conditions: Iterable[sql.Composable]) -> sql.Composable:
     """FROM clause of the rows of a table that meet all conditions."""
-    return build("{} WHERE {}", name_of(table), every(conditions))
+    return build("{} WHERE {}", table.name, every(conditions))
 
 
 def renamed(names: Iterable[str], slots: Iterable[sql.Composable]) -> list[sql.Composable]:
@@ -116,15 +261,10 @@ def within(oid: int | None) -> sql.Composable:
     return TRUE if oid is None else build(condition, int(oid))
 
 
-def is_computed(table: Table, column: str) -> bool:
-    """Whether PostgreSQL computes the column or numbers it."""
-    found = table.column(column)
-    return bool(found.generated) or found.identity == "a"
-
-
 def is_movable(table: Table, column: str) -> bool:
     """Whether a repair may change a column as far as UNIQUE sets allow: no key, not computed."""
-    return column not in table.key_columns and not is_computed(table, column)
+    found = table.column(column)
+    return not (column in table.key_columns or found.generated or found.identity == "a")
 
 
 def is_free(table: Table, column: str) -> bool:
@@ -133,18 +273,18 @@ def is_free(table: Table, column: str) -> bool:
     return column not in tied and is_movable(table, column)
 
 
-def named(word: Token) -> str:
-    """A word as a name."""
-    return word.text[1:-1].replace('""', '"') if word.text.startswith('"') else word.text
-
-
 def columns_in(table: Table, text: str) -> list[str]:
     """Columns of a table that an expression reads."""
     try:
-        words = {named(word) for word in tokens(text)}
+        words = {_named(word) for word in tokens(text)}
     except SqlError:
         return []
     return [column.name for column in table.columns if column.name in words]
+
+
+def _named(word: Token) -> str:
+    """A word as a name."""
+    return word.text[1:-1].replace('""', '"') if word.text.startswith('"') else word.text
 
 
 def bases(table: Table, columns: Iterable[str]) -> list[str]:
@@ -154,127 +294,3 @@ def bases(table: Table, columns: Iterable[str]) -> list[str]:
         read = columns_in(table, column.default or "")
         found.update(dict.fromkeys(read if column.generated else [column.name]))
     return list(found)
-
-
-def referred(tables: Iterable[Table]) -> frozenset[tuple[TableName, str]]:
-    """Columns that foreign keys refer to."""
-    keys = [key for table in tables for key in table.foreign_keys]
-    return frozenset((key.ref_table, name) for key in keys for name in key.ref_columns)
-
-
-def first(connection: Connection, query: sql.Composed) -> Any:
-    """The first value that a query gives, None where it gives no row."""
-    row = run(connection, query).fetchone()
-    return row[0] if row else None
-
-
-def borrow(
-    connection: Connection,
-    table: Table,
-    columns: Mapping[str, str],
-    bad: sql.Composable,
-    good: sql.Composable,
-    alike: Mapping[str, str] | None = None,
-) -> int:
-    """Give bad rows some columns of good rows drawn at random, each as often as any other.
-
-    Args:
-        connection: To the target.
-        table: The table.
-        columns: Columns to take, and those of the good rows that they become.
-        bad: A query of the bad rows (see `rows_of`).
-        good: A FROM clause of the good rows, with its condition.
-        alike: Columns on which both rows must agree, and those of the good rows.
-
-    Returns:
-        How many rows were changed: none where there is no good row.
-    """
-    if not columns:
-        return 0
-    alike = alike or {}
-    taken = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
-    same = [sql.Identifier(f"same {place}") for place in range(len(alike))]
-    statement = build(
-        "WITH lent AS MATERIALIZED (SELECT {lent} FROM {good} ORDER BY random() LIMIT {most}),"
-        " wanting AS MATERIALIZED (SELECT {wanting} FROM ({bad}) AS listed JOIN {table} AS mine"
-        " ON mine.ctid = listed.id AND mine.tableoid = listed.t),"
-        # A turn is one number, so that PostgreSQL can hash it: to compare every row with every
-        # other one of its group takes the square of their number.
-        " sizes AS MATERIALIZED (SELECT {slots} count(*) AS size,"
-        " row_number() OVER () << 40 AS part FROM lent {grouped}),"
-        " good AS MATERIALIZED (SELECT lent.*, part + row_number() OVER (PARTITION BY part) - 1"
-        " AS turn FROM lent JOIN sizes ON {lent_alike}),"
-        " bad AS MATERIALIZED (SELECT wanting.*,"
-        " part + (row_number() OVER (PARTITION BY part) - 1) % size AS turn"
-        " FROM wanting JOIN sizes ON size > 0 AND {wanting_alike})"
-        " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
-        " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
-        lent=renamed([*columns.values(), *alike.values()], [*taken, *same]),
-        good=good,
-        most=_LENDERS,
-        wanting=[sql.SQL("listed.t, listed.id"), *renamed(alike, same)],
-        bad=bad,
-        table=name_of(table),
-        slots=build("{},", same) if same else NOTHING,
-        grouped=build("GROUP BY {}", same) if same else NOTHING,
-        lent_alike=every(build("lent.{0} = sizes.{0}", slot) for slot in same),
-        wanting_alike=every(build("wanting.{0} = sizes.{0}", slot) for slot in same),
-        assignments=[build("{} = good.{}", *pair) for pair in zip(columns, taken, strict=True)],
-    )
-    return pair_off(connection, statement)
-
-
-def pair_off(connection: Connection, statement: sql.Composed) -> int:
-    """Run a statement that joins many rows with as many; how many rows it changed.
-
-    PostgreSQL knows nothing of rows that a WITH query makes, and takes them for a few: its nested
-    loops took the square of their number. Plans that need one all the same look so dear that they
-    would be compiled. An error leaves the settings to the savepoint that is rolled back.
-    """
-    for name in ("enable_nestloop", "jit"):
-        run(connection, build("SET LOCAL {} = off", name))
-    changed = run(connection, statement).rowcount
-    for name in ("enable_nestloop", "jit"):
-        run(connection, build("SET LOCAL {} TO DEFAULT", name))
-    return changed
-
-
-def update(
-    connection: Connection, table: Table, assignments: sql.Composable, bad: sql.Composable
-) -> int:
-    """Change the rows of a query (see `rows_of`), known as ``broken``; how many there were."""
-    statement = build(
-        "UPDATE {} AS broken SET {} FROM ({}) AS bad"
-        " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
-        *(name_of(table), assignments, bad),
-    )
-    return run(connection, statement).rowcount
-
-
-def delete(connection: Connection, table: Table, bad: sql.Composable) -> int:
-    """Delete the rows of a query (see `rows_of`); how many there were."""
-    statement = build(
-        "DELETE FROM {} AS broken USING ({}) AS bad"
-        " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
-        *(name_of(table), bad),
-    )
-    return run(connection, statement).rowcount
-
-
-def ask_all(
-    connection: Connection, question: LiteralString, tables: Sequence[Table]
-) -> defaultdict[TableName, list[tuple[Any, ...]]]:
-    """Rows of a catalog question about many tables, by table.
-
-    The question is asked of ``{tables}``, or of ``{parts}`` with all partitions; the table's schema
-    and name come first.
-    """
-    found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
-    names = {
-        "schemas": [table.name.schema for table in tables],
-        "names": [table.name.name for table in tables],
-    }
-    asked = sql.SQL(question).format(tables=_TABLES, parts=_PARTS)
-    for schema, name, *rest in run(connection, asked, names) if tables else ():
-        found[TableName(schema, name)].append(tuple(rest))
-    return found

@@ -7,7 +7,7 @@ sqlglot reads the text, PostgreSQL's parser judges every value before it runs
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, LiteralString
@@ -17,11 +17,9 @@ from sqlglot import expressions as exp
 
 from privbench.pgsql.expressions import expression_tree
 from privbench.pgsql.written import computes
-from privbench.postgres.connect import Connection
-from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build
-from privbench.postgres.statement import run
+from privbench.postgres.repair.rows import Rows
+from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Table, TableName
 
 #: CHECKs of tables, and those of single partitions, which come with the partition's OID. Column
@@ -165,25 +163,24 @@ class Rule:
         broken = build("{} AND ({}) IS FALSE", self.within, self.condition)
         return rows.rows_of(self.place, broken)
 
-    def breaks(self, connection: Connection) -> bool:
+    def breaks(self, clone: Rows) -> bool:
         """Whether some row breaks it."""
-        return bool(rows.first(connection, build("SELECT EXISTS ({})", self.broken_rows)))
+        return bool(clone.first("SELECT EXISTS ({})", self.broken_rows)[0])
 
-    def batches(self, connection: Connection, most: int) -> list[tuple[int, int]]:
+    def batches(self, clone: Rows, most: int) -> list[tuple[int, int]]:
         """Ranges of blocks in which about so many rows break it; none if none does."""
-        query = (
+        count, blocks = clone.first(
             "SELECT count(*), 1 + max(split_part(ltrim(id::text, '('), ',', 1)::int8)"
-            " FROM ({}) AS broken"
+            " FROM ({}) AS broken",
+            self.broken_rows,
         )
-        ((count, blocks),) = run(connection, build(query, self.broken_rows)).fetchall()
         size = -(-(blocks or 0) // max(1, -(-count // most)))
         return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
 
-    def share(self, connection: Connection) -> float:
+    def share(self, clone: Rows) -> float:
         """Share of the rows it speaks of that break it."""
-        query = "SELECT avg((({}) IS FALSE)::int)::float8 FROM {} WHERE {}"
-        asked = build(query, self.condition, self.place, self.within)
-        return float(rows.first(connection, asked) or 0.0)
+        query = "SELECT coalesce(avg((({}) IS FALSE)::int), 0)::float8 FROM {} WHERE {}"
+        return float(clone.first(query, self.condition, self.place, self.within)[0])
 
     def without(self, fixed: Collection[str]) -> Rule:
         """The rule where some columns, all references and UNIQUE columns must stay."""
@@ -197,55 +194,48 @@ def is_label(table: Table, name: str) -> bool:
     return type_.kind == "e" or (type_.kind == "b" and type_.category in "SB")
 
 
-def find(
-    connection: Connection, tables: Iterable[Table]
-) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[Rule]]:
-    """The CHECKs that rows of some tables may break, and what they demand of each table.
+def find(clone: Rows) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[Rule]]:
+    """The CHECKs that rows may break, and what they demand of each table.
 
     Returns:
         By the constraint's name for people: ``ALTER …``, its own name, and what makes it; and the
         rules.
     """
-    tables = tuple(tables)
     made: dict[str, tuple[sql.Composable, str, str]] = {}
     found: list[Rule] = []
-    referred = rows.referred(tables)
-    with database_errors("reading CHECK constraints"):
-        checks = rows.ask_all(connection, _TABLE_CHECKS, tables)
-        over = [table for table in tables if any(c.type.domain for c in table.columns)]
-        domains = rows.ask_all(connection, _DOMAIN_CHECKS, over)
-    for table in tables:
+    checks = clone.ask_all(_TABLE_CHECKS)
+    over = [table for table in clone.tables if any(c.type.domain for c in table.columns)]
+    domains = clone.ask_all(_DOMAIN_CHECKS, over)
+    for table in clone.tables:
         for schema, name, constraint, definition, text, columns, partition in checks[table.name]:
-            told, place = f"{schema}.{name}: {constraint}", sql.Identifier(schema, name)
+            told, place = f"{schema}.{name}: {constraint}", build("{}", TableName(schema, name))
             made[told] = build("ALTER TABLE {}", place), constraint, definition
-            within = rows.within(partition)
-            found.append(
-                _rule(table, (told, place, within, rows.raw(text)), columns, text, referred)
-            )
+            where = told, place, rows.within(partition), rows.raw(text)
+            found.append(_rule(clone, table, where, columns, text))
         for schema, domain, name, definition, text, columns, plain in domains[table.name]:
-            told, owner = f"{schema}.{domain}: {name}", sql.Identifier(schema, domain)
+            told = f"{schema}.{domain}: {name}"
             if columns:
-                made[told] = build("ALTER DOMAIN {}", owner), name, definition
+                made[told] = build("ALTER DOMAIN {}", TableName(schema, domain)), name, definition
             for column in columns:
                 # Read as its plain type: operators of enums and arrays know nothing of domains.
                 read = "(SELECT {} FROM (SELECT {}::{}) AS given(value))"
                 condition = build(read, rows.raw(text), column, rows.raw(plain))
-                where = told, rows.name_of(table), rows.TRUE, condition
-                found.append(_rule(table, where, [column], text, referred, column))
+                where = told, build("{}", table.name), rows.TRUE, condition
+                found.append(_rule(clone, table, where, [column], text, column))
     return made, found
 
 
 def _rule(
+    clone: Rows,
     table: Table,
     where: tuple[str, Any, Any, Any],
     uses: Collection[str],
     text: str,
-    referred: Collection[tuple[TableName, str]],
     value: str | None = None,
 ) -> Rule:
     """The rule, and what of a row it lets change; `value` is the column of a domain's VALUE."""
     bases = rows.bases(table, uses)
-    hung = {name for name in bases if (table.name, name) in referred}
+    hung = {name for name in bases if (table.name, name) in clone.referred}
     free = tuple(name for name in bases if rows.is_free(table, name))
     unique = () if free else tuple(n for n in bases if rows.is_movable(table, n) and n not in hung)
     tied = {name for item in table.unique_sets for name in item.columns} | hung
@@ -260,13 +250,13 @@ def _rule(
     return Rule(table, *where, frozenset(uses), free, references, unique, spoken)
 
 
-def guarded(connection: Connection, rule: Rule, number: int) -> Rule:
+def guarded(clone: Rows, rule: Rule, number: int) -> Rule:
     """The rule, evaluated by a function that gives FALSE where the CHECK raises an error.
 
     A CHECK that reads no column is the same for all rows and stays as it is.
 
     Args:
-        connection: In the transaction of the load; the function goes with the session.
+        clone: The rows; the function goes with the session.
         rule: The rule.
         number: A number that no other rule has.
     """
@@ -287,7 +277,7 @@ def guarded(connection: Connection, rule: Rule, number: int) -> Rule:
     )
     types = [rows.raw(rule.table.column(column).type.sql) for column in columns]
     made = "CREATE FUNCTION {}({}) RETURNS boolean LANGUAGE plpgsql STABLE AS {}"
-    run(connection, build(made, name, types, sql.Literal(body.as_string(connection))))
+    clone.run(made, name, types, sql.Literal(body.as_string(clone.connection)))
     return replace(rule, condition=build("{}({})", name, columns))
 
 

@@ -8,16 +8,16 @@ where that leaves the index. What then is not unique goes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import LiteralString
 
 from psycopg import sql
 
-from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
-from privbench.postgres.repair.rows import build, columns_in
+from privbench.postgres.repair.rows import Rows, columns_in
+from privbench.postgres.statement import build
 from privbench.schema import Table, TableName
 
 _TEXTS = ("text", "varchar", "citext")
@@ -66,25 +66,17 @@ class UniqueIndex:
     surplus: sql.Composable
 
 
-def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
-    """The UNIQUE indexes that are there.
-
-    Args:
-        connection: In a transaction in which the clone's indexes exist.
-        tables: Tables that will hold synthetic rows.
-    """
-    tables = tuple(tables)
-    referred = rows.referred(tables)
+def find(clone: Rows) -> list[UniqueIndex]:
+    """The UNIQUE indexes that are there, in a rehearsal of them."""
     found = []
-    with database_errors("reading UNIQUE indexes"):
-        listed = rows.ask_all(connection, _INDEXES, tables)
-    for table in tables:
+    listed = clone.ask_all(_INDEXES)
+    for table in clone.tables:
+        hung = {name for target, name in clone.referred if target == table.name}
         for predicate, nulls_equal, keys, risky, partition, *name, whole in listed[table.name]:
             read = [column for key in keys for column in columns_in(table, key)]
             columns = rows.bases(table, read)
             computed = any(table.column(column).generated for column in read)
             leaving = rows.bases(table, columns_in(table, predicate or ""))
-            hung = {name for target, name in referred if target == table.name}
             texts = [c for c in columns if c not in hung and _is_text(table, c)]
             free = [c for c in columns if c not in hung and rows.is_free(table, c)]
             ended = [c for c in free if not (nulls_equal or table.column(c).not_null)]
@@ -118,54 +110,49 @@ def find(connection: Connection, tables: Iterable[Table]) -> list[UniqueIndex]:
 
 
 def repair(
-    connection: Connection,
+    clone: Rows,
     index: UniqueIndex,
     suspects: Collection[str],
     kept: sql.Composable,
     *,
     last: bool,
-) -> tuple[int, int]:
+) -> None:
     """Make rows unique.
 
     Args:
-        connection: To the target.
+        clone: The rows.
         index: A UNIQUE index.
         suspects: Tables whose plain keys may have been disturbed.
         kept: Condition of the rows that keep the table's CHECKs.
         last: Whether to delete at once what is not unique.
-
-    Returns:
-        How many rows were changed, and how many were deleted.
     """
     if index.plain and index.table.key not in suspects:
-        return 0, 0
+        return
     with database_errors("repairing rows that are not unique", index.table.key):
         if last:
-            return 0, rows.delete(connection, index.table, index.surplus)
-        return _change(connection, index, kept), 0
+            clone.delete(index.table, index.surplus)
+        else:
+            _change(clone, index, kept)
 
 
-def _change(connection: Connection, index: UniqueIndex, kept: sql.Composable) -> int:
+def _change(clone: Rows, index: UniqueIndex, kept: sql.Composable) -> None:
     table, surplus = index.table, index.surplus
     # Values of another partition might take the row there, or say nothing of its own.
     lenders = [index.within, kept]
-    changed = 0
     if index.outside is not None:
         leaving = {name: name for name in index.leaving}
         good = rows.among(table, [*lenders, index.outside])
-        changed = rows.borrow(connection, table, leaving, surplus, good)
-    if changed:
-        return changed
+        if clone.borrow(table, leaving, surplus, good):
+            return
     if index.text is not None:
         # A number drawn anew is unlike any that other rows of the index may hold already.
         new = "{0} = broken.{0}::text || '-' || bad.n || (random() * 1e6)::int"
-        return rows.update(connection, table, build(new, index.text), surplus)
-    if index.drawn is not None:
+        clone.update(table, build(new, index.text), surplus)
+    elif index.drawn is not None:
         drawn = {index.drawn: index.drawn}
-        return rows.borrow(connection, table, drawn, surplus, rows.among(table, lenders))
-    if index.ended is not None:
-        return rows.update(connection, table, rows.nulls([index.ended]), surplus)
-    return 0
+        clone.borrow(table, drawn, surplus, rows.among(table, lenders))
+    elif index.ended is not None:
+        clone.update(table, rows.nulls([index.ended]), surplus)
 
 
 def _is_text(table: Table, name: str) -> bool:
