@@ -18,7 +18,7 @@ from privbench.config import Config, json_schema
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
-from pages import commands, pages, parts, settings  # noqa: E402
+from docs_pages import commands, pages, parts, settings  # noqa: E402
 
 COMMANDS = dict(commands(main))
 
