@@ -76,7 +76,6 @@ class _Calendar(Scale):
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
     #: A cell holds many days, and would hide one that all rows share (that of a migration).
-    hides_frequent_values: ClassVar[bool] = True
     usual: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
     #: Grid steps per day.
     per_day: ClassVar[int]
@@ -352,7 +351,6 @@ class IntervalScale(Scale):
 
     octaves: ClassVar[bool] = True
     #: Durations are mostly a few round ones, such as three hours or thirty days.
-    hides_frequent_values: ClassVar[bool] = True
 
     unit: str = "second"
 

@@ -146,7 +146,6 @@ class FloatScale(Scale):
     specials: ClassVar[tuple[str, ...]] = ("nan", "-inf", "inf")
     octaves: ClassVar[bool] = True
     fractions: ClassVar[bool] = True
-    hides_frequent_values: ClassVar[bool] = True
     decimal_choices: ClassVar[range] = range(MORE + 1)
 
     base: str

@@ -110,11 +110,6 @@ class NumericScale(Scale):
         return self.scale <= 0
 
     @property
-    def hides_frequent_values(self) -> bool:
-        """Those with digits after the point: prices."""
-        return not self.whole
-
-    @property
     def digits(self) -> int:
         """Digits after the point that the grid keeps."""
         return min(self.scale, max(_DIGITS - (self.precision - self.scale), _DECIMALS))

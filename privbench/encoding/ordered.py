@@ -154,6 +154,8 @@ class OrderedCodec(Codec):
 #: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
 MAX_STEPS = 2**18
 
+#: Whole numbers of types with fewer values than this are mostly codes: smallint, numeric(4).
+_CODES = 2**16
 #: A usual range is cut at whole numbers where they make more edges than this.
 _WHOLES = 16
 
@@ -206,8 +208,12 @@ class OrderedReader(ColumnReader):
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
-        """Values that many units share, which cells would hide: prices, constant times."""
-        if not (self.per_unit and self.scale.hides_frequent_values):
+        """Values that many units share, which cells would hide: prices, seconds of an hour.
+
+        Not of whole numbers of few digits: most are codes, which have cells of their own anyway.
+        """
+        low, high = self.scale.limits
+        if not self.per_unit or (self.scale.whole and high - low < _CODES):
             return ()
         name = attribute(self.name, "values")
         return (CategoriesNeed(name, self.per_unit, own=True, grid=self.name),)

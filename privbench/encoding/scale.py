@@ -64,8 +64,6 @@ class Scale(ABC):
         octaves: Whether cells grow with the distance from the lower bound and from zero, which is
             grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
-        hides_frequent_values: Whether points are so many that a value which many rows share
-            hides in a cell.
         fractions: Whether values may have any number of decimals.
         decimal_choices: Numbers of decimals that are worth a release, ascending, the last for
             values that have none in common; None: nothing to release.
@@ -76,10 +74,6 @@ class Scale(ABC):
     octaves: ClassVar[bool] = False
     open_range: ClassVar[bool] = True
     fractions: ClassVar[bool] = False
-
-    @property
-    def hides_frequent_values(self) -> bool:
-        return False
 
     @property
     def whole(self) -> bool:

@@ -201,8 +201,9 @@ def render_coverage(
 
 def _in_short(ways: list[str]) -> tuple[str, str]:
     """How many columns a table has, and in which ways they are made."""
-    counts = Counter(way.partition(",")[0] for way in ways)
-    return f"{len(ways):>4}", ", ".join(f"{count} {way}" for way, count in counts.most_common())
+    counts = Counter(way.partition(", ")[0] for way in ways)
+    listed = (f"{way} ({count})" if count > 1 else way for way, count in counts.most_common())
+    return f"{len(ways):>4}", ", ".join(listed)
 
 
 def _counted(schema: Schema) -> str:

@@ -6,6 +6,7 @@ Reads a model file, which is public, or sizes that were released or are expected
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ from privbench.synthesizers import get as find_synthesizer
 
 #: ε beyond which more of it is no advice.
 MOST_EPSILON = 10.0
+#: Units in noise scales from which on a histogram tells a range, be it the usual one.
+SEEN = 16.0
 TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
 EMPTY = "empty: nothing can be told from noise"
 
@@ -55,7 +58,8 @@ def losses(model: Model) -> list[Loss]:
     tables = small_tables(plan, fitted.units, least)
     # One line mends all columns of a table that may be public, and an empty one has no values.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
-    return [*tables, *_columns(plan, codecs, {event.label for event in model.events}, done)]
+    noise = {event.label: event.scale / event.unit for event in model.events}
+    return [*tables, *_columns(plan, codecs, fitted.units, noise, done)]
 
 
 def small_tables(
@@ -99,18 +103,34 @@ def _larger(proposal: Proposal, table: str, epsilon: float) -> str:
 
 
 def _columns(
-    plan: FitPlan, codecs: Mapping[str, Mapping[str, Codec]], asked: set[str], done: set[str]
+    plan: FitPlan,
+    codecs: Mapping[str, Mapping[str, Codec]],
+    units: Mapping[str, float],
+    noise: Mapping[str, float],
+    done: set[str],
 ) -> Iterator[Loss]:
-    """Columns whose values are made up though queries may name them."""
+    """Columns whose values are made up though queries may name them.
+
+    Args:
+        plan: The fit's plan.
+        codecs: Codecs of all columns.
+        units: Units of every table.
+        noise: Scale of every event's noise, in units, by label.
+        done: Tables of which nothing more is to be said.
+    """
     for item in plan.private:
         table = item.table.key
         for name, reader in item.readers.items() if table not in done else ():
             codec, place = codecs[table][name], f"{table}.{name}"
             section = f'[tables."{table}".columns.{json.dumps(name)}]'
             if isinstance(codec, TextCodec):
-                if _unnamed(reader, codec, f"categories {place}" in asked):
+                if _unnamed(reader, codec, f"categories {place}" in noise):
                     yield Loss(place, "no value survived: made up", f'{section} values = ["…"]')
-            elif isinstance(codec, OrderedCodec) and _unseen(reader, codec):
+            elif (
+                isinstance(codec, OrderedCodec)
+                and units[table] < SEEN * noise.get(f"range {place}", math.inf)
+                and _unseen(reader, codec)
+            ):
                 yield Loss(place, "range not seen: a usual one", f"{section} min = …, max = …")
 
 

@@ -64,10 +64,11 @@ def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
     if opened & {*names}:
         found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
     else:
-        noun = f"{len(names)} tables look like look-ups"
-        noun = noun if len(names) > 1 else "1 table looks like a look-up"
+        noun, kept = f"{len(names)} tables look like look-ups", "They are"
+        if len(names) == 1:
+            noun, kept = "1 table looks like a look-up", "It is"
         found = [
-            f"{noun} ({listed}). They are PRIVATE: labels will",
+            f"{noun} ({listed}). {kept} PRIVATE: labels will",
             "be synthetic and filters on them will not match. If nothing in such a table is",
             "confidential, use --lookups public (COPIED VERBATIM).",
         ]

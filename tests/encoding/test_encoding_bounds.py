@@ -8,6 +8,7 @@ import pytest
 from columns import (
     DATE,
     FLOAT8,
+    INT2,
     INT4,
     INTERVAL,
     MONEY,
@@ -49,6 +50,8 @@ def test_bounds_enclose_their_cells(points, data):
 
 PRICE = numeric(10, 2)
 TYPES = {
+    "integer": (INT4, "3600"),
+    "whole": (numeric(9, 0), "7200"),
     "numeric": (PRICE, "4.99"),
     "bare": (NUMERIC, "0.125"),
     "float8": (FLOAT8, "-17.3"),
@@ -108,8 +111,8 @@ def test_where_no_value_is_looked_for():
     assert not lists(PRICE, config=ColumnConfig(min=0, max=9))
     assert not lists(PRICE, "((c >= 0) AND (c <= 5))")
     assert lists(PRICE, "((c >= 0) AND (c <= 9))")
-    assert not lists(INT4)
-    assert not lists(numeric(5, 0))
+    assert not lists(INT2)
+    assert not lists(numeric(4, 0))
 
 
 @pytest.mark.parametrize(

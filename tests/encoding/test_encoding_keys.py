@@ -538,6 +538,16 @@ def test_pairs_of_a_dense_junction_are_kept():
     assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
 
 
+def test_a_table_that_joins_all_of_two_others_keeps_nearly_every_pair():
+    keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
+    pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
+    rng, sizes = generator(1), {"pair_f0": 60, "pair_f1": 40}
+    parents = {name: rng.integers(size, size=2410) for name, size in sizes.items()}
+    ids = lambda key: [ints(np.arange(sizes[key.name]))]  # noqa: E731
+    made = fill_keys(TableRows(pair, {}, parents, rng, 2410), ids)
+    assert 0.995 * 60 * 40 <= made.rows <= 60 * 40
+
+
 @pytest.mark.parametrize("rule", ["pairs", "unlike"])
 def test_repairs_draw_no_parents_that_nothing_can_refer_to(rule):
     """Two in three parents have no code; what had to be drawn again was NULL."""

@@ -27,7 +27,8 @@ def flags(count: int) -> list[str]:
     return [f"f{i} bool" for i in range(count)]
 
 
-OWNED = table("a", flags(5)) + table("b", ["i int", "j int", "a_id int NOT NULL REFERENCES a"])
+NUMBERS = ["i smallint", "j smallint"]
+OWNED = table("a", flags(5)) + table("b", [*NUMBERS, "a_id int NOT NULL REFERENCES a"])
 OWNS = '[tables."public.b"]\nown = ["a_id"]'
 ALONE = "ALTER TABLE b ADD UNIQUE (a_id);"
 

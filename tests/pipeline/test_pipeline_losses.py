@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from privbench import pipeline
 from privbench.config import Config
+from privbench.encoding import BoundsNeed
+from privbench.pipeline.prepare import prepare
 
 UNITS = 1500
 SOURCE = f"""
@@ -51,7 +54,7 @@ class Listener(pipeline.Reporter):
 def fitted(request, source, config, tmp_path_factory):
     """A model with noise that is the same in every run, what was said meanwhile, and its rows."""
     folder, listener = tmp_path_factory.mktemp(request.param), Listener()
-    mine = config.with_privacy(seed=1).changed("ledger", path=str(folder / "ledger"))
+    mine = config.with_privacy(seed=2).changed("ledger", path=str(folder / "ledger"))
     mine = mine.changed("synthesizer", name=request.param)
     model = pipeline.fit(source, mine, folder / "m", reporter=listener)
     pipeline.sample(folder / "m", folder / "out", seed=1)
@@ -93,6 +96,20 @@ def test_what_is_lost_is_said_with_a_line_of_config(fitted, source):
     text = pipeline.render_losses(lost)
     assert all(item.remedy in text for item in lost)
     assert "and 3 more" in pipeline.render_losses(lost, most=len(lost) - 3)
+
+
+def test_a_usual_range_that_rows_told_is_no_loss(fitted):
+    model, place = fitted[0], "public.person.age"
+    plan = prepare(model.schema, Config.model_validate(model.config))
+    (reader,) = (i.readers["age"] for i in plan.private if i.table.key == "public.person")
+    usual = {n.attribute: n.usual if isinstance(n, BoundsNeed) else () for n in reader.needs}
+    made = model.tables["public.person"]
+    codecs = {**made.codecs, "age": reader.finish(usual)}
+    model = replace(model, tables={**model.tables, "public.person": replace(made, codecs=codecs)})
+    assert place not in {item.place for item in pipeline.losses(model)}
+    events = tuple(event for event in model.events if event.label != f"range {place}")
+    lost = {item.place: item.what for item in pipeline.losses(replace(model, events=events))}
+    assert lost[place] == "range not seen: a usual one"
 
 
 def test_small_tables_are_named_when_totals_are_known(fitted):

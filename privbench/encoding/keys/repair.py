@@ -21,6 +21,7 @@ from privbench.encoding.keys.references import (
     known,
     one_to_one,
     take_key,
+    without_repeats,
 )
 from privbench.encoding.keys.uniqueness import Indices, move_apart, number_texts, replace_rows
 from privbench.encoding.surrogate_text import TEXT_BASES
@@ -198,6 +199,8 @@ def _sorted_together(left: Indices, right: Indices, order: Indices) -> Indices:
 
 #: Rounds in which repeated combinations of parents are drawn again.
 REDRAWS = 20
+#: Most combinations of parents that are looked through for those that no row has.
+MOST_COMBINATIONS = 2**22
 #: Rounds over all UNIQUE sets (the repair of one may disturb another).
 ROUNDS = 3
 
@@ -394,14 +397,35 @@ def _redraw(work: TableRows, item: Unique) -> None:
         index = work.parents[key.name]
         if not len(targets):
             continue
-        if turn % 2:
-            # Popular parents are those that are taken: any one will do.
-            index[rows] = targets[work.rng.integers(len(targets), size=len(rows))]
-        else:
+        if turn % 2 == 0:
             groups = np.full(len(next(iter(referred.values()))), NONE)
             groups[targets] = 0
             index[rows] = draw_parents(index, groups, np.zeros(len(rows), np.int64), work.rng)
+        elif turn < REDRAWS // 2 - 1 or not _take_unused(work, item, key):
+            # Popular parents are those that are taken: any one will do.
+            index[rows] = targets[work.rng.integers(len(targets), size=len(rows))]
         take_key(work, key, key.columns)
+
+
+def _take_unused(work: TableRows, item: Unique, key: ForeignKey) -> bool:
+    """Give repeated combinations a parent that no row with the same rest of the set has.
+
+    Where nearly all combinations are taken, as in a table that joins all of two others, hardly any
+    parent that is drawn at random is one. Not where there are too many combinations to look at.
+    """
+    index, targets = work.parents[key.name], work.targets[key.name]
+    rest = work.group([name for name in item.columns if name not in key.columns])
+    some = np.isin(rest, rest[work.duplicates(item)]) & work.alive & (index >= 0)
+    rows = np.flatnonzero(some)
+    every, groups = np.unique(rest[rows], return_inverse=True)
+    if len(every) * len(targets) > MOST_COMBINATIONS:
+        return False
+    pairs = groups * len(targets) + np.searchsorted(targets, index[rows])
+    of_pairs = np.repeat(np.arange(len(every)), len(targets))
+    pairs = without_repeats(pairs, groups, of_pairs, work.rng)
+    free = pairs >= 0
+    index[rows[free]] = targets[pairs[free] % len(targets)]
+    return True
 
 
 def _shares(work: TableRows, key: ForeignKey) -> bool:
