@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.domain import Domain
+from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
@@ -25,12 +25,14 @@ from privbench.encoding.base import (
     null_mask,
     within,
 )
-from privbench.encoding.scale import Scale, scale_of
+from privbench.encoding.scale import GREATEST, LEAST, Scale, scale_of
 from privbench.privacy.data import LabelsRecoding, Recoding
 from privbench.schema import ColumnType
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
+#: Most texts that a database is asked to look up.
+_FEW = 16
 #: The longest text that can be a category, in characters.
 MAX_LABEL = 128
 
@@ -76,7 +78,20 @@ class ListReader(ColumnReader):
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         if self.scale is not None:
             return [(self.scale.select(identifier), self.alias())]
+        if self.column.type.base == "bool":
+            return [(sql.SQL("{}::boolean").format(identifier), self.alias())]
         return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
+
+    @property
+    def known(self) -> dict[str, Known]:
+        if self.scale is None:
+            # The same in every encoding of a database.
+            plain = all(value.isascii() and "\0" not in value for value in self.values)
+            return {self.alias(): self.values} if plain and 0 < len(self.values) <= _FEW else {}
+        points = [self.scale.parse(value) for value in self.values]
+        if not points or min(points) < LEAST or max(points) > GREATEST:
+            return {}
+        return {self.alias(): range(min(points), max(points) + 1)}
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         array, scale = batch[self.alias()], self.scale
@@ -85,7 +100,8 @@ class ListReader(ColumnReader):
             points = scale.read(array)
             result = pc.index_in(pa.array(points), value_set=listed)
         else:
-            result = pc.index_in(array, value_set=pa.array(self.values, type=array.type))
+            texts = array.cast(pa.string())
+            result = pc.index_in(texts, value_set=pa.array(self.values, pa.string()))
         domain = self.domain
         missing = domain.special_code("other") if self.other else domain.values - 1
         codes = result.fill_null(missing).to_numpy(zero_copy_only=False)
