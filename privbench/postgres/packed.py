@@ -22,8 +22,8 @@ from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
 #: The first version that reads a range of pages without looking at all others.
 _READS_PAGES = 140_000
-#: Pages that are read at once.
-_PAGES = 1024
+#: Pages that are read at once, and most int8 of a row: PostgreSQL selects up to 1,664 columns.
+_PAGES, _WORDS = 1024, 1600
 #: Bits of an int8 that hold numbers, and most numbers that a dictionary lists.
 _BITS, _LISTED = 63, 2**14
 _OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**31)}
@@ -203,7 +203,7 @@ def packing(
     for (expression, name), type_ in zip(expressions, types, strict=True):
         if not result.add(expression, type_, known.get(name)):
             return None
-    return result
+    return result if len(result.words) <= _WORDS else None
 
 
 def packed(

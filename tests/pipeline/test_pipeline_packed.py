@@ -130,7 +130,7 @@ def few_pages(monkeypatch):
     monkeypatch.setattr(packed, "_PAGES", 3)
 
 
-def test_each_column_is_packed_into_the_same_codes(source, monkeypatch):
+def test_each_column_is_packed_into_the_same_codes(source):
     snapshot, table = source
     for one in plans(table):
         if one.attributes:
@@ -159,3 +159,10 @@ def test_numbers_times_and_short_lists_need_no_copy(source, monkeypatch):
             assert list(snapshot.stream(table, expressions, known=one.known))
     # Texts without a list, or with a long one.
     assert copied == {"s", "v", "c"}
+
+
+def test_too_many_words_come_by_copy(source, monkeypatch):
+    snapshot, table = source
+    monkeypatch.setattr(packed, "_WORDS", 0)
+    monkeypatch.setattr(stream, "packed", lambda *_: pytest.fail("rows came packed"))
+    check(snapshot, table, [one for one in plans(table) if one.name == "i2"][:1])
