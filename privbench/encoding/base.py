@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from pydantic import TypeAdapter
 
-from privbench.domain import Domain
+from privbench.domain import Domain, Known
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.privacy.data import Attribute, Cells, Grid, Labels, Recoding
 from privbench.privacy.spec import PART
@@ -180,9 +180,14 @@ class ColumnReader(ABC):
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         """SQL expressions over the column with their aliases; int8, float8, text or bool."""
 
+    @property
+    def known(self) -> dict[str, Known]:
+        """What is publicly known of the values that `select` gives, by alias."""
+        return {}
+
     @abstractmethod
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """One batch of selected columns, by alias, as a piece of every attribute."""
+        """One batch of selected columns, by alias, as a piece of every attribute, row by row."""
 
     @property
     def cells(self) -> dict[str, Domain]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg import sql
 
-from privbench.domain import Domain
+from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     CategoriesNeed,
     Codec,
@@ -27,12 +27,14 @@ from privbench.encoding.base import (
     null_mask,
     within,
 )
-from privbench.encoding.scale import scale_of
+from privbench.encoding.scale import GREATEST, LEAST, scale_of
 from privbench.privacy.data import LabelsRecoding, Recoding
 from privbench.schema import Column, ColumnType
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
 LONG = "\x00"
+#: Most texts that a database is asked to look up.
+_FEW = 16
 #: The longest text that can be a category, in characters.
 MAX_LABEL = 128
 
@@ -114,7 +116,21 @@ class ListReader(SettledReader):
         scale = scale_of(self.column.type)
         if scale is not None:
             return [(scale.select(identifier), self.alias())]
+        if self.column.type.base == "bool":
+            return [(sql.SQL("{}::boolean").format(identifier), self.alias())]
         return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
+
+    @property
+    def known(self) -> dict[str, Known]:
+        scale, values = scale_of(self.column.type), self.codec.values
+        if scale is None:
+            # ASCII is the same in every encoding of a database.
+            plain = all(value.isascii() and "\0" not in value for value in values)
+            return {self.alias(): values} if plain and 0 < len(values) <= _FEW else {}
+        points = [scale.parse(value) for value in values]
+        if not points or min(points) < LEAST or max(points) > GREATEST:
+            return {}
+        return {self.alias(): range(min(points), max(points) + 1)}
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         array, scale, values = batch[self.alias()], scale_of(self.column.type), self.codec.values
@@ -122,7 +138,8 @@ class ListReader(SettledReader):
             listed: pa.Array = pa.array([scale.parse(value) for value in values], pa.int64())
             result = pc.index_in(pa.array(scale.read(array)), value_set=listed)
         else:
-            result = pc.index_in(array, value_set=pa.array(values, type=array.type))
+            texts = array.cast(pa.string())
+            result = pc.index_in(texts, value_set=pa.array(values, pa.string()))
         domain = self.cells[self.name]
         missing = domain.special_code("other") if self.codec.other else domain.values - 1
         codes = result.fill_null(missing).to_numpy(zero_copy_only=False)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
-from privbench.domain import Domain
+from privbench.domain import Domain, Known
 from privbench.encoding.base import (
     END,
     FIRST,
@@ -35,6 +35,7 @@ from privbench.encoding.bounds import Bounds, BoundsNeed, Range, usual_range
 from privbench.encoding.column_names import suggested_range
 from privbench.encoding.scale import GREATEST, LEAST, LINEAR, Points, Scale, Spacing, scale_of
 from privbench.privacy.data import EdgesRecoding, Recoding
+from privbench.privacy.recoding import NAN
 
 
 @dataclass(frozen=True)
@@ -245,6 +246,14 @@ class OrderedReader(ColumnReader):
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         return [(self.scale.select(identifier), self.alias())]
+
+    @property
+    def known(self) -> dict[str, Known]:
+        if "nan" in self.scale.specials:
+            # NaN is no value of the range, but has a grid point all the same.
+            return {self.alias(): range(NAN, GREATEST)}
+        lo, hi = (self.range.lo, self.range.hi) if self.range.settled else self.scale.limits
+        return {self.alias(): range(lo, hi + 1)}
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         points = self.scale.read(batch[self.alias()])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
@@ -169,16 +170,17 @@ def _encoded(
 ) -> Iterator[_Encoded]:
     """A table's rows in order, batch by batch, or part by part as workers read them."""
     readers = dict(item.readers)
+    known = {alias: what for reader in readers.values() for alias, what in reader.known.items()}
     if workers is not None:
         most = PARTS * len(workers.addresses())
-        parts = snapshot.parts(item.table, expressions, max(most, 1))
+        parts = snapshot.parts(item.table, expressions, max(most, 1), known=known)
         if len(parts) > 1:
             calls = [workers.submit(read_part, part, readers, keys) for part in parts]
             while calls:
                 # A worker lets go of what nobody holds a call for.
                 yield workers.result(calls.pop(0))
             return
-    for batch in snapshot.stream(item.table, expressions):
+    for batch in snapshot.stream(item.table, expressions, known=known):
         yield encode([batch], readers, keys)
 
 
@@ -196,11 +198,27 @@ def encode(
     for batch in batches:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name, reader in readers.items():
-            made.pieces[name].append(reader.read(arrays))
+            made.pieces[name].append(_piece(reader, arrays))
         for name in keys:
-            made.keys[name].append(arrays[name])
+            made.keys[name].append(_plain(arrays[name]))
         rows += batch.num_rows
     return replace(made, rows=rows)
+
+
+def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, Any]:
+    """What a reader makes of a batch; of a column with a dictionary, of each value once."""
+    chosen = [alias for _, alias in reader.select(sql.Identifier(reader.name))]
+    if len(chosen) == 1 and pa.types.is_dictionary(arrays[chosen[0]].type):
+        column = arrays[chosen[0]]
+        codes = column.indices.to_numpy()
+        made = reader.read({chosen[0]: column.dictionary})
+        return {name: np.take(values, codes) for name, values in made.items()}
+    return reader.read({alias: _plain(arrays[alias]) for alias in chosen})
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """The column without a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tuple[pa.Table, _Raw]:

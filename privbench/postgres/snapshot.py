@@ -12,13 +12,14 @@ import psycopg
 import pyarrow as pa
 from psycopg import conninfo, sql
 
+from privbench.domain import Known
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
 from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
 from privbench.postgres.reading import ROWS, reading
-from privbench.postgres.stream import Expression, source, stream
+from privbench.postgres.stream import Expression, page_count, source, stream
 from privbench.schema import Schema, Table, quoted
 
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
@@ -27,6 +28,7 @@ _SCAN = {
     "enable_indexscan": "off",
     "enable_indexonlyscan": "off",
     "enable_bitmapscan": "off",
+    "enable_tidscan": "on",
     "enable_parallel_append": "off",
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
@@ -39,10 +41,6 @@ _KINDS = """
 SELECT c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c
 WHERE c.oid = %(table)s::pg_catalog.regclass OR (%(root)s AND c.oid IN (
   SELECT t.relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass) t))
-"""
-_PAGES = """
-SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
-  / pg_catalog.current_setting('block_size')::pg_catalog.int8
 """
 
 
@@ -102,7 +100,12 @@ class Snapshot:
         self.connection.close()
 
     def stream(
-        self, table: Table, expressions: Sequence[Expression], *, batch_bytes: int = 16 << 20
+        self,
+        table: Table,
+        expressions: Sequence[Expression],
+        *,
+        batch_bytes: int = 16 << 20,
+        known: Mapping[str, Known] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The table's rows in the order they lie in; see `privbench.postgres.stream`.
 
@@ -114,6 +117,7 @@ class Snapshot:
             expressions: What to select, with the names of the batch's columns. Functions and types
                 need their schema: the search path holds none but ``pg_catalog``.
             batch_bytes: About how large a batch is to be.
+            known: What is publicly known of values, see `privbench.postgres.stream`.
 
         Yields:
             Batches, at least one, which may be empty. Integers, floats and booleans come as such,
@@ -128,10 +132,19 @@ class Snapshot:
             raise ValueError("nothing to select")
         self.lock(table)
         with self._reader() as reader:
-            yield from stream(reader, table, expressions, batch_bytes)
+            for batch in stream(reader, table, expressions, batch_bytes, known=known):
+                if self.connection.closed:
+                    raise DatabaseError("the snapshot was closed.", table=table.key)
+                yield batch
 
     def parts(
-        self, table: Table, expressions: Sequence[Expression], count: int, *, least: int = 1024
+        self,
+        table: Table,
+        expressions: Sequence[Expression],
+        count: int,
+        *,
+        least: int = 1024,
+        known: Mapping[str, Known] | None = None,
     ) -> list[Part]:
         """The stream of a table in parts, for readers in other processes; in order they are it.
 
@@ -143,6 +156,7 @@ class Snapshot:
             expressions: What to select.
             count: Most parts.
             least: Least pages of a part.
+            known: What is publicly known of values, see `privbench.postgres.stream`.
 
         Raises:
             AccessDenied: SELECT is missing.
@@ -152,13 +166,11 @@ class Snapshot:
         pages = 0
         if table.kind != "p":
             with database_errors("asking for the size of a table", table.key):
-                (pages,) = ask_one(
-                    self.connection, _PAGES, [quoted(table.name.schema, table.name.name)]
-                )
+                pages = page_count(self.connection, table)
         bounds = range(0, pages or 1, least)
         bounds = bounds[:: -(-len(bounds) // count)]
         return [
-            Part(self._dsn, self.id, self._settings, table, tuple(expressions), first, last)
+            Part(self._dsn, self.id, self._settings, table, tuple(expressions), first, last, known)
             for first, last in zip(bounds, [*bounds[1:], None], strict=True)
         ]
 
@@ -289,6 +301,7 @@ class Part:
         expressions: What to select.
         first: The first page.
         last: One past the last page, or None for all that follow.
+        known: What is publicly known of values, see `privbench.postgres.stream`.
     """
 
     dsn: str = field(repr=False)
@@ -298,6 +311,7 @@ class Part:
     expressions: tuple[Expression, ...]
     first: int
     last: int | None
+    known: Mapping[str, Known] | None = None
 
     def stream(self, *, batch_bytes: int = 16 << 20) -> Iterator[pa.RecordBatch]:
         """Batches as of `Snapshot.stream`, by a connection of its own."""
@@ -305,7 +319,7 @@ class Part:
         reader = reading(self.dsn, self.settings, isolation=level, snapshot=self.snapshot)
         with contextlib.closing(reader):
             pages = (self.first, self.last)
-            yield from stream(reader, self.table, self.expressions, batch_bytes, pages)
+            yield from stream(reader, self.table, self.expressions, batch_bytes, pages, self.known)
 
 
 def _shape(table: Table) -> list[tuple[str, str, str, str]]:

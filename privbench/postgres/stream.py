@@ -16,12 +16,14 @@ import psycopg
 import pyarrow as pa
 from psycopg import errors, pq, sql
 
+from privbench.domain import Known
 from privbench.errors import DatabaseError
-from privbench.postgres.connect import SELECT, Connection
+from privbench.postgres.connect import SELECT, Connection, ask_one
 from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import NO_TEXT, database_errors
+from privbench.postgres.packed import packed, packing
 from privbench.postgres.statement import build
-from privbench.schema import Table
+from privbench.schema import Table, quoted
 from privbench.threads import ahead
 
 #: What a reader selects: an expression, and the name its column gets.
@@ -40,6 +42,10 @@ _TYPES: Mapping[int, pa.DataType] = MappingProxyType(
         701: pa.float64(),
     }
 )
+_PAGES = """
+SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
+  / pg_catalog.current_setting('block_size')::pg_catalog.int8
+"""
 _UNREADABLE = re.compile(r"column #(\d+)")
 
 
@@ -49,6 +55,7 @@ def stream(
     expressions: Sequence[Expression],
     batch_bytes: int,
     pages: Pages = (0, None),
+    known: Mapping[str, Known] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of a table's rows in the order they lie in, at least one.
 
@@ -58,6 +65,8 @@ def stream(
         expressions: What to select, with the names of the batch's columns.
         batch_bytes: About how large a batch is to be.
         pages: Which pages to read.
+        known: What is publicly known of the values of some, by name: all may come packed then, as
+            dictionaries or in batches of another size (`privbench.postgres.packed`).
 
     Raises:
         DatabaseError: The server refused, or bytes are no UTF-8 text.
@@ -66,11 +75,29 @@ def stream(
     statement = _select(table, [expression for expression, _ in expressions], pages)
     with database_errors("reading rows", table.key):
         types = _types(reader, statement)
+        if known is not None and table.kind == "r":
+            form = packing(reader, expressions, types, known)
+            if form is not None:
+                first, end = pages
+                last = page_count(reader, table) if end is None else end
+                found = packed(reader, form, source(table), names, (first, last), end)
+                yield from ahead(found)
+                return
         block = None
         for block in ahead(_blocks(reader, statement, batch_bytes)):
             yield _batch(block, types, names, table.key)
         if block is None:
             yield _batch(b"", types, names, table.key)
+
+
+def page_count(connection: Connection, table: Table) -> int:
+    """How many pages a table has now.
+
+    Raises:
+        psycopg.Error: The server refused.
+    """
+    (pages,) = ask_one(connection, _PAGES, [quoted(table.name.schema, table.name.name)])
+    return int(pages)
 
 
 def _types(connection: Connection, statement: sql.Composable) -> list[pa.DataType]:

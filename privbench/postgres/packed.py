@@ -1,0 +1,251 @@
+"""Rows of a table in few values: numbers of several columns in an int8, rows of some pages at once.
+
+COPY sends a message for every row, which costs more than what it holds. Where public knowledge says
+that a column has few values, an expression of SQL numbers them, and several columns share an int8
+as runs of bits. Of the rows of some pages the server then sends all such int8 as one value, in the
+order in which the rows lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from psycopg import sql
+
+from privbench.domain import Known
+from privbench.postgres.connect import SELECT, Connection
+from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
+
+#: The first version that reads a range of pages without looking at all others.
+_READS_PAGES = 140_000
+#: Pages that are read at once, and most int8 of a row: PostgreSQL selects up to 1,664 columns.
+_PAGES, _WORDS = 1024, 1600
+#: Bits of an int8 that hold numbers, and most numbers that a dictionary lists.
+_BITS, _LISTED = 63, 2**14
+_OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**31)}
+#: What no text of PostgreSQL is.
+OTHER = "\x00"
+
+#: The int8 of all rows, a vector for each.
+_Sent = Sequence[NDArray[np.int64]]
+_Read = Callable[[_Sent], pa.Array]
+
+
+@dataclass
+class Packing:
+    """What to select, and how columns are read from it.
+
+    Attributes:
+        expressions: What columns are made of, as SQL.
+        words: For every int8 the bytes that are sent of it, or its runs of bits, as SQL.
+        columns: The columns, in the order in which they were asked for.
+    """
+
+    expressions: list[sql.Composable] = field(default_factory=list)
+    words: list[sql.Composable | list[sql.Composable]] = field(default_factory=list)
+    columns: list[_Read] = field(default_factory=list)
+    _used: dict[int, int] = field(default_factory=dict)
+
+    def statement(self, source: sql.Composable, first: int, end: int | None) -> sql.Composed:
+        """One row: all rows of the pages from `first` to one before `end`, or to the last."""
+        chosen = [
+            sql.SQL("pg_catalog.string_agg({}, ''::pg_catalog.bytea)").format(
+                sql.SQL("pg_catalog.int8send({})").format(sql.SQL(" | ").join(word))
+                if isinstance(word, list)
+                else word
+            )
+            for word in self.words
+        ]
+        held = f"ctid >= '({first},0)'" + ("" if end is None else f" AND ctid < '({end},0)'")
+        columns = [
+            sql.SQL("{} AS {}").format(expression, _name(place))
+            for place, expression in enumerate(self.expressions)
+        ]
+        return SELECT + sql.SQL("{} FROM (SELECT {} FROM {} WHERE {}) AS r").format(
+            sql.SQL(", ").join(chosen), sql.SQL(", ").join(columns), source, sql.SQL(held)
+        )
+
+    def batch(self, values: Sequence[bytes], names: Sequence[str]) -> pa.RecordBatch:
+        """The rows that a statement gave."""
+        sent = [np.frombuffer(value, ">i8").astype(np.int64) for value in values]
+        return pa.RecordBatch.from_arrays([read(sent) for read in self.columns], list(names))
+
+    def add(self, expression: sql.Composable, type_: pa.DataType, known: Known | None) -> bool:
+        """Add a column, if it can be; whether it was.
+
+        Args:
+            expression: The expression.
+            type_: Its type.
+            known: What is publicly known of its values.
+        """
+        chosen = _name(len(self.expressions))
+        self.expressions.append(expression)
+        if pa.types.is_boolean(type_):
+            self._listed(sql.SQL("{}::integer::bigint").format(chosen), pa.array([False, True]))
+        elif type_ in _OF_TYPE:
+            self._integers(chosen, type_, None)
+        elif type_ == pa.int64() and isinstance(known, range):
+            self._integers(chosen, type_, known)
+        elif type_ == pa.int64():
+            self._whole(sql.SQL("pg_catalog.int8send(coalesce({}, 0))"), chosen, type_)
+        elif type_ == pa.float64():
+            self._whole(sql.SQL("pg_catalog.float8send(coalesce({}, 0))"), chosen, type_)
+        elif type_ == pa.string() and isinstance(known, tuple):
+            self._texts_of(chosen, known)
+        else:
+            return False
+        return True
+
+    def _bits(self, number: sql.Composable, size: int) -> Callable[[_Sent], NDArray[np.int64]]:
+        """Numbers below a size, at the first free place; how they are read."""
+        width = (size - 1).bit_length()
+        fitting = (place for place, used in self._used.items() if used + width <= _BITS)
+        place = next(fitting, len(self.words))
+        free = self._used.setdefault(place, 0)
+        if not free:
+            self.words.append([])
+        word = self.words[place]
+        assert isinstance(word, list)
+        word.append(sql.SQL("({} << {})").format(number, sql.SQL(str(free))))
+        self._used[place] = free + width
+        mask = (1 << width) - 1
+        return lambda sent: (sent[place] >> free) & mask
+
+    def _listed(self, number: sql.Composable, values: pa.Array) -> None:
+        """Values that a dictionary lists, by number, and NULL."""
+        size = len(values) + 1
+        whole = sql.SQL("coalesce({}, {})").format(number, sql.Literal(len(values)))
+        numbers = self._bits(whole, size)
+        narrow = np.min_scalar_type(size - 1)
+        listed = pa.concat_arrays([values, pa.nulls(1, values.type)])
+        self.columns.append(
+            lambda sent: pa.DictionaryArray.from_arrays(numbers(sent).astype(narrow), listed)
+        )
+
+    def _integers(self, chosen: sql.Composable, type_: pa.DataType, known: range | None) -> None:
+        """Integers of a range, or of a type; what lies beyond a range comes as −∞ and +∞."""
+        if known is None:
+            first, end = _OF_TYPE[type_].start, _OF_TYPE[type_].stop
+            number = sql.SQL("{}::bigint").format(chosen)
+        else:
+            first, end = known.start - 1, known.stop + 1
+            number = sql.SQL("pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})").format(
+                chosen, _int8(first), _int8(end - 1)
+            )
+        size = end - first
+        if size.bit_length() > _BITS - 1:
+            # NULL is a number of its own, which no value of a range is.
+            word = sql.SQL("pg_catalog.int8send(coalesce(pg_catalog.int8larger({}, {}), {}))")
+            self.words.append(word.format(chosen, _int8(NAN), _int8(NULL)))
+            place = len(self.words) - 1
+            self.columns.append(lambda sent: _array(sent[place], sent[place] == NULL, type_))
+            return
+        number = sql.SQL("{} - {}").format(number, _int8(first))
+        if size <= _LISTED:
+            values = np.arange(first, end)
+            if known is not None:
+                values[[0, -1]] = NEG_INF, POS_INF
+            self._listed(number, pa.array(values, type_))
+            return
+        numbers = self._bits(sql.SQL("coalesce({}, {})").format(number, _int8(size)), size + 1)
+
+        def read(sent: _Sent) -> pa.Array:
+            found = numbers(sent)
+            values = found + first
+            if known is not None:
+                values[found == 0], values[found == size - 1] = NEG_INF, POS_INF
+            return _array(values, found == size, type_)
+
+        self.columns.append(read)
+
+    def _whole(self, sent_as: sql.SQL, chosen: sql.Composable, type_: pa.DataType) -> None:
+        """Numbers of 64 bits; whether one is NULL is a bit elsewhere."""
+        kind = type_.to_pandas_dtype()
+        self.words.append(sent_as.format(chosen))
+        place = len(self.words) - 1
+        null = self._bits(sql.SQL("({} IS NULL)::integer::bigint").format(chosen), 2)
+        self.columns.append(lambda sent: _array(sent[place].view(kind), null(sent) == 1, type_))
+
+    def _texts_of(self, chosen: sql.Composable, known: tuple[str, ...]) -> None:
+        """Texts of a list, and `OTHER`; compared byte by byte, whatever their collation is."""
+        text = sql.SQL('{} COLLATE pg_catalog."C"').format(chosen)
+        cases = [
+            sql.SQL("WHEN {} THEN {}").format(sql.Literal(value), _int8(number))
+            for number, value in enumerate(known)
+        ]
+        number = sql.SQL("CASE {} {} ELSE CASE WHEN {} IS NOT NULL THEN {} END END").format(
+            text, sql.SQL(" ").join(cases), chosen, _int8(len(known))
+        )
+        self._listed(number, pa.array([*known, OTHER]))
+
+
+def packing(
+    connection: Connection,
+    expressions: Sequence[tuple[sql.Composable, str]],
+    types: Sequence[pa.DataType],
+    known: Mapping[str, Known],
+) -> Packing | None:
+    """How the server packs these columns, or None where it cannot pack one of them.
+
+    Args:
+        connection: The source.
+        expressions: What to select, with the names of the columns.
+        types: The types of what they give.
+        known: What is publicly known of some, by name.
+    """
+    result = Packing()
+    if connection.info.server_version < _READS_PAGES:
+        return None
+    for (expression, name), type_ in zip(expressions, types, strict=True):
+        if not result.add(expression, type_, known.get(name)):
+            return None
+    return result if len(result.words) <= _WORDS else None
+
+
+def packed(
+    connection: Connection,
+    form: Packing,
+    source: sql.Composable,
+    names: Sequence[str],
+    pages: tuple[int, int],
+    end: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the rows of some pages in the order they lie in, at least one.
+
+    Args:
+        connection: A connection of a snapshot that nothing else uses meanwhile.
+        form: What to select.
+        source: The table.
+        names: The names of the columns.
+        pages: The first page, and one past the last that is known.
+        end: Where to stop, or None for all that follow.
+
+    Raises:
+        psycopg.Error: The server refused.
+    """
+    first, last = pages
+    starts = range(first, max(last, first + 1), _PAGES)
+    with connection.cursor(binary=True) as cursor:
+        for start, stop in zip(starts, [*starts[1:], end], strict=True):
+            cursor.execute(form.statement(source, start, stop))
+            result = cursor.pgresult
+            assert result is not None
+            values = [result.get_value(0, place) or b"" for place in range(result.nfields)]
+            yield form.batch(values, names)
+
+
+def _name(place: int) -> sql.Identifier:
+    """What an expression is called in the statement."""
+    return sql.Identifier(f"c{place}")
+
+
+def _int8(number: int) -> sql.Composable:
+    return sql.SQL(f"({number})::bigint")
+
+
+def _array(values: NDArray[np.generic], null: NDArray[np.bool_], type_: pa.DataType) -> pa.Array:
+    return pa.array(values, mask=null if null.any() else None).cast(type_, safe=False)

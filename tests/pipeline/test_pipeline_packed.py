@@ -1,0 +1,168 @@
+"""Rows that the server packs are read as the same codes as rows that come by COPY."""
+
+import numpy as np
+import psycopg
+import pytest
+from psycopg import sql
+
+from privbench.config import ColumnConfig
+from privbench.encoding.registry import reader
+from privbench.pipeline.extract import encode
+from privbench.postgres import packed, stream
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+from privbench.privacy.data import Cells, Labels
+
+MOODS = ("sad", "so so", 'it\'s "fine", ok', "back\\slash")
+DAYS = ["infinity", "-infinity", "0044-03-15 BC", "0001-01-01", "9999-12-31", "10000-01-01"]
+DAYS += ["1999-12-31", "2000-01-01", "2000-02-29", "2010-12-31", "2011-01-01", "5874897-12-31"]
+TIMES = [*DAYS[:-1], "2000-01-01 12:34:56.789", "294276-12-31 23:59:59.999999"]
+TEXTS = ["", "a", "A", "b", "ä", "日本", 'q"u,o\nte', "x" * 128, "y" * 129, "€" * 129, "z" * 5000]
+
+#: By column: its type, values of it beside NULL, and what the config may say.
+COLUMNS = {
+    "i2": ("smallint", [-(2**15), -1, 0, 1, 24, 25, 26, 2**15 - 1], [dict(min=0, max=25)]),
+    "i4": ("integer", [-(2**31), -1, 0, 7, 9999, 10_000, 2**31 - 1], [dict(min=0, max=9999)]),
+    "i8": (
+        "bigint",
+        [-(2**63), -(2**63) + 1, -(2**63) + 2, -(2**63) + 3, 0, 5, 2**40, 2**63 - 2, 2**63 - 1],
+        [dict(min=0, max=99), dict(min=-(2**62), max=2**62), dict(values=["0", "5"])],
+    ),
+    "n": (
+        "numeric(10,2)",
+        ["NaN", "-99999999.99", "-0.01", "0", "9.99", "10", "10.01", "99999999.99"],
+        [dict(min=0, max=10)],
+    ),
+    "free": ("numeric", ["NaN", "1e400", "-1e400", "1e-500", "0", "2.5"], [dict(min=0, max=3)]),
+    "f4": ("real", ["NaN", "inf", "-inf", "-0", "1.5", "3e38"], [dict(min=-1, max=2)]),
+    "f8": ("double precision", ["NaN", "inf", "-inf", "-0", "0.1", "1e308", "5e-324"], []),
+    "b": ("boolean", [True, False], []),
+    "d": ("date", DAYS, [dict(min="2000-01-01", max="2010-12-31")]),
+    "ts": ("timestamp", TIMES, [dict(min="2000-01-01", max="2010-12-31")]),
+    "tz": ("timestamptz", TIMES, [dict(min="2000-01-01", max="2010-12-31")]),
+    "t": ("time", ["00:00", "23:59:59.999999", "24:00", "12:00"], []),
+    "iv": ("interval", ["0", "-178000000 years", "178000000 years", "1 mon"], []),
+    "m": ("mood", list(MOODS), []),
+    "s": ("text", TEXTS, [dict(values=["a", "b", "", "''; \\"]), dict(values=["a", "ä"])]),
+    "v": ("varchar(4)", ["", "a", "long", "A"], [dict(values=[str(n) for n in range(40)])]),
+    "c": ("char(3)", ["a", "ab ", "abc"], [dict(values=["a", "abc"])]),
+    "j": ("jsonb", ["{}", "[1]"], []),
+    "r": ("int4range", ["empty", "(,)", "[1,5)", "[3,)"], []),
+    "arr": ("integer[]", [[1], [], [1, 2, None]], []),
+}
+SCHEMA = """
+CREATE TYPE mood AS ENUM ({moods});
+CREATE TABLE data ({columns})
+"""
+ROWS = 700
+
+
+@pytest.fixture(scope="module")
+def source(make_database):
+    dsn, rng = make_database(), np.random.default_rng(3)
+    with psycopg.connect(dsn) as connection:
+        columns = [
+            sql.SQL("{} ").format(sql.Identifier(n)) + sql.SQL(k)
+            for n, (k, _, _) in COLUMNS.items()
+        ]
+        moods = sql.SQL(", ").join(map(sql.Literal, MOODS))
+        connection.execute(sql.SQL(SCHEMA).format(moods=moods, columns=sql.SQL(", ").join(columns)))
+        marks = ", ".join(["%s"] * len(COLUMNS))
+        rows = [
+            [
+                None if rng.random() < 0.2 else held[rng.integers(len(held))]
+                for _, held, _ in COLUMNS.values()
+            ]
+            for _ in range(ROWS)
+        ]
+        connection.cursor().executemany(f"INSERT INTO data VALUES ({marks})", rows)
+        # Pages with holes, some without any row.
+        connection.execute("DELETE FROM data WHERE ctid >= '(4,0)' AND ctid < '(9,0)' OR i2 = 25")
+        schema = introspect(connection)
+    with Snapshot(dsn) as snapshot:
+        yield snapshot, schema.tables[0]
+
+
+def plans(table):
+    """A reader of every column, without a config and with each that there is."""
+    for name, (_, _, configs) in COLUMNS.items():
+        for config in [{}, *configs]:
+            for delta in (0.0, 1e-6):
+                yield reader(table.column(name), table, ColumnConfig(**config), delta)
+
+
+def read(snapshot, table, readers, known):
+    expressions = [pair for one in readers for pair in one.select(sql.Identifier(one.name))]
+    found = encode(
+        snapshot.stream(table, expressions, known=known), {one.name: one for one in readers}, []
+    )
+    return found.rows, {one.name: one.collect(found.pieces[one.name]) for one in readers}
+
+
+def same(one, other):
+    assert type(one) is type(other)
+    if isinstance(one, Labels):
+        assert one._labels.take(one._codes[one._codes >= 0]) == other._labels.take(
+            other._codes[other._codes >= 0]
+        )
+        assert np.array_equal(one._codes < 0, other._codes < 0)
+        return
+    left, right = (
+        item._codes if isinstance(item, Cells) else item._values for item in (one, other)
+    )
+    assert left.dtype == right.dtype
+    assert np.array_equal(left, right)
+
+
+def check(snapshot, table, readers):
+    rows, expected = read(snapshot, table, readers, None)
+    known = {name: what for one in readers for name, what in one.known.items()}
+    count, found = read(snapshot, table, readers, known)
+    assert rows == count
+    for name, attributes in expected.items():
+        assert list(attributes) == list(found[name])
+        for attribute, values in attributes.items():
+            same(values, found[name][attribute])
+
+
+@pytest.fixture(autouse=True)
+def few_pages(monkeypatch):
+    monkeypatch.setattr(packed, "_PAGES", 3)
+
+
+def test_each_column_is_packed_into_the_same_codes(source):
+    snapshot, table = source
+    for one in plans(table):
+        if one.attributes:
+            check(snapshot, table, [one])
+
+
+def test_columns_share_words_and_stay_apart(source):
+    snapshot, table = source
+    by_name = {}
+    for one in plans(table):
+        if one.attributes:
+            by_name.setdefault(one.name, []).append(one)
+    for turn in range(6):
+        check(snapshot, table, [found[turn % len(found)] for found in by_name.values()])
+
+
+def test_numbers_times_and_short_lists_need_no_copy(source, monkeypatch):
+    snapshot, table = source
+    if snapshot.connection.info.server_version < 140_000:
+        pytest.skip("reads no range of pages")
+    copied = set()
+    monkeypatch.setattr(stream, "_blocks", lambda *_: (copied.add(one.name) or b"" for _ in "1"))
+    for one in plans(table):
+        if one.attributes:
+            expressions = one.select(sql.Identifier(one.name))
+            assert list(snapshot.stream(table, expressions, known=one.known))
+    # Texts without a list, or with a long one.
+    assert copied == {"s", "v", "c"}
+
+
+def test_too_many_words_come_by_copy(source, monkeypatch):
+    snapshot, table = source
+    monkeypatch.setattr(packed, "_WORDS", 0)
+    monkeypatch.setattr(stream, "packed", lambda *_: pytest.fail("rows came packed"))
+    check(snapshot, table, [one for one in plans(table) if one.name == "i2"][:1])
