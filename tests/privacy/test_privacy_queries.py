@@ -507,7 +507,12 @@ def test_points_of_a_grid_are_labels_in_digits() -> None:
     points = Grid(np.array([-7, -7, -7, NULL, NEG_INF, POS_INF]))
     posts = PrivateTable(6, {"g": points}, {"own": np.array([0, 0, 1, 2, 2, 3])})
     database = PrivateDatabase(base.spec, {"users": PrivateTable(4, {}, {}), "posts": posts})
-    assert LabelCounts("posts", "g").evaluate_labels(database)[1] == {"-7": GRID}
+    query = LabelCounts("posts", "g")
+    assert query.evaluate_labels(database)[1] == {"-7": GRID}
+    cells, others = replace(query, public=("-7", "none")).evaluate_labels(database)
+    assert (cells[1:].tolist(), others) == ([2 * GRID, 0], {})
+    # Millions of points become no text, but for those that are left.
+    assert query._held(database)[1].type == "int64"
 
 
 # references ---------------------------------------------------------------------------------------
