@@ -2,7 +2,7 @@
 
 The load is made by a superuser, as careless as can be. What stops every attack of this file: the
 repairs know types, defaults, generated columns and sequences from the target's own catalog
-(`privbench.postgres.header`), names are quoted, and a statement is one message
+(`privbench.postgres.target`), names are quoted, and a statement is one message
 (`privbench.postgres.statement`).
 """
 
