@@ -183,3 +183,21 @@ def test_rows_of_null_alone_are_sent_a_few_at_a_time(make_database, monkeypatch)
         sent = [len(one) for one in snapshot.stream(table, expressions, known={})]
     assert sum(sent) == rows
     assert max(sent) * columns * 8 <= 16 << 20
+
+
+def test_texts_are_compared_byte_by_byte_whatever_their_collation(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn) as connection:
+        try:
+            connection.execute(
+                "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2',"
+                " deterministic = false)"
+            )
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this server is built without ICU")
+        connection.execute("CREATE TABLE data (s text COLLATE blind)")
+        connection.execute("INSERT INTO data VALUES ('a'), ('A'), ('b'), (NULL)")
+        (table,) = introspect(connection)
+    config = ColumnConfig(values=["a", "b"])
+    with Snapshot(dsn) as snapshot:
+        check(snapshot, table, [reader(table.column("s"), table, config, 0.0)])
