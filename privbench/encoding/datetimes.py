@@ -75,7 +75,6 @@ class _Calendar(Scale):
     """What dates and timestamps share: infinities, weekly candidates, text where infinite."""
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
-    #: A cell holds many days, and would hide one that all rows share (that of a migration).
     usual: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
     #: Grid steps per day.
     per_day: ClassVar[int]
@@ -350,7 +349,6 @@ class IntervalScale(Scale):
     """
 
     octaves: ClassVar[bool] = True
-    #: Durations are mostly a few round ones, such as three hours or thirty days.
 
     unit: str = "second"
 

@@ -141,6 +141,17 @@ def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
     assert found["a\x1fkind"] > 0.01 * whole
 
 
+def test_what_drowns_is_not_asked_for_and_the_size_is_counted_again():
+    needs = [MAKE["d"](f"d{place}") for place in range(9)]
+    turn = rounds(planned({"a": [*needs, MAKE["l"]("kind")]}), 12.0)
+    sizes = turn.sizes({})
+    law = {"a\x1fkind": believed(CategoriesNeed("kind", 64), sizes["a"].units)}
+    (((need, second),),) = turn.last(sizes, law).values()
+    assert need is None
+    assert second.label == "second total a"
+    assert second.amount > 0
+
+
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 @pytest.mark.parametrize("values", [1, 64])
 def test_thresholds_are_those_of_the_mechanism(accounting, values):

@@ -166,3 +166,38 @@ def test_too_many_words_come_by_copy(source, monkeypatch):
     monkeypatch.setattr(packed, "_WORDS", 0)
     monkeypatch.setattr(stream, "packed", lambda *_: pytest.fail("rows came packed"))
     check(snapshot, table, [one for one in plans(table) if one.name == "i2"][:1])
+
+
+def test_rows_of_null_alone_are_sent_a_few_at_a_time(make_database, monkeypatch):
+    """A page of them is many times larger packed than stored."""
+    monkeypatch.setattr(packed, "_PAGES", 1024)
+    columns, rows = 60, 60_000
+    names = [f"c{place}" for place in range(columns)]
+    dsn = make_database()
+    with psycopg.connect(dsn) as connection:
+        connection.execute(f"CREATE TABLE data ({', '.join(f'{name} bigint' for name in names)})")
+        connection.execute(f"INSERT INTO data (c0) SELECT NULL FROM generate_series(1, {rows})")
+        (table,) = introspect(connection)
+    expressions = [(sql.Identifier(name), name) for name in names]
+    with Snapshot(dsn) as snapshot:
+        sent = [len(one) for one in snapshot.stream(table, expressions, known={})]
+    assert sum(sent) == rows
+    assert max(sent) * columns * 8 <= 16 << 20
+
+
+def test_texts_are_compared_byte_by_byte_whatever_their_collation(make_database):
+    dsn = make_database()
+    with psycopg.connect(dsn) as connection:
+        try:
+            connection.execute(
+                "CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level2',"
+                " deterministic = false)"
+            )
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this server is built without ICU")
+        connection.execute("CREATE TABLE data (s text COLLATE blind)")
+        connection.execute("INSERT INTO data VALUES ('a'), ('A'), ('b'), (NULL)")
+        (table,) = introspect(connection)
+    config = ColumnConfig(values=["a", "b"])
+    with Snapshot(dsn) as snapshot:
+        check(snapshot, table, [reader(table.column("s"), table, config, 0.0)])

@@ -332,7 +332,7 @@ def test_scores_of_what_is_left_are_those_of_all(kind: type[PairScores]) -> None
 
 @pytest.mark.parametrize("limit", [1, 40, 2**24])
 def test_kept_pair_tables_are_the_exact_ones(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any order and number of passes, of each binning and of each database by itself."""
+    """In any order and number of passes, of each binning, region and database by itself."""
     monkeypatch.setattr(scores, "PASS", limit)
     sizes, rng = (5, 3, 7, 4), np.random.default_rng(1)
     axes = [Column(f"a{k}", size) for k, size in enumerate(sizes)]
@@ -342,10 +342,13 @@ def test_kept_pair_tables_are_the_exact_ones(limit: int, monkeypatch: pytest.Mon
     for rows in (3000, 2000):
         cells = [rng.integers(0, size, rows) for size in sizes]
         data = two_tables(range(rows), cells, sizes)
+        part = Region("posts").child(Split.by_code("a1", [0, 1, 1]), 1)
         for asked in (pairs[:2], pairs, pairs[::-1], pairs[3:]):
-            found = scores.pair_tables(data, "posts", axes, None, asked)
-            for (i, j), table in zip(asked, found, strict=True):
-                assert np.array_equal(table, Histogram("posts", (axes[i], axes[j])).evaluate(data))
+            for region in (None, part):
+                found = scores.pair_tables(data, "posts", axes, region, asked)
+                for (i, j), table in zip(asked, found, strict=True):
+                    exact = Histogram("posts", (axes[i], axes[j]), region).evaluate(data)
+                    assert np.array_equal(table, exact)
 
 
 def test_predictions_of_large_tables_are_scored_exactly() -> None:
@@ -507,7 +510,12 @@ def test_points_of_a_grid_are_labels_in_digits() -> None:
     points = Grid(np.array([-7, -7, -7, NULL, NEG_INF, POS_INF]))
     posts = PrivateTable(6, {"g": points}, {"own": np.array([0, 0, 1, 2, 2, 3])})
     database = PrivateDatabase(base.spec, {"users": PrivateTable(4, {}, {}), "posts": posts})
-    assert LabelCounts("posts", "g").evaluate_labels(database)[1] == {"-7": GRID}
+    query = LabelCounts("posts", "g")
+    assert query.evaluate_labels(database)[1] == {"-7": GRID}
+    cells, others = replace(query, public=("-7", "none")).evaluate_labels(database)
+    assert (cells[1:].tolist(), others) == ([2 * GRID, 0], {})
+    # Millions of points become no text, but for those that are left.
+    assert query._held(database)[1].type == "int64"
 
 
 # references ---------------------------------------------------------------------------------------

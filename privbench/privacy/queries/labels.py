@@ -61,7 +61,10 @@ class _Weighted(RawQuery):
             raise SchemaError("C is at least 1.", table=self.source, column=self.attribute)
 
     def _held(self, data: PrivateDatabase) -> tuple[NDArray[np.int64], pa.Array]:
-        """Value of every row by number, the number after the last one for NULL; and the values."""
+        """Value of every row by number, the number after the last one for NULL; and the values.
+
+        Points of a grid stay numbers: a text for each of millions costs more than counting them.
+        """
         held = data._raw(self.source, self.attribute)
         if isinstance(held, Labels):
             cells, words = held._codes.astype(np.int64), held._labels
@@ -72,7 +75,7 @@ class _Weighted(RawQuery):
             values, numbers = np.unique(held._values[finite], return_inverse=True)
             cells = np.full(len(held), len(values), np.int64)
             cells[finite] = numbers
-            return cells, pa.array(values).cast(pa.string())
+            return cells, pa.array(values)
         raise SchemaError(
             "its domain is settled already.", table=self.source, column=self.attribute
         )
@@ -201,13 +204,15 @@ class LabelCounts(_Weighted):
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
         # The number of every candidate among the values, −1 for those that no row has.
-        found = pc.index_in(pa.array(self.public, words.type), value_set=words).fill_null(-1)
+        texts = (words if self.public else words[:0]).cast(pa.string())
+        found = pc.index_in(pa.array(self.public, pa.string()), value_set=texts).fill_null(-1)
         known = found.to_numpy(zero_copy_only=False).astype(np.int64)
         shown = np.array([counts[-1], *np.where(known < 0, 0, counts[known])], np.int64)
         others = np.maximum(counts[:-1] - GRID, 0)
         others[known[known >= 0]] = 0
         left = np.flatnonzero(others)
-        return shown, dict(zip(words.take(left).to_pylist(), others[left].tolist(), strict=True))
+        names = words.take(left).cast(pa.string()).to_pylist()
+        return shown, dict(zip(names, others[left].tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
