@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from privbench import pipeline, synthesizers
 from privbench.cli import main
@@ -37,6 +38,14 @@ def test_every_command_has_help_and_an_example_that_click_takes(
         parse_line(line)
     options = [item for item in command.params if isinstance(item, click.Option)]
     assert not [option.opts for option in options if not option.help]
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_commands_print_their_help(flag: str) -> None:
+    for name in ("privbench", *COMMANDS):
+        shown = CliRunner().invoke(main, [*name.split()[1:], flag])
+        assert (shown.exit_code, shown.stderr) == (0, "")
+        assert re.search(r"Example:\n\s+privbench \S", shown.stdout), name
 
 
 @pytest.mark.parametrize("name", ["cli.md", "configuration.md"])

@@ -14,6 +14,7 @@ from privbench import pipeline, report
 from privbench.cli.console import LOG
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import (
+    SECONDS,
     Sample,
     State,
     config_option,
@@ -74,7 +75,7 @@ _replay_options = gathered(
         type=click.IntRange(0),
         help="Untimed runs before them.  [default: 1, with --cold 0]",
     ),
-    click.option("--timeout", type=float, default=60.0, help="Seconds a run."),
+    click.option("--timeout", type=SECONDS, metavar="FLOAT", default=60.0, help="Seconds a run."),
     click.option("--cold", is_flag=True, help="A new connection before each run, and no warm-up."),
     click.option(
         "--before",

@@ -136,9 +136,11 @@ def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parame
     return set_
 
 
+#: What PostgreSQL takes for a time limit.
+SECONDS = click.FloatRange(0, 2_000_000)
 lock_option = click.option(
     "--lock-wait-timeout",
-    type=click.FloatRange(0),
+    type=SECONDS,
     default=30.0,
     metavar="SECONDS",
     expose_value=False,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from privbench import pipeline
-from privbench.cli.options import State, with_options
+from privbench.cli.options import SECONDS, State, with_options
 from privbench.errors import UsageError
 from privbench.report.text import few
 from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
@@ -103,7 +103,7 @@ def workload() -> None:
 @click.option("--schema", "schemas", multiple=True, metavar="NAME", default=("public",),
               help="PostgreSQL schemas of a source.")  # fmt: skip
 @click.option("--table", "only", multiple=True, metavar="NAME", help="A table to query; else all.")
-@click.option("--timeout", type=float, default=20.0,
+@click.option("--timeout", type=SECONDS, metavar="FLOAT", default=20.0,
               help="Seconds; queries that take longer are left out.")  # fmt: skip
 @found_in_option
 @click.pass_obj

@@ -275,10 +275,14 @@ def _named(schema: str, name: str) -> TableName:
 
 def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> list[FileTable]:
     """The tables with their keys, names spelled as where they are made: DuckDB takes any case."""
-    found = {table.key: table for table in tables}
+    # Without quotes, which a name in small letters has not; no name holds such a sign.
+    found = {"\0".join((table.name.schema, table.name.name)): table for table in tables}
+
+    def place(name: TableName) -> str:
+        return _spelled("\0".join((name.schema, name.name)), found)
 
     def columns_of(schema: str, name: str, columns: Iterable[str]) -> tuple[FileTable, Columns]:
-        table = found[_spelled(str(_named(schema, name)), found)]
+        table = found[place(_named(schema, name))]
         return table, tuple(_spelled(item, table.columns) for item in columns)
 
     for schema, name, kind, names, ref, ref_names in rows:
@@ -293,7 +297,7 @@ def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> 
             theirs, there = columns_of(schema, ref, ref_names)
             key = Reference(columns, theirs.name, there)
             table = replace(table, foreign=(*table.foreign, key))
-        found[table.key] = table
+        found[place(table.name)] = table
     return list(found.values())
 
 

@@ -44,7 +44,7 @@ def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
         columns={name: kind for name, kind in columns if name not in section.leave_out},
         primary=tuple(section.primary_key) or table.primary,
         unique=(*table.unique, *map(tuple, section.unique)),
-        not_null=(*table.not_null, *section.not_null),
+        not_null=(*(n for n in table.not_null if n not in section.leave_out), *section.not_null),
         foreign=(*table.foreign, *foreign),
     )
 

@@ -10,6 +10,8 @@ import pytest
 
 import privbench
 from privbench.audit.recording import Recorder
+from privbench.config import Config
+from privbench.errors import ConfigError
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import OpenDPNoise, SeededNoise
 
@@ -32,3 +34,9 @@ def test_an_ordinary_fit_draws_from_opendp_or_a_seed(people, tmp_path, monkeypat
         stage(draft)
     assert type(draft.session._noise) is kind is not Recorder
     draft.session.close()
+
+
+@pytest.mark.parametrize("section", ["[audit]\nrecord = true", "[privacy]\nrecord = true"])
+def test_no_config_asks_for_a_recording(section) -> None:
+    with pytest.raises(ConfigError):
+        Config.loads(section)

@@ -112,6 +112,8 @@ ASKED = [
     ("plan {config} {source} --rows public.region=3", 2, r"public\.region"),
     (f"{CLONE} --scale 0", 2, "--scale"),
     ("run {folder}/none.sql --on {source} -o r", 2, r"none\.sql"),
+    ("run {folder}/none.sql --on {source} -o r --timeout inf", 2, "--timeout"),
+    (f"{FIT} --lock-wait-timeout inf", 2, "--lock-wait-timeout"),
     ("clone {source} {source} -c {config}", 3, SAME),
     ("clone {source} {source} -c {config} --replace", 3, SAME),
     ("clone {source} {uri} -c {config}", 3, SAME),

@@ -59,6 +59,12 @@ def test_every_value_of_the_ddl_is_listed(secretive):
     assert not any(line.startswith("CREATE SEQUENCE public.t_id_seq") for line in literals(ddl))
 
 
+def test_check_lists_them(secretive):
+    text = pipeline.check(Config(), secretive).render()
+    assert "Values in the schema travel with the clone" in text
+    assert len(set(SHOWN.findall(text))) == 23
+
+
 def test_a_sign_off_holds_for_the_values_that_were_seen(make_database, tmp_path):
     dsn = make_database()
     with psycopg.connect(dsn, autocommit=True) as connection:

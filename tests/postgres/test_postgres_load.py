@@ -218,6 +218,14 @@ def test_two_loads_into_one_target_do_not_mix(shop, make_database):
         loader.finish()
 
 
+def test_without_finish_nothing_is_left(shop, make_database):
+    copy = script(make_database(), "CREATE TABLE old (i int)")
+    with Loader(copy, *shop, replace=True) as loader:
+        fill(loader)
+    left = "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
+    assert ask(copy, left) == [(True, True)]
+
+
 KILLED = """
 import sys, json, time
 import pyarrow as pa

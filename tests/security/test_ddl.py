@@ -8,6 +8,7 @@ can do without is left out by name; anything else refuses the model before a con
 from __future__ import annotations
 
 import contextlib
+import json
 
 import attacks
 import market
@@ -17,6 +18,7 @@ import pytest
 from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError
 from privbench.pgsql.ddl import allowed
+from privbench.pgsql.parser import statements
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl, dumped
 from privbench.postgres.introspect import introspect
@@ -48,6 +50,19 @@ def test_a_statement_that_is_left_out_and_named(text):
     assert judged.parts[1] == ()
     (line,) = judged.left_out
     assert LEFT_OUT[text] in line
+
+
+def test_the_answer_to_a_text_that_was_broken_off_is_not_that_of_the_next(monkeypatch):
+    """Attack: Ctrl-C while a long text is read; a harmless one would be taken for what follows."""
+
+    def broken_off(data):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as change:
+        change.setattr(json, "loads", broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            statements("SELECT 1; SELECT 2; SELECT 3")
+    assert [found.text for found in statements("TABLE t")] == ["TABLE t"]
 
 
 def test_what_was_left_out_takes_along_what_stands_on_it():

@@ -5,6 +5,7 @@ Each test names the attack, its door, and what stops it.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import threading
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privbench import files
+from privbench import files, pipeline
 from privbench.pipeline.sampling import file_name, file_names
 from privbench.schema import TableName
 from privbench.workload import Query, Workload, write
@@ -156,3 +157,28 @@ def test_two_tables_never_share_a_file(found):
         schema, rest = name.removesuffix(".csv").replace("/", ".").split(".")
         assert TableName(unquote(schema), unquote(rest)) == table
         assert schema.lower() not in {"con", "nul", "aux", "prn", "com1"}
+
+
+def test_sample_loses_no_table(make_database, tmp_path):
+    """Attack: two tables whose names differ in a slash and in a case. Door: header.
+
+    All rows are there.
+    """
+    tables = ["A/b", "A_b", "a_b", "..", "con", "x" * 63, "é" * 31, "a%2Fb"]
+    made = (
+        f'CREATE TABLE "{name}" (id integer PRIMARY KEY);'
+        f'INSERT INTO "{name}" SELECT generate_series(1, 50);'
+        for name in tables
+    )
+    dsn = make_database(statements="".join(made))
+    config = market.config(tmp_path / "ledger", '[database]\nidentity = "x"', epsilon=50.0)
+    pipeline.fit(dsn, market.learner(config, "independent"), tmp_path / "m")
+    told = pipeline.sample(tmp_path / "m", tmp_path / "out")
+    rows = {
+        path.relative_to(tmp_path / "out").as_posix(): len(path.read_text().splitlines()) - 1
+        for path in (tmp_path / "out").rglob("*.csv")
+    }
+    assert len(rows) == len(tables)
+    assert len([line for line in told if ".csv: " in line]) == len(tables)
+    assert all(count > 0 for count in rows.values())
+    assert json.dumps(sorted(rows)).isascii()

@@ -2,7 +2,7 @@
 
 The load is made by a superuser, as careless as can be. What stops every attack of this file: the
 repairs know types, defaults, generated columns and sequences from the target's own catalog
-(`privbench.postgres.header`), names are quoted, and a statement is one message
+(`privbench.postgres.target`), names are quoted, and a statement is one message
 (`privbench.postgres.statement`).
 """
 
@@ -262,6 +262,7 @@ def test_what_a_header_says_is_never_sql(load, burglary, attack):
         ({"ref_table": TableName("information_schema", "sql_features")},
          "refers to information_schema.sql_features, which the model's DDL does not make"),
         ({"ref_columns": ("xmin",)}, "public.host.xmin: "),
+        ({"columns": ("xmin",)}, "public.guest.xmin: "),
     ],
 )  # fmt: skip
 def test_a_reference_into_the_catalog_or_to_a_hidden_column(model, make_database, key, said):
@@ -276,6 +277,20 @@ def test_a_reference_into_the_catalog_or_to_a_hidden_column(model, make_database
     other = replace(guest, foreign_keys=(replace(guest.foreign_keys[0], **key),))
     tables = tuple(other if table is guest else table for table in honest.schema)
     with pytest.raises(ModelError, match=re.escape(said)):
+        Loader(make_database(), replace(honest.schema, tables=tables), honest.ddl)
+
+
+def test_a_column_that_the_header_hides(model, make_database):
+    """Attack: the DDL makes a column of which the header says nothing. Door: header.
+
+    Stopped by: columns of the header are those of the catalog.
+    """
+    honest = Model.load(model)
+    guest = honest.schema.table("public.guest")
+    *columns, hidden = guest.columns
+    other = replace(guest, columns=tuple(columns))
+    tables = tuple(other if table is guest else table for table in honest.schema)
+    with pytest.raises(ModelError, match=f"public.guest.{hidden.name}: .* such a column"):
         Loader(make_database(), replace(honest.schema, tables=tables), honest.ddl)
 
 

@@ -255,11 +255,13 @@ def test_keys_are_found_however_they_are_spelled(tmp_path: Path) -> None:
     source = write(
         tmp_path / "a.db",
         "CREATE TABLE Top (Id INT, b INT, PRIMARY KEY (ID), UNIQUE (B));"
-        "CREATE TABLE low (top INT REFERENCES tOP (iD))",
+        "CREATE TABLE low (top INT REFERENCES tOP (iD));"
+        "CREATE TABLE small (top INT REFERENCES top (id))",
     )
     with staged(source, EMPTY) as dsn:
         told = [text for _, text in constraints(dsn) if "NULL" not in str(text)]
-    assert told == ['PRIMARY KEY ("Id")', "UNIQUE (b)", 'FOREIGN KEY (top) REFERENCES "Top"("Id")']
+    refers = 'FOREIGN KEY (top) REFERENCES "Top"("Id")'
+    assert told == ['PRIMARY KEY ("Id")', "UNIQUE (b)", refers, refers]
 
 
 @pytest.mark.parametrize("form", ["duckdb", "parquet"])

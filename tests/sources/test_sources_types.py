@@ -129,7 +129,10 @@ def test_values_arrive_as_they_are(tmp_path: Path, form: str) -> None:
 def test_a_type_without_counterpart_is_refused_and_can_be_left_out(
     tmp_path: Path, column: str, kind: str
 ) -> None:
-    made = write(tmp_path / "a.db", f"CREATE TABLE t AS SELECT 1 AS id, {column} AS odd")
+    made = write(
+        tmp_path / "a.db",
+        f"CREATE TABLE t AS SELECT 1 AS id, {column} AS odd; ALTER TABLE t ALTER odd SET NOT NULL",
+    )
     with pytest.raises(SchemaError) as caught, staged(made, EMPTY):
         pass
     assert (caught.value.table, caught.value.column) == ("public.t", "odd")

@@ -158,6 +158,7 @@ UNREADABLE = [
     ("c.json", '{"query_list": [[["a"], ["="], ["1", "2"]]]}', "lists of different lengths"),
     ("d.json", '{"query_list": [[["a"], ["; DROP"], ["1"]]]}', r"query_list\.0\.1\.0: .* '='"),
     ("e.json", '{"query_list": [], "card_list": ["1"]}', "lists of different lengths"),
+    ("h.json", '{"query_list": [], "card_list": [Infinity]}', r"card_list\.0: .* finite"),
     ("f.json", '{"query_list": [', r"f\.json: Invalid JSON"),
     ("g.json", '{"query_list": [[[3], ["="], ["1"]]]}', r"column 3 has no name.*--columns"),
 ]  # fmt: skip

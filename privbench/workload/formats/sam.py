@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel
+from pydantic import BaseModel, FiniteFloat
 from sqlglot.dialects import Postgres
 
 from privbench.errors import UsageError
@@ -50,7 +50,7 @@ class _File(BaseModel):
     """What a file states."""
 
     query_list: list[tuple[list[str | int], list[_Operator], list[Any]]]
-    card_list: list[float | None] | None = None
+    card_list: list[FiniteFloat | None] | None = None
     table: str | None = None
     columns: tuple[str, ...] = ()
     confidential: bool = False
