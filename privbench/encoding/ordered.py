@@ -152,9 +152,6 @@ class OrderedCodec(Codec):
         return codec
 
 
-#: Public ranges of at most this many grid steps get one cell per step: five digits, days, most ids.
-MAX_STEPS = 2**18
-
 #: Whole numbers of types with fewer values than this are mostly codes: smallint, numeric(4).
 _CODES = 2**16
 #: A usual range is cut at whole numbers where they make more edges than this.
@@ -301,12 +298,9 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _recoding(self) -> EdgesRecoding:
         """Of a public range; made once, as every batch asks."""
-        lo, hi = self.range.lo, self.range.hi + 1
-        if hi - lo <= MAX_STEPS:
-            edges = list(range(lo, hi + 1))
-        else:
-            edges = self.scale.with_own_cells(self.scale.edges(lo, hi, Spacing(self.bins)))
-        return EdgesRecoding(tuple(edges), self.range.specials, self.nullable)
+        edges = self.scale.edges(self.range.lo, self.range.hi + 1, Spacing(self.bins))
+        kept = self.scale.with_own_cells(edges)
+        return EdgesRecoding(tuple(kept), self.range.specials, self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
         """Grids that values, cells within as released, and cells beyond lie on."""

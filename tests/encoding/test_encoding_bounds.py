@@ -138,3 +138,19 @@ def test_a_shared_value_with_more_decimals_than_others_gets_no_cell():
     readers = plan(PRICE, delta=1e-9)
     found = released(readers, [299], 0) | {"c": Bounds(0, 90000)}
     assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(256, 2**20))
+def test_a_public_range_of_many_steps_has_few_cells_and_narrow_ones_near_zero(low, width):
+    """Over one cell a step the noise of a histogram would add up to more than its rows."""
+    high = low + width
+    edges = np.array(plan(INT4, config=ColumnConfig(min=low, max=high)).finish({}).recoding.edges)
+    widths = np.diff(edges)
+    assert (edges[0], edges[-1]) == (low, high + 1)
+    assert len(widths) <= 128 + 2 * 64
+    assert widths.min() >= 1
+    assert widths.max() <= width // 128 + 1
+    if low <= 0 <= high:
+        assert widths[np.searchsorted(edges, 0, "right") - 1] == 1
+    equal = plan(INT4, config=ColumnConfig(min=low, max=high, bins=200)).finish({}).recoding.edges
+    assert len(equal) == 201
