@@ -138,7 +138,11 @@ class Planter:
                 connection.commit()
 
     def _copied(self, connection: Connection, marks: Mapping[Place, str]) -> Located:
-        """Put in one copy; again if keys are taken, with fewer marks if these break a rule."""
+        """Insert one copy of the canary.
+
+        It is tried again with new keys if keys are taken, and with fewer marks if a constraint
+        fails.
+        """
         for _ in range(_TRIES):
             try:
                 with connection.transaction():

@@ -150,10 +150,14 @@ class Recording:
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a fit is run again and again: rows that were read once, and a ledger that goes.
+    """Runs the same fit again and again, on rows that were read once.
 
-    ``source`` is the DSN of the scratch database, ``read`` a fit that has read the rows, and went
-    no further.
+    Attributes:
+        source: DSN of the scratch database.
+        config: The config of the fits.
+        noise: Source of the noise that `record` keeps.
+        read: A fit that stopped after it had read the rows.
+        rows: The rows that it read.
     """
 
     source: str
@@ -167,10 +171,10 @@ class Bench:
         return self._run(self.rows, Recorder(self.noise))
 
     def replay(self, recording: Recording, rows: PrivateDatabase) -> Recording:
-        """Fit a neighbour with the recorded draws as results.
+        """Fit a neighbour, and give every call of a mechanism the result that was recorded for it.
 
         Raises:
-            Differs: It asked for something else.
+            Differs: The fit's calls differ from the recorded ones.
         """
         return self._run(rows, Recorder(self.noise, recording.calls))
 

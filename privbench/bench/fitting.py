@@ -38,11 +38,11 @@ class Made:
     """Synthetic rows, and what they cost.
 
     Attributes:
-        rows: As many as there are training rows, about: the number is released too.
+        rows: About as many as there are training rows; the number is released with noise too.
         fit: Seconds of the fit.
         sample: Seconds of sampling.
         private: Whether noise was drawn from the operating system's entropy.
-        table: The table in the codes that the synthesizer saw.
+        table: The table in the codes that the synthesizer was fitted on.
         circuit: The released model for exact inference, if it has one.
     """
 
@@ -55,7 +55,7 @@ class Made:
 
 
 def options_for(options: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
-    """Options with the data set's target and network where they ask for them."""
+    """Options in which ``@target`` and ``@bif`` stand for the data set's target and network."""
     known = {"@target": data.target, "@bif": data.bif}
 
     def filled(value: Any) -> Any:

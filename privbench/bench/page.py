@@ -113,10 +113,10 @@ def _part(results: Results, name: str) -> dict[str, Any]:
 
 
 def _draw(results: Results, lines: Sequence[Line], metric: str) -> Markup | None:
-    """A figure's means with bars of a standard deviation over ε; None with fewer than two ε.
+    """A plot of a metric's means over ε, with error bars; None with fewer than two values of ε.
 
-    Real rows are a dashed line, printed figures of the same method rings. The page has to hold
-    plotly.js.
+    An error bar is one standard deviation. A dashed line shows the real rows, and rings show the
+    figures that a paper printed for the same method. The HTML needs plotly.js on its page.
     """
     lines = [line for line in lines if metric in line.figures]
     steps = sorted({line.epsilon for line in lines if line.epsilon is not None})

@@ -176,13 +176,13 @@ def _last(text: str) -> str:
 
 
 def call(python: Path, code: str, job: Mapping[str, Any], folder: str, limit: float) -> None:
-    """Run code in an environment; it reads a job as JSON and writes the file that ``said`` names.
+    """Run code in an environment, in a process of its own.
 
     Args:
         python: The environment's Python.
-        code: What it runs.
-        job: What it is told.
-        folder: Where it runs.
+        code: The Python code to run. It must write the file that ``job["said"]`` names.
+        job: What the code reads as JSON from its standard input.
+        folder: The working directory.
         limit: Seconds it may take.
 
     Raises:

@@ -90,7 +90,7 @@ class CategoriesNeed:
 
     Attributes:
         attribute: The attribute, a `Labels`.
-        per_unit: In how many distinct values one unit counts.
+        per_unit: How many distinct values of one unit are counted, at most.
         dear: Whether much is lost without a release: the column's name suggests that many rows
             share few values.
         usual: Labels to take where none are released, the most usual first.

@@ -280,9 +280,10 @@ class OrderedReader(ColumnReader):
         return OrderedCodec(*self.head, recoding, self.range.settled, limits, decimals)
 
     def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
-        """Decimals to draw values with; None for any number of the type.
+        """Number of decimals of drawn values; None where any value of the type may be drawn.
 
-        Where the signal is below the noise: two decimals, if nothing is known of the range either.
+        Where noise hides the number of decimals, a type with fractions gets `USUAL` decimals,
+        unless the range was released.
         """
         choices = self.scale.decimal_choices
         if choices is None or not isinstance(result, Decimals):

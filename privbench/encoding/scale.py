@@ -203,7 +203,7 @@ class Scale(ABC):
         return [lo + width * i // cells for i in range(cells + 1)]
 
     def octave_edges(self, lo: int, hi: int) -> list[int]:
-        """Edges that grow from the lower bound and, inside the range, from zero."""
+        """Edges at growing distances above the lower bound, and on both sides of a zero inside."""
         steps = [*range(17), *(round(2 ** (k / 2)) for k in range(8, 127))]
         result = [lo + step for step in steps]
         if lo < 0 < hi:

@@ -98,7 +98,7 @@ def made_semantic(
 def made_distinct(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """The same, all different as far as their length allows: equal ones get a number."""
+    """Surrogate values, all different as far as their length allows: equal ones get a number."""
     pool = _pool(provider, rows, rng, max_length)
     result = pool.take(pa.array(np.arange(rows) % len(pool)))
     number = ranks(factorize(result))

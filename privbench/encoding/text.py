@@ -356,9 +356,9 @@ def _spoken_of(table: Table, column: Column) -> bool:
 def _public_labels(
     table: Table, column: Column, title: str, lengths: tuple[int, int | None], allowed: bool
 ) -> tuple[tuple[str, ...], bool]:
-    """Labels to count where none are released, and whether the column's name suggests any.
+    """Public labels to use where none are released, and whether the column's name suggests any.
 
-    The default comes first: it is the label that rows have of which nobody said any.
+    The column's DEFAULT comes first, since it is likely to be the most frequent value.
     """
     if not allowed:
         return (), False

@@ -149,7 +149,11 @@ class Learner:
             cluster.centres = np.where(counts[:, None] < 1, cluster.centres, means)
 
     def _divide(self, cluster: _Cluster) -> list[Node]:
-        """The node's children by the last centres, and their parts by columns."""
+        """Split a node's rows by the last centres, and each part by columns.
+
+        Returns:
+            The nodes to split next; the node itself if one of its clusters is too small.
+        """
         node = cluster.node
         if cluster.counts.min() < _EMPTY * self.budget.least:
             node.split = None

@@ -1,4 +1,4 @@
-"""Expressions of a schema as sqlglot reads them, where it does so, and soon."""
+"""Syntax trees of a schema's expressions, where sqlglot can read them in reasonable time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from sqlglot import expressions as exp
 from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 
-#: Arrays, and calls of types, within one another that sqlglot is given to read: PostgreSQL has as
-#: many dimensions.
+#: How deep arrays and calls of types may be nested for sqlglot to read them; PostgreSQL's arrays
+#: have at most as many dimensions.
 MAX_ARRAYS = 6
 
 
 def expression_tree(text: str) -> exp.Expr | None:
-    """The tree of an expression; None where sqlglot cannot read it, or not soon.
+    """The tree of an expression; None where sqlglot cannot read it in reasonable time.
 
     >>> expression_tree("a > 3").sql()
     'a > 3'
@@ -28,9 +28,9 @@ def expression_tree(text: str) -> exp.Expr | None:
 
 
 def _is_soon_read(text: str) -> bool:
-    """Whether few arrays and calls of what may be a type stand within one another.
+    """Whether arrays and calls of possible type names are nested at most `MAX_ARRAYS` deep.
 
-    Each of them doubles sqlglot's time, which tries both readings of ``int4(…)``.
+    Each level doubles sqlglot's time, since it tries both readings of ``int4(…)``.
     """
     open_ones: list[bool] = []
     before = TokenType.SPACE

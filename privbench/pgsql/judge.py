@@ -27,7 +27,11 @@ class NotAllowed(Exception):
 
 
 class Scope:
-    """What a statement may name: what only computes in the server itself, and what `knows` adds."""
+    """Decides which names a statement may use.
+
+    It allows those of the server whose calls only compute, without side effects, and those that
+    `knows` adds.
+    """
 
     def knows(self, kind: str, name: Name) -> bool:
         """Whether the scope adds this to what the server has.

@@ -33,7 +33,7 @@ def functions() -> frozenset[str]:
 
 @cache
 def others() -> frozenset[str]:
-    """All other names of functions of `pg_catalog`, in every version that is known."""
+    """Names of the functions of `pg_catalog` that are not in `functions`, in all known versions."""
     return frozenset(_listed()["others"])
 
 

@@ -47,8 +47,8 @@ def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, 
 def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Labels that columns of the same name and type have in other tables: free post-processing.
 
-    Columns of one name hold the same values: nationalities, or the day that says "until now". Names
-    of which few rows share a value tell nothing.
+    Columns of the same name often hold the same values: nationalities, or the date that stands for
+    "until now". Columns whose name suggests that few rows share a value are left out.
     """
     kinds = {
         name: (need.attribute, plan.tables[table].table.column(_column(need)).type.sql)
@@ -77,10 +77,10 @@ def _column(need: CategoriesNeed) -> str:
 def with_usual(
     need: CategoriesNeed, labels: tuple[str, ...], law: Law | None, cells: int
 ) -> tuple[str, ...]:
-    """The labels, and usual ones that may share what has no name.
+    """The released labels and, for the rows that these do not name, default labels.
 
-    Unless the labels are others than usual, or leave nothing: as many as a histogram can tell
-    apart, and as many again.
+    At most twice as many default labels are added as a histogram can tell apart (``cells``). None
+    are added where the released labels name nearly all rows, or hold no default label.
     """
     others = law is None or unnamed(law, len(labels)) < _REST or not {*labels} & {*need.usual}
     if labels and others:
@@ -213,7 +213,11 @@ def _from_zero(
 def rest_law(
     need: CategoriesNeed, size: Size, named: int, noisy: Floats | None, sd: float
 ) -> Surrogates | None:
-    """How often values occur that a list does not name: by its law by rank, or by its name."""
+    """How often the values occur that a released list does not name.
+
+    The answer comes from the noisy counts, as a law of frequencies by rank; without one, from the
+    column's name, or it is None.
+    """
     found = None
     if noisy is not None:
         null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)

@@ -273,9 +273,10 @@ def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
 def grids(
     table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float, seen: float
 ) -> list[tuple[Need, Measurement]]:
-    """The questions of a column's range, or of its decimals, and what each is to tell.
+    """The needs that settle a column's range or its decimals, and a measurement for each.
 
-    `seen` is the table's rows in noise scales of one histogram that gets all of the amount.
+    They share the amount equally. `seen` is the table's number of rows, divided by the noise scale
+    of a single histogram that would get the whole amount.
     """
     asked: tuple[BoundsNeed | DecimalsNeed, ...] = (need,)
     words = ["decimals"]

@@ -155,7 +155,7 @@ def parse(data: bytes) -> Header:
 
 
 def _check_schema(schema: Schema) -> None:
-    """Refuse a schema with something twice, or with what refers to nothing."""
+    """Refuse a schema with duplicate names, or with a reference to a table or column it lacks."""
     columns = {table.key: {column.name for column in table.columns} for table in schema}
     _once([table.key for table in schema], "table")
     for table in schema:

@@ -49,7 +49,7 @@ def require_reviewed(config: Config, lines: Iterable[str]) -> None:
     """Refuse a schema whose values are not those that the owner has signed off.
 
     Raises:
-        ConfigError: ``[privacy] ddl_reviewed`` is set, and for other values.
+        ConfigError: ``[privacy] ddl_reviewed`` is set, but was given for other values.
     """
     given = config.privacy.ddl_reviewed
     if given is not None and given != seal(lines):

@@ -110,9 +110,10 @@ def _is_mark(bounds: Bounds, times: Ends) -> bool:
 
 
 def _given(table: Table, base: str, released: Found) -> list[tuple[str, Bounds]]:
-    """Ranges that were seen, without marks; of those that hold one, what is left of it.
+    """Released ranges of columns, without marks (dates that stand for "never" and the like).
 
-    That may be much too wide, and counts only where there is no other.
+    Ranges that hold no mark are returned alone, if there are any. Others are cut to plausible
+    times, and may still be much too wide.
     """
     seen = [item for item in _columns(table, base, released) if item[1].seen]
     plain = [(n, b) for n, b, times in seen if times[0] <= b.lo and b.hi <= times[1]]

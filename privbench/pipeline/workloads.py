@@ -169,7 +169,10 @@ def _some(schema: Schema, only: Sequence[str]) -> Schema:
 
 
 def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:
-    """The columns by name; several may differ only in what Arrow folds."""
+    """The columns of a table by name.
+
+    They are taken by position, since several names may be the same to Arrow.
+    """
     batches = list(item.batches())
     if not batches:
         return {name: pa.chunked_array([], pa.string()) for name in item.columns}

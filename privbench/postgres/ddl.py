@@ -286,7 +286,7 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
 
 
 def _clean(text: str) -> str:
-    """The objects of pg_dump's text alone, a statement each, as far as they may travel."""
+    """pg_dump's text without the statements that a model must not hold (`_travels`)."""
     return "".join(f"{_again(found)};\n" for found in dumped(text) if _travels(found.tree))
 
 
@@ -307,10 +307,10 @@ def dumped(text: str) -> list[Statement]:
 
 
 def _travels(tree: Node) -> bool:
-    """Whether a statement may travel: never comments, rights, statistics, foreign servers."""
+    """Whether a model may hold a statement: never comments, rights, statistics, foreign servers."""
     if tree.kind == "VariableSetStmt":
         return tree.get("name") in SETTINGS_OF_TABLES
-    # The only column options there are: numbers of distinct values, which rows told.
+    # The only column options are numbers of distinct values, which were computed from rows.
     options = {str(command.get("subtype")) for command in tree.nodes("cmds")} <= {"AT_SetOptions"}
     return tree.kind in STATEMENTS and not (tree.kind == "AlterTableStmt" and options)
 

@@ -56,7 +56,11 @@ def _listed(name: str, bounds: Iterable[str]) -> str | None:
 
 
 def _ranged(name: str, bounds: Iterable[str], *, single: bool) -> str | None:
-    """Least and greatest bound; of several columns the first, whose upper bound may be taken."""
+    """A condition that holds in all range partitions: the least and the greatest of their bounds.
+
+    Only the first column of the partition key is used. Where there are others (not ``single``), a
+    row may equal the first column's upper bound.
+    """
     lows, highs = [], []
     for text in bounds:
         found = _RANGE.match(text)

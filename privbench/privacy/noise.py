@@ -107,7 +107,10 @@ class SeededNoise(NoiseSource):
         return {name: count for name, count in noisy.items() if count >= threshold}
 
     def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Integers:
-        """Discrete Laplace or Gaussian noise; of the latter, rounding is fine from scale 32 on."""
+        """Discrete Laplace or Gaussian noise, from a seeded generator.
+
+        From scale 32 on, rounded Gaussian noise stands for the discrete Gaussian.
+        """
         rng = generator(self._seed, "noise", stream)
         if mechanism.loss == "epsilon":
             success = -math.expm1(-1.0 / scale)

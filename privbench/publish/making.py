@@ -206,7 +206,11 @@ def _whole(folder: Path) -> Iterator[Path]:
 
 
 def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
-    """The DDL of a clone without what the reader's server need not know: roles, for one."""
+    """The DDL of a clone for a bundle, and one line for every policy that is left out.
+
+    Policies that name roles are left out, since the reader's server need not have these roles; so
+    are extensions that the clone does not need.
+    """
     dumped = dump_ddl(connection, schema)
     before, after = allowed(dumped.pre_data, dumped.post_data).parts
     made = {str(s.tree.get("schemaname")) for s in before if s.tree.kind == "CreateSchemaStmt"}

@@ -130,7 +130,11 @@ class Proposal:
         )
 
     def _own(self, sections: Mapping[str, TableConfig], unit: str) -> dict[str, list[str]]:
-        """OWN columns per table: the base's, else the proposal's where they still fit."""
+        """OWN columns per table, from the base config; the proposal fills in undecided tables.
+
+        A proposed OWN key is left out where its owner is not private, or where it would close a
+        cycle of owners.
+        """
         own = {name: list(section.own or ()) for name, section in sections.items()}
         owner = {name: self._owner(name, tuple(columns)) for name, columns in own.items()}
         for name, item in self.tables.items():

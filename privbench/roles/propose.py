@@ -95,7 +95,10 @@ def _ties(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
 
 
 def _spread(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
-    """Tables of other units that a person points to for part of that person's own data."""
+    """References from a person to personal data in other units, one line each.
+
+    Such a person's data lies in several units, and is protected per unit only.
+    """
     if found.kinds[facts.name] not in PERSON_LIKE - {Kind.ORG}:
         return ()
     root = found.places[facts.name].root

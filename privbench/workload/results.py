@@ -102,10 +102,10 @@ class ReplayLog:
 
     @classmethod
     def open(cls, path: Path | None, header: dict[str, Any]) -> Self:
-        """Open a log, or none.
+        """Open a log; without a path, results are kept in memory only.
 
-        A log that is done is begun anew. One that was broken off is continued if its header is the
-        same, a half-written last line cut off.
+        A log of a finished replay is overwritten. The log of an interrupted one is continued if its
+        header is the same; a half-written last line is dropped.
         """
         log = cls(path)
         if path is None:

@@ -172,9 +172,9 @@ class Scope(_Names):
     Args:
         database: The database.
         path: Schemas in which relations without one are looked for, in order.
-        deep: Whether definitions are judged, in which names without a schema are `pg_catalog`'s.
-            Operators are not all written there, so they are taken for any of their name.
-        uncomputed: Functions that pass because they are never computed.
+        deep: Whether definitions of objects are judged. In these, names without a schema are those
+            of `pg_catalog`; an operator may be any one of its name.
+        uncomputed: Functions that are allowed because they are never called.
     """
 
     def __init__(
@@ -191,7 +191,11 @@ class Scope(_Names):
         self._uncomputed = uncomputed
 
     def function(self, name: Name) -> bool:
-        """Listed functions of the server and of listed extensions, and allowed ones."""
+        """Whether a function may be called.
+
+        That holds for listed functions of the server and of listed extensions, and for functions
+        that the user allowed.
+        """
         if len(name) > 2:
             return False
         written, name = name, ("pg_catalog", *name) if self._deep and len(name) == 1 else name
@@ -210,7 +214,7 @@ class Scope(_Names):
         return last not in names.others() and (bool(found) or self._lacking(name))
 
     def refuse_users(self, name: Name) -> None:
-        """Refuse a name that leads to a function of users, or to a type that runs one."""
+        """Refuse a name that may call a user-defined function, directly or through a type."""
         for function in _named(self._database.functions, name):
             self._database.refuse_function(function)
         for row in _named(self._database.types, name):
@@ -218,7 +222,10 @@ class Scope(_Names):
             self._database.refuse_type(row, named=True)
 
     def _lacking(self, name: Name) -> bool:
-        """Whether what this side lacks passes on the other, by an extension or a permission."""
+        """Whether a name that this database lacks may be called on the other side.
+
+        It may if the user allowed it, or if a listed extension brings it.
+        """
         allowed = {function[-1] for function in self._database.trust.functions}
         return name[-1] in allowed or of_extension(name[-1])
 

@@ -161,7 +161,8 @@ def kept_uniques(table: Table) -> tuple[Unique, ...]:
 def folded_uniques(table: Table) -> tuple[Unique, ...]:
     """UNIQUE indexes on ``lower(column)``: unique whatever the case of the letters.
 
-    Other columns may stand beside it: ``(tenant, lower(mail))``. Theirs does not count either.
+    Such an index may hold other columns too: ``(tenant, lower(mail))``. The case of those is
+    ignored as well, which is stricter than the index.
 
     >>> from privbench.schema import Column, ColumnType, TableName
     >>> text = "CREATE UNIQUE INDEX i ON public.t USING btree (lower(mail))"

@@ -53,7 +53,7 @@ class _Pair:
 
 
 def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
-    """Two columns as a pair; None where there is nothing to be moved."""
+    """Two columns as a pair to be put in order; None where no value may or need be moved."""
     one, other = work.space(low), work.space(high)
     if one is None or other is None or one.values or other.values:
         return None
@@ -72,8 +72,8 @@ def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
 def order_dates_by_name(work: TableRows) -> None:
     """Bring dates in the order that their columns' names suggest (`date_orders`).
 
-    Where names suggest either order (arrivals and departures), most synthetic rows must have it
-    already; where they suggest one, most must not have the other.
+    An order is imposed only where few synthetic rows break it: at most 35 % where the names allow
+    both orders (arrivals and departures), and at most 65 % where they suggest one.
     """
     pairs = [pair for pair in date_orders(work.table) if set(pair) <= set(work.columns)]
     # All are decided before the first moves: values that have moved are no evidence.
@@ -137,10 +137,11 @@ def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
 
 
 def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
-    """Which row's greater value every row takes.
+    """Choose, for every row, the row whose right value it takes.
 
-    Two rows of which one has the lesser value on the left and the greater on the right exchange the
-    right ones, if either is out of order: that never adds to what all rows are out of order by.
+    In each round, random pairs of rows exchange their right values where one row has the lesser
+    left and the greater right value, if either row is out of order. That never increases the total
+    amount by which rows are out of order.
 
     Returns:
         A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
@@ -429,5 +430,5 @@ def _take_unused(work: TableRows, item: Unique, key: ForeignKey) -> bool:
 
 
 def _shares(work: TableRows, key: ForeignKey) -> bool:
-    """Whether another key has a column in common, so that parents are not free."""
+    """Whether another key shares a column with this one, which limits the choice of parents."""
     return any(work.in_other_keys(key, name) for name in key.columns)

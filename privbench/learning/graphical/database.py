@@ -347,7 +347,10 @@ class DatabaseFit:
         return 2.0 * sd / self.sizes[table].weight
 
     def _weights(self, table: str) -> Floats:
-        """Weights of the synthetic rows as the real ones have them; they sum to the table's."""
+        """Weight of every synthetic row, by the rule that gives real rows their weights.
+
+        The weights sum to the released weight of the table.
+        """
         spec, units = self.spec.tables[table], self.people.units[table]
         if spec.own is None or not len(units):
             return np.full(len(units), self.sizes[table].weight / max(len(units), 1))

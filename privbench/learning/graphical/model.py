@@ -200,9 +200,14 @@ def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
 
 
 def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
-    """Cells of ancestors of rows, ``cells`` and more where a step of the way is missing.
+    """The cells of an attribute of the rows' ancestor, for every row.
 
-    The way is the row of every row's owner, of that one's owner, and so on up to the ancestor.
+    Args:
+        codes: Cells of the ancestor's rows.
+        lifts: Row indices of owners: of every row's owner, of that one's owner, and so on up to the
+            ancestor; negative where there is none.
+        cells: Number of cells; a row without the ancestor gets ``cells`` or more, by the step that
+            is missing.
     """
     kind = np.min_scalar_type(cells + len(lifts))
     found = codes[np.maximum(lifts[-1], 0)] if len(codes) else np.zeros(len(lifts[-1]), kind)
@@ -371,7 +376,11 @@ def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
 
 
 def _distinct(edges: Ints, targets: int, numbers: np.random.Generator) -> Ints:
-    """No target twice: later rows take one that is free, or none."""
+    """Edges in which no target occurs twice.
+
+    Of the rows with the same target, a random one keeps it. The others take an unused target, or
+    NULL where none is left.
+    """
     order = numbers.permutation(len(edges))
     _, first = np.unique(edges[order], return_index=True)
     keeps = np.zeros(len(edges), bool)

@@ -135,11 +135,12 @@ def one_way(
 
 
 def halves(noisy: Floats, sd: float, total: float) -> Floats:
-    """Counts of very many ordered cells, by halving their total again and again.
+    """Estimate the counts of very many ordered cells, by halving their total again and again.
 
-    Each half's share is shrunk to that of its cells, by how far all halves of a level differ
-    (method of moments): the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and
-    Vidakovic 1998). Cells that stand above all noise of so many stay outside, as measured.
+    This is the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and Vidakovic
+    1998): each half's share of the count is shrunk towards its share of the cells. The variance of
+    the prior is estimated from all halves of a level, by the method of moments. Cells whose noisy
+    count exceeds what noise alone gives among so many cells keep it as measured.
 
     Args:
         noisy: Noisy counts, shape (cells,).

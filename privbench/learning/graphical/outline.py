@@ -83,7 +83,7 @@ def _circuit(
         below.setdefault(above[name], []).append(name)
 
     def held(name: str) -> Ints:
-        """One node for every bin: the attribute within it, and all that hangs on it."""
+        """One node for every bin of an attribute: its law within the bin, times its children."""
         count = int(bins[name].max()) + 1
         laws = np.zeros((count, len(shares[name])))
         laws[bins[name], np.arange(len(shares[name]))] = shares[name]
@@ -92,9 +92,10 @@ def _circuit(
         return builder.products(np.column_stack(parts)) if len(parts) > 1 else nodes
 
     def mixed(name: str) -> Ints:
-        """One sum node over the bins of an attribute for every bin of its parent, or one in all.
+        """Sum nodes over the bins of an attribute: one for every bin of its parent.
 
-        Rows of a bin of the parent have one more beside them, spread over the attribute's shares.
+        An attribute without a parent has a single sum node. The weights are counts of rows, plus
+        one row that is spread over the bins by the attribute's shares.
         """
         nodes, parent = held(name), above[name]
         plain = np.bincount(bins[name], shares[name], minlength=len(nodes))[None]

@@ -65,10 +65,10 @@ class Measured:
 
 
 def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
-    """All pairs of an own column with another one, at every level that differs from the last.
+    """All pairs of an own column with another one, at every level whose cells differ.
 
-    Of a table of very many columns the coarse level alone, and of its pairs every k-th one, from
-    another place in every turn.
+    A table of very many columns has only the coarse level. Of too many pairs, every k-th one is a
+    candidate, and ``turn`` says where to begin, so that each turn has other pairs.
     """
     pairs = _pairs(variables, own)
     stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
@@ -101,10 +101,11 @@ def score_query(
     predictions: Sequence[PublicArray],
     penalties: Floats,
 ) -> PairScores:
-    """Scores of candidates; beyond what margins explain, where the table has a context.
+    """The query that scores candidate pairs.
 
-    A root table's predictions have its released margins, so plain distances serve at half of the
-    sensitivity.
+    In an owned table it scores what the margins of a pair do not explain. A root table's
+    predictions have its released margins already, so its score is the distance of the counts from
+    the prediction, which has half of the sensitivity.
     """
     kind = PairScores if spec.tables[table].own is None else DependenceScores
     axes = [variable.grouped(level) for variable in variables for level in range(len(LEVELS))]

@@ -233,10 +233,11 @@ def tail_rows(units: Floats, most: float) -> float:
 
 
 def best_clip(found: UnitRows, sd: float) -> int:
-    """C of least squared error: noise of C·sd against half of the rows beyond C.
+    """The contribution bound C of least squared error, from noise and from clipping.
 
-    Noise is no more than the rows themselves: expected rows beyond C may all be those of an
-    unlikely shape of few units of very many rows.
+    The noise has a standard deviation of C·sd; clipping loses about half of the rows beyond C.
+    Bounds whose noise would exceed the number of rows are left out: the expected rows beyond C may
+    all come from an unlikely shape, of few units with very many rows.
     """
     options = [int(end) for end in MANY.ends[1:24] if end * sd <= max(found.rows, sd)]
     return min(options, key=lambda c: (c * sd) ** 2 + (0.5 * tail_rows(found.units, c)) ** 2)

@@ -186,7 +186,7 @@ def scaled(counts: Floats, total: float) -> Floats:
 
 
 def estimate(nodes: Sequence[Node], noise: Noise) -> None:
-    """New estimates of all nodes' counts, shrunk together to what was expected of them."""
+    """Estimate the counts of all nodes anew: their noisy counts, shrunk towards their priors."""
     cells = [(node, name) for node in nodes for name in node.scope]
     rows = {id(node): rows_of(node) for node in nodes}
     guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]

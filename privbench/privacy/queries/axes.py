@@ -45,7 +45,10 @@ class Axis(ABC):
 
     @abstractmethod
     def read(self, data: PrivateDatabase, table: str) -> Read:
-        """Codes of the rows of ``table`` and the lookup that turns them into cells, or None."""
+        """Codes of the rows of ``table``, and the lookup that turns codes into cells.
+
+        The lookup is None where the codes are the cells.
+        """
 
     def codes(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
         """Cells of the rows of ``table``, shape (rows,)."""

@@ -161,7 +161,7 @@ def _codes(read: Read, at: Any) -> Cells:
 
 
 def joint(columns: Sequence[Cells], sizes: Sequence[int]) -> Cells:
-    """Cell of every row in the product of the axes, the last axis fastest."""
+    """The cell of every row in the product of the axes, where the last axis varies fastest."""
     index = columns[0]
     for column, size in zip(columns[1:], sizes[1:], strict=True):
         index = index * size + column

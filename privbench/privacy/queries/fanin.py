@@ -65,9 +65,11 @@ def most_kept(spec: DatabaseSpec, key: KeySpec) -> int:
 
 
 def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
-    """Rows whose edge counts: e of each unit by rank, then those that lead somewhere.
+    """Rows whose edge counts.
 
-    The cut comes first, over all of the unit's rows: a row whose edge is NULL or ⊥ keeps its rank.
+    Each unit keeps its first e rows by rank, where e is `most_kept`; of these, the rows whose edge
+    has a target count. The cut comes first, over all of the unit's rows: a row whose edge is NULL
+    or ⊥ keeps its rank.
 
     Args:
         data: The database.
