@@ -44,7 +44,7 @@ def _cores() -> int:
 
 
 def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
-    """What a function makes of every item, in order; `JOBS` threads are ahead by an item each.
+    """The results of a function for all items, in order; `JOBS` threads work on the next items.
 
     Raises:
         Exception: What the function raises for an item, where its result would have come.

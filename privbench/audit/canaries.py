@@ -219,7 +219,7 @@ class Planter:
         return found
 
     def _children(self, table: Table, row: Row) -> Iterator[tuple[TablePlan, sql.Composable]]:
-        """Tables with rows that a row may own, and what chooses these."""
+        """The tables that a row of this table may own rows of, and a condition on those rows."""
         for item in self.plan.private:
             own = self.plan.spec.tables[item.table.key].own
             if own is not None and own.parent == table.key:

@@ -64,10 +64,18 @@ class Effort:
 class Audit:
     """What an audit found. CONFIDENTIAL: computed from private rows.
 
-    ``promise`` is the guarantee of such a fit in one sentence, and ``risk`` what (ε, δ) allows.
-    Canaries in the table ``root`` stand out in the columns ``marked``, and prove ``bound``.
-    ``beside`` are parts of the model that changed with planted units though all draws were the
-    same; ``made`` says when, and by which version.
+    Attributes:
+        promise: The guarantee of the audited fits, in one sentence.
+        synthesizer: Name of the synthesizer.
+        risk: The success of attackers that (ε, δ) allows.
+        root: The root table in which canaries are planted.
+        marked: The columns in which canaries differ from other rows.
+        bound: The lower bound on ε that the canaries prove.
+        replayed: Result of the replay on neighbours.
+        beside: Parts of the model that changed with planted units although all draws were the same.
+        inference: Success of the attacks of anonymeter.
+        effort: What the audit ran.
+        made: When the audit was made, and by which version.
     """
 
     promise: str

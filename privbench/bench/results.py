@@ -32,9 +32,9 @@ class Figure:
     """One figure of one kind of release: a mean over seeds, never the best of them.
 
     Attributes:
-        mean: Over the seeds that gave it.
-        sd: Standard deviation over them; None of one.
-        n: How many they are.
+        mean: Mean over the seeds that gave the figure.
+        sd: Standard deviation over them; None if there is only one.
+        n: Number of these seeds.
     """
 
     mean: float

@@ -56,8 +56,8 @@ class Prepared:
 def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:
     """Read the data, find the synthesizers and make the environments of peers.
 
-    Whatever does not do is told in one line, and the rest of the grid goes on. Paths are relative
-    to ``folder``.
+    Data sets and synthesizers that cannot be used are named with the reason, a line each, and the
+    rest of the grid is run. Paths are relative to ``folder``.
     """
     found, jobs = Prepared(), jobs_of(grid)
     bad_data = _data(grid, folder, found)

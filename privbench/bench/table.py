@@ -77,7 +77,7 @@ class Column:
         return np.asarray(self.codec.recoding.apply(points))
 
     def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pd.Series[Any]:
-        """Values of codes: texts, or floats; within a cell drawn at random."""
+        """Values of codes, as texts or floats; a value within a cell is drawn at random."""
         given = {self.codec.column: np.asarray(codes, np.int64)}
         array = self.codec.decode(given, rng, len(codes))
         if self.values is None:

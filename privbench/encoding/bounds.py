@@ -94,13 +94,13 @@ class BoundsNeed:
         return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
-        """The bounds of a run of cells between candidates.
+        """The bounds that a run of cells between candidates gives.
 
         Args:
             first: First cell: cell i lies between candidates i − 1 and i.
             last: Last cell, inclusive.
-            pieces: Into how many parts each cell is cut, shape (k + 1,); 0 for one that goes with
-                the one before it.
+            pieces: Into how many parts each cell is cut, shape (candidates + 1,); 0 for a cell that
+                is merged with the one before it.
             cells: See `Bounds`.
         """
         most = len(self.candidates) - 1

@@ -205,7 +205,10 @@ _MOST_DATES = 40
 
 @cache
 def _date_words() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """What comes before, and what after it, with the same words around."""
+    """Pairs of patterns of column names: an earlier date, and a later one of the same event.
+
+    The names of both columns must agree in all other words.
+    """
     pairs = packaged("names")["orders"]
     return tuple((re.compile(before), re.compile(after)) for before, after in pairs)
 

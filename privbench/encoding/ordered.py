@@ -318,9 +318,10 @@ class OrderedReader(ColumnReader):
     def _released_recoding(
         self, bounds: Bounds, decimals: int | None, values: tuple[int, ...] = ()
     ) -> EdgesRecoding:
-        """Cells within as released, growing cells beyond, then `below` and `above`.
+        """Cells of a released range: within it as released, and beyond it cells that grow.
 
-        Values that many units share have cells of their own.
+        The outermost cells are `below` and `above`. Values that many units share have cells of
+        their own.
         """
         scale, cells_of, beyond = self._scales(bounds, decimals)
         first, end = cells_of.first_aligned(self.range.lo), self.range.hi + 1

@@ -194,7 +194,10 @@ class Scale(ABC):
         return high - low == self.step
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
-        """Integers whose distances are those of the edges in value; None: the edges themselves."""
+        """Integers whose differences are nearly proportional to those of the edges in value.
+
+        None stands for the edges themselves.
+        """
         return None
 
     def linear(self, lo: int, hi: int, cells: int) -> list[int]:

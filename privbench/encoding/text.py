@@ -173,7 +173,10 @@ class TextCodec(Codec):
     def _distinct(
         self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng
     ) -> pa.Array:
-        """One text each, all different as far as length allows; codes, where words run out."""
+        """One text for every shape and length, all different as far as the lengths allow.
+
+        A repeated text is drawn again, at last with the shape of a code.
+        """
         made = made_text(shapes, lengths, rng)
         for first in (True, False, False):
             keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))

@@ -184,7 +184,10 @@ class Learner:
         return node.parts
 
     def _measure_leaves(self, roots: Sequence[Node], amount: float) -> None:
-        """One joint histogram of all leaves: those of one region share its budget over columns."""
+        """Measure and estimate the counts of all leaves, by one joint histogram.
+
+        Leaves of the same region share its budget, since one row may lie in all of them.
+        """
         leaves = [leaf for root in roots for leaf in root.leaves()]
         spec, table = self.fit.spec, self.fit.table
         axes = {

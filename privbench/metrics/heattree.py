@@ -35,16 +35,15 @@ Codes = Sequence[NDArray[np.unsignedinteger]]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A condition on one column that routes rows; NULL goes with what does not hold."""
+    """A condition on one column that routes rows; a row with NULL does not satisfy it."""
 
     column: CodedColumn
-    code: int  # the code it is about; 0 tells what is not NULL from what is
-    # Codes equal to it against all others, instead of codes from it on against those below
-    # it.
+    code: int  # the code it compares with; 0 stands for the condition IS NOT NULL
+    # Whether the condition is equality with the code, instead of at least the code.
     equal: bool = False
 
     def holds(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.bool_]:
-        """Which codes it holds for."""
+        """Which of these codes satisfy the condition."""
         return np.asarray(codes == self.code if self.equal else codes >= max(self.code, 1))
 
     @property
@@ -54,7 +53,7 @@ class Split:
         return edges[self.code - 2] if edges else self.column.labels[self.code - 1]
 
     def condition(self, holds: bool) -> sql.Composable:
-        """As SQL with the bare column name, never NULL; or that it does not hold."""
+        """The condition, or its negation, as SQL with the bare column name; it is never NULL."""
         column = self.column.plan.column
         name, order = sql.Identifier(column.name), canon.order_type(column)
         if self.code == 0:

@@ -106,7 +106,7 @@ def _line(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[NDArray[np.bool
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What parts two cells: a grid point, or a value that is none; behind it or before it."""
+    """A boundary between two cells: before or after a grid point or a value off the grid."""
 
     point: int | None = None
     text: str = ""

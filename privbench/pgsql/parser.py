@@ -243,7 +243,13 @@ class _Parser:
         self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
     def ask(self, data: bytes) -> list[Statement]:
-        """The statements of a text; whatever ends the process is the text's fault."""
+        """Have the parser's process parse a text, and return its statements.
+
+        If the process ends or does not answer in time, the text is taken to be the cause.
+
+        Raises:
+            SqlError: PostgreSQL's parser refuses the text, or cannot read it.
+        """
         with self._lock:
             if self._running is None or self._running[0].poll() is not None:
                 self._running = _started()

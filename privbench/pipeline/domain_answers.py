@@ -145,7 +145,7 @@ def settled(
 
 
 def decimals(need: DecimalsNeed, answers: list[Answer]) -> Decimals:
-    """The number of decimals that nearly all values do with; None if no values are seen."""
+    """The number of decimals that suffices for nearly all values; None where noise hides it."""
     if not answers:
         return Decimals(None)
     usual = need.told.index(need.usual)

@@ -119,7 +119,10 @@ def _aliases(item: TablePlan) -> Iterator[tuple[ForeignKey, tuple[list[str], lis
 
 
 def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
-    """What each table must give so that keys can be matched, by name; equal keys compare equal."""
+    """SQL expressions of key columns, by table and alias, that match children with their parents.
+
+    Values that PostgreSQL takes for equal keys compare equal.
+    """
     found: dict[str, Expressions] = {}
     for item in plan.private:
         for key, (child, parent) in _aliases(item):
@@ -192,7 +195,7 @@ def read_part(part: Part, readers: Mapping[str, ColumnReader], keys: list[str]) 
 def encode(
     batches: Iterable[pa.RecordBatch], readers: Mapping[str, ColumnReader], keys: list[str]
 ) -> _Encoded:
-    """Batches as their readers make them, and the columns of keys as they are."""
+    """Turn batches into codes by the readers of their columns; key columns stay as they are."""
     made = _Encoded(0, {name: [] for name in readers}, {name: [] for name in keys})
     rows = 0
     for batch in batches:

@@ -40,15 +40,17 @@ PROFILES: tuple[tuple[float, ...] | None, ...] = (None, (0.6, 0.4), (1 / 9,) * 9
 def planned(
     plan: FitPlan, source: PlanInput, delta: float, *, ranges: bool = False
 ) -> list[PlannedEvent]:
-    """The events before the synthesizer's, without data.
+    """The events that a fit is expected to have before the synthesizer's; reads no rows.
 
-    Columns are taken to hold what is usual, and all units to have rows in owned tables.
+    Columns are assumed to hold the default values of their type and name, and all units to have
+    rows in owned tables.
 
     Args:
         plan: The fit's plan.
         source: The whole budget and the rows that are guessed.
         delta: δ for threshold releases, per root table: the accountant's, as in the fit.
-        ranges: Whether noise that depends on laws by rank is a range over `PROFILES`.
+        ranges: Whether to plan for every law in `PROFILES`: events whose noise depends on the law
+            by rank of a column's values then state a range of noise.
     """
     spec, noise = plan.spec, Noise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}

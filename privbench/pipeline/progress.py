@@ -45,8 +45,8 @@ class Reporter:
     """Takes note of stages; subclasses draw progress bars or write log lines.
 
     Attributes:
-        stages: Those that are done.
-        spending: Of a fit, once it has come to the ledger.
+        stages: The stages that are done.
+        spending: What a fit spends; None until the fit has opened the ledger.
     """
 
     stages: list[StageTime] = field(default_factory=list)

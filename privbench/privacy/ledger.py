@@ -63,8 +63,8 @@ class Fit:
 
     Attributes:
         config_hash: Hash of the config and the schema.
-        definition: Whose losses these are.
-        private: False for seeded noise: counts as infinite.
+        definition: The unit definition under which losses are counted.
+        private: False if the noise is seeded: the loss then counts as infinite.
     """
 
     config_hash: str

@@ -120,8 +120,8 @@ class Units:
         ranks: Ranks that were drawn before, for a neighbour whose other units keep them.
 
     Attributes:
-        keys: Uniform numbers by which rows are ranked, so many for a table; from the system's
-            entropy, but in a fit whose noise is seeded.
+        keys: Gives a table's rows the uniform numbers by which they are ranked. They come from the
+            system's entropy, except in a fit whose noise is seeded.
     """
 
     __slots__ = ("_known", "_offsets", "_owners", "_rows", "_spec", "keys")
@@ -174,7 +174,7 @@ class Units:
         return counts.astype(kind)[self.identity(table) - least]
 
     def members(self, table: str) -> tuple[int, NDArray[np.int64]]:
-        """The least unit number seen in a table, and the number of rows of it and each after it."""
+        """The least unit number in a table, and the rows of that unit and of every later number."""
         identity = self.identity(table)
         least = int(identity.min()) if identity.size else 0
         return least, np.bincount(identity - least).astype(np.int64)

@@ -148,7 +148,10 @@ class Workers:
         return sent
 
     def submit(self, function: Callable[..., Any], *given: Any) -> Any:
-        """A call of a function of this package; arguments that are no futures travel as `Held`."""
+        """Submit a call of a function of this package to the workers, and return its future.
+
+        Arguments other than futures are sent as `Held`, whose text shows no values.
+        """
         held = [item if isinstance(item, distributed.Future) else Held(item) for item in given]
         return self._client.submit(guarded, __version__, function, *held, pure=False)
 

@@ -86,7 +86,11 @@ def _environment() -> Environment:
 
 
 def _literal(text: str) -> str:
-    """A constant in SQL; psql would end a line at a NUL, within quotes too."""
+    """A text as an SQL constant. A NUL is refused: psql would end the line there, even in quotes.
+
+    Raises:
+        ModelError: The text has a NUL.
+    """
     if "\0" in text:
         raise ModelError("a text has a NUL, which PostgreSQL cannot hold.")
     return literal(text)

@@ -136,7 +136,10 @@ REBOUND = (
 
 
 class ReboundPart(Part):
-    """Answers with literals re-bound by rank. CONFIDENTIAL, whatever else leaves the owner."""
+    """Answers of queries whose literals were re-bound by rank for the clone.
+
+    This part is CONFIDENTIAL, even where other parts may be published.
+    """
 
     confidential: str = REBOUND
     # Those that changed, as they ran on the clone; the source answered them as written.

@@ -152,7 +152,7 @@ def measure(
 
 
 def _hold(side: Snapshot, schema: Schema, keys: Container[str]) -> None:
-    """Keep these tables as they are, and refuse those whose reading runs functions of users."""
+    """Protect these tables from changes, and refuse any whose reading calls a user's function."""
     some = replace(schema, tables=tuple(table for table in schema if table.key in keys))
     side.hold(some)
     refuse_computing(side.connection, [table.name for table in some])

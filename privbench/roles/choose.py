@@ -27,8 +27,8 @@ class Place:
     Attributes:
         own: The OWN key, or None for a root.
         root: The root table of its tree.
-        worth: How good an owner it makes there.
-        reasons: What spoke for its key, or why it has none.
+        worth: How good an owner the table is in this place.
+        reasons: Why its OWN key was chosen, or why it has none.
     """
 
     own: KeyFacts | None
@@ -121,7 +121,10 @@ class _Chooser:
             self.candidates[str(weakest.key.table)].remove(weakest)
 
     def place(self, name: str) -> Place:
-        """Place a table after its possible owners; chains are as deep as the schema's keys."""
+        """Choose the owner of a table; the places of its possible owners are chosen first.
+
+        The recursion is as deep as the longest chain of foreign keys in the schema.
+        """
         if name in self.places:
             return self.places[name]
         best: tuple[float, KeyFacts] | None = None

@@ -332,10 +332,11 @@ def _refuse_name(name: str, table: str, what: str) -> None:
 
 
 def _refuse_path(file: Path, folder: Path) -> None:
-    """A file whose name DuckDB would take for a pattern or a partition, or that lies elsewhere.
+    """Refuse a file that DuckDB would not read as the one file that it is.
 
     Raises:
-        UsageError: It is one of these.
+        UsageError: DuckDB would take the path for a pattern or a partition, or the file is a link
+            that leads out of the folder.
     """
     if set("*?[{") & set(str(file)):
         raise UsageError(f"{str(file)!r}: DuckDB would take the path for a pattern.",
@@ -343,9 +344,9 @@ def _refuse_path(file: Path, folder: Path) -> None:
     for part in file.parent.parts[: len(folder.parts) + 1]:
         if "=" in part:
             raise UsageError(
-                f"DuckDB would take {part!r} in {str(folder)!r} for a column.",
-                remedy="Rename it, reach the folder by a link, or name the folder above where this "
-                "is a partition.",
+                f"DuckDB would take the directory name {part!r} in {str(folder)!r} for a column.",
+                remedy="Rename the directory, or reach the folder by a link. If the directory is "
+                "a partition of one table, name the folder above it.",
             )
     if not file.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{str(file)!r} is a link that leads out of the folder.",

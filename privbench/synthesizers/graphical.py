@@ -32,7 +32,7 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
         """See `DatabaseSynthesizer.target`.
 
         Raises:
-            ConfigError: It is no column that is modelled, or one of several tables.
+            ConfigError: The target is no modelled column, or several tables have such a column.
         """
         target = self.options.target
         if not target:

@@ -211,13 +211,20 @@ class Database:
         self._once(("relation", row.oid, deep), lambda: self._refuse_relation(row, deep=deep))
 
     def _once(self, key: tuple[str, Any, bool], refuse: Callable[[], None]) -> None:
-        """Judge something once; what refers to itself passes while it is being judged."""
+        """Judge an object once, and keep the verdict.
+
+        While an object is being judged, references to it are allowed, so that cycles end. If it is
+        then refused, all permissions are forgotten, since some may rest on that.
+
+        Raises:
+            NotAllowed: The object is refused.
+        """
         if key not in self._judged:
             self._judged[key] = None
             try:
                 refuse()
             except NotAllowed as reason:
-                # What passed meanwhile may have passed for the sake of this.
+                # Objects allowed in the meantime may have been allowed because this one was.
                 self._judged = {k: why for k, why in self._judged.items() if why is not None}
                 self._judged[key] = reason
         known = self._judged[key]

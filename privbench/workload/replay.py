@@ -172,9 +172,15 @@ def _rounds(
     before: Before,
     explain: bool,
 ) -> QueryResult:
-    """The rounds of one query, which has that place in the workload, over all sides.
+    """Run all rounds of one query on all sides.
 
-    Of the ``rounds`` the first number is untimed, the second timed after them.
+    Args:
+        query: The query.
+        number: Its place in the workload.
+        opened: Sessions by the name of their side.
+        rounds: Number of untimed rounds, then of timed ones.
+        before: What is done before every run.
+        explain: Whether the query's plan is kept.
     """
     runs: dict[str, list[Run]] = {name: [] for name in opened}
     left = list(opened)
@@ -186,7 +192,7 @@ def _rounds(
             runs[name].append(opened[name].run(query.sql))
         if runs[name][-1].status != "ok":
             left.remove(name)
-            # What the first database cannot do it cannot do again: spare the time-out.
+            # A query that failed on the first database would fail there again: spare the time.
             if name == next(iter(runs)) and AGAIN in left:
                 left.remove(AGAIN)
     plans: dict[str, Any] = {}

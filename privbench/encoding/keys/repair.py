@@ -38,8 +38,9 @@ class _Pair:
     """Two columns on one grid, of which one may take the values of other rows.
 
     Attributes:
-        moves: Space of the column whose values may move: the greater one, if nothing hangs on it.
-        greater: Whether it is the greater one.
+        moves: Values of the column that may be changed: the greater one, unless it belongs to a key
+            or a UNIQUE set, or is fixed.
+        greater: Whether that is the greater one.
         rows: Rows that have both values.
         left: Grid points of the lesser column in these rows.
         right: Grid points of the greater column in these rows.

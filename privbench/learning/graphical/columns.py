@@ -55,8 +55,9 @@ class Column:
         axis: How its cells are read from private rows.
         domain: Its cells.
         kind: What its codes are.
-        key: The key of a degree or a scope.
-        ruled: Cells that the schema rules out.
+        key: The foreign key, if the column is a degree (number of children) or a scope (whether and
+            where a reference leads).
+        ruled: Structural zeros: cells that the schema rules out.
     """
 
     name: str

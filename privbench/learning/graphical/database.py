@@ -362,7 +362,7 @@ class DatabaseFit:
     def _context(
         self, table: str, codes: Mapping[int, Codes], weights: Floats, floor: float
     ) -> list[Variable]:
-        """Columns of all ancestors with the shares that synthetic owners give them."""
+        """The columns of all ancestors, with the shares of their cells among the synthetic rows."""
         found: list[Variable] = []
         place = len(self.columns[table])
         for column, path in columns_above(self.spec, table, self.columns):

@@ -163,17 +163,18 @@ class UnitRows:
 def rows_per_unit(
     noisy: Floats, sd: float, units: float, law: Noise, told: Sequence[Clipped]
 ) -> UnitRows:
-    """Posterior of the family, and the histogram shrunk to its mean.
+    """Estimate the histogram of units by their number of rows, and the total of rows.
 
-    The largest number of rows of a unit may lie in any bucket: without such an end, shapes that
-    noise leaves open put units of thousands of rows into tables of few units.
+    The histogram is shrunk to the posterior mean of a family of laws. The family includes laws that
+    end in any bucket: without these, shapes that the noise cannot rule out would give tables of few
+    units some units of thousands of rows.
 
     Args:
-        noisy: Noisy units per bucket of `MANY`; bucket 0 is not looked at.
+        noisy: Noisy units per bucket of `MANY`; bucket 0 is not used.
         sd: Standard deviation of the noise.
         units: Number of units.
         law: Law of the noise.
-        told: Clipped numbers of rows.
+        told: Noisy numbers of rows, clipped per unit.
     """
     prior, shapes, _ = family()
     amounts = np.geomspace(1.0, max(units, 2.0), 40)[None, :, None]
@@ -261,8 +262,9 @@ def references_per_target(
 ) -> Floats:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
-    Those of targets at random, unless the family explains them as well: if it had to be likelier by
-    4 in logarithms, links of stats5 would seem random (2.41 for 2.28).
+    References to random targets are assumed, unless the family of laws is at least as likely. A
+    stricter bar, a log likelihood greater by 4, would make the links of the database stats5 seem
+    random (Q-error 2.41 instead of 2.28).
 
     Args:
         noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.
@@ -272,8 +274,8 @@ def references_per_target(
         kept: Share of the references that count.
         scale: s of `FanIn`.
         owned: Whether targets have owners, so that their weights differ.
-        told: Parts of the targets, the part of the references that each has by a noisy marginal,
-            and the standard deviation of that.
+        told: Shares of the targets, the share of the references that each of them has by a noisy
+            marginal, and the standard deviation of the latter.
     """
     prior, shapes, means = family()
     counts = np.linspace(np.array(MANY.lower), MANY.ends, 7)

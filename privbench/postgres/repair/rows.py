@@ -213,7 +213,7 @@ def raw(text: str) -> sql.Composable:
 
 
 def own_rows(name: TableName, *, whole: bool) -> sql.Composable:
-    """A table in a FROM clause without those that inherit from it, which only its CHECKs speak of.
+    """A table in a FROM clause, without the rows of the tables that inherit from it.
 
     Args:
         name: The table, or a partition.

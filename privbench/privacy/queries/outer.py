@@ -30,11 +30,12 @@ _DECAY = np.rint(STEP * np.exp(-np.arange(FINE * FAR + 1) / FINE))
 
 
 def shares(scores: Whole, starts: list[int] | None = None) -> Whole:
-    """Softmax of integer scores in steps of 1/`FINE`, in steps, rounded down.
+    """Softmax of integer scores: shares in units of 1/`STEP`, rounded down.
 
     Args:
-        scores: Shape (rows, scores); changed.
-        starts: Where groups of scores start, each of which sums to at most 1; None for one group.
+        scores: Scores in units of 1/`FINE`, shape (rows, scores); changed in place.
+        starts: Where groups of scores start; None for one group. The shares of each group sum to at
+            most 1.
     """
     at = starts or [0]
     sizes = np.diff([*at, scores.shape[1]])

@@ -159,7 +159,7 @@ class _Climb:
         return Site(self._mark, "key", operand)
 
     def _compared(self, child: exp.Expr, parent: exp.Expr) -> Site:
-        """The site of a literal that goes no further: what the expression compares it with."""
+        """The site of a literal in a comparison: the other operand, and the kind of comparison."""
         first = child is parent.this
         if isinstance(parent, exp.Between):
             low = child is parent.args.get("low")
