@@ -138,9 +138,13 @@ class Attack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What anonymeter found on ``control`` records held out; ``reason`` is why it did not run.
+    """What anonymeter found.
 
-    ``attacks`` ended; those that it could not carry out have ``failed``.
+    Attributes:
+        reason: Why it did not run; empty if it did.
+        attacks: The attacks that it carried out.
+        failed: The attacks that it could not carry out.
+        control: Number of held-out records.
     """
 
     reason: str = ""

@@ -197,7 +197,11 @@ def _noise(recording: Recording, found: Replay) -> None:
 
 
 def _stated(recording: Recording) -> Iterator[str]:
-    """Draws at another scale than their event's, changed after they were drawn, or of no event."""
+    """Find draws that contradict the ledger's events, one line each.
+
+    These are draws at another scale than their event states, draws that were changed afterwards,
+    and draws that belong to no event.
+    """
     streams = set(recording.calls)
     for place, step in enumerate(recording.steps):
         mine = [name for name in (str(place), f"{place}{CELLS}") if name in streams]
@@ -246,7 +250,11 @@ def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
 
 
 def _chance(parts: Iterable[tuple[float, int]]) -> float:
-    """Chance of a sum as small as these together; 1 without any."""
+    """Probability that the total of these χ² sums is as small as it is or smaller; 1 if none.
+
+    Args:
+        parts: Sums and their degrees of freedom.
+    """
     sums, degrees = zip(*parts, strict=True) if parts else ((), ())
     return float(chi2.cdf(sum(sums), sum(degrees))) if degrees else 1.0
 

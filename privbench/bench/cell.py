@@ -112,7 +112,7 @@ def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> 
     """Make and score one release; ``table`` is None for a database.
 
     Returns:
-        Figures, or why there are none; nothing is raised but by a broken machine.
+        The figures, or the reason why there are none. Errors of the cell are not raised.
     """
     started = time.perf_counter()
     try:

@@ -100,10 +100,10 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
 def gathered(
     make: Callable[..., dict[str, Any]], *options: Callable[[Any], Any]
 ) -> Callable[[Command], Command]:
-    """What adds options to a command, and hands on what is made of their values in their place.
+    """A decorator that adds options to a command and gives it arguments made of their values.
 
     Args:
-        make: From the options' values by name to arguments of the command.
+        make: Makes arguments of the command from the options' values by name.
         options: The options, in their order.
     """
     alone = click.command()(with_options(*options)(lambda: None))

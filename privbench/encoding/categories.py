@@ -74,7 +74,10 @@ class ListCodec(Codec):
         return self.values
 
     def _shares(self, spans: Spans) -> Floats:
-        """Of ``other``, which is drawn from the list, the share of the list."""
+        """The share of every cell within the spans.
+
+        A code of ``other`` draws from the list, so its share is that of the list.
+        """
         scale, places = scale_of(self.type), np.arange(len(self.values))
         if scale is not None:
             places[:] = [scale.parse(text) for text in self.values]

@@ -130,7 +130,7 @@ class _Calendar(Scale):
         return self._on_days(np.concatenate([*close, np.arange(_FIRST_DAY, _LAST_DAY, 36525)]))
 
     def coarser(self) -> tuple[Points, ...]:
-        """Five years in 1950 to 2050, decades in 1900 to 2100, then centuries."""
+        """Candidates every 5 years in 1950 to 2050, 10 years in 1900 to 2100, else 100 years."""
         years = [*range(1, 2500, 100), *range(1900, 2100, 10), *range(1950, 2050, 5), 3000, 5000]
         return (self._on_days(np.array([days(f"{year:04}-01-01") for year in years])),)
 

@@ -158,7 +158,11 @@ def _circuit(
     label: str,
     smoothing: float,
 ) -> Circuit:
-    """The networks as one circuit; a class is its own leaf beside its network."""
+    """Join the networks to one circuit.
+
+    With a label, the root is a sum over the classes; below it, each class is a product of a leaf
+    for the label and the network of that class.
+    """
     builder = Builder(domains)
     for root in roots:
         for leaf in root.leaves():

@@ -40,7 +40,7 @@ _EMPTY = 0.25
 
 @dataclass(slots=True, eq=False)
 class _Cluster:
-    """A node whose rows are being split, its two centres, and the rows that were counted."""
+    """A node whose rows are being split, with the centres and the noisy sizes of both parts."""
 
     node: Node
     centres: Floats

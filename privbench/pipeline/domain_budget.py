@@ -162,7 +162,10 @@ class Rounds:
         return found
 
     def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
-        """Laws by rank of the lists that all of the budget would show, by item."""
+        """Measurements of the laws by rank, by item.
+
+        Lists that would be hidden by noise even if they got the whole budget have none.
+        """
         whole, wanted = self.noise.deviation(self.budget), {}
         for name, (table, _) in self.plan.lists.items():
             if sizes[table].units > 1 + 2 * whole * self.margins[name]:
@@ -348,7 +351,11 @@ def _saves(item: Item, amount: float, noise: Noise) -> bool:
 def _greedy(
     items: Mapping[str, Item], amount: float, noise: Noise, price: Mapping[str, float]
 ) -> dict[str, float]:
-    """An equal floor, and the rest step by step along the convex hulls of all items' errors."""
+    """Divide an amount among items, to reduce the sum of their errors.
+
+    Every item gets a floor from an equal division, or less if less is enough. The rest goes in
+    steps along the convex hulls of the items' error curves, the steepest step first.
+    """
     amount *= MARGIN
     equal = allocate({name: (1.0, item.roots) for name, item in items.items()}, EQUAL * amount)
     least = _LEAST if noise.accounting == "zcdp" else _LEAST**0.5
@@ -361,7 +368,7 @@ def _greedy(
     for name, item in items.items():
         error = item.error(noise.sd(floors[name] + more))
         at, worth = 0, max(price.get(root, 0.0) for root in item.roots)
-        # What needs more than that is left out: all others would pay for a few units.
+        # Larger amounts are not considered: all other items would pay for a few units.
         last = int(np.searchsorted(more, _DEAR / EQUAL * equal[name], side="right"))
         while at < last - 1:
             slopes = (error[at] - error[at + 1 : last]) / (more[at + 1 : last] - more[at])

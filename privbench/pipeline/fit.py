@@ -128,7 +128,8 @@ def begin(
 ) -> Draft:
     """Check everything that can be checked before a row is read or budget is spent.
 
-    Without `dump` the DDL is left out: what is begun so cannot be finished.
+    Without `dump` pg_dump is not asked for the DDL; such a draft serves plans and cannot be
+    finished.
     """
     privacy = require_epsilon(config).privacy
     assert privacy.epsilon is not None

@@ -1,4 +1,4 @@
-"""What the DDL says beyond names and types: values that travel, for the owner to see once (P4)."""
+"""Values in the DDL, which become part of the release: the owner reviews them once (P4)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TYPES |= {"BIT", "VARBIT", "TIMESTAMP", "TIME", "INTERVAL"}
 
 
 def literals(ddl: Ddl) -> list[str]:
-    """Every statement's lines that hold a string or a number, function bodies included.
+    """The lines of all statements that hold a string or a number, function bodies included.
 
     Settings, lengths and precisions of types, sequences that count from 1 by 1 and the names of
-    sequences say nothing and are left out. Policies are listed whole, literals or not: their names
-    and the roles that they speak of travel, which no other statement says.
+    sequences hold no values of rows and are left out. Policies are listed whole, with or without
+    literals: no other statement shows their names and roles, which become part of the release too.
 
     >>> literals(Ddl("CREATE TABLE t (a varchar(9), b int DEFAULT 4);", ""))
     ['CREATE TABLE t (a varchar(9), b int DEFAULT 4)']

@@ -248,10 +248,10 @@ def rehearse(
 
 
 def require_nothing(losses: Sequence[str]) -> None:
-    """Refuse losses, which are named.
+    """Fail if the clone does not keep everything of the schema (``--strict``).
 
     Raises:
-        GateFailed: There are some.
+        GateFailed: There are losses; the message names the first.
     """
     if losses:
         raise GateFailed(

@@ -109,14 +109,14 @@ def _columns(
     noise: Mapping[str, float],
     done: set[str],
 ) -> Iterator[Loss]:
-    """Columns whose values are made up though queries may name them.
+    """Columns whose values are surrogates although queries may compare them with constants.
 
     Args:
         plan: The fit's plan.
         codecs: Codecs of all columns.
         units: Units of every table.
         noise: Scale of every event's noise, in units, by label.
-        done: Tables of which nothing more is to be said.
+        done: Tables that are left out, since a loss of the whole table was reported.
     """
     for item in plan.private:
         table = item.table.key

@@ -40,12 +40,12 @@ _Read = Callable[[_Sent], pa.Array]
 
 @dataclass
 class Packing:
-    """What to select, and how columns are read from it.
+    """A SELECT that sends columns as packed 8-byte words, and how columns are read from these.
 
     Attributes:
-        expressions: What columns are made of, as SQL.
-        words: For every int8 the bytes that are sent of it, or its runs of bits, as SQL.
-        columns: The columns, in the order in which they were asked for.
+        expressions: SQL expressions of the columns.
+        words: SQL of every word: an expression that gives its bytes, or the bit fields of an int8.
+        columns: Readers of the columns, in the order in which the columns were added.
     """
 
     expressions: list[sql.Composable] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Packing:
         return pa.RecordBatch.from_arrays([read(sent) for read in self.columns], list(names))
 
     def add(self, expression: sql.Composable, type_: pa.DataType, known: Known | None) -> bool:
-        """Add a column, if it can be; whether it was.
+        """Add a column, and return whether its type and values could be packed.
 
         Args:
             expression: The expression.

@@ -91,7 +91,7 @@ def judge_workload(workload: Workload) -> None:
 
 
 def queries_text(queries: Iterable[Query]) -> str:
-    """The queries as a file for psql, one a statement.
+    """The queries as a file for psql, one statement for each.
 
     Raises:
         SqlError: One cannot be read.

@@ -318,7 +318,11 @@ def _checked(data: dict[str, Any]) -> Bundle:
 def _workload(
     connection: Connection, dsn: str, schema: Schema, given: Workload | None, queries: int
 ) -> tuple[Workload | None, str, list[str]]:
-    """The workload, its origin, and what it lacks: generated from the clone, or bound to it."""
+    """The workload of a bundle: the given one, bound to the clone, or one generated from the clone.
+
+    Returns:
+        The workload, or None; its origin; and what is missing from the bundle, one line each.
+    """
     if given is None and not queries:
         return None, "none", []
     why: list[str] = []

@@ -178,7 +178,10 @@ def _known(model: ModelledTable, predicate: Predicate) -> bool:
 
 
 def _weights(model: ModelledTable, held: Sequence[Predicate]) -> dict[str, Floats]:
-    """Weights of the codes of every column that a query has predicates on that can be read."""
+    """Weights of a column's codes under a query's predicates, by column.
+
+    Columns whose predicates cannot be interpreted are left out.
+    """
     conditions: dict[str, list[str]] = {}
     for predicate in held:
         text = predicate.condition.as_string(None)

@@ -56,7 +56,7 @@ def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[st
 
     Args:
         tables: Their names.
-        left_out: What the names of figures that are not measured begin with.
+        left_out: Prefixes of the names of figures that are not measured.
     """
     spread = {f"{kind}.{p}" for kind in _SPREADS for p in POINTS}
     ways = {f"{kind}.{way}" for kind in ("kld", "tvd") for way in WAYS}

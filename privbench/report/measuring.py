@@ -95,7 +95,7 @@ def measure(
         queries: The queries with their figures, some of which colour the heat map.
         model: The released model whose circuits the heat map draws.
         distributions: Also compare the distributions of columns and sets of columns.
-        tell: Told of what is done, how many of it are, and how many there are.
+        tell: Called with what was just done, its number, and how many there are in all.
     """
     found = Measured()
     rows: dict[str, tuple[int, int | None]] = {}

@@ -100,7 +100,13 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
 
 
 def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
-    """Queries that were asked of the clone by other texts, beside all others."""
+    """The part on queries that ran on the clone with re-bound literals.
+
+    Args:
+        found: All queries of the comparison.
+        workload: The re-bound queries.
+        answers: Answers of the clone to these.
+    """
     changed = {}
     written = {query.id: query for query in found}
     for query, answer in zip(workload, answers, strict=True):

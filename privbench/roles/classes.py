@@ -115,17 +115,17 @@ def _named(facts: TableFacts) -> Iterator[Kind]:
 
 
 def _person(facts: TableFacts) -> Kind | None:
-    """SUBJECT or WORK where the name means people and something bears it out."""
+    """SUBJECT or WORK if the table's name means people and other facts confirm that."""
     head = facts.head
     is_subject = head in listed("tables", "subject")
     if facts.is_junction or not (is_subject or head in listed("tables", "work")):
         return None
-    borne_out = (
+    confirmed = (
         facts.marked
         or head in listed("tables", "core")
         or (head not in listed("tables", "ambiguous") and facts.incoming)
     )
-    if not borne_out:
+    if not confirmed:
         return None
     return Kind.SUBJECT if is_subject else Kind.WORK
 

@@ -37,7 +37,7 @@ def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
     """The section of every table, found under any spelling of its name.
 
     Raises:
-        ConfigError: A section is of no table, or of one that another is of too.
+        ConfigError: A section names no table of the schema, or two sections name the same table.
     """
     found: dict[str, TableConfig] = {}
     for name, section in config.tables.items():

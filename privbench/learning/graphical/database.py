@@ -291,7 +291,10 @@ class DatabaseFit:
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:
-        """Measure own columns with a factor on their amounts; a second answer joins the first."""
+        """Measure the one-way marginals of a table's own columns, with a factor on their amounts.
+
+        A second answer for a column is combined with the first.
+        """
         known = self.answers.setdefault(table, {})
         asked = one_way_questions(self.budget, table, self.columns[table])
         again = [replace(question, amount=question.amount * factor) for _, question in asked]

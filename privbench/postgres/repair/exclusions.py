@@ -149,15 +149,15 @@ class PeriodKey:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A constraint that rows are put in under.
+    """A constraint under which rows are inserted one by one, and moved where they conflict.
 
     Attributes:
         table: Its table.
-        place: The table, or the partition that alone has it.
-        whole: Whether that has partitions itself.
+        place: The table, or the one partition that has the constraint.
+        whole: Whether ``place`` is partitioned itself.
         name: Its name.
-        definition: What makes it; none for a PERIOD key that stands alone.
-        columns: Columns that a row changes that moves; none where rows cannot move.
+        definition: Its definition in SQL; empty for a PERIOD key that stands alone.
+        columns: Columns that change when a row is moved; empty where rows cannot be moved.
         moved: Statements of PL/pgSQL that move the row ``r`` by ``step`` lengths at try ``turn``.
         key: The PERIOD key that the rows move with, or None.
     """

@@ -188,12 +188,15 @@ class Rows:
         return self.pair_off(table, statement)
 
     def pair_off(self, table: Table, statement: sql.Composed) -> int:
-        """Run a statement that joins many rows with as many; how many of the table it changed.
+        """Run a statement that joins many rows with many, without nested loops and JIT.
 
-        PostgreSQL knows nothing of rows that a WITH query makes, and takes them for a few: its
-        nested loops took the square of their number. Plans that need one all the same look so dear
-        that they would be compiled. An error leaves the settings to the savepoint that is rolled
-        back.
+        PostgreSQL has no statistics on the rows of a WITH query and expects few; nested loops over
+        them took quadratic time. A plan that needs one in spite of the setting gets so high a cost
+        that PostgreSQL would compile it, hence no JIT. After an error, the rollback to the
+        savepoint undoes the settings.
+
+        Returns:
+            How many rows of the table were changed.
         """
         for name in ("enable_nestloop", "jit"):
             self.run("SET LOCAL {} = off", name)

@@ -56,9 +56,9 @@ class Answers(ABC):
 
     @abstractmethod
     def count(self, draft: Draft, enough: int | None = None) -> int | None:
-        """How many rows the conditions leave; None where that takes too long.
+        """The number of rows that satisfy the conditions; None where counting takes too long.
 
-        Where so many are ``enough``, it need not be known how many more there are.
+        Counting may stop at ``enough`` rows.
         """
 
 

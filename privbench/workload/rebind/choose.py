@@ -165,7 +165,7 @@ class Chooser:
         return [text for text in (_fitted(site, one) for one in drawn) if text is not None]
 
     def _shaped(self, site: Site, text: str, present: Sequence[str]) -> str:
-        """A literal of the old one's shape that the value passes."""
+        """A literal of the same shape as the old one, with a condition that the value satisfies."""
         old = site.mark.original
         if site.shape == "pattern":
             return like(old, text, self._rng)
@@ -187,7 +187,7 @@ class Chooser:
         return text
 
     def _several(self, operand: Operand, present: Sequence[str], count: int) -> list[str]:
-        """Different values, as far as there are, for the members of one list after another."""
+        """Values for ``count`` further members of a query's lists, all different if possible."""
         seen = self._members[operand.source, operand.column.name, operand.steps]
         row = self._own.get(operand.source)
         own = None if row is None else self._columns.value(operand, row)
@@ -260,7 +260,10 @@ def like(old: str, value: str, rng: np.random.Generator) -> str:
 def _piece(
     value: str, size: int, open_start: bool, open_end: bool, rng: np.random.Generator
 ) -> str:
-    """So many characters of a value, of its beginning or end unless that is open."""
+    """Cut a piece of ``size`` characters out of a value.
+
+    The piece may begin anywhere if ``open_start``, and end anywhere if ``open_end``.
+    """
     at = _start(len(value) - size, open_start, open_end, rng)
     return value[at : at + size]
 
