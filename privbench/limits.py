@@ -62,7 +62,7 @@ def _type_text(text: str) -> str:
 
 
 def expression(text: str) -> str:
-    """An expression that can be parsed without end of stack or patience.
+    """An expression that is short and flat enough to be parsed with little stack and time.
 
     Raises:
         ValueError: It is too long, or nested too deeply.

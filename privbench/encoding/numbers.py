@@ -238,7 +238,7 @@ class NumericScale(Scale):
 
 @dataclass(frozen=True)
 class MoneyScale(NumericScale):
-    """money in hundredths, at most 18 digits; sessions count in the locale C."""
+    """money in hundredths, at most 18 digits; sessions set ``lc_monetary`` to C."""
 
     specials: ClassVar[tuple[str, ...]] = ()
 

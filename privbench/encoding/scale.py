@@ -65,8 +65,8 @@ class Scale(ABC):
             grid point 0.
         open_range: Whether the type's own range is too wide to be used as it is.
         fractions: Whether values may have any number of decimals.
-        decimal_choices: Numbers of decimals that are worth a release, ascending, the last for
-            values that have none in common; None: nothing to release.
+        decimal_choices: Numbers of decimals that a release distinguishes, ascending; the last one
+            stands for values without a common number. None if nothing is released.
         whole: Whether all values are whole numbers, as flags and codes are.
     """
 
@@ -90,7 +90,7 @@ class Scale(ABC):
 
     @property
     def plausible(self) -> tuple[int, int] | None:
-        """Grid points beyond which values are hardly ever; None where there are none."""
+        """Ends of the grid points that values rarely lie beyond; None if the type has no such."""
         return None
 
     @property

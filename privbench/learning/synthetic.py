@@ -17,7 +17,7 @@ NULL = -1
 
 
 class Parts(Mapping[str, Codes]):
-    """Codes of a table that nothing else waits for: parts of its rows are drawn when asked for.
+    """Codes of a table that no other table depends on: parts of its rows are drawn on demand.
 
     A part depends on its number alone, so parts may be drawn in any order and by several threads.
 

@@ -108,7 +108,10 @@ class Learner:
         return self.fit.measure(query, part * self.fit.amount, event.format(self.fit.table))
 
     def _bounded(self, features: Features) -> Features:
-        """Features with a released bound on their lengths, and an origin half as long."""
+        """The features with a bound on their lengths, and an origin of half that length.
+
+        The bound is measured, unless public knowledge says that all lengths are equal.
+        """
         least, most = reach(features)
         bound = most
         if least < most:

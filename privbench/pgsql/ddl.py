@@ -169,7 +169,8 @@ def _judge(found: Statement, made: Made) -> None:
     except NotAllowed as reason:
         if tree.kind in _NEEDED:
             raise ModelError(
-                f"the model's DDL makes what calls for trust ({_head(found.text)}): {reason}.",
+                f"the model's DDL makes an object that needs trust ({_head(found.text)}): "
+                f"{reason}.",
                 remedy=_REMEDY,
             ) from None
         raise

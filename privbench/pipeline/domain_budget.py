@@ -178,7 +178,7 @@ class Rounds:
         return found
 
     def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Asked:
-        """Lists, ranges, decimals and second totals that are worth it, by item.
+        """Measurements of lists, ranges, decimals and second totals that are worth their budget.
 
         Args:
             sizes: What is known of the tables.

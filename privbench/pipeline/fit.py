@@ -291,7 +291,10 @@ def finish(draft: Draft) -> Model:
 
 
 def _give_up(draft: Draft, error: BaseException) -> None:
-    """Nothing was drawn: close the release at nothing. Else leave it open, to be resumed."""
+    """After a failure, close the release if nothing was drawn; else leave it open, to be resumed.
+
+    The error gets a note that says how to resume the release or to give it up.
+    """
     if not hasattr(draft, "release"):
         return
     if not draft.release.events:

@@ -55,8 +55,8 @@ def require_reviewed(config: Config, lines: Iterable[str]) -> None:
     if given is not None and given != seal(lines):
         raise ConfigError(
             "the values in the schema are not those that [privacy] ddl_reviewed was given for.",
-            remedy="Look at what 'privbench check' lists without that line, then write the new one "
-            "that it prints.",
+            remedy="Remove that line, run 'privbench check', review the values that it lists, and "
+            "add the new line that it prints.",
         )
 
 

@@ -56,7 +56,7 @@ def losses(model: Model) -> list[Loss]:
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     least = least_sizes(attributes, model.events, model.promise.accounting)
     tables = small_tables(plan, fitted.units, least)
-    # One line mends all columns of a table that may be public, and an empty one has no values.
+    # One line remedies all columns of a table that may be public; an empty one has no values.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
     noise = {event.label: event.scale / event.unit for event in model.events}
     return [*tables, *_columns(plan, codecs, fitted.units, noise, done)]

@@ -130,7 +130,7 @@ def generate_workload(
     if not Path(source).is_file():
         if clone:
             raise UsageError(
-                "answers of a clone go with a workload of a model.",
+                "answers of a clone can be stated only in a workload that is made from a model.",
                 remedy="Name a model file, or leave the clone out.",
             )
         with teller.stage("generate"), reading(source, ROWS) as connection:
@@ -214,7 +214,7 @@ def rebind(
     """
     if model is None and on is None:
         raise UsageError(
-            "new literals need rows to come from.",
+            "new literals are taken from synthetic rows, and none are given.",
             remedy="Give --model MODEL, or --on with the DSN of the clone.",
         )
     queries = workload if isinstance(workload, Workload) else read(workload)

@@ -178,9 +178,9 @@ def opened(dsn: str) -> Connection:
 
 
 def patiently(run: Callable[[], T]) -> T:
-    """Run what lifts time limits; again where it was cancelled.
+    """Run a statement that lifts time limits, and retry it if it was cancelled.
 
-    A database's or a role's own limit holds for the statement that lifts it too.
+    The time limit of a database or a role applies to the very statement that lifts it.
 
     Raises:
         psycopg.Error: The server refused, or cancelled it every time.

@@ -1,4 +1,4 @@
-"""The schema's DDL, by pg_dump, cut down to what may travel (PRIVACY P4)."""
+"""The schema's DDL, by pg_dump, without what a model must not hold (PRIVACY P4)."""
 
 from __future__ import annotations
 

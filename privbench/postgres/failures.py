@@ -22,8 +22,8 @@ from privbench.schema import TableName
 _SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
 #: What to do about bytes that no reader can take for text.
 NO_TEXT = (
-    "The database is in an encoding, such as SQL_ASCII, that takes bytes which are no UTF-8: mend "
-    "them, or leave the table out."
+    "The database is in an encoding, such as SQL_ASCII, that takes bytes which are no UTF-8: "
+    "repair them, or leave the table out."
 )
 #: The way out, by kind of error. Readings alone are broken off for others' sake, on a standby.
 _REMEDIES: dict[type[psycopg.Error], str] = {

@@ -95,8 +95,8 @@ def check_access(connection: Connection, schema: Schema) -> None:
     if filtered:
         raise AccessDenied(
             f"row-level security hides rows from the role {rows[0].role!r}: {', '.join(filtered)}.",
-            remedy="Use a role with BYPASSRLS, or the tables' owner: a clone of some rows only "
-            "would pass for a clone of all.",
+            remedy="Use a role with BYPASSRLS, or the tables' owner: otherwise the clone would "
+            "lack these rows, and nothing in it would show that.",
         )
 
 
@@ -232,7 +232,7 @@ class _Reader:
             cast = types.cast_of_users(row.type)
             if cast is not None:
                 raise SchemaError(
-                    f"an implicit cast of its type runs a function of users: {cast}.",
+                    f"an implicit cast of its type calls a user-defined function: {cast}.",
                     table=str(self.names[row.relation]),
                     column=row.name,
                     remedy="Drop the cast, make it WITH INOUT or AS ASSIGNMENT, or leave the table "

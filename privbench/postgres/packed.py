@@ -1,9 +1,9 @@
-"""Rows of a table in few values: numbers of several columns in an int8, rows of some pages at once.
+"""Read rows in packed form: several columns in one int8, and the rows of many pages in one value.
 
-COPY sends a message for every row, which costs more than what it holds. Where public knowledge says
-that a column has few values, an expression of SQL numbers them, and several columns share an int8
-as runs of bits. Of the rows of some pages the server then sends all such int8 as one value, in the
-order in which the rows lie.
+COPY sends a message for every row, which costs more than its content. Where public knowledge says
+that a column has few values, an SQL expression numbers them, and several columns share an int8 as
+bit fields. The server then sends these int8 of all rows of some pages as one value, in the physical
+order of the rows.
 """
 
 from __future__ import annotations

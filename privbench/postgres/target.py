@@ -220,7 +220,9 @@ def become(connection: Connection, role: str) -> None:
     if row is None:
         raise TargetError(f"there is no role {role!r} to load as.", remedy=_ROLE)
     if row[0]:
-        raise TargetError(f"the role {role!r} is no wall: it {', '.join(row[0])}.", remedy=_ROLE)
+        raise TargetError(
+            f"the role {role!r} may do too much: it {', '.join(row[0])}.", remedy=_ROLE
+        )
     with database_errors(f"becoming the role {role!r}"):
         run(connection, build("SET LOCAL ROLE {}", role))
 

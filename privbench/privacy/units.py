@@ -188,7 +188,10 @@ class Units:
 
     @_once
     def weights(self, table: str) -> NDArray[np.int64]:
-        """Weight of every row in grid units, shape (rows,); one stride of 0 when all are `GRID`."""
+        """Weight of every row in grid units, shape (rows,).
+
+        For a root table, where every weight is `GRID`, it is one number, broadcast to that shape.
+        """
         spec = self._spec.tables[table]
         if spec.own is None:
             return np.broadcast_to(np.int64(GRID), self._rows[table])

@@ -1,10 +1,9 @@
 """DuckDB files and folders of Parquet files: which tables they hold, and their rows as Arrow.
 
-The files are read by DuckDB within this process, whatever they hold must run nothing and reach
-nothing else: a database is attached read-only, extensions are neither installed nor loaded, and
-before anything is read DuckDB loses access to all files but the Parquet files of the source and
-cannot be given it back. Views are never read. DuckDB's own messages may quote values, so that only
-the kind of an error is told.
+DuckDB reads the files within this process, so nothing in them may run code or reach other files. A
+database is attached read-only, and extensions are neither installed nor loaded. Before anything is
+read, DuckDB gives up access to all files except the Parquet files of the source, for good. Views
+are never read. DuckDB's own messages may quote values, so only the kind of an error is reported.
 """
 
 from __future__ import annotations
@@ -245,7 +244,7 @@ class Files:
 def _connect() -> duckdb.DuckDBPyConnection:
     if duckdb is None:
         raise UsageError(
-            "DuckDB is not installed, which reads such files.",
+            "DuckDB, which reads such files, is not installed.",
             remedy="Install it with: pip install 'privbench[duckdb]'.",
         )
     connection = duckdb.connect(":memory:", config=_SETTINGS)

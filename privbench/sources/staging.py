@@ -247,7 +247,7 @@ def _add_key(
         raise SchemaError(
             f"its rows break the declared key {kind} ({', '.join(columns)}).",
             table=str(table),
-            remedy="Mend the rows, or declare no such key.",
+            remedy="Repair the rows, or declare no such key.",
         ) from None
     except psycopg.Error as error:
         raise translate(error, "adding a key", str(table)) from None

@@ -69,9 +69,9 @@ def refuse_computing(
                 database.refuse_read(name, checks=checks)
             except NotAllowed as reason:
                 raise SchemaError(
-                    f"whoever reads it runs a function of users, since {reason}.",
+                    f"reading it would call a user-defined function, since {reason}.",
                     table=str(name),
-                    remedy="Drop that, or leave the table out ([database] exclude).",
+                    remedy="Drop what calls it, or leave the table out ([database] exclude).",
                 ) from None
 
 

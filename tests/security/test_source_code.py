@@ -255,7 +255,7 @@ def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
     ):
         result = market.run(*words)
         assert result.exit_code == 2, result.output
-        assert "whoever reads it runs a function of users" in result.output
+        assert "reading it would call a user-defined function" in result.output
     assert not (tmp_path / "l").exists()
 
 

@@ -103,7 +103,7 @@ class Checks:
         ]
 
     def _broken(self, rules: Iterable[Rule]) -> list[Rule]:
-        """Rules that some row breaks; from now on `kept` speaks of them."""
+        """The rules that some row breaks; `kept` includes them from now on."""
         heeded = (rule for rule in rules if rule.constraint not in self.loose)
         found = [rule for rule in heeded if rule.breaks(self._clone)]
         self._breached.update(rule.constraint for rule in found)

@@ -109,7 +109,11 @@ def _end_circles(clone: Rows, table: Table, key: ForeignKey) -> None:
 
 
 def _numbered(table: Table, key: ForeignKey) -> sql.Composed:
-    """Query of all rows, numbered from 0: place, and the number of the row referred to."""
+    """A query that numbers all rows from 0.
+
+    It gives the place (tableoid and ctid) of every row, its number, and the number of the row that
+    it refers to.
+    """
     names = tuple(dict.fromkeys((*key.columns, *key.ref_columns)))
     slots = {name: sql.Identifier(f"slot {place}") for place, name in enumerate(names)}
     return build(

@@ -198,7 +198,11 @@ class Latent:
 
 
 def groups_of(lines: Iterable[Whole]) -> list[int]:
-    """Sizes of a row's groups of coordinates: a place alone, or chances that are one in sum."""
+    """Sizes of the groups of a row's coordinates.
+
+    A group is a single coordinate on a line, or the probabilities of a column's values, whose sum
+    is one.
+    """
     found: list[int] = []
     for line in lines:
         width, place = line.shape[1], bool((line[:, 0] < 0).any())

@@ -70,7 +70,7 @@ def _is_wrong(query: QueryPart) -> bool:
 
 
 def _badness(part: StatisticPart) -> float:
-    """What the planner would notice first: the sum of the differences, each near 0 to 1."""
+    """How much a column's statistics differ: a sum of differences, each between about 0 and 1."""
     return (
         1 - 1 / max(part.n_distinct, 1.0)
         + part.null_frac

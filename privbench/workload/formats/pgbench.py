@@ -69,7 +69,7 @@ def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
     except (SyntaxError, ArithmeticError, ValueError, KeyError, RecursionError):
         raise UsageError(
             f"the variable drawn by {expression!r} cannot be drawn here.",
-            remedy="Numbers, + - * / %, variables set before, random, abs, greatest and least are.",
+            remedy="Use numbers, + - * / %, variables set before, random, abs, greatest and least.",
         ) from None
 
 
@@ -140,14 +140,17 @@ def _read(path: Path) -> Workload:
 
 
 def _write(workload: Workload, path: Path) -> None:
-    """Write a script a query and their weights; a single script where the path has a suffix."""
+    """Write one script for each query, and a file with their weights.
+
+    A path with a script's suffix gets a single script, which may hold one query only.
+    """
     scripts = {query.id: _script(query) for query in workload}
     mark = _MARK if workload.confidential else ""
     if path.suffix in _SUFFIXES:
         if len(scripts) != 1:
             raise UsageError(
-                f"a pgbench script runs as one, and the workload has {len(scripts)} queries.",
-                remedy="Name a folder: it gets a script a query, and their weights.",
+                f"a single pgbench script holds one query, and the workload has {len(scripts)}.",
+                remedy="Name a folder: it gets one script for each query, and their weights.",
             )
         write_text(path, mark + "".join(scripts.values()))
         return
