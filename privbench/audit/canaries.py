@@ -347,7 +347,10 @@ def _delete(connection: Connection, canary: Canary) -> None:
 
 
 def readable(table: Table) -> tuple[list[str], list[Expression]]:
-    """Columns that hold a value of their own, and what prints each as PostgreSQL reads it."""
+    """The columns that are not generated, and an expression for the text of each column's values.
+
+    PostgreSQL can read that text back.
+    """
     columns = [column for column in table.columns if not column.generated]
     names = [column.name for column in columns]
     return names, [

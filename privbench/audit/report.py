@@ -150,7 +150,7 @@ class Audit:
 
 
 def by_kind(rows: list[Row]) -> list[tuple[Row, int]]:
-    """For each table, kind of query and mechanism the worst event, and how many there are."""
+    """The worst event of each table, kind of query and mechanism, and the number of such events."""
     found: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         found.setdefault((row.table, row.kind, row.mechanism), []).append(row)

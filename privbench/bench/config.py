@@ -1,4 +1,4 @@
-"""The grid of a shoot-out, as a TOML file says it: data, synthesizers, ε, seeds, metrics.
+"""The grid of a benchmark, as a TOML file states it: data, synthesizers, ε, seeds, metrics.
 
 Everything in it is public, as in the config of a release: ranges and lists of values included.
 """
@@ -265,7 +265,7 @@ def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Which release.
+    """One release of the grid.
 
     Attributes:
         data: The data set.

@@ -1,8 +1,8 @@
-"""Other people's synthesizers: an environment each, and one call out of process by CSV and JSON.
+"""Other people's synthesizers, each in an environment and a process of its own, by CSV and JSON.
 
 The table of peers is ``peers.toml`` beside this file: pins, a script of a few lines, and whether
-the privacy proof holds. Codes are the same that installed synthesizers get, with at most as many
-for a number as the grid says, so that nothing is spent on bounds.
+the privacy proof holds. Peers get the same codes as installed synthesizers, but of a number at most
+as many as the grid says. So they spend nothing on bounds.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class Peer:
     """A row of the table of peers.
 
     Attributes:
-        name: By which grids call it.
-        call: By which its script calls it.
+        name: Its name in grids.
+        call: Its name in its script.
         python: Least and greatest version of Python, as ``3.11``.
         pins: What pip installs.
         proof: Whether the privacy proof holds.
-        script: What makes ``made`` of ``rows``.
+        script: Python code that sets ``made`` to synthetic rows, learned from ``rows``.
         seeded: Whether its noise follows from the seed, so that its rows are NOT PRIVATE.
     """
 

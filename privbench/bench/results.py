@@ -77,7 +77,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Results:
-    """A whole shoot-out. CONFIDENTIAL, as its figures read the rows.
+    """The results of a whole grid. CONFIDENTIAL, as its figures read the rows.
 
     Attributes:
         grid: The grid.
@@ -85,7 +85,7 @@ class Results:
         proofs: Verdicts by synthesizer.
         printed: Figures that papers have printed.
         notes: Per data set, what a reader has to know.
-        mistakes: What did not do, one line each.
+        mistakes: What could not be run or read, one line each.
         outcomes: Of all cells.
     """
 

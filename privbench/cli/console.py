@@ -97,7 +97,7 @@ def ask(question: str, otherwise: UsageError) -> None:
 
 
 class LogReporter(Reporter):
-    """One log line a stage, and of a long one another every half minute."""
+    """Writes one log line for each stage, and during a long stage one every half minute."""
 
     _told = 0.0
 

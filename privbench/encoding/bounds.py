@@ -68,12 +68,12 @@ class BoundsNeed:
     plausible: tuple[int, int] | None = None
 
     def asked(self, seen: float) -> tuple[Self, ...]:
-        """What to ask instead: with few rows, noise leaves only few cells worth having.
+        """The needs to measure in place of this one: with few rows, only few cells are useful.
 
         Returns:
-            One need, or two for dates: of few cells, and of all, which share the budget. Where
-            many cells hold little each, the first says where they lie; where rows lie close
-            together, the second does.
+            One need, or two for dates, which share the budget: one with few cells and one with all.
+            The first finds rows that are spread over many cells, the second finds rows that lie
+            close together.
         """
         if not self.coarser or (seen >= _MANY_SEEN and not self.dear):
             return (self,)

@@ -87,7 +87,7 @@ class OrderedCodec(Codec):
         return scale.build(points, {**marks, "null": null_mask(values, domain)})
 
     def cells(self) -> tuple[Points, Points]:
-        """First point, and one past the last, of every code's cell; NULL and NaN have any."""
+        """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""
         domain = self.recoding.domain
         edges = np.array(self.recoding.edges, dtype=np.int64)
         lows = np.full(domain.size, edges[0], dtype=np.int64)
@@ -366,10 +366,10 @@ class OrderedReader(ColumnReader):
 
 
 def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:
-    """Edges of a cell for every value, up to the next that the scale draws.
+    """Edges of a cell for each of these values; a cell ends at the next value that can be drawn.
 
-    A value that the scale does not draw, since next to none has as many decimals, gets none: beside
-    its cell would lie one that holds no number.
+    A value with more decimals than the scale draws gets no cell of its own, since the cell beside
+    it would hold no number.
     """
     drawn = [value for value in values if scale.first_aligned(value) == value]
     return {*drawn, *(scale.first_aligned(value + 1) for value in drawn)}

@@ -371,7 +371,7 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
 
 
 def is_understood(check: Check, table: Table) -> bool:
-    """Whether a CHECK demands a pattern or a case of one column alone, and it is kept."""
+    """Whether a CHECK demands a pattern or a case of one column only, which the encoder keeps."""
     if len(check.columns) != 1:
         return False
     text, names = check.expression, (*check.columns, "VALUE")

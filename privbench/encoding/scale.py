@@ -284,7 +284,10 @@ def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = Fal
 def counted(
     steps: Points, low: Points, high: Points, lows: Points, highs: Points
 ) -> NDArray[np.float64]:
-    """Multiples of steps in ``[low, high)``; of 1, where the cell ``[lows, highs)`` holds none."""
+    """The number of multiples of a step in ``[low, high)``.
+
+    Where the cell ``[lows, highs)`` holds no multiple of the step, the step is 1.
+    """
     steps = np.where(-(-highs // steps) > -(-lows // steps), steps, 1)
     return np.asarray(-(-high // steps) - -(-low // steps), dtype=np.float64)
 

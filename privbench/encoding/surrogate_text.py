@@ -107,13 +107,13 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
 
 
 def length_cells(edges: tuple[int, ...], nullable: bool, usual: int = 0) -> EdgesRecoding:
-    """Cells of lengths; outside the usual ones they are empty unless measured otherwise.
+    """Cells of lengths; cells outside the default ones are empty unless their counts are clear.
 
     Args:
         edges: Edges of the cells.
         nullable: Whether NULL is a cell.
-        usual: The greatest usual length. 0: where nothing is clear, there is nothing. Otherwise
-            cells from half of it on are usual: a text whose length is lost in noise has a word's.
+        usual: The greatest default length: cells from half of it on are the default ones, so that a
+            text whose length is hidden by noise gets the length of a word. 0: it is then empty.
     """
     last = max(min(bisect_right(edges, usual), len(edges) - 1), 1)
     first = min(bisect_right(edges, (usual + 1) // 2) - 1, last - 1)

@@ -18,10 +18,10 @@ _PENALTY = 12.0
 def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates | None:
     """The values of a column beyond those that are named.
 
-    The last block need not be full: its counts are those of the blocks before where these are even,
-    else they fall linearly from those of the block before to one row; where labels reach into it,
-    they are taken to be all of it. Where values have one row each, as far as noise can tell, there
-    are as many as rows.
+    The last block need not be full. Where the blocks before it are even, its values have the same
+    counts; else their counts fall linearly from those of the block before to one row. Labels that
+    reach into the last block are taken to be all of it. Where noise allows that every value has one
+    row, there are as many values as rows.
 
     Args:
         noisy: Released sums over the ranks 1, 2, 3–4, 5–8, …, shape (blocks,).

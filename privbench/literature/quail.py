@@ -172,7 +172,7 @@ class QuailModel:
         table: The target's table.
         columns: All columns of that table, in order.
         domain: The target's domain.
-        classifier: Foretells the target.
+        classifier: Predicts the target.
         labels: ``drawn`` or ``best``.
     """
 

@@ -1,10 +1,10 @@
 """The circuit of a released model, small enough to be drawn.
 
 The circuit of a tree of columns has a sum node over the groups of a column for every state of the
-column above it: thousands of nodes. Drawn are the columns that are asked about and those where
-their branches part, in the circuit's own order; sum nodes of one column that come together once the
-other columns are summed out are one node, and its bins are put together to two or three branches of
-about equal probability. Nothing of this reads a row: structure and probabilities are the model's.
+column above it: thousands of nodes. The drawing shows only the columns that queries ask about and
+those at which their branches part, in the circuit's own order. The other columns are summed out;
+sum nodes of one column that are then equal become one node, and its bins become two or three
+branches of about equal probability. No row is read: structure and probabilities are the model's.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def heats(
 def _node_heats(
     model: ModelledTable, node: Node, queries: Sequence[Mapping[str, Floats]]
 ) -> Floats:
-    """Probability of the way to a node, then of the way and each query's predicates."""
+    """Probability of the path to a node, alone and together with each query's predicates."""
     asked = {name for query in queries for name in query if name in node.columns}
     weights: dict[str, Floats] = {}
     for name in {*asked, *node.codes}:

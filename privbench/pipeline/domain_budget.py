@@ -127,7 +127,10 @@ class Rounds:
         }
 
     def units(self) -> list[Measurement]:
-        """Counts of the units of owned tables with needs, where they tell anything."""
+        """Measurements of how many units have rows in an owned table, where noise does not hide it.
+
+        Only tables with columns whose domain must be released are counted.
+        """
         spec = self.plan.spec
         tables = {table for table, _, _ in self.plan.needs() if not single(spec, table)}
         wanted = {t: (self.totals[spec.top(t)], spec.roots(t)) for t in sorted(tables)}

@@ -213,10 +213,10 @@ def _better(session: Session, table: str, second: Answer, totals: Mapping[str, f
 
 
 def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[str, int]:
-    """Per table, the equal cells of a column that its one-way histogram can tell apart.
+    """Per table, the number of equal cells that a column's one-way histogram can distinguish.
 
-    Were all of the budget spent on one-way histograms, in equal parts, a cell would hold twice its
-    noise.
+    With this number, a cell would hold twice its noise if the whole budget were divided equally
+    among one-way histograms.
     """
     columns = root_sums(
         (session.spec.roots(item.table.key), float(len(item.readers))) for item in plan.private

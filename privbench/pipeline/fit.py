@@ -174,7 +174,7 @@ def _extract(draft: Draft) -> None:
 
 
 def _hold(snapshot: Snapshot, plan: FitPlan) -> None:
-    """Lock the tables, and see that they still are what was consented to and run nothing."""
+    """Lock the tables; refuse any that changed since consent or whose reading calls user code."""
     snapshot.hold(plan.schema)
     refuse_computing(snapshot.connection, [table.name for table in plan.schema])
 

@@ -40,18 +40,18 @@ _BEYOND = (4, 1)
 def lend_ranges(
     tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
 ) -> dict[tuple[str, str], Released]:
-    """What was released, with the ranges of dates that were not seen taken from others.
+    """Fill in ranges of dates that noise has hidden by the ranges of other date columns.
 
     Args:
         tables: The private tables.
         released: What was released, by table and attribute.
-        limits: Least and greatest value that CHECKs, config and type allow; likewise. A range that
-            lies beyond them is not lent.
+        limits: Least and greatest value that CHECKs, config and type allow, by table and attribute.
+            A range that lies beyond them is not used.
 
     Returns:
-        The same; a hidden range is that of the column that comes before or after it by its name,
-        else the hull of those of its table, else of all tables. Hidden ones stay marked as such. A
-        mark's range gets these cells too.
+        All that was released, with these changes. A hidden range becomes that of the column that
+        comes before or after it by its name, else the hull of the ranges of its table, else of all
+        tables. It stays marked as hidden. The range of a mark gets the cells of that range as well.
     """
     found = dict(released)
     tables = list(tables)

@@ -27,11 +27,11 @@ class StageTime:
 
 @dataclass
 class Spending:
-    """Where to ask what a fit spends and what is left.
+    """The parts of a fit that know what it spends and what is left.
 
     Attributes:
-        cap: The config's.
-        release: None until the ledger has opened it.
+        cap: The cap in the config.
+        release: The release in the ledger; None until it is opened.
     """
 
     ledger: Ledger

@@ -87,7 +87,7 @@ def sample(
 
 
 def _unrepaired(model: Model, tables: list[CloneTable]) -> list[str]:
-    """What files may break, since only a database can tell which rows keep such a rule."""
+    """Rules that rows in files may break, since only a load into a database checks these rules."""
     lines = [line for item in tables if not item.public for line in unkept(item.table)]
     found = [f"{line.table} ({line.column or line.how}): {line.why}" for line in lines]
     written = {f"{item.table.name.schema}.{item.table.name.name}" for item in tables}

@@ -226,10 +226,15 @@ class IndexStatistics(Strict):
 
 
 class TableStatistics(Named):
-    """What the planner is told of a table: arguments of ``pg_restore_relation_stats``.
+    """Statistics of a table for the planner: arguments of ``pg_restore_relation_stats``.
 
-    ``stored`` means a file of its own, as a table without partitions has; of ``visible`` pages all
-    transactions see the rows.
+    Attributes:
+        stored: Whether the table has a file of its own, as tables without partitions have.
+        pages: Number of pages.
+        rows: Number of rows.
+        visible: Number of pages that the visibility map marks as all-visible.
+        indexes: Sizes of its indexes.
+        columns: Statistics of its columns.
     """
 
     stored: bool

@@ -1,4 +1,4 @@
-"""Signatures of OpenSSH over the checksums: keys that people have, a program that they have too."""
+"""Signatures over the checksums, by OpenSSH: most people have a key for it, and the program."""
 
 from __future__ import annotations
 

@@ -27,9 +27,14 @@ from privbench.workload import read as read_workload
 class Verified:
     """What holds of a bundle, and what nobody can check.
 
-    ``size`` is in bytes, of all files with a checksum; ``signed`` is the fingerprint of the key
-    that signed it, None if nobody did, and ``expected`` whether that key was asked for; ``pages``
-    are those of the files of tables and indexes in a database without rows.
+    Attributes:
+        bundle: The bundle.
+        certificate: Its certificate.
+        files: Number of files with a checksum.
+        size: Size of these files in bytes.
+        signed: Fingerprint of the key that signed the bundle; None if nobody did.
+        expected: Whether the user named that key.
+        pages: Pages that tables and indexes take on the disk, in a database without rows.
     """
 
     bundle: Bundle

@@ -122,7 +122,7 @@ def _is_beyond(document: ComparisonDocument) -> bool:
 
 
 def _kld(document: ComparisonDocument) -> Headline:
-    """No grade where all tables are too small to have a distribution."""
+    """The headline of the 2-way KLD; it has no grade where all tables are too small."""
     figures = document.figures
     asides = [(f"2-way total variation distance {number(figures['tvd.2'])}", "tvd.2")]
     small = sum(table.source_rows < FEW_ROWS for table in document.tables)

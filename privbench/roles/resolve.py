@@ -75,7 +75,7 @@ def _check_columns(table: Table, section: TableConfig) -> None:
 
 
 def _check_public(schema: Schema, table: Table, sections: Mapping[str, TableConfig]) -> None:
-    """A public table is copied verbatim: no rule changes it, it may not point to a private one."""
+    """Refuse a public table that has rules or an owner, or that refers to a private table."""
     section = sections[table.key]
     if section.role != "public":
         return

@@ -258,7 +258,8 @@ class Scope(_Names):
     def calls(self, field: str) -> bool:
         """Whether a function or a type of this name may be neither called nor cast to.
 
-        In a definition the server has written each call as one.
+        A definition as the server prints it has every call in the form of a call, so no field of
+        it calls anything.
         """
         if self._deep:
             return False

@@ -56,9 +56,10 @@ class ValueSpace:
         return min(self.hi - self.lo + 1, 2**62)
 
     def nth(self, index: Indices) -> pa.Array:
-        """Distinct values for distinct numbers, each below `capacity`.
+        """Distinct values for distinct numbers below `capacity`.
 
-        Round values where they fit: 1, 2, 3; whole units; days or seconds from 2000 on.
+        They are round values where these suffice: 1, 2, 3; whole units; days or seconds from the
+        year 2000 on.
         """
         if self.maker is not None:
             return self.maker(index)

@@ -172,7 +172,7 @@ def _counts_all(work: TableRows, column: Column) -> bool:
 
 
 def _holds_uuids(table: Table, column: Column) -> bool:
-    """Whether a key is a UUID, or a text with room for one alone of which no CHECK says more."""
+    """Whether a key gets UUIDs: a uuid, or a text of a UUID's length that no CHECK limits."""
     if column.type.base not in ("varchar", "bpchar") or column.type.length != _UUID_LENGTH:
         return column.type.base == "uuid"
     return not column_limits(table, column) and column_pattern(table, column) is None

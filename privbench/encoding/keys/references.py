@@ -152,7 +152,11 @@ def remap(parents: Indices, keep: Mask) -> Indices:
 def draw_parents(
     drawn: Indices, groups: Indices, wanted: Indices, rng: np.random.Generator
 ) -> Indices:
-    """A parent of each wanted group, popular ones as often as before; `NONE` in an empty group."""
+    """Draw a parent in each wanted group; `NONE` where a group is empty.
+
+    Each candidate weighs one plus the number of times that it occurs in ``drawn``, so that popular
+    parents stay popular.
+    """
     candidates = np.concatenate([np.arange(len(groups)), drawn[drawn >= 0]])
     candidates, first, count = _of_group(candidates, groups, wanted)
     place = first + (rng.random(len(wanted)) * count).astype(np.int64)

@@ -410,10 +410,11 @@ def _redraw(work: TableRows, item: Unique) -> None:
 
 
 def _take_unused(work: TableRows, item: Unique, key: ForeignKey) -> bool:
-    """Give repeated combinations a parent that no row with the same rest of the set has.
+    """Give rows with repeated combinations a parent whose combination is still unused.
 
-    Where nearly all combinations are taken, as in a table that joins all of two others, hardly any
-    parent that is drawn at random is one. Not where there are too many combinations to look at.
+    Where nearly all combinations are in use, as in a table that joins all rows of two others, a
+    random parent is hardly ever an unused one. Nothing is done where there are too many
+    combinations to list.
     """
     index, targets = work.parents[key.name], work.targets[key.name]
     rest = work.group([name for name in item.columns if name not in key.columns])

@@ -163,10 +163,10 @@ class DatabaseFit:
             self.sizes[name] = self._size(name, first[name][0], free[name])
 
     def _told(self, table: str, histogram: Answer, free: float) -> list[Clipped]:
-        """All that was released of Σ min(n, C) over the units of an owned table.
+        """All released values of Σ min(n, C) over the units of an owned table.
 
-        A total with a clip of 1 is the number of units that have rows; that the histogram has some
-        without rows tells it too.
+        With C = 1 it is the number of units that have rows. That number also follows from the
+        histogram, as all units less those without rows.
         """
         noisy, sd = histogram
         top = self.spec.top(table)

@@ -35,7 +35,7 @@ def planned(
 ) -> Iterator[Measurement | Selection]:
     """What a fit would ask, without data: every event, pair tables at their largest.
 
-    What a learner of attributes asks is its own to say, by `Budget.attributes`.
+    The events of another learner of attributes (`Budget.attributes`) are not among them.
 
     Args:
         budget: Amounts per tree of ownership.

@@ -313,7 +313,7 @@ def fit_reference(
 
     Args:
         fan_in: Shares of targets per bucket.
-        asked: What was measured of targets.
+        asked: The marginals of targets that were measured.
         answers: Noisy marginals of `target_questions` with the standard deviations of their noise.
         codes: Cells of the columns of synthetic targets.
         units: Unit of every one.

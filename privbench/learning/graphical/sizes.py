@@ -210,10 +210,11 @@ def rows_per_unit(
 
 
 def _with_totals(rows: float, units: Floats, told: Sequence[Clipped]) -> float:
-    """The inverse-variance mean, in logarithms, of the family's rows and those of the best total.
+    """Combine two estimates of the number of rows, by an inverse-variance mean of logarithms.
 
-    A clipped total lacks the rows beyond its clip, of which the histogram tells about half. Shapes
-    of the family are off by `MISFIT`, so that clear totals overrule them.
+    One comes from the family of laws, the other from the best clipped total, which lacks the rows
+    beyond its clip; the histogram knows about half of these. The family is assumed to be wrong by
+    `MISFIT`, so that totals with little noise outweigh it.
     """
     best, least = rows, np.inf
     for most, total, noise in told:

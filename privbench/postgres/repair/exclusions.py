@@ -194,7 +194,7 @@ class Exclusion:
 
 
 def find_periods(clone: Rows) -> list[PeriodKey]:
-    """The keys that are there, targets before those that refer to them; see `uniques.find`."""
+    """Find the PERIOD keys, those of a target before those that refer to it; see `uniques.find`."""
     left = []
     listed = clone.ask_all(_KEYS)
     for table in clone.tables:
@@ -233,7 +233,10 @@ def _make_pieces(clone: Rows, key: PeriodKey) -> None:
 
 
 def end_periods(clone: Rows, key: PeriodKey) -> None:
-    """End references that hold nothing; where they may not end, their rows go."""
+    """Set references by a PERIOD key to NULL where no target has their period.
+
+    Where no column of the key may be NULL, the rows are deleted.
+    """
     own = rows.own_rows(key.table.name, whole=key.table.kind == "p")
     bad = rows.rows_of(own, build("NOT {}", key.held(build("{}", key.table.name))))
     free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
@@ -247,11 +250,11 @@ def end_periods(clone: Rows, key: PeriodKey) -> None:
 
 
 def find(clone: Rows, periods: Sequence[PeriodKey] = ()) -> list[Exclusion]:
-    """The constraints that are there, in a rehearsal of them.
+    """Find the constraints, in a database where they have been made on empty tables.
 
     Args:
         clone: The rows.
-        periods: Their PERIOD keys: what such a key spans moves with its target.
+        periods: Their PERIOD keys: a period that refers by such a key is moved within its target's.
     """
     found = []
     listed = clone.ask_all(_EXCLUSIONS)

@@ -201,7 +201,10 @@ def _headed(
     predicates: tuple[Predicate, ...],
     rng: np.random.Generator,
 ) -> Draft:
-    """The query with what it asks of its rows; a count where no column can be grouped or sorted."""
+    """Complete a query by its select list, grouping or sorting.
+
+    It is a count where no column can be grouped or sorted.
+    """
 
     def named(place: int, values: Values) -> sql.Composable:
         return sql.Identifier(tree.aliases[place], values.column.name)
@@ -282,7 +285,10 @@ def _around(
 
 
 def _some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[Item] | None:
-    """As many of the items as a query has predicates, a uniform number; None of too few."""
+    """Draw items for the predicates of a query, as many as a uniform number says.
+
+    The result is None if there are fewer items than a query needs.
+    """
     low, high = plan.predicates
     if len(items) < low:
         return None

@@ -201,7 +201,7 @@ class Resolver:
         return unit.name.lower() if unit is not None else UNIT
 
     def _json(self, node: exp.Expr, depth: int) -> Operand | None:
-        """A column of JSON, each key of the path a step that names its mark."""
+        """The operand of a JSON path: a column, and one step for every key, with the key's mark."""
         found = self._operand(node.this, depth + 1)
         path = node.expression
         holders = path.expressions if isinstance(path, exp.JSONPath) else [path]
