@@ -101,7 +101,7 @@ def _counts(rows: Sequence[Any], marks: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
-    """Numbers, or moments as numbers; None if there are none or any value is neither."""
+    """Numbers, dates or times as floats; None if there are none or a value is of another kind."""
     texts = pd.Series([str(value) for value in values if value is not None], dtype=object)
     found = pd.to_numeric(texts, errors="coerce")
     if found.isna().any():

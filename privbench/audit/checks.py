@@ -41,11 +41,11 @@ _FINE = 2.0**20
 
 @dataclass(slots=True)
 class Row:
-    """One event: what is claimed of it, and the largest that neighbours moved it.
+    """One event: the claimed sensitivity, and the largest change between neighbours.
 
-    ``claimed`` and ``observed``, by the worst neighbours, are L1, L2 and L∞, in units of which
-    ``unit`` are a counted 1; ``ratio`` is the largest of observed to claimed, also of L0 where that
-    is claimed; ``broken`` are the names of claims that do not hold.
+    ``claimed`` and ``observed`` are norms L1, L2 and L∞, the latter of the worst neighbours; a
+    counted 1 is ``unit`` of their units. ``ratio`` is the largest ratio of observed to claimed, L0
+    included where it is claimed. ``broken`` names the claims that do not hold.
     """
 
     label: str

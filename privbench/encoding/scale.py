@@ -90,7 +90,7 @@ class Scale(ABC):
 
     @property
     def plausible(self) -> tuple[int, int] | None:
-        """Ends of the grid points that values rarely lie beyond; None if the type has no such."""
+        """Least and greatest grid point that values are likely to have; None without a limit."""
         return None
 
     @property

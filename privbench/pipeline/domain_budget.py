@@ -304,9 +304,11 @@ def grids(
 def _spread(
     wanted: Mapping[str, tuple[float, frozenset[str]]], amount: float, noise: Noise
 ) -> dict[str, float]:
-    """Equal shares, or what an item needs and no more than shows it well, by its units.
+    """Divide an amount among items.
 
-    Without items that need many equal shares: all others would pay for these few units.
+    An item gets an equal share, or more if its number of units needs more, but never more than
+    shows it well. Items that would need many equal shares get nothing, since all others would pay
+    for these few units.
     """
     left = dict(wanted)
     while left:

@@ -127,7 +127,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
 
 
 def _noise(event: PlannedEvent) -> str:
-    """An event's noise, and of a list the units that a label needs."""
+    """An event's noise; for a list also the number of units that a label must have."""
     noise = f"noise ±{_span(event.noise_sd, *event.noises)}"
     labels = _span(event.needed, *event.needs) if event.needed is not None else ""
     return f"{noise}, labels of {labels} units" if labels else noise

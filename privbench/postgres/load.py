@@ -304,10 +304,10 @@ class Loader:
 
     @contextlib.contextmanager
     def _making(self, what: str) -> Iterator[None]:
-        """Within it the model's DDL runs; transaction, settings and role stay as they are.
+        """A context for the model's DDL, which must not change transaction, settings or role.
 
         Raises:
-            TargetError: They do not, or the DDL makes temporary objects.
+            TargetError: It changed one of them, or made temporary objects.
             DatabaseError: The server refused; perhaps since it is older than the source's.
         """
         here = major_version(self.connection)

@@ -204,9 +204,10 @@ class Database:
             raise NotAllowed(f"it names the type {whose}, which is not listed")
 
     def refuse_relation(self, row: Any, *, deep: bool) -> None:
-        """Refuse a relation that runs what is not listed when it is read.
+        """Refuse a relation if reading it calls something that is not listed.
 
-        Where it is read ``deep``, a definition reads it with the rights of another role.
+        With ``deep`` it is read by the definition of another object, with the rights of another
+        role.
         """
         self._once(("relation", row.oid, deep), lambda: self._refuse_relation(row, deep=deep))
 

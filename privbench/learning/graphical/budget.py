@@ -268,7 +268,10 @@ class Budget:
 
 
 def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, TableSize]:
-    """Sizes by totals alone: a row of an owned table weighs 1, but no more than its unit."""
+    """Guess the weights of tables from totals alone.
+
+    In an owned table every row weighs 1, as long as the sum is not more than the number of units.
+    """
     rows = {name: max(float(totals.get(name, 1.0)), 1.0) for name in spec.tables}
     return {name: TableSize(rows[name], min(rows[name], rows[spec.top(name)])) for name in rows}
 

@@ -94,7 +94,7 @@ class PeriodKey:
 
     @property
     def is_self(self) -> bool:
-        """Whether it refers to its own table, whose periods then may not move."""
+        """Whether the key refers to its own table; the periods of that table are then not moved."""
         return self.target == self.table.name
 
     @property

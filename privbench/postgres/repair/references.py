@@ -45,7 +45,11 @@ def end_circles(clone: Rows, touched: Collection[str]) -> None:
 
 
 def _ending(table: Table, key: ForeignKey) -> list[str]:
-    """Columns that end a reference: all of them under MATCH FULL, else those of this key alone."""
+    """Columns to set to NULL to end a reference.
+
+    Under MATCH FULL these are all columns of the key, or none if one of them is NOT NULL. Else they
+    are the nullable columns that no other key has, or all nullable ones if there are no such.
+    """
     nullable = [name for name in key.columns if not table.column(name).not_null]
     if key.match == "f":
         return nullable if len(nullable) == len(key.columns) else []

@@ -55,10 +55,13 @@ class Columns:
 
 
 def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
-    """Rows by the number of their table that join as a query does, so that it has an answer.
+    """Find rows that join as a query's tables do, so that the query has an answer.
 
-    Where no row fits, the search starts again from another table; the start that reached the most
-    tables counts.
+    Where no row fits, the search starts again from another table; the result is that of the start
+    that reached the most tables.
+
+    Returns:
+        One row for each table that was reached, by the number of the table in the query.
     """
     tables = {side.source: side.table for join in joins for side in join}
     links = [
@@ -132,7 +135,7 @@ class Chooser:
         return old if old in known else pick(known, self._rng)
 
     def _settled(self, operand: Operand) -> Operand:
-        """With the chosen keys in place of the marks in its steps."""
+        """The operand, with the chosen JSON keys in place of the marks in its steps."""
         steps = []
         for step in operand.steps:
             name, _, number = step.partition(" ")
@@ -208,7 +211,7 @@ def place(text: str) -> tuple[int, float, str]:
 
 
 def _put_in_order(found: Sequence[Site], chosen: dict[int, list[str]]) -> None:
-    """Let the lower bounds of a column be the lower ones of what was drawn for its bounds."""
+    """Sort the values that were drawn for a column's bounds: lower bounds get the lower values."""
     bounds: Mapping[tuple[object, ...], list[Site]] = defaultdict(list)
     for site in found:
         operand = site.operand if site.shape in _RANGES and not site.negated else None

@@ -100,7 +100,7 @@ class Resolver:
     """Finds operands in the tree of one query.
 
     Attributes:
-        marks: What stands for its literals.
+        marks: The marks that stand for its literals.
         tree: The query as sqlglot's optimizer writes it. Positions in GROUP BY, ORDER BY and
             DISTINCT ON are not in it: they are marks, which the optimizer would look up.
     """

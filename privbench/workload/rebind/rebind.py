@@ -84,7 +84,7 @@ class Planner:
         return None
 
     def _described(self, text: str) -> list[int]:
-        """The parameters' types of the statement, prepared without a name that would stay."""
+        """Type OIDs of the statement's parameters, by an unnamed prepared statement."""
         server = self._connection.pgconn
         for result in (server.prepare(b"", text.encode()), server.describe_prepared(b"")):
             if result.status != pq.ExecStatus.COMMAND_OK:
