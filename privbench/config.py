@@ -62,8 +62,8 @@ class PrivacyConfig(_Section):
         unit: ``owner`` is database-level DP; ``row`` is table-level DP.
         seed: Seeds the noise: the fit is then stamped NOT PRIVATE.
         roles: ``declared`` in this file by its owner, or ``proposed`` by the tool and accepted.
-        ddl_reviewed: What ``check`` printed when the owner had looked at the values that travel in
-            the schema; a schema with other values is then refused.
+        ddl_reviewed: The digest that ``check`` printed for the values in the schema, once the owner
+            has reviewed them; a schema with other values is refused.
     """
 
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None

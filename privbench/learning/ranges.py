@@ -167,7 +167,7 @@ def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
 
     Returns:
         The place among the numbers of decimals, the last for numbers without a lattice; None where
-        noise drowns the rows.
+        noise hides the rows.
 
     >>> find_decimals(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
     1

@@ -30,7 +30,7 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
         named: How many values are named; they are taken to be the first ranks.
 
     Returns:
-        None where noise drowns the law; nothing where every value is named.
+        None where noise hides the law; an empty tuple where every value is named.
 
     >>> sums = np.array([40.0, 40.0, 40.0, 4.0, 0.0, 0.0])
     >>> surrogates(sums, 1.0, 124.0, 0), surrogates(sums, 1.0, 124.0, 5)

@@ -78,7 +78,7 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
     def _check(self, spec: DatabaseSpec, accounting: Accounting) -> None:
         if accounting == "pure":
             raise ConfigError(
-                "p3gm learns from long vectors, which pure accounting drowns in noise.",
+                "p3gm learns from long vectors, which noise under pure accounting would hide.",
                 remedy="Give the release a delta, or set accounting = 'zcdp'.",
             )
         for name in filter(partial(varies, spec), spec.tables):

@@ -1,4 +1,4 @@
-"""How strongly two columns hang together, from the pairs of codes that occur.
+"""How strongly two columns are associated, from the pairs of codes that occur.
 
 A clone's free text may have as many values as rows, so nothing here is as large as the product of
 two columns' values.

@@ -148,7 +148,7 @@ class _Grower:
                 self.grow(rows, group, place, route, "", sums)
 
     def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """The columns in groups that do not hang together."""
+        """Groups of columns; columns of different groups are not associated."""
         groups = [{column} for column in scope]
         for place, one in enumerate(scope):
             for other in scope[:place]:

@@ -251,7 +251,7 @@ def _grouped(mass: Floats, most: int, ordered: bool, lone: int | None) -> Ints:
 
 
 def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
-    """The columns asked about, and others under which two branches with some of them part."""
+    """The columns that queries ask about, and those at which the branches to two of them part."""
     branches: dict[str, set[str]] = {}
     for name in names:
         child, above = name, model.above.get(name)

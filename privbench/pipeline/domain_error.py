@@ -111,7 +111,7 @@ class Law:
 def believed(
     need: CategoriesNeed, units: float, noisy: Floats | None = None, sd: float = math.inf
 ) -> Law:
-    """The law of a column: what was measured, weighed with what is usual.
+    """The law of a column: the measured frequencies, weighed with the default ones of its kind.
 
     Args:
         need: The list.

@@ -86,7 +86,7 @@ def fit(
         output: The model file.
         reporter: Told of stages; CONFIDENTIAL.
         resume: Id of a release that was killed.
-        seen: The catalog and the DDL, if they were read a moment ago: they travel. A table that
+        seen: The catalog and the DDL for the model, if they were read a moment ago. A table that
             has been changed since is refused when it is locked.
 
     Returns:
@@ -310,7 +310,7 @@ def _give_up(draft: Draft, error: BaseException) -> None:
 
 
 def _public_config(config: Config) -> dict[str, Any]:
-    """The config as it travels: where the ledger lies, and who counts, is nobody's business."""
+    """The config as the model holds it: without the place of the ledger and of the workers."""
     return config.model_dump(mode="json", exclude={"ledger", "counting"}, exclude_none=True)
 
 

@@ -197,11 +197,12 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
 
 
 def _others(plan: FitPlan) -> list[frozenset[str]]:
-    """Root tables of every event that is foreseen beside the lists.
+    """Root tables of all events that are expected beside category lists, one set for each event.
 
-    A table's total, and the second one of a root table; every attribute by itself and with another;
-    every key. Of what columns need: every range and number of decimals, the law by rank of every
-    list, and the units of a table that a unit may have many rows in.
+    The events are: the total of every table, and a second one of every root table; every attribute
+    by itself and with another; every key; every range and number of decimals that a column needs;
+    the law by rank of every list; and the number of units with rows of every table in which a unit
+    may have many rows.
     """
     found = []
     for item in plan.private:

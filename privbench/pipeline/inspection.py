@@ -161,7 +161,7 @@ def check(config: Config, source: str) -> Check:
 
 
 def render_literals(lines: tuple[str, ...]) -> str:
-    """The values that travel, as text."""
+    """The values of the DDL that become part of a model, as text."""
     listed = "\n".join(f"  {line}" for line in lines)
     return f"Values in the schema travel with the clone (look at them once):\n{listed}"
 

@@ -27,7 +27,7 @@ class Catalog:
     Attributes:
         schema: The chosen tables.
         identity: The database's identity for the ledger.
-        ddl: The tables' DDL, which travels with a model; empty where pg_dump was not asked.
+        ddl: The tables' DDL, which becomes part of the model; empty where pg_dump was not asked.
     """
 
     schema: Schema

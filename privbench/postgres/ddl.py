@@ -103,7 +103,7 @@ class Ddl:
         extensions: Extensions that its objects need, which the target must offer.
         server_version: Of the server it was taken from, as in ``server_version_num``.
         left_behind: What the source has besides and no clone gets, a line each: foreign tables and
-            what is built upon them. It does not travel.
+            what is built upon them. The model file does not hold it.
     """
 
     pre_data: str

@@ -33,6 +33,8 @@ _OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**3
 #: What no text of PostgreSQL is.
 OTHER = "\x00"
 
+#: The first page of some, and one past the last; None for all that follow.
+Pages = tuple[int, int | None]
 #: The int8 of all rows, a vector for each.
 _Sent = Sequence[NDArray[np.int64]]
 _Read = Callable[[_Sent], pa.Array]
@@ -53,8 +55,14 @@ class Packing:
     columns: list[_Read] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
-    def statement(self, source: sql.Composable, first: int, end: int | None) -> sql.Composed:
-        """One row: all rows of the pages from `first` to one before `end`, or to the last."""
+    def statement(
+        self, source: sql.Composable, first: int, stop: int, end: int | None
+    ) -> sql.Composed:
+        """One row: the rows of the pages from `first` to before `stop`, and where others begin.
+
+        So nobody has to ask for the size of a table, which is no public knowledge. Rows of the
+        page `end` and beyond are none of the others.
+        """
         chosen = [
             sql.SQL("pg_catalog.string_agg({}, ''::pg_catalog.bytea)").format(
                 sql.SQL("pg_catalog.int8send({})").format(sql.SQL(" | ").join(word))
@@ -63,13 +71,20 @@ class Packing:
             )
             for word in self.words
         ]
-        held = f"ctid >= '({first},0)'" + ("" if end is None else f" AND ctid < '({end},0)'")
+        beyond = f"ctid >= '({stop},0)'" + ("" if end is None else f" AND ctid < '({end},0)'")
+        others = sql.SQL("({}ctid FROM {} WHERE {} LIMIT 1)").format(
+            SELECT, source, sql.SQL(beyond)
+        )
         columns = [
             sql.SQL("{} AS {}").format(expression, _name(place))
             for place, expression in enumerate(self.expressions)
         ]
+        held = f"ctid >= '({first},0)' AND ctid < '({stop},0)'"
         return SELECT + sql.SQL("{} FROM (SELECT {} FROM {} WHERE {}) AS r").format(
-            sql.SQL(", ").join(chosen), sql.SQL(", ").join(columns), source, sql.SQL(held)
+            sql.SQL(", ").join([*chosen, others]),
+            sql.SQL(", ").join(columns),
+            source,
+            sql.SQL(held),
         )
 
     def batch(self, values: Sequence[bytes], names: Sequence[str]) -> pa.RecordBatch:
@@ -214,8 +229,7 @@ def packed(
     form: Packing,
     source: sql.Composable,
     names: Sequence[str],
-    pages: tuple[int, int],
-    end: int | None = None,
+    pages: Pages,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the rows of some pages in the order they lie in, at least one.
 
@@ -224,22 +238,25 @@ def packed(
         form: What to select.
         source: The table.
         names: The names of the columns.
-        pages: The first page, and one past the last that is known.
-        end: Where to stop, or None for all that follow.
+        pages: Which pages to read.
 
     Raises:
         psycopg.Error: The server refused.
     """
-    first, last = pages
+    start, end = pages
     step = max(min(_PAGES, _BYTES // (8 * _ROWS * len(form.words))), 1)
-    starts = range(first, max(last, first + 1), step)
+    more = True
     with connection.cursor(binary=True) as cursor:
-        for start, stop in zip(starts, [*starts[1:], end], strict=True):
-            cursor.execute(form.statement(source, start, stop))
+        while more:
+            stop = start + step if end is None else min(start + step, end)
+            cursor.execute(form.statement(source, start, stop, end))
             result = cursor.pgresult
             assert result is not None
-            values = [result.get_value(0, place) or b"" for place in range(result.nfields)]
-            yield form.batch(values, names)
+            *values, others = [result.get_value(0, place) for place in range(result.nfields)]
+            yield form.batch([value or b"" for value in values], names)
+            more = others is not None
+            # A row's place is the number of its page, in four bytes, and its own on the page.
+            start = int.from_bytes((others or b"")[:4])
 
 
 def _name(place: int) -> sql.Identifier:

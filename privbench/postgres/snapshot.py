@@ -19,7 +19,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
 from privbench.postgres.reading import ROWS, reading
-from privbench.postgres.stream import Expression, page_count, source, stream
+from privbench.postgres.stream import Expression, source, stream
 from privbench.schema import Schema, Table, quoted
 
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
@@ -41,6 +41,10 @@ _KINDS = """
 SELECT c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c
 WHERE c.oid = %(table)s::pg_catalog.regclass OR (%(root)s AND c.oid IN (
   SELECT t.relid FROM pg_catalog.pg_partition_tree(%(table)s::pg_catalog.regclass) t))
+"""
+_PAGES = """
+SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
+  / pg_catalog.current_setting('block_size')::pg_catalog.int8
 """
 
 
@@ -166,7 +170,9 @@ class Snapshot:
         pages = 0
         if table.kind != "p":
             with database_errors("asking for the size of a table", table.key):
-                pages = page_count(self.connection, table)
+                (pages,) = ask_one(
+                    self.connection, _PAGES, [quoted(table.name.schema, table.name.name)]
+                )
         bounds = range(0, pages or 1, least)
         bounds = bounds[:: -(-len(bounds) // count)]
         return [

@@ -18,18 +18,16 @@ from psycopg import errors, pq, sql
 
 from privbench.domain import Known
 from privbench.errors import DatabaseError
-from privbench.postgres.connect import SELECT, Connection, ask_one
+from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import NO_TEXT, database_errors
-from privbench.postgres.packed import packed, packing
+from privbench.postgres.packed import Pages, packed, packing
 from privbench.postgres.statement import build
-from privbench.schema import Table, quoted
+from privbench.schema import Table
 from privbench.threads import ahead
 
 #: What a reader selects: an expression, and the name its column gets.
 Expression = tuple[sql.Composable, str]
-#: The first page of some, and one past the last; None for all that follow.
-Pages = tuple[int, int | None]
 
 #: By the type's OID in ``pg_catalog``, which is the same on every server.
 _TYPES: Mapping[int, pa.DataType] = MappingProxyType(
@@ -42,10 +40,6 @@ _TYPES: Mapping[int, pa.DataType] = MappingProxyType(
         701: pa.float64(),
     }
 )
-_PAGES = """
-SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
-  / pg_catalog.current_setting('block_size')::pg_catalog.int8
-"""
 _UNREADABLE = re.compile(r"column #(\d+)")
 
 
@@ -78,26 +72,13 @@ def stream(
         if known is not None and table.kind == "r":
             form = packing(reader, expressions, types, known)
             if form is not None:
-                first, end = pages
-                last = page_count(reader, table) if end is None else end
-                found = packed(reader, form, source(table), names, (first, last), end)
-                yield from ahead(found)
+                yield from ahead(packed(reader, form, source(table), names, pages))
                 return
         block = None
         for block in ahead(_blocks(reader, statement, batch_bytes)):
             yield _batch(block, types, names, table.key)
         if block is None:
             yield _batch(b"", types, names, table.key)
-
-
-def page_count(connection: Connection, table: Table) -> int:
-    """How many pages a table has now.
-
-    Raises:
-        psycopg.Error: The server refused.
-    """
-    (pages,) = ask_one(connection, _PAGES, [quoted(table.name.schema, table.name.name)])
-    return int(pages)
 
 
 def _types(connection: Connection, statement: sql.Composable) -> list[pa.DataType]:

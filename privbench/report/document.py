@@ -188,7 +188,7 @@ class GatePart(Part):
 
 
 class CorrelationPart(Part):
-    """How strongly the columns of one table hang together, on both sides."""
+    """How strongly the columns of one table are associated, on both sides."""
 
     table: str
     columns: list[str]  # compared columns, d of them

@@ -41,7 +41,7 @@ def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 @lru_cache(maxsize=32)
 def steps(scale: int, buckets: int) -> Sensitivity:
-    """What one edge more moves its target, by enumeration of every step from m to m + 1 edges.
+    """The largest change that one more edge causes, found by enumeration of all steps m to m + 1.
 
     The changes of the cells k and k + 1 of m, and k' and k' + 1 of m + 1, are added up as exact
     integers.
