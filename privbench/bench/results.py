@@ -193,7 +193,7 @@ def _line(outcomes: list[Outcome], real: Mapping[str, float]) -> Line:
 
 
 def _against(figures: Mapping[str, float], real: Mapping[str, float]) -> dict[str, float]:
-    """What follows from training on real rows: how far figures are behind it, and the SRA."""
+    """Figures against training on real rows: the gap of every AUROC, and agreement of ranks."""
     found = {
         f"gap.{name}": real[name] - value
         for name, value in figures.items()

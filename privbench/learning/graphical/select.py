@@ -275,7 +275,7 @@ class PairLearner:
         return chosen
 
     def _penalty(self, prediction: Floats) -> float:
-        """Expected distance by sampling alone, and part of that of the noise of measuring it."""
+        """The distance that sampling alone explains, and a part of the noise of measuring it."""
         sampling = float(np.sqrt(2 / pi * prediction * self.spread).sum()) / 2
         noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
         return sampling + PRICE * noise

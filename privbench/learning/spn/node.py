@@ -137,7 +137,7 @@ class Node:
         self.precision = total
 
     def settle(self) -> None:
-        """Make sizes add up along the tree, and leaves' bins to the root's, which this is.
+        """Make sizes add up along the tree below this root, and the leaves' bins to its own bins.
 
         The root's counts come from the one-way histograms, which carry the noise of one region; the
         leaves' carry that of all regions together. The leaves that hold an attribute are disjoint

@@ -149,7 +149,10 @@ class Features:
         return np.concatenate([constant, shortened(whole.copy(), self.bound)], axis=1)
 
     def blocks(self, data: PrivateDatabase) -> Iterator[tuple[Whole, Whole]]:
-        """F before it is shortened, and weights in steps, rounded down; block by block."""
+        """The features f, not yet shortened to ``bound``, and the rows' weights, block by block.
+
+        Weights are in steps, rounded down.
+        """
         view = View.of(data, self.source, self.axes)
         for codes, weights in view.blocks(1):
             whole = self.whole(codes)

@@ -40,7 +40,7 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
 
 
 def _rebound(document: ComparisonDocument) -> list[tuple[int, int]]:
-    """Places of some re-bound queries, and of the same as written; the most wrong ones first."""
+    """Places of the re-bound queries to show, each with the query as written; the worst first."""
     place = {query.id: i for i, query in enumerate(document.queries)}
     changed = document.rebound.queries if document.rebound else []
     found = [(i, place[query.id]) for i, query in enumerate(changed)]
