@@ -62,7 +62,7 @@ def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path: P
     assert (tmp_path / "w" / "pgbench.opts").read_text() == "-f a.sql@100\n-f b.sql@450\n"
     write(Workload("w", queries[:1]), tmp_path / "w.pgbench", "pgbench")
     assert [(q.id, q.sql) for q in read(tmp_path / "w.pgbench")] == [("w", "SELECT 1")]
-    with pytest.raises(UsageError, match=r"2 queries.*folder"):
+    with pytest.raises(UsageError, match=r"the workload has 2\. Name a folder"):
         write(Workload("w", queries), tmp_path / "w.pgbench", "pgbench")
 
 
