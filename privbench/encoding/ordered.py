@@ -33,7 +33,16 @@ from privbench.encoding.base import (
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, usual_range
 from privbench.encoding.column_names import suggested_range
-from privbench.encoding.scale import GREATEST, LEAST, LINEAR, Points, Scale, Spacing, scale_of
+from privbench.encoding.scale import (
+    GREATEST,
+    LEAST,
+    LINEAR,
+    UNIT_STEPS,
+    Points,
+    Scale,
+    Spacing,
+    scale_of,
+)
 from privbench.privacy.data import EdgesRecoding, Recoding
 from privbench.privacy.recoding import NAN
 
@@ -299,8 +308,9 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _recoding(self) -> EdgesRecoding:
         """Of a public range; made once, as every batch asks."""
-        edges = self.scale.edges(self.range.lo, self.range.hi + 1, Spacing(self.bins))
-        kept = self.scale.with_own_cells(edges)
+        lo, end = self.range.lo, self.range.hi + 1
+        bins = self.bins if end - lo > UNIT_STEPS else None
+        kept = self.scale.with_own_cells(self.scale.edges(lo, end, Spacing(bins)))
         return EdgesRecoding(tuple(kept), self.range.specials, self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:

@@ -154,3 +154,5 @@ def test_a_public_range_of_many_steps_has_few_cells_and_narrow_ones_near_zero(lo
         assert widths[np.searchsorted(edges, 0, "right") - 1] == 1
     equal = plan(INT4, config=ColumnConfig(min=low, max=high, bins=200)).finish({}).recoding.edges
     assert len(equal) == 201
+    few = ColumnConfig(min=low, max=low + 84, bins=20)
+    assert plan(INT4, config=few).finish({}).recoding.edges == tuple(range(low, low + 86))
