@@ -119,7 +119,7 @@ class ColumnConfig(_Section):
         values: Declared categories, or labels in order.
         min: Lower public bound, as a literal of the column's type; dates in quotes.
         max: Upper public bound, inclusive.
-        bins: Number of equal bins for metrics and for ranges of more than 256 steps.
+        bins: Number of equal bins for metrics, released ranges and public ones of over 256 steps.
         per_unit: In how many distinct values of a released list one privacy unit counts.
         faker: Semantic type for made-up text: one of the list of providers, as email or city.
     """

@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 LEAST, GREATEST = NEG_INF + 1, POS_INF - 1
 _WIDE = Context(prec=400)
 
-#: Ranges of at most this many grid steps get one cell per step after a release of bounds.
+#: Ranges of at most this many grid steps, public or released, get one cell per step.
 UNIT_STEPS = 256
 #: The same where noise leaves few cells worth having.
 LEAST_UNITS = 32
