@@ -43,6 +43,7 @@ def test_many_columns_cost_little_and_hold_no_transaction(
             with psycopg.connect(dsn) as connection:
                 row = connection.execute(
                     "SELECT count(*) FROM pg_stat_activity WHERE xact_start IS NOT NULL"
+                    " AND backend_type = 'client backend'"
                     " AND datname = current_database() AND pid <> pg_backend_pid()"
                 ).fetchone()
                 held.append(row[0] if row else -1)
