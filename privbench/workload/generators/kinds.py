@@ -109,7 +109,8 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
         # Rows without children are frequent: a tree that only some of them have is tried again.
         tries = (anchored(tree, rows, rng) for _ in range(TRIES))
         anchor = next((found for found in tries if found is not None), None)
-        return None if anchor is None else _around(tree, anchor, rows, plan, rng, operators)
+        start = None if anchor is None else (tree, anchor)
+        return _around(start, rows, plan, rng, operators)
 
     return collect("counting", plan, drawn, answers)
 
@@ -131,7 +132,7 @@ def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Worklo
         return _fitting(plan, equal=values.texts.count(text) > 1, ranged=ranged)
 
     def drawn(_joins: int) -> Draft | None:
-        return _around_row(tables, rows, plan, rng, operators, exact=True)
+        return _around(_a_row(tables, rows, rng), rows, plan, rng, operators, exact=True)
 
     return collect("sam", plan, drawn, answers)
 
@@ -157,7 +158,7 @@ def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) ->
         return list(plan.operators) if ranged(values) else []
 
     def drawn(_joins: int) -> Draft | None:
-        return _around_row(tables, rows, plan, rng, operators)
+        return _around(_a_row(tables, rows, rng), rows, plan, rng, operators)
 
     return collect("california", plan, drawn, answers)
 
@@ -228,27 +229,17 @@ def _fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:
     return [operator for operator in plan.operators if (equal if operator == "=" else ranged)]
 
 
-def _around_row(
-    tables: Sequence[Table],
-    rows: RowSource,
-    plan: Plan,
-    rng: np.random.Generator,
-    operators: Operators,
-    *,
-    exact: bool = False,
-) -> Draft | None:
-    """As `_around`, for a random row of a random one of the tables."""
+def _a_row(
+    tables: Sequence[Table], rows: RowSource, rng: np.random.Generator
+) -> tuple[JoinTree, list[Row]] | None:
+    """A random row of a random one of the tables, without joins; None where it has no rows."""
     table = pick(tables, rng)
     starts = rows.starts(table)
-    if not starts:
-        return None
-    anchor = [pick(starts, rng)]
-    return _around(JoinTree((table,)), anchor, rows, plan, rng, operators, exact=exact)
+    return (JoinTree((table,)), [pick(starts, rng)]) if starts else None
 
 
 def _around(
-    tree: JoinTree,
-    anchor: Sequence[Row],
+    start: tuple[JoinTree, Sequence[Row]] | None,
     rows: RowSource,
     plan: Plan,
     rng: np.random.Generator,
@@ -256,12 +247,17 @@ def _around(
     *,
     exact: bool = False,
 ) -> Draft | None:
-    """A count whose predicates hold for rows that join; None where they have too few columns.
+    """A count whose predicates hold for rows that join.
 
-    ``anchor`` is a row of each table. There is at most one predicate a column, and none on a column
-    without operators. Bounds are values of random rows, as in MSCN, or the anchor's own where those
-    would exclude it, or where it is to be ``exact``.
+    None where there is no start, or too few columns for the predicates.
+
+    ``start`` holds joined tables and their anchor, a row of each. There is at most one predicate a
+    column, and none on a column without operators. Bounds are values of random rows, as in MSCN, or
+    the anchor's own where those would exclude it, or where it is to be ``exact``.
     """
+    if start is None:
+        return None
+    tree, anchor = start
 
     def holding(place: int, values: Values, text: str, allowed: list[str]) -> Predicate:
         operator = pick(allowed, rng)
