@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -115,6 +116,12 @@ class ListReader(SettledReader):
 
     codec: ListCodec
 
+    @cached_property
+    def _points(self) -> list[int]:
+        """The grid points of the values; none where the type has no grid."""
+        scale = scale_of(self.column.type)
+        return [] if scale is None else [scale.parse(value) for value in self.codec.values]
+
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         scale = scale_of(self.column.type)
         if scale is not None:
@@ -130,7 +137,7 @@ class ListReader(SettledReader):
             # ASCII is the same in every encoding of a database.
             plain = all(value.isascii() and "\0" not in value for value in values)
             return {self.alias(): values} if plain and 0 < len(values) <= _FEW else {}
-        points = [scale.parse(value) for value in values]
+        points = self._points
         if not points or min(points) < LEAST or max(points) > GREATEST:
             return {}
         return {self.alias(): range(min(points), max(points) + 1)}
@@ -138,7 +145,7 @@ class ListReader(SettledReader):
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
         array, scale, values = batch[self.alias()], scale_of(self.column.type), self.codec.values
         if scale is not None:
-            listed: pa.Array = pa.array([scale.parse(value) for value in values], pa.int64())
+            listed: pa.Array = pa.array(self._points, pa.int64())
             result = pc.index_in(pa.array(scale.read(array)), value_set=listed)
         else:
             texts = array.cast(pa.string())

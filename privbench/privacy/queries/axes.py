@@ -302,8 +302,8 @@ class Owner(Axis):
         kind = np.min_scalar_type(self.axis.size)
 
         def context() -> tuple[NDArray[np.integer[Any]]]:
-            known = np.append(self.axis.codes(data, self.key.parent).astype(kind), self.axis.size)
-            return (known.astype(kind)[np.where(edges >= 0, edges, known.size - 1)],)
+            known = np.append(self.axis.codes(data, self.key.parent), self.axis.size).astype(kind)
+            return (known[np.where(edges >= 0, edges, known.size - 1)],)
 
         return data._cache.get(self, context)[0], None
 
