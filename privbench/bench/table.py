@@ -18,17 +18,14 @@ from numpy.typing import NDArray
 from privbench.bench.config import DataConfig
 from privbench.config import ColumnConfig
 from privbench.domain import Domain
-from privbench.encoding import reader
 from privbench.encoding.bounds import literal
 from privbench.encoding.categories import ListCodec
-from privbench.encoding.ordered import OrderedCodec
-from privbench.encoding.scale import LINEAR, Spacing
+from privbench.encoding.ordered import OrderedCodec, public_cells
+from privbench.encoding.scale import LINEAR, Spacing, scale_of
 from privbench.errors import ConfigError
 from privbench.privacy.data import EdgesRecoding
 from privbench.rng import generator
-from privbench.schema import Column as SchemaColumn
-from privbench.schema import ColumnType, TableName
-from privbench.schema import Table as SchemaTable
+from privbench.schema import ColumnType
 
 #: Name of the one table, in specs and ledgers.
 TABLE = "public.rows"
@@ -295,11 +292,10 @@ def _number(column: str, known: ColumnConfig, numbers: pd.Series[Any], nullable:
     low = known.min if known.min is not None else float(numbers.min())
     high = known.max if known.max is not None else float(numbers.max())
     whole = bool((numbers == numbers.round()).all() and numbers.abs().max() < _WHOLE)
-    ends = [int(float(end)) if whole else float(end) for end in (low, high)]
-    place = SchemaColumn(column, 1, _INTEGER if whole else _FLOAT, not nullable)
-    table = SchemaTable(TableName.parse(TABLE), (place,))
-    config = ColumnConfig(kind="range", min=ends[0], max=ends[1], bins=known.bins)
-    codec = reader(place, table, config, 0.0).finish({})
-    assert isinstance(codec, OrderedCodec)
+    type_ = _INTEGER if whole else _FLOAT
+    scale = scale_of(type_)
+    assert scale is not None
+    first, last = (scale.parse(str(int(end) if whole else float(end))) for end in (low, high))
     # NaN is NULL in a frame, so that it needs no cell of its own.
-    return Column(replace(codec, recoding=replace(codec.recoding, specials=())))
+    recoding = public_cells(scale, first, last + 1, known.bins, nullable=nullable)
+    return Column(OrderedCodec(column, type_, nullable, recoding, True, (first, last)))

@@ -128,7 +128,7 @@ def literal(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-#: A CHECK's range of more grid steps than this is a limit alone.
+#: A public range of more grid steps than this is a limit alone, unless `bins` cuts it.
 CLOSE = 512
 
 
@@ -139,15 +139,17 @@ class Range:
     Attributes:
         lo: Least grid point.
         hi: Greatest grid point.
-        settled: Whether nothing need be released: the config declares an end and both are known,
-            or a CHECK leaves few values.
+        settled: Whether nothing need be released: both ends are known and leave few values, or the
+            config says into how many cells they are cut.
         specials: Special cells that remain possible.
+        declared: Whether both ends are known, one of them from the config.
     """
 
     lo: int
     hi: int
     settled: bool
     specials: tuple[str, ...]
+    declared: bool = False
 
 
 def public_range(
@@ -180,13 +182,13 @@ def public_range(
             column=column.name,
             remedy="Check min, max and the CHECK constraints.",
         )
-    declared = config.min is not None or config.max is not None
-    # A CHECK's wide range is a limit; rows mostly lie in a small part of it (`discount` in 0 to 1).
-    narrow = low_known and high_known and (declared or hi - lo < CLOSE)
-    settled = narrow or not scale.open_range
-    if settled:
+    whole = low_known and high_known
+    # A wide range is a limit; rows mostly lie in a small part of it (`discount` in 0 to 1).
+    settled = not scale.open_range or (whole and (config.bins is not None or hi - lo < CLOSE))
+    declared = whole and (config.min is not None or config.max is not None)
+    if settled or declared:
         specials = tuple(name for name in specials if name == "nan")
-    return Range(lo, hi, settled, specials)
+    return Range(lo, hi, settled, specials, declared)
 
 
 def _end(scale: Scale, text: str | None, open_: bool, inward: int) -> int | None:
@@ -236,6 +238,8 @@ def usual_range(
         of_type: Literals of the usual range of the type.
     """
     lo, hi = known.lo, known.hi
+    if known.declared:
+        return lo, hi + 1, True
     number = _default_number(scale, known, default)
     point = None if number is None else scale.parse(str(number))
     suggestion = suggested_range(title, whole=scale.whole) if scale.octaves else None

@@ -240,9 +240,10 @@ class OrderedReader(ColumnReader):
         )
 
     def _within(self, points: Points, *more: int) -> Points:
-        """Points of the public range, with its ends and some more."""
+        """Points of the public range, its ends, and of some more those within it."""
         lo, hi = self.range.lo, self.range.hi
-        return np.unique(np.concatenate([points[(points >= lo) & (points <= hi)], [lo, hi, *more]]))
+        every = np.concatenate([points, [lo, hi, *more]])
+        return np.unique(every[(every >= lo) & (every <= hi)])
 
     @cached_property
     def _usual(self) -> tuple[int, int, bool]:
@@ -308,10 +309,8 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _recoding(self) -> EdgesRecoding:
         """Of a public range; made once, as every batch asks."""
-        lo, end = self.range.lo, self.range.hi + 1
-        bins = self.bins if end - lo > UNIT_STEPS else None
-        kept = self.scale.with_own_cells(self.scale.edges(lo, end, Spacing(bins)))
-        return EdgesRecoding(tuple(kept), self.range.specials, self.nullable)
+        lo, end, specials = self.range.lo, self.range.hi + 1, self.range.specials
+        return public_cells(self.scale, lo, end, self.bins, specials, nullable=self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
         """Grids that values, cells within as released, and cells beyond lie on."""
@@ -370,9 +369,25 @@ class OrderedReader(ColumnReader):
             return f"{kind}, public range", "declared in the config, a CHECK or by the type"
         how = f"{kind}, bounds {'and decimals ' if self._counted else ''}released"
         if self._shared:
-            shared = "and, exactly and under δ, values that many units share"
-            return f"{how}, {shared}", "no range is declared"
-        return how, "no range is declared"
+            how += ", and, exactly and under δ, values that many units share"
+        limited = "the declared range has many steps: it limits what is released"
+        return how, limited if self.range.declared else "no range is declared"
+
+
+def public_cells(
+    scale: Scale,
+    lo: int,
+    end: int,
+    bins: int | None,
+    specials: tuple[str, ...] = (),
+    *,
+    nullable: bool,
+) -> EdgesRecoding:
+    """The cells of a public range ``[lo, end)``: one for each step, or `bins` of a wide range."""
+    wide = end - lo > UNIT_STEPS
+    kept = scale.with_own_cells(scale.edges(lo, end, Spacing(bins if wide else None)))
+    core = (0, len(kept) - 1) if wide else None
+    return EdgesRecoding(tuple(kept), specials, nullable, core, scale.places(kept))
 
 
 def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:

@@ -86,7 +86,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     if scale is not None and config.kind != "categories":
         known = public_range(table.key, column, scale, config, limits)
         title = plain_name(column.name, table)
-        shared = delta > 0 and config.kind == "auto" and not _unique(table, column)
+        shared = delta > 0 and not _unique(table, column)
         per_unit = config.per_unit if shared else 0
         return OrderedReader(table.key, column, scale, known, config.bins, title, per_unit)
     if scale is not None:

@@ -46,8 +46,11 @@ def route_of(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable, str
     if condition is None:
         return sql.SQL("{} IS NULL").format(name), f"{codec.column} is NULL"
     # NULL comes to the node that its code comes to.
-    found = sql.SQL("coalesce({}, {})").format(condition, sql.Literal(nulls))
-    return found, f"{codec.column} {words}{' or NULL' if nulls else ''}"
+    if nulls:
+        return sql.SQL("({} OR {} IS NULL)").format(
+            condition, name
+        ), f"{codec.column} {words} or NULL"
+    return sql.SQL("coalesce({}, false)").format(condition), f"{codec.column} {words}"
 
 
 def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:

@@ -108,7 +108,8 @@ def test_where_no_value_is_looked_for():
     assert lists(PRICE)
     assert not lists(PRICE, delta=0.0)
     assert not lists(PRICE, uniques=[("c",)])
-    assert not lists(PRICE, config=ColumnConfig(min=0, max=9))
+    assert lists(PRICE, config=ColumnConfig(min=0, max=9))
+    assert not lists(PRICE, config=ColumnConfig(min=0, max=5))
     assert not lists(PRICE, "((c >= 0) AND (c <= 5))")
     assert lists(PRICE, "((c >= 0) AND (c <= 9))")
     assert not lists(INT2)
@@ -140,22 +141,30 @@ def test_a_shared_value_with_more_decimals_than_others_gets_no_cell():
     assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}
 
 
-@given(st.integers(-(10**6), 10**6), st.integers(256, 2**20))
+@given(st.integers(-(10**6), 10**6), st.integers(512, 2**20))
 @example(-16401, 540689)
 @example(-500000, 2**20)
-def test_a_public_range_of_many_steps_has_few_cells_and_narrow_ones_near_zero(low, width):
+def test_public_range_of_many_steps_is_a_limit_of_what_is_released(low, width):
     """Over one cell a step the noise of a histogram would add up to more than its rows."""
     high = low + width
-    edges = np.array(plan(INT4, config=ColumnConfig(min=low, max=high)).finish({}).recoding.edges)
-    widths = np.diff(edges)
+    wide = plan(INT4, config=ColumnConfig(min=low, max=high), delta=1e-9)
+    bounds, values = wide.needs
+    assert (bounds.usual.lo, bounds.usual.hi) == (low, high + 1)
+    for points in (bounds.candidates, *bounds.coarser):
+        assert (points[0], points[-1]) == (low, high)
+    assert values.grid == "c"
+    # Where noise hides the range, it is the declared one, in narrow cells near zero.
+    edges = np.array(wide.finish({"c": bounds.usual}).recoding.edges)
     assert (edges[0], edges[-1]) == (low, high + 1)
-    # Equal ones, and 48 that grow from the lower end and on both sides of zero.
+    widths = np.diff(edges)
     assert len(widths) <= 128 + 3 * 48 + 1
-    assert widths.min() >= 1
-    assert widths.max() <= width // 128 + 1
     if low <= 0 <= high:
         assert widths[np.searchsorted(edges, 0, "right") - 1] == 1
-    equal = plan(INT4, config=ColumnConfig(min=low, max=high, bins=200)).finish({}).recoding.edges
-    assert len(equal) == 201
-    few = ColumnConfig(min=low, max=low + 84, bins=20)
-    assert plan(INT4, config=few).finish({}).recoding.edges == tuple(range(low, low + 86))
+
+
+def test_public_range_with_bins_needs_no_release():
+    wide = plan(INT4, config=ColumnConfig(min=0, max=9_999, bins=200), delta=1e-9)
+    assert wide.needs == ()
+    assert len(wide.finish({}).recoding.edges) == 201
+    few = plan(INT4, config=ColumnConfig(min=5, max=89, bins=20))
+    assert few.finish({}).recoding.edges == tuple(range(5, 91))
