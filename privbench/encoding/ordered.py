@@ -384,10 +384,9 @@ def public_cells(
     nullable: bool,
 ) -> EdgesRecoding:
     """The cells of a public range ``[lo, end)``: one for each step, or `bins` of a wide range."""
-    wide = end - lo > UNIT_STEPS
-    kept = scale.with_own_cells(scale.edges(lo, end, Spacing(bins if wide else None)))
-    core = (0, len(kept) - 1) if wide else None
-    return EdgesRecoding(tuple(kept), specials, nullable, core, scale.places(kept))
+    spacing = Spacing(bins if end - lo > UNIT_STEPS else None)
+    kept = scale.with_own_cells(scale.edges(lo, end, spacing))
+    return EdgesRecoding(tuple(kept), specials, nullable)
 
 
 def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:

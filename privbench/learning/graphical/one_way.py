@@ -105,8 +105,6 @@ def one_way(
         if name != "other":
             prediction[cell] = noisy[cell] if noisy[cell] > least * sd else TINY * sd
     low, high = domain.core or (0, domain.values)
-    if domain.edges is not None and (low, high) == (0, domain.values):
-        low, high = seen_range(noisy[:high], sd)
     if high - low > 1:
         part = noisy[low:high]
         guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
@@ -123,16 +121,3 @@ def one_way(
     outer = ((place < low) | (place >= high)) & (place < domain.values) & (noisy < SURE * sd)
     counts[outer] = np.minimum(counts[outer], prediction[outer])
     return np.asarray(counts / counts.sum())
-
-
-def seen_range(noisy: Floats, sd: float) -> tuple[int, int]:
-    """The cells of a wide public range in which rows are seen: the first, and one past the last.
-
-    From either on, the cells up to the end of the range hold together more than their noise. What
-    lies outside is estimated as a tail, since the posterior means of a hundred empty cells add up
-    to more rows than most tails have.
-    """
-    noise = PRESENT * sd * np.sqrt(np.arange(1, len(noisy) + 1))
-    low = int(np.argmax(noisy.cumsum() > noise))
-    high = len(noisy) - int(np.argmax(noisy[::-1].cumsum() > noise))
-    return (low, high) if low < high else (0, len(noisy))
