@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -104,44 +103,19 @@ class Chooser:
         self._rng = rng
         self._shares: dict[int, float] = {}
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
-        self._keys: dict[int, str] = {}
 
     def choose(self, found: Sequence[Site]) -> dict[int, list[str]]:
         """New values by the number of the mark, several where it stands for a list."""
         chosen: dict[int, list[str]] = {}
-        # Keys of JSON first, outer ones before inner ones: values are what they lead to.
-        keys = [(site, site.operand) for site in found if site.role == "key" and site.operand]
-        for site, operand in sorted(keys, key=lambda item: len(item[1].steps)):
-            key = self._key(site.mark.original, self._settled(operand))
-            if key is not None:
-                chosen[site.mark.number] = [key]
-                self._keys[site.mark.number] = key
         for site in found:
             # An empty text tells nothing, and `nullif(x, '')` means it.
             meant = site.mark.original or site.mark.kind == "parameter"
             if site.role == "value" and site.operand is not None and meant:
-                values = self._value(site, self._settled(site.operand))
+                values = self._value(site, site.operand)
                 if values:
                     chosen[site.mark.number] = values
         _put_in_order(found, chosen)
         return chosen
-
-    def _key(self, old: str, operand: Operand) -> str | None:
-        """A key that the synthetic values have: the old one if it is among them."""
-        held = [functions.keys(text) for text in self._columns.values(operand) if text is not None]
-        known = sorted({key for keys in held for key in keys})
-        if not known:
-            return None
-        return old if old in known else pick(known, self._rng)
-
-    def _settled(self, operand: Operand) -> Operand:
-        """The operand, with the chosen JSON keys in place of the marks in its steps."""
-        steps = []
-        for step in operand.steps:
-            name, _, number = step.partition(" ")
-            key = name == functions.KEY
-            steps.append(f"{name} {self._keys.get(int(number), '')}" if key else step)
-        return replace(operand, steps=tuple(steps))
 
     def _value(self, site: Site, operand: Operand) -> list[str]:
         values = self._columns.values(operand)

@@ -18,7 +18,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from privbench.schema import Column, Schema, Table
-from privbench.workload.rebind.functions import KEY
 from privbench.workload.rebind.marks import Mark, mark_of
 
 #: What sqlglot raises of odd texts, beside its own errors.
@@ -161,8 +160,6 @@ class Resolver:
             return None
         if isinstance(node, exp.Column):
             return self._column(node, depth + 1)
-        if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)):
-            return self._json(node, depth)
         if isinstance(node, exp.Count):
             return None
         inner, step = self._inner(node)
@@ -199,17 +196,6 @@ class Resolver:
         if mark is not None:
             return mark.original.lower() or UNIT
         return unit.name.lower() if unit is not None else UNIT
-
-    def _json(self, node: exp.Expr, depth: int) -> Operand | None:
-        """The operand of a JSON path: a column, and one step for every key, with the key's mark."""
-        found = self._operand(node.this, depth + 1)
-        path = node.expression
-        holders = path.expressions if isinstance(path, exp.JSONPath) else [path]
-        for holder in holders:
-            mark = mark_of(holder, self.marks)
-            if found is not None and mark is not None:
-                found = found.then(f"{KEY} {mark.number}")
-        return found
 
     def _column(self, node: exp.Column, depth: int) -> Operand | None:
         """A column of an item of FROM, of this query or of one around it."""
