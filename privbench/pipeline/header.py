@@ -41,7 +41,7 @@ from privbench.schema import Schema, Table
 MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
-VERSION = "privbench-model", 4
+VERSION = "privbench-model", 5
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
@@ -106,7 +106,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[4]
+    version: Literal[5]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
