@@ -95,6 +95,26 @@ class Tables:
         return first or (found[0] if len(found) == 1 else None)
 
 
+def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
+    """A tree, which is changed: every column after its table, names as PostgreSQL folds them.
+
+    Raises:
+        SqlglotError: It is not clear which columns it names.
+    """
+    tree = normalize_identifiers(tree, dialect="postgres")
+    # sqlglot knows no search path: ours is `Tables.named`.
+    for scope in traverse_scope(tree):
+        for source in scope.sources.values():
+            if isinstance(source, exp.Table) and not source.db:
+                table = tables.named(source.name)
+                if table is not None:
+                    source.set("db", exp.to_identifier(table.name.schema, quoted=True))
+    return qualify(
+        tree, dialect="postgres", schema=tables.mapping, allow_partial_qualification=True,
+        validate_qualify_columns=False, quote_identifiers=False,
+    )  # fmt: skip
+
+
 class Resolver:
     """Finds operands in the tree of one query.
 
@@ -111,19 +131,8 @@ class Resolver:
             holder = holder.parent if isinstance(holder, exp.Tuple) else holder
             if isinstance(holder, (exp.Group, exp.Ordered, exp.Distinct)):
                 literal.replace(exp.Null())
-        tree = normalize_identifiers(tree, dialect="postgres")
-        # sqlglot knows no search path: ours is `Tables.named`.
-        for scope in traverse_scope(tree):
-            for source in scope.sources.values():
-                if isinstance(source, exp.Table) and not source.db:
-                    table = tables.named(source.name)
-                    if table is not None:
-                        source.set("db", exp.to_identifier(table.name.schema, quoted=True))
-        qualified = qualify(
-            tree, dialect="postgres", schema=tables.mapping, allow_partial_qualification=True,
-            validate_qualify_columns=False, quote_identifiers=False,
-        )  # fmt: skip
-        self.tree = annotate_types(qualified, schema=tables.mapping, dialect="postgres")
+        named = qualified(tree, tables)
+        self.tree = annotate_types(named, schema=tables.mapping, dialect="postgres")
         self._tables = tables
         self.marks = marks
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(self.tree)}
