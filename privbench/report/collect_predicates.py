@@ -13,7 +13,7 @@ from sqlglot.optimizer.scope import build_scope
 from privbench.metrics.heatmap import Predicate
 from privbench.pgsql.written import computes
 from privbench.schema import Table
-from privbench.workload.query import parse
+from privbench.workload.query import conjuncts, parse
 from privbench.workload.rebind.columns import ODD, Tables, qualified
 
 #: Most characters of a predicate that are shown.
@@ -68,20 +68,7 @@ def _conditions(tree: exp.Expr) -> Iterator[exp.Expr]:
     inner = [join for join in tree.args.get("joins") or [] if not join.args.get("side")]
     clauses = [where.this] if where else []
     for clause in [*clauses, *(join.args["on"] for join in inner if join.args.get("on"))]:
-        yield from _parts(clause)
-
-
-def _parts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a conjunction, brackets around them or not; a loop, since they may be many."""
-    waiting = [condition]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, exp.Paren):
-            waiting.append(part.this)
-        elif isinstance(part, exp.And):
-            waiting += [part.expression, part.this]
-        else:
-            yield part
+        yield from conjuncts(clause)
 
 
 def _predicate(condition: exp.Expr, aliases: dict[str, Table]) -> tuple[str, Predicate] | None:
