@@ -156,7 +156,7 @@ def mark(
         elif token.kind != "IDENT":
             pieces.append(token.text)  # Signs, and key words of SQL, which tell nothing.
         else:
-            name = _folded(token)
+            name = token.name
             call = name in called and after == _PARENTHESIS
             # What looks like a name and not like data.
             plain = _PLAIN.match(name) and not _TELLING.search(name)
@@ -186,10 +186,3 @@ def _gap(gap: str, *, first: bool) -> str:
     if first or not gap.strip():
         return "" if first else gap
     return "\n" if "\n" in gap else " "
-
-
-def _folded(token: Token) -> str:
-    """A name as PostgreSQL folds it."""
-    if token.text.startswith('"'):
-        return token.text[1:-1].replace('""', '"')
-    return token.text.lower()
