@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from privbench.encoding.bounds import Bounds
-from privbench.pipeline.neighbours import lend_ranges
+from privbench.pipeline.domain_answers import lend_ranges
 from privbench.schema import Column, ColumnType, Table, TableName
 
 DATE = ColumnType("date", "date", category="D")
