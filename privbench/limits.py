@@ -11,7 +11,7 @@ import re
 from typing import Annotated, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationError
 
 #: Depth of a file's brackets, and bytes of a name as PostgreSQL has them.
 MAX_DEPTH, MAX_NAME = 64, 63
@@ -102,3 +102,13 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 Few = Annotated[tuple[_Item, ...], Field(max_length=MAX_COLUMNS)]
 Many = Annotated[tuple[_Item, ...], Field(max_length=MAX_PARTS)]
 Labels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
+
+
+def faults(error: ValidationError) -> list[str]:
+    """What pydantic refuses, each with its place and without its value, which may be secret."""
+    found = []
+    for fault in error.errors(include_input=False, include_url=False):
+        place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])
+        text = fault["msg"].removeprefix("Value error, ")
+        found.append(f"{place}: {text}" if place else text)
+    return found

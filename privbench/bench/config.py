@@ -23,6 +23,7 @@ from pydantic import (
 
 from privbench.config import ColumnConfig, Scalar
 from privbench.errors import ConfigError, UsageError
+from privbench.limits import faults
 from privbench.postgres.connect import libpq_dsn, redact
 
 #: Name of the row of training on real rows, which every table with a target gets.
@@ -235,10 +236,7 @@ class BenchConfig(_Section):
             whole = cls.model_validate(_merged(plain, more))
             return whole if full else cls.model_validate(plain)
         except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(str(part) for part in fault["loc"])
-            text = fault["msg"].removeprefix("Value error, ")
-            raise ConfigError(f"{name}: {where + ': ' if where else ''}{text}.") from error
+            raise ConfigError(f"{name}: {faults(error)[0]}.") from error
 
     def use_of(self, name: str) -> str:
         """The installed synthesizer or the peer that a name of the grid stands for."""

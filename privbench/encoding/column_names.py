@@ -15,9 +15,9 @@ from privbench.schema import Column, Table
 
 
 @cache
-def packaged(name: str, package: str = "privbench.encoding") -> dict[str, Any]:
-    """A file of lists as it stands in a package's ``data``; not to be changed."""
-    path = resources.files(package) / "data" / f"{name}.json"
+def packaged(name: str) -> dict[str, Any]:
+    """A file of lists as it stands in ``data``; not to be changed."""
+    path = resources.files("privbench.encoding") / "data" / f"{name}.json"
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
 

@@ -175,8 +175,6 @@ _HEX = _letters("0123456789abcdef")
 _UPPER_DIGITS = _letters("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _CONSONANTS = _letters("bcdfghjklmnprstvwz")
 _VOWELS = _letters("aeiou")
-#: Words that are shorter than those of the list.
-_SHORT = ("a", "of", "in", "to", "by", "at")
 _MAIL = _letters("@example.org")
 _URL = _letters("https://example.org/")
 
@@ -271,20 +269,8 @@ def words() -> tuple[str, ...]:
     return tuple(packaged("words")["words"])
 
 
-@lru_cache(maxsize=1)
-def _by_length() -> dict[int, Bytes]:
-    """The words of every length, as rows of letters."""
-    result: dict[int, list[Bytes]] = {}
-    for word in (*_SHORT, *words()):
-        result.setdefault(len(word), []).append(_letters(word))
-    return {length: np.stack(group) for length, group in result.items()}
-
-
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    """Each string is cut from a stream of random words, at the start of one.
-
-    What the cut leaves of the last word is replaced by a word of that length.
-    """
+    """Each string is cut from a stream of random words, at the start of one."""
     known = words()
     chosen = rng.integers(len(known), size=_STREAM).tolist()
     stream = _letters("".join(f"{known[place]} " for place in chosen))
@@ -293,22 +279,7 @@ def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
     flat = stream[(first[layout.rows()] + layout.places()) % len(stream)]
     last = (layout.starts[1:] - 1)[layout.lengths > 0]
     flat[last[flat[last] == ord(" ")]] = ord("s")
-    _finish_words(flat, layout, rng)
     return flat
-
-
-def _finish_words(flat: Bytes, layout: _Layout, rng: np.random.Generator) -> None:
-    """Put a whole word in the place of each string's last one."""
-    gaps = np.where(flat == ord(" "), layout.places(), -1)
-    filled = np.flatnonzero(layout.lengths > 0)
-    if not len(filled):
-        return
-    start = np.maximum.reduceat(gaps, layout.starts[:-1][filled]) + 1
-    room = layout.lengths[filled] - start
-    for length, known in _by_length().items():
-        chosen = np.flatnonzero(room == length)
-        at = layout.starts[:-1][filled[chosen]] + start[chosen]
-        flat[at[:, None] + np.arange(length)] = known[rng.integers(len(known), size=len(chosen))]
 
 
 def _sentence(layout: _Layout, rng: np.random.Generator) -> Bytes:

@@ -164,6 +164,13 @@ class Token:
     start: int
     end: int
 
+    @property
+    def name(self) -> str:
+        """The word as a name, as PostgreSQL folds it."""
+        if self.text.startswith('"'):
+            return self.text[1:-1].replace('""', '"')
+        return self.text.lower()
+
 
 def pieces(text: str) -> list[str]:
     r"""The statements of a text, cut by PostgreSQL's scanner and not parsed, comments included.

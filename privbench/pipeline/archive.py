@@ -2,8 +2,8 @@
 
 The sizes that an archive states are checked before anything is unpacked, and no member is unpacked
 beyond the size that it states. Arrays are plain numbers, whose shape has to be that of their bytes;
-public tables are such arrays too: Arrow's own files state offsets and packings of their own, and a
-spoilt one can crash its reader.
+public tables are CSV: Arrow's own files state offsets and packings of their own, and a spoilt one
+can crash its reader.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.errors import ModelError
 from privbench.pipeline.header import MAX_HEADER
+from privbench.postgres.csvtext import csv_blocks, read_csv
 
 #: Refuse archives that unpack to more than this many bytes.
 MAX_BYTES = 16 * 2**30
@@ -34,7 +34,7 @@ HEADER, PRE, POST = "header.json", "ddl/pre.sql", "ddl/post.sql"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _NAME = re.compile(
-    r"header\.json|ddl/(?:pre|post)\.sql|arrays/(?:0|[1-9]\d*)\.npy|public/(?:0|[1-9]\d*)\.npy"
+    r"header\.json|ddl/(?:pre|post)\.sql|arrays/(?:0|[1-9]\d*)\.npy|public/(?:0|[1-9]\d*)\.csv"
 )
 _CAPS = {HEADER: MAX_HEADER, PRE: MAX_DDL, POST: MAX_DDL}
 #: How ``.npy`` files of version 1.0 begin, and say what they hold: plain numbers of up to 4 axes.
@@ -43,8 +43,6 @@ _ARRAY = re.compile(
     rb"\{'descr': '(?P<kind>\|b1|[|<][iu][1248]|<f[248])', 'fortran_order': False, "
     rb"'shape': \((?P<shape>(?:\d{1,18}(?:, ?(?:\d{1,18})?){0,4})?)\), \} *\n"
 )
-#: Rows of a block of a public table.
-_BLOCK = 2**16
 _ENCRYPTED = 0x1
 #: The end of an archive, of 22 bytes, and what an archive of more than 4 GiB has before it.
 _END, _END64, _LOCATOR64 = b"PK\5\6", b"PK\6\6", b"PK\6\7"
@@ -130,89 +128,59 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def read_array(data: bytes) -> NDArray[Any]:
-    """The array that `array_bytes` wrote.
+    """The array that `array_bytes` wrote; nothing is taken before its size is known to be there.
 
     Raises:
         ModelError: Not plain numbers, or not as many as its shape says.
         ValueError: Not an array.
     """
-    buffer = io.BytesIO(data)
-    found = _next_array(buffer)
-    if buffer.tell() != len(data):
-        raise ModelError("an array of the model has more numbers than it says.")
-    return found
-
-
-def _next_array(buffer: io.BytesIO) -> NDArray[Any]:
-    """The array at a place of some bytes; nothing is taken before its size is known to be there."""
-    start = buffer.read(10)
-    head = _ARRAY.fullmatch(buffer.read(int.from_bytes(start[8:], "little")))
-    if start[:8] != _MAGIC or head is None:
+    end = 10 + int.from_bytes(data[8:10], "little")
+    head = _ARRAY.fullmatch(data[10:end])
+    if data[:8] != _MAGIC or head is None:
         raise ModelError("an array of the model is not one of plain numbers.")
     kind = np.dtype(head["kind"].decode())
     shape = tuple(int(size) for size in head["shape"].split(b",") if size)
-    size = prod(shape) * kind.itemsize
-    if size > buffer.getbuffer().nbytes - buffer.tell():
-        raise ModelError("an array of the model has fewer numbers than it says.")
-    return np.frombuffer(bytearray(buffer.read(size)), kind).reshape(shape)
+    if prod(shape) * kind.itemsize != len(data) - end:
+        raise ModelError("an array of the model has another number of numbers than it says.")
+    return np.frombuffer(bytearray(data[end:]), kind).reshape(shape)
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """A table of texts: block by block its rows, then of each column the ends, NULLs and bytes."""
-    made = []
-    for block in table.combine_chunks().to_batches(max_chunksize=_BLOCK):
-        made.append(np.array([block.num_rows]))
-        for column in block.columns:
-            plain = pc.fill_null(column.cast(pa.string()), "")
-            ends = np.zeros(1, np.int32)
-            if len(plain):
-                ends = np.frombuffer(plain.buffers()[1], np.int32)
-                ends = ends[plain.offset : plain.offset + len(plain) + 1]
-            known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-            text = np.frombuffer(plain.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
-            made += [ends - ends[0], known, text]
-    return b"".join(array_bytes(array) for array in made)
+    """A table of texts as CSV, in parts after their sizes; without columns, its number of rows."""
+    if not table.num_columns:
+        return str(table.num_rows).encode()
+    parts = map(bytes, csv_blocks([table], table.num_columns))
+    return b"".join(b"%d\n%b" % (len(part), part) for part in parts if part)
 
 
 def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
-    """The table that `table_bytes` wrote. Nothing of the file's own tells Arrow where to look.
+    """The table that `table_bytes` wrote.
 
     Args:
         data: Its bytes.
         names: Its columns.
 
     Raises:
-        ModelError: Not such a table, or not of text.
-        ValueError: Not arrays, or not UTF-8.
+        ModelError: It holds what is no text, or has too many rows without a column.
+        ValueError: It has no number of rows.
+        pa.ArrowException: It is no CSV of so many columns, or not in UTF-8.
     """
-    buffer, rows = io.BytesIO(data), 0
-    columns: list[list[pa.Array]] = [[pa.array([], pa.string())] for _ in names]
-    while buffer.tell() < len(data):
-        count = _next_array(buffer)
-        if count.shape != (1,) or count.dtype != np.int64 or not 0 <= count[0] <= _BLOCK:
-            raise ModelError("a public table of the model has no such number of rows.")
-        rows += int(count[0])
-        for column in columns:
-            column.append(_texts(buffer, int(count[0])))
-        if not names and rows > MAX_EMPTY_ROWS:
-            raise ModelError("a public table of the model has too many rows without a column.")
     if not names:
+        rows = int(data)
+        if not 0 <= rows <= MAX_EMPTY_ROWS:
+            raise ModelError("a public table of the model has too many rows without a column.")
         return pa.Table.from_struct_array(pa.nulls(rows, pa.struct([])))
-    table = pa.table([pa.chunked_array(column) for column in columns], list(names))
-    table.validate(full=True)
-    return table
-
-
-def _texts(buffer: io.BytesIO, rows: int) -> pa.Array:
-    ends, known, text = (_next_array(buffer) for _ in range(3))
-    kinds = (ends.dtype.str, known.dtype.str, text.dtype.str)
-    if kinds != ("<i4", "|b1", "|u1") or text.ndim != 1:
-        raise ModelError("a public table of the model is not one of texts.")
-    if ends.shape != (rows + 1,) or known.shape != (rows,) or ends[0] or ends[-1] != len(text):
-        raise ModelError("a public table of the model has other texts than it says.")
-    if (ends[1:] < ends[:-1]).any() or (known.view(np.uint8) > 1).any() or not text.all():
+    if b"\0" in data:
         raise ModelError("a public table of the model holds what is no text.")
-    mask = pa.array(known).buffers()[1]
-    made = pa.Array.from_buffers(pa.string(), rows, [mask, pa.py_buffer(ends), pa.py_buffer(text)])
-    made.validate(full=True)
-    return made
+    texts = [pa.string() for _ in names]
+    found, buffer = [], io.BytesIO(data)
+    while line := buffer.readline():
+        part = buffer.read(size := int(line))
+        if not 0 < size == len(part):
+            raise ModelError("a public table of the model has fewer bytes than it says.")
+        found.append(read_csv(pa.py_buffer(part), texts).rename_columns(list(names)))
+    return (
+        pa.concat_tables(found)
+        if found
+        else pa.schema([*zip(names, texts, strict=True)]).empty_table()
+    )

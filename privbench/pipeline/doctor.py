@@ -24,9 +24,6 @@ from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.reading import reading
 from privbench.privacy import Ledger
 
-#: How much of the source's size a folder should have free: a model and what is read of a table at
-#: a time are far less, a bundle or a clone on this machine are as much.
-_ROOM = 1.0
 #: Encodings in which every text of a database has a form in UTF-8.
 _ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
 #: Facts of a session in one row; the catalog of roles and of settings is readable by everybody.
@@ -127,6 +124,13 @@ def _bad(what: str, error: PrivbenchError) -> Finding:
                    error.remedy or "")  # fmt: skip
 
 
+def _looked(
+    sound: bool, what: str, said: str, remedy: str, verdict: Literal["note", "bad"] = "note"
+) -> Finding:
+    """What was looked at: ``ok`` if it is sound, else the verdict and the way out."""
+    return Finding("ok", what, said) if sound else Finding(verdict, what, said, remedy)
+
+
 def _facts(connection: Connection) -> Any:
     (row,) = catalog.ask(connection, _FACTS, {})
     return row
@@ -141,49 +145,33 @@ def _machine() -> Iterator[Finding]:
         f"psycopg {version('psycopg')}, libpq {libpq // 10000}.{libpq % 10000}.",
     )
     room = shutil.disk_usage(tempfile.gettempdir()).free
-    yield Finding("ok" if room > 2**30 else "note", "space for temporary files",
-                  f"{_size(room)} free in {tempfile.gettempdir()}.",
-                  "" if room > 2**30 else "Set TMPDIR to a larger place.")  # fmt: skip
+    said = f"{_size(room)} free in {tempfile.gettempdir()}."
+    remedy = "Set TMPDIR to a larger place."
+    yield _looked(room > 2**30, "space for temporary files", said, remedy)
 
 
 def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
     """What holds for either side: version, standby, pooler, encoding."""
     yield Finding("ok", f"{side}: server", f"PostgreSQL {facts.version}, as {facts.role!r}.")
-    if connection.info.backend_pid != facts.pid:
-        yield Finding(
-            "note",
-            f"{side}: pooler",
-            "a pooler stands in between: the session is not that of the connection.",
-            "Reading works in transaction mode; give a load a connection to the server itself.",
-        )
-    else:
-        yield Finding("ok", f"{side}: pooler", "none is seen.")
+    alone = connection.info.backend_pid == facts.pid
+    between = "a pooler stands in between: the session is not that of the connection."
+    remedy = "Reading works in transaction mode; give a load a connection to the server itself."
+    yield _looked(alone, f"{side}: pooler", "none is seen." if alone else between, remedy)
     if side == "source" and facts.standby:
-        kept = facts.feedback == "on"
-        yield Finding(
-            "ok" if kept else "note",
-            "source: standby",
-            f"a standby, hot_standby_feedback = {facts.feedback}.",
-            "" if kept else "A long read may be cancelled: set hot_standby_feedback = on, or a "
-            "longer max_standby_streaming_delay.",
-        )  # fmt: skip
+        said = f"a standby, hot_standby_feedback = {facts.feedback}."
+        remedy = "A long read may be cancelled: set hot_standby_feedback = on, or a longer "
+        remedy += "max_standby_streaming_delay."
+        yield _looked(facts.feedback == "on", "source: standby", said, remedy)
+    remedy = "Texts that have no form in UTF-8 are refused, by table and column, before budget is "
+    remedy += "spent."
     whole = facts.encoding in _ALL_TEXT
-    yield Finding(
-        "ok" if whole else "note",
-        f"{side}: encoding",
-        f"{facts.encoding}.",
-        "" if whole else "Texts that have no form in UTF-8 are refused, by table and column, "
-        "before budget is spent.",
-    )  # fmt: skip
+    yield _looked(whole, f"{side}: encoding", f"{facts.encoding}.", remedy)
 
 
 def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Finding]:
     """Rights, pg_dump, space, extensions, identity and ledger."""
-    if facts.super:
-        said = "a superuser: more than is needed."
-        yield Finding("note", "source: role", said, "SELECT on the tables is enough.")
-    else:
-        yield Finding("ok", "source: role", "no superuser.")
+    said = "a superuser: more than is needed." if facts.super else "no superuser."
+    yield _looked(not facts.super, "source: role", said, "SELECT on the tables is enough.")
     try:
         seen = read_catalog(connection, config)
         said = f"all {len(seen.schema.tables)} tables can be read whole."
@@ -196,26 +184,19 @@ def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Find
     except PrivbenchError as error:
         yield _bad("source: pg_dump", error)
     room = shutil.disk_usage(tempfile.gettempdir()).free
-    enough = room > _ROOM * facts.size
-    yield Finding(
-        "ok" if enough else "note",
-        "source: size",
-        f"{_size(facts.size)} in the database, {_size(room)} free for temporary files.",
-        "" if enough else "A clone or a bundle on this machine may not fit.",
-    )
+    said = f"{_size(facts.size)} in the database, {_size(room)} free for temporary files."
+    remedy = "A clone or a bundle on this machine may not fit."
+    yield _looked(room > facts.size, "source: size", said, remedy)
     names = ", ".join(row.name for row in catalog.ask(connection, _EXTENSIONS, {}))
     yield Finding("ok", "source: extensions", f"{names or 'none'}.")
     known = identity(connection, config.database.identity)
     try:
         name = known.required()
+        remedy = (
+            'Restores and copies have another: declare identity = "NAME" under [database] early.'
+        )
         declared = config.database.identity is not None
-        yield Finding(
-            "ok" if declared else "note",
-            "source: identity",
-            f"{known}.",
-            "" if declared else 'Restores and copies have another: declare identity = "NAME" under '
-            "[database] early.",
-        )  # fmt: skip
+        yield _looked(declared, "source: identity", f"{known}.", remedy)
         yield from _ledger(config, name, known.covers)
     except PrivbenchError as error:
         yield _bad("source: identity", error)
@@ -239,8 +220,8 @@ def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
     cap = state["cap"]["epsilon"]
     said = f"{folder}: {len(state['releases'])} releases"
     said += "" if name is None else f" of this database, cap ε {'none' if cap is None else cap}"
-    remedy = f"Unfinished: {', '.join(waiting)}; resume or abandon." if waiting else ""
-    yield Finding("note" if waiting else "ok", "ledger", f"{said}.", remedy)
+    remedy = f"Unfinished: {', '.join(waiting)}; resume or abandon."
+    yield _looked(not waiting, "ledger", f"{said}.", remedy)
 
 
 def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[Finding]:
@@ -256,9 +237,8 @@ def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[
         yield Finding("bad", "target: role", "may not create schemas in this database.",
                       f'GRANT CREATE ON DATABASE … TO "{facts.role}".')  # fmt: skip
     held = target.contents(connection)
-    yield Finding("note" if held else "ok", "target: contents",
-                  f"{len(held)} objects." if held else "empty.",
-                  "A load is refused without --replace." if held else "")  # fmt: skip
+    said = f"{len(held)} objects." if held else "empty."
+    yield _looked(not held, "target: contents", said, "A load is refused without --replace.")
     if source is None:
         return
     with reading(source) as other:
@@ -276,11 +256,10 @@ def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[
             yield Finding("note", "target: encoding differs", said, "UTF8 takes every text.")
         wanted = {row.name for row in catalog.ask(other, _EXTENSIONS, {})}
     missing = sorted(wanted - {row.name for row in catalog.ask(connection, _AVAILABLE, {})})
-    if missing:
-        said = f"its server lacks {', '.join(missing)}."
-        yield Finding("bad", "target: extensions", said, "Install their packages on that server.")
-    else:
-        yield Finding("ok", "target: extensions", "all of the source's are at hand.")
+    lacks = f"its server lacks {', '.join(missing)}."
+    said = lacks if missing else "all of the source's are at hand."
+    remedy = "Install their packages on that server."
+    yield _looked(not missing, "target: extensions", said, remedy, "bad")
 
 
 def _size(count: float) -> str:

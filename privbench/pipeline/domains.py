@@ -21,6 +21,7 @@ from privbench.encoding.text import TextCodec
 from privbench.learning.answers import joined
 from privbench.pipeline.domain_answers import (
     Answer,
+    lend_ranges,
     lent_labels,
     released_list,
     rest_law,
@@ -29,7 +30,6 @@ from privbench.pipeline.domain_answers import (
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Law, Noise, Size, believed
-from privbench.pipeline.neighbours import lend_ranges
 from privbench.pipeline.prepare import FitPlan, item_of
 from privbench.privacy import (
     Accounting,

@@ -33,6 +33,7 @@ from privbench.limits import (
     Share,
     Text,
     depth,
+    faults,
 )
 from privbench.privacy import Event
 from privbench.schema import Schema, Table
@@ -41,7 +42,7 @@ from privbench.schema import Schema, Table
 MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
-VERSION = "privbench-model", 4
+VERSION = "privbench-model", 5
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
@@ -106,7 +107,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[4]
+    version: Literal[5]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]
@@ -144,8 +145,10 @@ def parse(data: bytes) -> Header:
     try:
         header = Header.model_validate_json(data)
         Config.model_validate(header.config)
-    except (ValidationError, ConfigError) as error:
-        raise ModelError(f"the model's header is damaged: {_first(error)}.") from error
+    except ValidationError as error:
+        raise ModelError(f"the model's header is damaged: {faults(error)[0]}.") from error
+    except ConfigError as error:
+        raise ModelError(f"the model's header is damaged: {error.message}") from error
     # Nothing is left to defaults, and nothing comes along that no fit writes.
     if json.loads(json.dumps(header.schema_.to_json())) != found["schema"]:
         raise ModelError("the model's header is damaged: its schema is not in full.")
@@ -245,12 +248,3 @@ def _text(value: Any) -> None:
     elif isinstance(value, list):
         for item in value:
             _text(item)
-
-
-def _first(error: ValidationError | ConfigError) -> str:
-    """The first fault, with its place and without its value."""
-    if isinstance(error, ConfigError):
-        return error.message.rstrip(".")
-    fault = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

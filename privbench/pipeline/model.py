@@ -1,7 +1,7 @@
 """The model file: everything that a clone is made from, and nothing else.
 
 One zip archive: ``header.json`` (schema, specs, codecs, events, promise, hashes), ``arrays/*.npy``,
-``public/*.npy`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing in it can run
+``public/*.csv`` for public tables, ``ddl/pre.sql`` and ``ddl/post.sql``. Nothing in it can run
 code when it is read: `archive` reads members within caps, `header` checks what they say, DDL is
 checked against an allow-list before it is executed. It holds no timings, row counts, snapshot ids
 or host names (P5).
@@ -111,9 +111,9 @@ class Model:
             archive.PRE: self.ddl.pre_data.encode(),
             archive.POST: self.ddl.post_data.encode(),
         }
-        for name, place in _places("arrays", sorted(self.arrays)).items():
+        for name, place in _places("arrays", sorted(self.arrays), "npy").items():
             members[place] = archive.array_bytes(self.arrays[name])
-        for name, place in _places("public", sorted(self.public)).items():
+        for name, place in _places("public", sorted(self.public), "csv").items():
             members[place] = archive.table_bytes(self.public[name])
         return members
 
@@ -165,7 +165,8 @@ class Model:
     def _read(cls, members: Archive) -> Self:
         head = header.parse(members.read(archive.HEADER))
         digests, schema = head.sha256, head.schema_
-        arrays, public = _places("arrays", head.arrays), _places("public", head.public)
+        arrays = _places("arrays", head.arrays, "npy")
+        public = _places("public", head.public, "csv")
         expected = {archive.PRE, archive.POST, *arrays.values(), *public.values()}
         if set(digests) != expected or members.names != {archive.HEADER, *expected}:
             raise ModelError("the model's members are not those of its header.")
@@ -190,7 +191,7 @@ class Model:
         )
 
 
-def _places(kind: str, names: list[str]) -> dict[str, str]:
+def _places(kind: str, names: list[str], suffix: str) -> dict[str, str]:
     """Members of arrays or public tables, by what they are called in the header.
 
     Raises:
@@ -198,7 +199,7 @@ def _places(kind: str, names: list[str]) -> dict[str, str]:
     """
     if names != sorted(set(names)):
         raise ModelError(f"the model's {kind} are not in order.")
-    return {name: f"{kind}/{index}.npy" for index, name in enumerate(names)}
+    return {name: f"{kind}/{index}.{suffix}" for index, name in enumerate(names)}
 
 
 def _public(schema: Schema, key: str, data: bytes) -> pa.Table:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 from urllib.parse import quote
 
-import pyarrow.csv as pacsv
 import pyarrow.parquet as papq
 
 from privbench.encoding import unkept
@@ -19,8 +18,9 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.patterns import Selection
-from privbench.schema import TableName
+from privbench.schema import TableName, quoted
 
 FileFormat = Literal["csv", "parquet"]
 
@@ -143,16 +143,15 @@ def _small(name: str) -> str:
 
 def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> None:
     names = list(item.columns)
-    writer: pacsv.CSVWriter | papq.ParquetWriter | None = None
+    if file_format == "csv":
+        file.write(f"{','.join(map(quoted, names))}\n".encode())
+        for block in csv_blocks(item.batches(), len(names)):
+            file.write(block)
+        return
+    writer: papq.ParquetWriter | None = None
     for batch in item.batches():
         table = batch.rename_columns(names)
-        if writer is None and file_format == "parquet":
-            writer = papq.ParquetWriter(file, table.schema)
-        elif writer is None:
-            options = pacsv.WriteOptions(quoting_style="needed")
-            writer = pacsv.CSVWriter(file, table.schema, write_options=options)
+        writer = writer or papq.ParquetWriter(file, table.schema)
         writer.write_table(table)
     if writer is not None:
         writer.close()
-    elif file_format == "csv":
-        file.write(f"{','.join(names)}\n".encode())

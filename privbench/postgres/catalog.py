@@ -8,7 +8,7 @@ reached through ``to_jsonb(row)``, which gives NULL where a version lacks them.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, LiteralString
 
 from psycopg.rows import namedtuple_row
@@ -218,10 +218,8 @@ SELECT extname AS name FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' O
 """
 
 
-def ask(
-    connection: Connection, question: LiteralString, values: Mapping[str, Sequence[Any]]
-) -> list[Any]:
-    """All rows of one of this module's questions, as named tuples.
+def ask(connection: Connection, question: LiteralString, values: Mapping[str, Any]) -> list[Any]:
+    """All rows of a question, as named tuples.
 
     Raises:
         DatabaseError: The server refused.
@@ -232,8 +230,8 @@ def ask(
     ):
         # psycopg sends a list as an array, but a tuple as a record. A question without
         # place-holders goes without values: it may hold a % sign.
-        lists = {name: list(items) for name, items in values.items()}
-        return cursor.execute(question, lists or None).fetchall()
+        given = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return cursor.execute(question, given or None).fetchall()
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 _ROWS = 1 << 16
+#: Bytes that are parsed at a time. A line break of two characters loses one where it is parted.
+_LONGEST = 2**31 - 1
 _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
@@ -26,7 +28,9 @@ def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
     names = [f"c{place}" for place in range(len(types))]
     return csv.read_csv(
         pa.BufferReader(text),
-        csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+        csv.ReadOptions(
+            use_threads=False, block_size=min(len(text) + 1, _LONGEST), column_names=names
+        ),
         csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         csv.ConvertOptions(
             column_types=dict(zip(names, types, strict=True)),

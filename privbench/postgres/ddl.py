@@ -184,7 +184,7 @@ def find_pg_dump(minimum: int) -> Program:
     return min(fitting, key=lambda program: program.major)
 
 
-def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = None) -> Ddl:
+def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
     """The DDL of a schema: its tables, and what else its PostgreSQL schemas hold.
 
     Objects built upon a table that is left out (views, foreign keys, functions) are left out too.
@@ -192,7 +192,6 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
     Args:
         connection: To the database; tells pg_dump where to go, and answers what depends on what.
         schema: What `introspect` said.
-        snapshot: An exported snapshot that pg_dump shall see.
 
     Raises:
         UsageError: No pg_dump of the server's version.
@@ -211,8 +210,6 @@ def dump_ddl(connection: Connection, schema: Schema, *, snapshot: str | None = N
         options.append(f"--lock-wait-timeout={round(WAIT.get() * 1000)}")
         if program.major >= 18:
             options.append("--no-statistics")
-        if snapshot:
-            options.append(f"--snapshot={snapshot}")
         for table in schema:
             # pg_dump would wait without a word.
             lock(connection, build("{}", table.name), table.key)

@@ -59,7 +59,7 @@ class Snapshot:
 
     Attributes:
         connection: The transaction itself, for reading the catalog.
-        id: The exported snapshot, for pg_dump; never released (PRIVACY P5).
+        id: The exported snapshot, for further readers; never released (PRIVACY P5).
 
     Raises:
         ConnectionFailed: The server is unreachable.

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from privbench.errors import ModelError
-from privbench.limits import MAX_DEPTH, MAX_NAME, depth
+from privbench.limits import MAX_DEPTH, MAX_NAME, depth, faults
 from privbench.privacy import Event
 from privbench.schema import TableName, quoted
 
@@ -282,9 +282,7 @@ def parse(kind: type[File], data: bytes) -> File:
     try:
         found = kind.model_validate_json(data)
     except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])
-        raise ModelError(f"{place}: {fault['msg'].removeprefix('Value error, ')}.") from None
+        raise ModelError(f"{faults(error)[0]}.") from None
     if text(found) != data:
         raise ModelError("it is not in the form that privbench writes.")
     return found

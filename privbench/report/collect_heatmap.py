@@ -21,6 +21,7 @@ from privbench.report.collect_predicates import predicates
 from privbench.report.conditions import weights
 from privbench.report.document import HeatMapPart, HeatNodePart, HeatQueryPart, QueryPart
 from privbench.schema import Schema, Table
+from privbench.workload.rebind.columns import Tables
 
 #: Tables with a heat map, and columns of a circuit: more would not be readable.
 _TABLES, _COLUMNS = 6, 6
@@ -100,8 +101,9 @@ def _asked(
     """By table and query, the predicates on compared columns."""
     compared = {key: {column.name for column in table.columns} for key, table in found.items()}
     asked: dict[str, dict[str, list[Predicate]]] = {}
+    tables = Tables(schema)
     for query in queries:
-        for key, held in predicates(query.sql, schema).items():
+        for key, held in predicates(query.sql, tables).items():
             kept = [item for item in held if item.columns <= compared.get(key, set())]
             if kept:
                 asked.setdefault(key, {})[query.id] = kept

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privbench.roles import lookups
 from privbench.roles.choose import Place, choose, rivals
-from privbench.roles.classes import PEOPLE, PERSON_LIKE, Kind, classify, people_by_name
+from privbench.roles.classes import (
+    PEOPLE,
+    PERSON_LIKE,
+    Kind,
+    LookupScore,
+    classify,
+    lookup_score,
+    people_by_name,
+)
 from privbench.roles.facts import KeyFacts, TableFacts, gather
-from privbench.roles.lookups import LookupScore
 from privbench.roles.names import words
 from privbench.roles.proposal import ImpliedKey, Proposal, TableProposal
 from privbench.schema import Column, Schema
@@ -40,7 +46,7 @@ def propose(schema: Schema) -> Proposal:
     """
     tables = gather(schema)
     people = people_by_name(tables)
-    scores = {name: lookups.score(facts, people) for name, facts in tables.items()}
+    scores = {name: lookup_score(facts, people) for name, facts in tables.items()}
     kinds = classify(tables, scores)
     found = _Findings(tables, scores, kinds, choose(tables, kinds))
     has_people = any(kind in PERSON_LIKE for kind in kinds.values())

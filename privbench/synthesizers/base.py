@@ -14,6 +14,7 @@ from privbench.circuit import Circuit
 from privbench.errors import ConfigError
 from privbench.learning.answers import counted_units
 from privbench.learning.synthetic import SyntheticDatabase
+from privbench.limits import faults
 from privbench.privacy import Accounting, DatabaseSpec, Query, Session, noise_sd
 
 
@@ -157,11 +158,7 @@ class Synthesizer(ABC, Generic[OptionsT]):
         try:
             self.options = cast(OptionsT, self.options_type.model_validate(dict(options or {})))
         except ValidationError as error:
-            faults = "; ".join(
-                f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}"
-                for item in error.errors()
-            )
-            raise ConfigError(f"synthesizer {self.name!r}: {faults}.") from error
+            raise ConfigError(f"synthesizer {self.name!r}: {'; '.join(faults(error))}.") from error
 
     @abstractmethod
     def fit(

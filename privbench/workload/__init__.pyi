@@ -1,7 +1,6 @@
 from .formats import FORMATS, read, write
 from .generators import generate_from_source, generate_from_tables
-from .generators.kinds import KINDS
-from .generators.plan import Plan
+from .generators.kinds import KINDS, Plan
 from .query import Query, Shape, Workload, united
 from .replay import replay
 from .results import Answer, QueryResult, Replay, Side

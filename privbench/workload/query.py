@@ -102,6 +102,17 @@ def parse(sql: str) -> exp.Expression | None:
     return tree if isinstance(tree, exp.Expression) else None
 
 
+def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+    """What AND joins, without parentheses around it; a loop, since they may be many."""
+    waiting = [condition] if condition is not None else []
+    while waiting:
+        part = waiting.pop().unnest()
+        if isinstance(part, exp.And):
+            waiting += [part.expression, part.this]
+        else:
+            yield part
+
+
 @lru_cache(maxsize=4096)
 def shape(sql: str) -> Shape:
     """Count the tables and joins of a statement.

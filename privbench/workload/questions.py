@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, LiteralString
 
-from psycopg.rows import namedtuple_row
-
+from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
-from privbench.postgres.failures import database_errors
 
 #: Objects that initdb makes have lower OIDs.
 FIRST_USER_OID = 16384
@@ -160,8 +158,4 @@ ORDER BY s.place
 
 def ask(connection: Connection, question: LiteralString, oid: int = 0) -> list[Any]:
     """All rows of a question, as named tuples."""
-    with (
-        database_errors("reading the catalog"),
-        connection.cursor(row_factory=namedtuple_row) as cursor,
-    ):
-        return cursor.execute(question, {"oid": oid, "first": FIRST_USER_OID}).fetchall()
+    return catalog.ask(connection, question, {"oid": oid, "first": FIRST_USER_OID})

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from privbench.encoding.bounds import Bounds
-from privbench.pipeline.neighbours import lend_ranges
+from privbench.pipeline.domain_answers import lend_ranges
 from privbench.schema import Column, ColumnType, Table, TableName
 
 DATE = ColumnType("date", "date", category="D")
@@ -85,29 +84,3 @@ CASES = {
 def test_what_was_not_seen_is_taken_from_what_lies_nearby(case):
     tables, limits, given, changed = CASES[case]
     assert lent(tables, limits, **given) == {**given, **changed}
-
-
-def test_marks_are_not_lent_and_their_columns_take_what_lies_nearby():
-    # 1985 to 2000, and the years from 9990 on.
-    first, end, mark = 5_479, 10_957, 2_929_000
-    found = lent(
-        [table("jobs", "from_date", "to_date", "noted"), table("other", "day")],
-        jobs__from_date=Bounds(first, end, cells=16),
-        jobs__to_date=Bounds(mark, 2_932_896, cells=16),
-        jobs__noted=USUAL,
-        other__day=USUAL,
-    )
-    until = found["jobs__to_date"]
-    assert (until.lo, until.hi, until.seen) == (first, 2_932_896, True)
-    inside = [edge for edge in until.inner if edge <= end]
-    assert len(inside) >= 16
-    assert max(np.diff([first, *inside, end])) <= (end - first) // 16 + 1
-    assert mark in until.inner
-    assert found["jobs__noted"] == found["other__day"] == replace(USUAL, lo=first, hi=end)
-
-
-def test_beside_a_mark_alone_lies_what_the_database_has():
-    given = {"jobs__from_date": USUAL, "jobs__to_date": MARK, "other__day": Bounds(100, 200)}
-    found = lent([JOBS, table("other", "day")], **given)
-    assert found["jobs__from_date"] == between(100, 200)
-    assert found["jobs__to_date"].lo == 100

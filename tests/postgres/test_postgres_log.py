@@ -36,7 +36,7 @@ def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing():
                     columns += [(e, "key") for e in key_expressions(schema, key)[0]]
                 if columns:
                     snapshot.read(table, columns)
-            dump_ddl(snapshot.connection, schema, snapshot=snapshot.id)
+            dump_ddl(snapshot.connection, schema)
         said = log.read_text(errors="replace")[before:]
     # pg_dump asks for sizes to order its own work by; what it prints holds none of them.
     ours = "".join(

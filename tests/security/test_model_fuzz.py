@@ -178,7 +178,7 @@ def test_models_that_somebody_changed(honest, tmp_path, spoil, synthesizer, case
 def test_texts_that_somebody_spoilt(honest, cases):
     """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
     rng = random.Random(cases)
-    data = model_files.members(honest["privbench-paper"])["public/0.npy"]
+    data = model_files.members(honest["privbench-paper"])["public/0.csv"]
     for _ in range(cases):
         try:
             table = archive.read_table(spoilt(data, rng), ["code", "title"])

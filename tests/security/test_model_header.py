@@ -251,10 +251,10 @@ def test_every_provider_of_the_list_makes_text_and_may_stand_in_a_config():
 @pytest.mark.parametrize(
     "data",
     [b"", b"{}", b"[]", b"null", b'{"format": "privbench-model"}', b"[" * 10**6, b'{"a":' * 10**5,
-     b'{"format": "privbench-model", "version": 4, "version": 4}', b"\xff\xfe", b'"\\ud800"',
+     b'{"format": "privbench-model", "version": 5, "version": 5}', b"\xff\xfe", b'"\\ud800"',
      b'{"format": "privbench-model", "version": NaN}', b'{"a": 1e999}', b"1" * 10**5,
      b'{"format": "privbench-model", "version": true}',
-     b'{"format": "privbench-model", "version": 4}'],
+     b'{"format": "privbench-model", "version": 5}'],
 )  # fmt: skip
 def test_a_header_that_is_no_header(model, tmp_path, data):
     """Attack: odd JSON: nested, doubled, NaN, endless. Door: header. Its form is checked first."""

@@ -27,8 +27,6 @@ from privbench.encoding.keys.uniqueness import Indices, move_apart, number_texts
 from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.schema import ForeignKey, Unique
 
-#: Rounds of exchanges, and good rows that take part for each bad one.
-_ROUNDS, _HELPERS = 16, 3
 #: Largest shares of rows out of order: where names suggest either order, and where one.
 _EITHER, _AGAINST = 0.35, 0.65
 
@@ -112,7 +110,7 @@ def exchange_between_rows(work: TableRows, low: str, high: str, *, strict: bool 
     if pair is None:
         return
     step = pair.moves.scale.step if strict and pair.moves.scale is not None else 0
-    order = order_by_swaps(pair.left, pair.right - step, work.rng)
+    order = exchanged(pair.left, pair.right - step)
     places, rows = np.arange(work.rows), pair.rows
     if pair.greater:
         places[rows] = rows[order]
@@ -137,45 +135,20 @@ def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
     work.move(pair.moves, moved, points)
 
 
-def order_by_swaps(left: Indices, right: Indices, rng: np.random.Generator) -> Indices:
+def exchanged(left: Indices, right: Indices) -> Indices:
     """Choose, for every row, the row whose right value it takes.
 
-    In each round, random pairs of rows exchange their right values where one row has the lesser
-    left and the greater right value, if either row is out of order. That never increases the total
-    amount by which rows are out of order.
+    Rows that are out of order are sorted together with those of the greatest distances: as few of
+    these as bring all in order; where none do, as many as are out of order.
 
     Returns:
         A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
 
-    >>> order_by_swaps(np.array([1, 5]), np.array([9, 2]), np.random.default_rng(0)).tolist()
+    >>> exchanged(np.array([1, 5]), np.array([9, 2])).tolist()
     [1, 0]
     """
     order = np.arange(len(left))
-    for _ in range(_ROUNDS):
-        bad = left > right[order]
-        if not bad.any():
-            return order
-        some, rest = np.flatnonzero(bad), np.flatnonzero(~bad)
-        helpers = rest[:0]
-        if len(rest):
-            helpers = rest[np.unique(rng.integers(len(rest), size=_HELPERS * len(some)))]
-        mixed = rng.permutation(np.concatenate([some, helpers]))
-        one, two = mixed[: len(mixed) // 2], mixed[len(mixed) // 2 : len(mixed) // 2 * 2]
-        first, second = right[order[one]], right[order[two]]
-        crossed = (left[one] < left[two]) & (first > second)
-        crossed |= (left[one] > left[two]) & (first < second)
-        crossed &= bad[one] | bad[two]
-        one, two = one[crossed], two[crossed]
-        order[one], order[two] = order[two], order[one]
-    return _sorted_together(left, right, order)
-
-
-def _sorted_together(left: Indices, right: Indices, order: Indices) -> Indices:
-    """What is still out of order is sorted together with the rows of the greatest distances.
-
-    As few of these as bring all in order; where none do, as many as are out of order.
-    """
-    gap = right[order] - left
+    gap = right - left
     ranked = np.argsort(gap, kind="stable")
     bad = int((gap < 0).sum())
     if not bad:
@@ -185,7 +158,7 @@ def _sorted_together(left: Indices, right: Indices, order: Indices) -> Indices:
         some = bad + helpers < len(left)
         group = np.concatenate([ranked[:bad], ranked[-helpers:]]) if some else ranked
         rows = group[np.argsort(left[group], kind="stable")]
-        return rows, order[group][np.argsort(right[order[group]], kind="stable")]
+        return rows, group[np.argsort(right[group], kind="stable")]
 
     helpers = bad
     fewest = rows, taken = matched(helpers)

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 
 from psycopg import sql
 
-from privbench.pgsql import SqlError, Token, tokens
+from privbench.pgsql import SqlError, tokens
 from privbench.postgres.connect import Connection
 from privbench.postgres.statement import Part, build, run
 from privbench.schema import Table, TableName
@@ -279,15 +279,10 @@ def is_free(table: Table, column: str) -> bool:
 def columns_in(table: Table, text: str) -> list[str]:
     """Columns of a table that an expression reads."""
     try:
-        words = {_named(word) for word in tokens(text)}
+        words = {word.name for word in tokens(text)}
     except SqlError:
         return []
     return [column.name for column in table.columns if column.name in words]
-
-
-def _named(word: Token) -> str:
-    """A word as a name."""
-    return word.text[1:-1].replace('""', '"') if word.text.startswith('"') else word.text
 
 
 def bases(table: Table, columns: Iterable[str]) -> list[str]:

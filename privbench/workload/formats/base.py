@@ -10,6 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from privbench.errors import UsageError
+from privbench.limits import faults
 from privbench.pgsql import SqlError, pieces
 from privbench.workload.query import Query, Workload
 
@@ -49,9 +50,7 @@ def read_json(path: Path, kind: type[Model]) -> Model:
     try:
         return kind.model_validate_json(read_text(path))
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        parts = (str(path), ".".join(map(str, first["loc"])), first["msg"])
-        raise UsageError(f"{': '.join(filter(None, parts))}.") from None
+        raise UsageError(f"{path}: {faults(error)[0]}.") from None
 
 
 def whole(path: Path, files: Iterable[Path], queries: Iterable[Query]) -> Workload:

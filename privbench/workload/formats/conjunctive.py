@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from privbench.errors import UsageError
 from privbench.schema import literal
-from privbench.workload.query import Query, parse
+from privbench.workload.query import Query, conjuncts, parse
 
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\Z")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_OPERATORS: dict[type[exp.Expression], str] = {
+_OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.GT: ">", exp.LTE: "<=", exp.GTE: ">=",
 }  # fmt: skip
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -103,7 +103,7 @@ class _Reader:
 
     quotable: bool
 
-    def select(self, tree: exp.Expression | None) -> Conjunction:
+    def select(self, tree: exp.Expr | None) -> Conjunction:
         if not isinstance(tree, exp.Select):
             raise _Beyond("it is no plain SELECT that can be read")
         extra = sorted(name for name, part in tree.args.items() if part and name not in _CLAUSES)
@@ -116,10 +116,12 @@ class _Reader:
             raise _Beyond("it has no table")
         joins = tree.args.get("joins") or []
         terms = [term for join in joins for term in _on(join)]
-        terms += _terms(where.this if where else None)
-        edges: list[exp.Expression] = []
-        others: list[exp.Expression] = []
+        terms += conjuncts(where.this if where else None)
+        edges: list[exp.Expr] = []
+        others: list[exp.Expr] = []
         for term in terms:
+            if isinstance(term, exp.Boolean) and term.this is True:
+                continue
             sides = (term.this, term.args.get("expression"))
             columns = all(isinstance(side, exp.Column) for side in sides)
             (edges if isinstance(term, exp.EQ) and columns else others).append(term)
@@ -129,7 +131,7 @@ class _Reader:
             tuple(item for term in others for item in self._conditions(term)),
         )
 
-    def _table(self, node: exp.Expression) -> tuple[str, str]:
+    def _table(self, node: exp.Expr) -> tuple[str, str]:
         if not isinstance(node, exp.Table) or node.args.get("joins"):
             raise _Beyond("it reads something else than tables")
         alias = node.args.get("alias")
@@ -151,12 +153,12 @@ class _Reader:
             raise _Beyond(f"the name {node.name} needs quotes")
         return node.name
 
-    def _column(self, node: exp.Expression) -> str:
+    def _column(self, node: exp.Expr) -> str:
         if not isinstance(node, exp.Column):
             raise _Beyond("it compares something else than columns and literals")
         return ".".join(self._name(part) for part in node.parts)
 
-    def _conditions(self, term: exp.Expression) -> Iterator[Condition]:
+    def _conditions(self, term: exp.Expr) -> Iterator[Condition]:
         if isinstance(term, exp.Between):
             column = self._column(term.this)
             yield Condition(column, ">=", _value(term.args["low"]))
@@ -171,23 +173,14 @@ class _Reader:
         yield Condition(self._column(left), operator, _value(right))
 
 
-def _on(join: exp.Join) -> Iterator[exp.Expression]:
+def _on(join: exp.Join) -> Iterator[exp.Expr]:
     extra = [name for name, part in join.args.items() if part and name not in _JOIN_PARTS]
     if extra or join.kind not in ("", "INNER", "CROSS"):
         raise _Beyond("it has a join other than an inner one")
-    yield from _terms(join.args.get("on"))
+    yield from conjuncts(join.args.get("on"))
 
 
-def _terms(node: exp.Expression | None) -> Iterator[exp.Expression]:
-    """What AND joins, without parentheses and TRUE."""
-    if isinstance(node, (exp.And, exp.Paren)):
-        yield from _terms(node.this)
-        yield from _terms(node.args.get("expression"))
-    elif node is not None and not (isinstance(node, exp.Boolean) and node.this is True):
-        yield node
-
-
-def _value(node: exp.Expression) -> Value:
+def _value(node: exp.Expr) -> Value:
     if isinstance(node, exp.Collate):
         if node.expression.name != "C":
             raise _Beyond(f"it compares in the collation {node.expression.name}")

@@ -23,10 +23,8 @@ class DatabaseRows(RowSource):
         self._connection = connection
         self._seed = seed
 
-    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
-        """The first rows in the order of the hash; a table is read once for all purposes."""
-        if purpose == "values":
-            return self.starts(table)[:most]
+    def sample(self, table: Table, most: int) -> list[Row]:
+        """The first rows in the order of the hash."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
     def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:

@@ -43,10 +43,10 @@ class MemoryRows(RowSource):
         self._keys: dict[tuple[str, tuple[str, ...]], pd.Series] = {}
         self._places: dict[tuple[str, tuple[str, ...]], dict[str, NDArray[np.int64]]] = {}
 
-    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
+    def sample(self, table: Table, most: int) -> list[Row]:
         """Random rows."""
         size = self.size(table)
-        rng = generator(self._seed, "memory rows", purpose, table.key)
+        rng = generator(self._seed, "memory rows", table.key)
         return self._rows(table, rng.choice(size, min(size, most), replace=False))
 
     def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:

@@ -14,9 +14,9 @@ import numpy as np
 from privbench.schema import Table
 from privbench.workload.generators.draft import Draft, JoinTree, Link, Row, Values, judged, pick
 
-# Rows of a table that literals come from, and that queries are drawn around. Twice or half as many
-# change which values are drawn and no property of the workload.
-_SAMPLE, _START_ROWS = 500, 2000
+# Rows of a table that queries are drawn around, and those of them that literals come from. Twice or
+# half as many change which values are drawn and no property of the workload.
+_START_ROWS, _SAMPLE = 2000, 500
 _SEEDS = 2**31
 
 
@@ -30,18 +30,18 @@ class RowSource(ABC):
     def values(self, table: Table) -> list[Values]:
         """The usable columns of a table with their values in some of its rows."""
         if table.key not in self._values:
-            self._values[table.key] = judged(table, self.sample(table, "values", _SAMPLE))
+            self._values[table.key] = judged(table, self.starts(table)[:_SAMPLE])
         return self._values[table.key]
 
     def starts(self, table: Table) -> list[Row]:
         """Some rows of a table, in an order that the seed decides."""
         if table.key not in self._starts:
-            self._starts[table.key] = self.sample(table, "starts", _START_ROWS)
+            self._starts[table.key] = self.sample(table, _START_ROWS)
         return self._starts[table.key]
 
     @abstractmethod
-    def sample(self, table: Table, purpose: str, most: int) -> list[Row]:
-        """At most so many rows of a table, chosen by the seed and perhaps by the purpose."""
+    def sample(self, table: Table, most: int) -> list[Row]:
+        """At most so many rows of a table, chosen by the seed."""
 
     @abstractmethod
     def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:

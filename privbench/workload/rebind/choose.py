@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -36,14 +35,14 @@ class Columns:
 
     def __init__(self, rows: RowSource) -> None:
         self.rows = rows
-        self._values: dict[tuple[str, str, tuple[str, ...]], list[str | None]] = {}
+        self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
 
-    def values(self, operand: Operand) -> list[str | None]:
-        """One value a row, None where it is NULL, not known or too long."""
+    def values(self, operand: Operand) -> list[str]:
+        """The values of rows that have one that is known and not too long."""
         key = (operand.table.key, operand.column.name, operand.steps)
         if key not in self._values:
-            rows = self.rows.starts(operand.table)
-            self._values[key] = [self.value(operand, row) for row in rows]
+            found = (self.value(operand, row) for row in self.rows.starts(operand.table))
+            self._values[key] = [text for text in found if text is not None]
         return self._values[key]
 
     @staticmethod
@@ -100,52 +99,25 @@ class Chooser:
 
     def __init__(self, columns: Columns, rng: np.random.Generator, own: Mapping[int, Row]) -> None:
         self._columns = columns
-        self._own = own
+        self._rows = dict(own)
         self._rng = rng
-        self._shares: dict[int, float] = {}
+        self._own: dict[tuple[object, ...], str] = {}
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
-        self._keys: dict[int, str] = {}
 
     def choose(self, found: Sequence[Site]) -> dict[int, list[str]]:
         """New values by the number of the mark, several where it stands for a list."""
         chosen: dict[int, list[str]] = {}
-        # Keys of JSON first, outer ones before inner ones: values are what they lead to.
-        keys = [(site, site.operand) for site in found if site.role == "key" and site.operand]
-        for site, operand in sorted(keys, key=lambda item: len(item[1].steps)):
-            key = self._key(site.mark.original, self._settled(operand))
-            if key is not None:
-                chosen[site.mark.number] = [key]
-                self._keys[site.mark.number] = key
         for site in found:
             # An empty text tells nothing, and `nullif(x, '')` means it.
             meant = site.mark.original or site.mark.kind == "parameter"
             if site.role == "value" and site.operand is not None and meant:
-                values = self._value(site, self._settled(site.operand))
+                values = self._value(site, site.operand)
                 if values:
                     chosen[site.mark.number] = values
-        _put_in_order(found, chosen)
         return chosen
 
-    def _key(self, old: str, operand: Operand) -> str | None:
-        """A key that the synthetic values have: the old one if it is among them."""
-        held = [functions.keys(text) for text in self._columns.values(operand) if text is not None]
-        known = sorted({key for keys in held for key in keys})
-        if not known:
-            return None
-        return old if old in known else pick(known, self._rng)
-
-    def _settled(self, operand: Operand) -> Operand:
-        """The operand, with the chosen JSON keys in place of the marks in its steps."""
-        steps = []
-        for step in operand.steps:
-            name, _, number = step.partition(" ")
-            key = name == functions.KEY
-            steps.append(f"{name} {self._keys.get(int(number), '')}" if key else step)
-        return replace(operand, steps=tuple(steps))
-
     def _value(self, site: Site, operand: Operand) -> list[str]:
-        values = self._columns.values(operand)
-        present = [text for text in values if text is not None]
+        present = self._columns.values(operand)
         if not present:
             return []
         old = site.mark.original
@@ -157,15 +129,22 @@ class Chooser:
         if site.shape == "member" or site.mark.many:
             drawn = self._several(operand, present, _MEMBERS if site.mark.many else 1)
         else:
-            row = self._own.get(operand.source)
-            if row is not None:
-                own = self._columns.value(operand, row)
-            else:
-                share = self._shares.setdefault(operand.source, float(self._rng.random()))
-                own = values[int(share * len(values))]
-            text = own if own is not None else pick(present, self._rng)
-            drawn = [self._shaped(site, text, present)]
+            drawn = [self._shaped(site, self._value_of_row(operand, present), present)]
         return [text for text in (_fitted(site, one) for one in drawn) if text is not None]
+
+    def _value_of_row(self, operand: Operand, present: Sequence[str]) -> str:
+        """The value in the row of the table's occurrence, or one for all its uses if that is NULL.
+
+        Lower bounds lie below it and upper ones above, so that both hold together.
+        """
+        place = (operand.source, operand.column.name, operand.steps)
+        if place not in self._own:
+            if operand.source not in self._rows:
+                starts = self._columns.rows.starts(operand.table)
+                self._rows[operand.source] = pick(starts, self._rng)
+            text = self._columns.value(operand, self._rows[operand.source])
+            self._own[place] = pick(present, self._rng) if text is None else text
+        return self._own[place]
 
     def _shaped(self, site: Site, text: str, present: Sequence[str]) -> str:
         """A literal of the same shape as the old one, with a condition that the value satisfies."""
@@ -192,13 +171,10 @@ class Chooser:
     def _several(self, operand: Operand, present: Sequence[str], count: int) -> list[str]:
         """Values for ``count`` further members of a query's lists, all different if possible."""
         seen = self._members[operand.source, operand.column.name, operand.steps]
-        row = self._own.get(operand.source)
-        own = None if row is None else self._columns.value(operand, row)
+        own = self._value_of_row(operand, present)
         for _ in range(count):
-            fresh = [pick(present, self._rng) for _ in range(_TRIES)]
-            if own is not None and own not in seen:
-                fresh[0] = own
-            seen.append(next((text for text in fresh if text not in seen), fresh[0]))
+            fresh = [own, *(pick(present, self._rng) for _ in range(_TRIES))]
+            seen.append(next((text for text in fresh if text not in seen), own))
         return seen[len(seen) - count :]
 
 
@@ -208,20 +184,6 @@ def place(text: str) -> tuple[int, float, str]:
         return (0, float(text), "")
     except ValueError:
         return (1, 0.0, text)
-
-
-def _put_in_order(found: Sequence[Site], chosen: dict[int, list[str]]) -> None:
-    """Sort the values that were drawn for a column's bounds: lower bounds get the lower values."""
-    bounds: Mapping[tuple[object, ...], list[Site]] = defaultdict(list)
-    for site in found:
-        operand = site.operand if site.shape in _RANGES and not site.negated else None
-        if operand is not None and site.mark.number in chosen:
-            bounds[operand.source, operand.column.name, operand.steps, site.cast].append(site)
-    for group in bounds.values():
-        texts = sorted((chosen[site.mark.number][0] for site in group), key=place)
-        group.sort(key=lambda site: site.shape != "low")
-        for site, text in zip(group, texts, strict=True):
-            chosen[site.mark.number] = [text]
 
 
 def _fitted(site: Site, text: str) -> str | None:

@@ -18,7 +18,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from privbench.schema import Column, Schema, Table
-from privbench.workload.rebind.functions import KEY
 from privbench.workload.rebind.marks import Mark, mark_of
 
 #: What sqlglot raises of odd texts, beside its own errors.
@@ -96,6 +95,26 @@ class Tables:
         return first or (found[0] if len(found) == 1 else None)
 
 
+def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
+    """A tree, which is changed: every column after its table, names as PostgreSQL folds them.
+
+    Raises:
+        SqlglotError: It is not clear which columns it names.
+    """
+    tree = normalize_identifiers(tree, dialect="postgres")
+    # sqlglot knows no search path: ours is `Tables.named`.
+    for scope in traverse_scope(tree):
+        for source in scope.sources.values():
+            if isinstance(source, exp.Table) and not source.db:
+                table = tables.named(source.name)
+                if table is not None:
+                    source.set("db", exp.to_identifier(table.name.schema, quoted=True))
+    return qualify(
+        tree, dialect="postgres", schema=tables.mapping, allow_partial_qualification=True,
+        validate_qualify_columns=False, quote_identifiers=False,
+    )  # fmt: skip
+
+
 class Resolver:
     """Finds operands in the tree of one query.
 
@@ -112,19 +131,8 @@ class Resolver:
             holder = holder.parent if isinstance(holder, exp.Tuple) else holder
             if isinstance(holder, (exp.Group, exp.Ordered, exp.Distinct)):
                 literal.replace(exp.Null())
-        tree = normalize_identifiers(tree, dialect="postgres")
-        # sqlglot knows no search path: ours is `Tables.named`.
-        for scope in traverse_scope(tree):
-            for source in scope.sources.values():
-                if isinstance(source, exp.Table) and not source.db:
-                    table = tables.named(source.name)
-                    if table is not None:
-                        source.set("db", exp.to_identifier(table.name.schema, quoted=True))
-        qualified = qualify(
-            tree, dialect="postgres", schema=tables.mapping, allow_partial_qualification=True,
-            validate_qualify_columns=False, quote_identifiers=False,
-        )  # fmt: skip
-        self.tree = annotate_types(qualified, schema=tables.mapping, dialect="postgres")
+        named = qualified(tree, tables)
+        self.tree = annotate_types(named, schema=tables.mapping, dialect="postgres")
         self._tables = tables
         self.marks = marks
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(self.tree)}
@@ -161,8 +169,6 @@ class Resolver:
             return None
         if isinstance(node, exp.Column):
             return self._column(node, depth + 1)
-        if isinstance(node, (exp.JSONExtract, exp.JSONExtractScalar)):
-            return self._json(node, depth)
         if isinstance(node, exp.Count):
             return None
         inner, step = self._inner(node)
@@ -199,17 +205,6 @@ class Resolver:
         if mark is not None:
             return mark.original.lower() or UNIT
         return unit.name.lower() if unit is not None else UNIT
-
-    def _json(self, node: exp.Expr, depth: int) -> Operand | None:
-        """The operand of a JSON path: a column, and one step for every key, with the key's mark."""
-        found = self._operand(node.this, depth + 1)
-        path = node.expression
-        holders = path.expressions if isinstance(path, exp.JSONPath) else [path]
-        for holder in holders:
-            mark = mark_of(holder, self.marks)
-            if found is not None and mark is not None:
-                found = found.then(f"{KEY} {mark.number}")
-        return found
 
     def _column(self, node: exp.Column, depth: int) -> Operand | None:
         """A column of an item of FROM, of this query or of one around it."""

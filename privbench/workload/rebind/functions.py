@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-#: The step into a JSON value; what follows it is the key.
-KEY = "->"
 _WHOLE = ("smallint", "int", "bigint")
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
 _REAL = ("decimal", "numeric", "real", "double", "float")
@@ -39,25 +36,8 @@ def _step(text: str, step: str) -> str | None:
             return str(_PARTS[argument](_moment(text)))
         if name == "trunc":
             return _trunc(text, argument)
-        if name == KEY:
-            return _within(text, argument)
         return _PLAIN[name](text)
     return None
-
-
-def keys(text: str) -> list[str]:
-    """The keys of a JSON object, or the places of a JSON list."""
-    with contextlib.suppress(ValueError):
-        found = json.loads(text)
-        if isinstance(found, (dict, list)):
-            return [str(key) for key in (found if isinstance(found, dict) else range(len(found)))]
-    return []
-
-
-def _within(text: str, key: str) -> str | None:
-    outer = json.loads(text)
-    found = outer[int(key) if isinstance(outer, list) else key]
-    return found if found is None or isinstance(found, str) else json.dumps(found)
 
 
 def _moment(text: str) -> datetime:

@@ -27,7 +27,6 @@ _KINDS: dict[str, Kind] = {
     "BCONST": "bits", "XCONST": "bits", "PARAM": "parameter",
 }  # fmt: skip
 _SEMICOLON, _PARENTHESIS = "ASCII_59", "ASCII_40"
-_HOLDERS = (exp.Literal, exp.JSONPathKey, exp.JSONPathSubscript, exp.Var)
 _WORD = "pbmark"
 _FOUND = re.compile(rf"{_WORD}([a-j]+)", re.IGNORECASE)
 # Letters for digits: a text like ``5 x`` would be taken for an interval.
@@ -103,12 +102,12 @@ class Marked:
 
 def mark_of(node: exp.Expr | None, marks: Sequence[Mark]) -> Mark | None:
     """The mark that a node of the tree holds, or None."""
-    if not isinstance(node, _HOLDERS):
+    if not isinstance(node, (exp.Literal, exp.Var)):
         return None
     value, number = str(node.args.get("this")), -1
     if found := _FOUND.fullmatch(value):
         number = int(found[1].lower().translate(_DIGITS))
-    elif isinstance(node, (exp.Literal, exp.JSONPathSubscript)) and value.isdigit():
+    elif isinstance(node, exp.Literal) and value.isdigit():
         place, off = divmod(int(value) - _BASE + 1, _STEP)
         number = place if off <= 2 else -1
     return marks[number] if 0 <= number < len(marks) else None
@@ -157,7 +156,7 @@ def mark(
         elif token.kind != "IDENT":
             pieces.append(token.text)  # Signs, and key words of SQL, which tell nothing.
         else:
-            name = _folded(token)
+            name = token.name
             call = name in called and after == _PARENTHESIS
             # What looks like a name and not like data.
             plain = _PLAIN.match(name) and not _TELLING.search(name)
@@ -187,10 +186,3 @@ def _gap(gap: str, *, first: bool) -> str:
     if first or not gap.strip():
         return "" if first else gap
     return "\n" if "\n" in gap else " "
-
-
-def _folded(token: Token) -> str:
-    """A name as PostgreSQL folds it."""
-    if token.text.startswith('"'):
-        return token.text[1:-1].replace('""', '"')
-    return token.text.lower()

@@ -9,11 +9,10 @@ from typing import Literal
 from sqlglot import exp
 
 from privbench.workload.rebind.columns import Operand, Resolver
-from privbench.workload.rebind.functions import KEY
 from privbench.workload.rebind.marks import Mark, mark_of
 
 Role = Literal[
-    "value", "key", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",
+    "value", "limit", "offset", "position", "type", "interval", "unit", "format", "zone",
     "count", "constant",
 ]  # fmt: skip
 #: How a value is compared: the literal equals it, bounds it, is a pattern for it, ….
@@ -33,7 +32,6 @@ _SHAPES: dict[type[exp.Expr], Shape] = {
     exp.Like: "pattern", exp.ILike: "pattern", exp.SimilarTo: "pattern",
     exp.RegexpLike: "regex", exp.RegexpILike: "regex",
 }  # fmt: skip
-_JSON = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBContains)
 #: Arguments of functions that are no values, by their names in sqlglot's trees.
 _ARGUMENTS: tuple[Role, ...] = ("unit", "format", "zone")
 _COUNTING: frozenset[Role] = frozenset({"limit", "offset", "position", "count"})
@@ -50,8 +48,7 @@ class Site:
 
     mark: Mark
     role: Role = "constant"  # ``value``: it is compared with a column; else what it is instead
-    # What it is compared with, or the JSON column that the key is for.
-    operand: Operand | None = None
+    operand: Operand | None = None  # what it is compared with
     shape: Shape = "equal"  # how it is compared
     negated: bool = False  # whether a minus sign stands before it
     cast: str = ""  # the type that it is cast to, empty without a cast
@@ -119,10 +116,6 @@ class _Climb:
                 return self._plain(name)
         if isinstance(parent, _CUTS) and child is not parent.this:
             return self._plain("constant" if child is parent.args.get("delimiter") else "count")
-        if isinstance(parent, exp.JSONPath):
-            return self._key(child, parent)
-        if isinstance(parent, _JSON) and child is parent.expression:
-            return Site(self._mark, "key", self._resolver.operand(parent.this))
         if isinstance(parent, exp.Escape) and child is parent.expression:
             return self._plain("constant")
         if isinstance(parent, (exp.Cast, exp.TryCast)):
@@ -147,16 +140,6 @@ class _Climb:
             other = parent.expression if first else parent.this
             return other.find(exp.Column) is None and (first or isinstance(parent, exp.DPipe))
         return quantifier or isinstance(parent, _WRAPPERS)
-
-    def _key(self, child: exp.Expr, path: exp.JSONPath) -> Site:
-        """A key within a path: of what the keys before it lead to."""
-        outer = path.parent
-        operand = self._resolver.operand(outer.this) if outer is not None else None
-        for holder in path.expressions[: path.expressions.index(child)]:
-            mark = mark_of(holder, self._resolver.marks)
-            if operand is not None and mark is not None:
-                operand = operand.then(f"{KEY} {mark.number}")
-        return Site(self._mark, "key", operand)
 
     def _compared(self, child: exp.Expr, parent: exp.Expr) -> Site:
         """The site of a literal in a comparison: the other operand, and the kind of comparison."""
