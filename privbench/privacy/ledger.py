@@ -4,7 +4,7 @@ One directory holds one sub-directory per database identity, named by a hash of 
 
     <ledger>/<hash of identity>/ledger.sqlite      openings, closings, caps; events and results
     <ledger>/<hash of identity>/<release>.lock     held while a release is being written
-    <ledger>/<hash of identity>/ledger.lock        held while the file is made
+    <ledger>/<hash of identity>/ledger.lock        held while the file is made or converted
 
 An opening reserves the whole (ε, δ) that the release asked for, checked against the cap within the
 transaction that writes it, so two fits at once cannot both pass a cap that has room for one.
@@ -38,6 +38,7 @@ from privbench.errors import LedgerError
 from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for, price
 from privbench.privacy.budget import round_up
 from privbench.privacy.definition import UnitDefinition
+from privbench.privacy.earlier import convert, lock
 from privbench.privacy.events import Event
 from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing
@@ -46,9 +47,7 @@ from privbench.privacy.store import (
     Book,
     Entry,
     damaged,
-    lock,
     make,
-    require_known,
     sync_folder,
     there,
     transaction,
@@ -138,7 +137,7 @@ class Ledger:
         for folder in folders:
             if not _FOLDER.fullmatch(folder.name):
                 continue
-            require_known(folder)
+            convert(folder)
             if there(folder / FILE):
                 with transaction(folder) as book:
                     headers = book.read()[:1]
@@ -236,7 +235,7 @@ class Ledger:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             for item in missing:
                 sync_folder(item.parent)
-        require_known(self.directory)
+        convert(self.directory)
         if not there(self.directory / FILE):
             held = lock(self.directory)
             try:

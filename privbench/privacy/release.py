@@ -18,9 +18,10 @@ import numpy as np
 
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, loss_of
+from privbench.privacy.earlier import lock_release
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.mechanisms import Integers
-from privbench.privacy.store import Entry, damaged, lock_release, transaction
+from privbench.privacy.store import Entry, damaged, transaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,16 +28,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from privbench.errors import LedgerError
 
 Entry = dict[str, Any]
 
 FILE = "ledger.sqlite"
-#: The ledger's file before it was a database, and what stands in it once it was converted.
-_LINES = "ledger.jsonl"
-_NOTE = f"This ledger was converted; its entries are in {FILE}.\n".encode()
 
 #: "PvLg" in ASCII; the number by which ``file`` and this module know such a database.
 _APPLICATION = 0x50764C67
@@ -105,27 +100,6 @@ class Book:
         return int(number) + 1
 
 
-def require_known(folder: Path) -> None:
-    """Refuse a folder whose ledger is lost, or lies in a form that is no longer read.
-
-    Raises:
-        LedgerError: It is.
-    """
-    old, new = folder / _LINES, folder / FILE
-    if there(old):
-        with usable(old):
-            converted = old.read_bytes() == _NOTE
-        if not converted:
-            raise LedgerError(
-                f"{old} is a ledger of an earlier checkout, whose form is no longer read.",
-                remedy="Have a checkout that converts it do so, or move it away and lower the cap "
-                "by what it says was spent.",
-            )
-    # A ledger is made before the lock of its first release: locks alone mean that it was lost.
-    if not there(new) and (there(old) or any(folder.glob("*-*.lock"))):
-        raise damaged(new)
-
-
 def make(folder: Path) -> None:
     """Make a ledger without entries where there is none; the caller holds the folder's lock.
 
@@ -159,35 +133,6 @@ def make(folder: Path) -> None:
         raise unusable(path, error.strerror) from None
     except sqlite3.Error as error:
         raise unusable(path, error) from None
-
-
-def lock(folder: Path) -> FileLock:
-    """The lock under which a ledger's file is made; waits for other processes.
-
-    Raises:
-        LedgerError: Another process holds it, or the folder is not writable.
-    """
-    return _lock(folder / "ledger.lock", WAIT, f"the ledger in {folder}")
-
-
-def lock_release(folder: Path, release_id: str) -> FileLock:
-    """The lock of a release, from its opening to its closing; does not wait.
-
-    Raises:
-        LedgerError: Another process holds it, or the folder is not writable.
-    """
-    return _lock(folder / f"{release_id}.lock", 0, f"release {release_id}")
-
-
-def _lock(path: Path, wait: float, what: str) -> FileLock:
-    """A lock between processes, held until it is released or the process ends."""
-    held = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
-    with usable(path):
-        try:
-            held.acquire()
-        except Timeout:
-            raise LedgerError(f"{what} is being written by another process.") from None
-    return held
 
 
 @contextmanager

@@ -160,36 +160,6 @@ def test_a_ledger_that_lost_entries_does_not_begin_anew(tmp_path, lost):
         use()
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_the_lines_of_an_earlier_checkout_are_refused_and_never_passed_over(tmp_path, beside):
-    """Also beside a database, and by fits of other databases whose losses they may be."""
-    ledger = Ledger.open(tmp_path, "shop")
-    if beside:
-        ledger.set_cap(Cap(1.0))
-    ledger.directory.mkdir(parents=True, exist_ok=True)
-    old = ledger.directory / "ledger.jsonl"
-    for content in (b"", b'{"check":"0123","entry":{"type":"ledger"}}\n'):
-        old.write_bytes(content)
-        with pytest.raises(LedgerError, match="an earlier checkout"):
-            open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
-        with pytest.raises(LedgerError, match="an earlier checkout"):
-            Ledger.open(tmp_path, "other", lambda name: True)
-        assert old.read_bytes() == content
-    old.unlink()
-    Ledger.open(tmp_path, "shop").set_cap(Cap(2.0))
-
-
-def test_a_note_stands_for_the_database_that_its_ledger_became(tmp_path):
-    ledger = Ledger.open(tmp_path, "shop")
-    ledger.set_cap(Cap(1.0))
-    note = b"This ledger was converted; its entries are in ledger.sqlite.\n"
-    (ledger.directory / "ledger.jsonl").write_bytes(note)
-    assert ledger.show()["cap"]["epsilon"] == 1.0
-    (ledger.directory / FILE).unlink()
-    with pytest.raises(LedgerError, match="is damaged"):
-        ledger.show()
-
-
 def test_a_ledger_of_which_nothing_is_known_is_not_passed_over(tmp_path, monkeypatch):
     """A folder of another user's; what it holds may count."""
     Ledger.open(tmp_path, "shop").set_cap(Cap(1.0))
