@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, groupby
-from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +21,6 @@ from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair, Repaired
 from privbench.sources import is_file
-from privbench.threads import ahead
 
 
 @dataclass(frozen=True)
@@ -170,9 +167,10 @@ def _write(
         seed=seed,
     )
     filled = [item.without(loader.without_values(item.table)) for item in tables]
-    for item, batches in _batches([item for item in filled if item.columns]):
-        taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
-        repair.missing(item.table, item.rows - taken)
+    for item in filled:
+        if item.columns:
+            taken = loader.copy_table(item.table, item.columns, _told(item, teller))
+            repair.missing(item.table, item.rows - taken)
     for item in filled:
         if not item.columns:
             loader.add_rows(item.table, item.rows)
@@ -181,23 +179,9 @@ def _write(
     return repaired
 
 
-def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:
-    """Tables that hold rows, and their batches; while the server takes one, the next is made.
-
-    A table's rows end with None, so that what goes wrong with the next is not told of this one.
-    """
-    made = (
-        (place, batch)
-        for place, item in enumerate(tables)
-        for batch in chain(item.batches(), (None,))
-    )
-    for place, some in groupby(ahead(made), key=itemgetter(0)):
-        yield tables[place], iter(map(itemgetter(1), some).__next__, None)
-
-
-def _told(item: CloneTable, batches: Iterator[pa.Table], teller: Reporter) -> Iterator[pa.Table]:
+def _told(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
     done = 0
-    for batch in batches:
+    for batch in item.batches():
         yield batch
         done += batch.num_rows
         teller.advance(f"load {item.table.key}", done, item.rows)
