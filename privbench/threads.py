@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from itertools import islice
@@ -66,7 +66,7 @@ def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterat
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
+def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     """The same items, none of them None; while one is used, a thread makes the next.
 
     Raises:

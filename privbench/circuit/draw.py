@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 PART = 2**18
 
 
-def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> Ints:
+def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
     """One column index per row from the distribution ``table[row]``; see `choose`.
 
     Args:
@@ -24,15 +24,20 @@ def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> I
         generator: Source of randomness.
     """
     width = table.shape[1]
+    columns = np.arange(width, dtype=np.min_scalar_type(width - 1))
     if width == 1:
-        return np.zeros(len(rows), np.int64)
-    found = choose(table.ravel(), np.full(len(table), width), rows, generator)
-    return np.asarray(found % width)
+        return np.zeros(len(rows), columns.dtype)
+    widths, columns = np.full(len(table), width), np.tile(columns, len(table))
+    return choose(table.ravel(), widths, rows, generator, columns)
 
 
 def choose(
-    weights: Floats, lengths: Ints, rows: NDArray[Any], generator: np.random.Generator
-) -> Ints:
+    weights: Floats,
+    lengths: Ints,
+    rows: NDArray[Any],
+    generator: np.random.Generator,
+    cells: NDArray[Any] | None = None,
+) -> NDArray[Any]:
     """A cell for every row, in proportion to the weights of the row's distribution.
 
     Rows that share a distribution get a systematic sample (one random offset, even steps) in random
@@ -44,14 +49,16 @@ def choose(
         lengths: Cells of every distribution, which have a positive sum.
         rows: Distribution of every row, shape (n,).
         generator: Source of randomness.
+        cells: What stands for every cell; its position in ``weights``, if not given.
 
     Returns:
-        Positions in ``weights``, shape (n,).
+        What stands for the cells, shape (n,).
     """
     count, laws = len(rows), len(lengths)
+    cells = np.arange(len(weights)) if cells is None else cells
     if not count:
-        return np.zeros(0, np.int64)
-    kind = np.uint16 if laws <= 2**16 else np.int64
+        return cells[:0]
+    kind = np.min_scalar_type(laws - 1)
     order = generator.permutation(count)
     if laws > 1:
         order = order[np.argsort(rows[order].astype(kind), kind="stable")]
@@ -64,6 +71,6 @@ def choose(
     below = np.ceil(np.repeat(sizes, lengths) * share - np.repeat(offset, lengths))
     before = np.append(0.0, below[:-1])
     before[(ends - lengths)[lengths > 0]] = 0.0
-    found = np.empty(count, np.int64)
-    found[order] = np.repeat(np.arange(len(weights)), (below - before).astype(np.int64))
+    found = np.empty(count, cells.dtype)
+    found[order] = np.repeat(cells, (below - before).astype(np.int64))
     return found

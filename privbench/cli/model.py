@@ -115,6 +115,11 @@ def sample(
 @click.option(
     "--dry-run", is_flag=True, help="Make the schema and undo it: what would stop or be lost shows."
 )
+@click.option(
+    "--ledger",
+    metavar="DIR",
+    help="Directory of the ledger: what has releases in it may be a source, and is not replaced.",
+)
 @lock_option
 @target_options
 @metrics_option
@@ -171,7 +176,7 @@ def clone(
     config = release.config()
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
-    pipeline.check_target(source, target, replace=replace)
+    pipeline.check_target(source, target, replace=replace, ledger=config.ledger.path)
     config, seen = _accept(config, source, release)
     report = pipeline.clone(
         source,

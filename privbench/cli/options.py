@@ -186,7 +186,9 @@ seed_option = click.option(
     "--seed", type=int, metavar="N", help="Seed of the sampling (not of any noise)."
 )
 replace_option = click.option(
-    "--replace", is_flag=True, help="Drop what the target holds, in one transaction."
+    "--replace",
+    is_flag=True,
+    help="Drop what the target holds, in one transaction, unless it has releases in the ledger.",
 )
 overwrite_option = click.option(
     "--force", is_flag=True, help="Replace a model file that is there already."

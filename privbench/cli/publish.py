@@ -19,7 +19,8 @@ from privbench.publish.making import About
     click.option("--title", metavar="TEXT", help="Its name."),
     click.option("--publisher", metavar="TEXT", help="Who answers for it."),
     click.option("--licence", metavar="TEXT", help="Under which licence it may be used."),
-    click.option("--date", "published", metavar="DATE",
+    click.option("--date", "published", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]),
+                 callback=lambda context, option, value: value and value.date(),
                  help="Day of publication, YYYY-MM-DD; today otherwise."),
 )  # fmt: skip
 @click.option("-w", "--workload", metavar="FILE", help="Queries whose text you declare public; "

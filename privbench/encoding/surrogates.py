@@ -108,7 +108,8 @@ def made_distinct(
 
 def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
     name = known_provider(provider)
-    maker = faker.Faker("en_US")
+    # Frequent names first cost most of Faker's time, and equal values only get a number.
+    maker = faker.Faker("en_US", use_weighting=name not in _OWN)
     maker.seed_instance(int(rng.integers(2**62)))
     made = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
     texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in made)

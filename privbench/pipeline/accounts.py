@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from privbench.errors import UsageError
@@ -118,21 +119,21 @@ def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
     return Ledger.holding(path, release_id).abandon(release_id)
 
 
-def has_releases(connection: Connection, path: str | None) -> bool:
-    """Whether a database has releases in a ledger: then it may be a source and no clone.
+def ledgers_of(connection: Connection, path: str | None) -> list[Path]:
+    """Ledgers that have releases of a database: then it may be a source and no clone.
 
-    Only under the identity that the server gives: one that a config declares is not known here. A
-    source that was never fitted, or whose ledger lies elsewhere, looks like any clone.
+    A source that was never fitted, or whose ledger lies elsewhere, looks like any clone; so does
+    one under a declared name where the system identifier cannot be read.
 
     Args:
         connection: To the database.
-        path: Directory of the ledger; None means the user's state directory.
+        path: Directory of the ledgers; None means the user's state directory.
 
     Raises:
-        LedgerError: The ledger is damaged.
+        LedgerError: A ledger is damaged.
     """
     found = database_identity(connection)
-    return bool(Ledger.open(path, found.name or found.basis, found.covers).show()["releases"])
+    return [item.directory for item in Ledger.of_database(path, found.own, found.covers)]
 
 
 def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:

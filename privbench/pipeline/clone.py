@@ -12,7 +12,7 @@ from pathlib import Path
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
-from privbench.pipeline.load import LoadReport, check_scale, load, rehearse
+from privbench.pipeline.load import LoadReport, check_scale, load, refuse_sources, rehearse
 from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
@@ -63,7 +63,7 @@ def clone(
         output: Where to keep the model; None drops it afterwards.
         scale: Size of the clone.
         seed: Seed of the sampling, never of the noise.
-        replace: Drop what the target holds.
+        replace: Drop what the target holds, unless it has releases in the ledger.
         resume: Id of a release that was killed.
         as_role: Role of the target that the load goes on as, see `load`.
         strict: Refuse a target that lacks anything of the schema, before any budget is spent.
@@ -72,13 +72,15 @@ def clone(
 
     Raises:
         GateFailed: With `strict`, the target lacks something.
-        TargetError: The target is the source, is not empty, or cannot hold the schema; before any
-            budget is spent.
+        TargetError: The target is the source, or may be another's, is not empty, or cannot hold the
+            schema; before any budget is spent.
         PrivbenchError: Whatever `fit` and `load` refuse.
     """
     teller = reporter or Reporter()
     check_scale(scale)
     require_identity(source, config)
+    if replace:
+        refuse_sources(target, config.ledger.path)
     path = Path(output or Path(tempfile.mkdtemp(prefix="privbench-"), "model.privbench"))
     try:
         with staged(source, config) as here:
@@ -99,6 +101,7 @@ def clone(
             replace=replace,
             trust_programs=True,
             as_role=as_role,
+            ledger=config.ledger.path,
             reporter=teller,
         )
     except BaseException as error:

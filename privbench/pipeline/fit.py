@@ -192,8 +192,9 @@ def _open(draft: Draft) -> None:
         draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
     cap = Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month)
     draft.reporter.spending = spending = Spending(ledger, cap, draft.accountant)
+    fingerprint = config_hash(draft.config, draft.catalog)
     release = ledger.open_release(
-        Fit(config_hash(draft.config, draft.catalog), definition, _noise(config).private),
+        Fit(fingerprint, definition, _noise(config).private, known.own),
         draft.accountant,
         cap=cap,
         resume=draft.resume,

@@ -6,13 +6,12 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, groupby
-from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
 
-from privbench.errors import GateFailed, UsageError
+from privbench.errors import GateFailed, TargetError, UsageError
+from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
@@ -22,7 +21,6 @@ from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair, Repaired
 from privbench.sources import is_file
-from privbench.threads import ahead
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,7 @@ def load(
     as_role: str | None = None,
     schema_only: bool = False,
     dry_run: bool = False,
+    ledger: str | None = None,
     reporter: Reporter | None = None,
 ) -> LoadReport:
     """Write a model's clone into a database: all or nothing.
@@ -103,17 +102,19 @@ def load(
         target_dsn: An empty database.
         scale: Size of the clone.
         seed: Seed of the sampling.
-        replace: Drop what the target holds, in the same transaction.
+        replace: Drop what the target holds, in the same transaction, unless it has releases.
         trust_programs: Let the model's DDL bring functions, triggers and rules.
         as_role: A role without any right but on its own objects, which the load goes on as before
             anything of the model's runs.
         schema_only: Leave the tables empty.
         dry_run: Make the empty schema and undo it; the report says what the target would lack.
+        ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
         reporter: Told of stages.
 
     Raises:
         ModelError: The model is damaged or hostile.
-        TargetError: The target may not be written.
+        TargetError: The target may not be written, or may be a source.
+        LedgerError: With `replace`, a ledger is damaged.
         DatabaseError: The server refused.
     """
     teller = reporter or Reporter()
@@ -124,6 +125,8 @@ def load(
             found = Model.load(model)
     found.ddl.script(trust=trust_programs)
     check_scale(scale)
+    if replace:
+        refuse_sources(target_dsn, ledger)
     opened = partial(
         Loader,
         target_dsn,
@@ -164,9 +167,10 @@ def _write(
         seed=seed,
     )
     filled = [item.without(loader.without_values(item.table)) for item in tables]
-    for item, batches in _batches([item for item in filled if item.columns]):
-        taken = loader.copy_table(item.table, item.columns, _told(item, batches, teller))
-        repair.missing(item.table, item.rows - taken)
+    for item in filled:
+        if item.columns:
+            taken = loader.copy_table(item.table, item.columns, _told(item, teller))
+            repair.missing(item.table, item.rows - taken)
     for item in filled:
         if not item.columns:
             loader.add_rows(item.table, item.rows)
@@ -175,33 +179,42 @@ def _write(
     return repaired
 
 
-def _batches(tables: list[CloneTable]) -> Iterator[tuple[CloneTable, Iterator[pa.Table]]]:
-    """Tables that hold rows, and their batches; while the server takes one, the next is made.
-
-    A table's rows end with None, so that what goes wrong with the next is not told of this one.
-    """
-    made = (
-        (place, batch)
-        for place, item in enumerate(tables)
-        for batch in chain(item.batches(), (None,))
-    )
-    for place, some in groupby(ahead(made), key=itemgetter(0)):
-        yield tables[place], iter(map(itemgetter(1), some).__next__, None)
-
-
-def _told(item: CloneTable, batches: Iterator[pa.Table], teller: Reporter) -> Iterator[pa.Table]:
+def _told(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
     done = 0
-    for batch in batches:
+    for batch in item.batches():
         yield batch
         done += batch.num_rows
         teller.advance(f"load {item.table.key}", done, item.rows)
 
 
-def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
+def refuse_sources(target_dsn: str, ledger: str | None) -> None:
+    """Refuse to drop what a database holds that has releases in a ledger: it may be a source.
+
+    Args:
+        target_dsn: What would be dropped.
+        ledger: Directory of the ledgers; None means the user's state directory.
+
+    Raises:
+        TargetError: It holds something, and has releases.
+        LedgerError: A ledger is damaged.
+        ConnectionFailed: The server is unreachable.
+    """
+    with reading(target_dsn) as connection:
+        found = target.contents(connection) and ledgers_of(connection, ledger)
+    if found:
+        raise TargetError(
+            "nothing is replaced: the target has releases in the ledger, so that it may be the "
+            f"source of a model ({', '.join(map(str, found))}).",
+            remedy="Name another database. If all that it holds may go, drop and create it anew.",
+        )
+
+
+def check_target(source: str, target_dsn: str, *, replace: bool, ledger: str | None = None) -> None:
     """Refuse a target that a load would refuse, before any budget is spent.
 
     Raises:
-        TargetError: It is the source, or is not empty.
+        TargetError: It is the source, or may be one, or is not empty.
+        LedgerError: With `replace`, a ledger is damaged.
         ConnectionFailed: A server is unreachable.
     """
     with contextlib.ExitStack() as stack:
@@ -210,6 +223,8 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
         target.refuse_source(other, one)
         if not replace:
             target.refuse_contents(target.contents(other))
+    if replace:
+        refuse_sources(target_dsn, ledger)
 
 
 def rehearse(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from privbench.errors import UsageError
 from privbench.metrics.modeltree import Modelled, modelled_tables
-from privbench.pipeline.accounts import has_releases
+from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
@@ -105,8 +105,8 @@ def generate_workload(
         source: A model file, or else a DSN.
         kind: One of `privbench.workload.KINDS`.
         plan: What it is to be like; the kind's own where not given.
-        clone: DSN of a clone whose answers a workload of a model states. Where it `has_releases`
-            it may be the source, and the workload is CONFIDENTIAL.
+        clone: DSN of a clone whose answers a workload of a model states. Where `ledgers_of` it are
+            found it may be the source, and the workload is CONFIDENTIAL.
         scale: Size of the sample of a model that literals come from.
         schemas: PostgreSQL schemas of the database.
         only: Tables to query; all where none is named.
@@ -143,7 +143,7 @@ def generate_workload(
         tables = sampled_tables(model, scale=scale, seed=plan.seed)
     with teller.stage("generate"), ExitStack() as stack:
         on_clone = stack.enter_context(reading(clone, ROWS)) if clone else None
-        fitted = on_clone is not None and has_releases(on_clone, ledger)
+        fitted = on_clone is not None and bool(ledgers_of(on_clone, ledger))
         made = generate_from_tables(
             tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout
         )
@@ -195,8 +195,8 @@ def rebind(
 ) -> Rebinding:
     """Replace the literals of a workload by values of synthetic rows.
 
-    It is CONFIDENTIAL where the model is NOT PRIVATE (so are clones of it), and where the clone
-    `has_releases`: it may be the source itself.
+    It is CONFIDENTIAL where the model is NOT PRIVATE (so are clones of it), and where `ledgers_of`
+    the clone are found: it may be the source itself.
 
     Args:
         workload: A file or folder in any known format, or what was read of one.
@@ -223,7 +223,7 @@ def rebind(
     with ExitStack() as stack:
         clone = stack.enter_context(reading(on, PRINTING | _LIMIT)) if on is not None else None
         if clone is not None:
-            secret = secret or has_releases(clone, ledger)
+            secret = secret or bool(ledgers_of(clone, ledger))
             schema, planner = introspect(clone), Planner(clone)
             refuse_computing(clone, [table.name for table in schema], checks=True)
             rows: RowSource = DatabaseRows(clone, seed)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from math import gcd
 from types import MappingProxyType
 from typing import Any
 
@@ -67,15 +68,16 @@ def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer
             values = _values(array, kind)
         except (pa.ArrowException, ValueError):
             return None
-        null = array.is_null().to_numpy(zero_copy_only=False)
+        null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         if isinstance(values, pa.Array):
             lengths = pc.binary_length(values).to_numpy()
-            fields.append((size, np.where(null, -1, lengths), None))
-            pieces += [_packed(fields, len(null)), values]
+            fields.append((size, lengths if null is None else np.where(null, -1, lengths), None))
+            pieces += [_packed(fields, batch.num_rows), values]
             fields = []
         else:
             sent = np.dtype((values.dtype, values.shape[1:]))
-            fields += [(size, np.where(null, -1, sent.itemsize), None), (sent, values, null)]
+            length = sent.itemsize if null is None else np.where(null, -1, sent.itemsize)
+            fields += [(size, length, None), (sent, values, null)]
     if fields:
         pieces.append(_packed(fields, batch.num_rows))
     rows = pc.binary_join_element_wise(*pieces, b"") if len(pieces) > 1 else pieces[0]
@@ -86,17 +88,18 @@ def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer
 def _packed(fields: Sequence[_Field], rows: int) -> pa.Array:
     """For every row the bytes of fields that follow each other."""
     packed = np.empty(rows, [(f"f{place}", sent) for place, (sent, _, _) in enumerate(fields)])
-    octets = packed.view(np.uint8).reshape(rows, packed.itemsize)
+    unit = gcd(8, *(sent.itemsize for sent, _, _ in fields))
+    words = packed.view(f"u{unit}").reshape(rows, packed.itemsize // unit)
     ends = np.arange(rows + 1) * packed.itemsize
     kept, start = None, 0
     for place, (sent, values, null) in enumerate(fields):
         packed[f"f{place}"] = values
-        if null is not None and null.any():
-            kept = np.ones(octets.shape, np.bool_) if kept is None else kept
-            kept[null, start : start + sent.itemsize] = False
+        if null is not None:
+            kept = np.ones(words.shape, np.bool_) if kept is None else kept
+            kept[null, start // unit : (start + sent.itemsize) // unit] = False
             ends[1:] -= np.cumsum(null) * sent.itemsize
         start += sent.itemsize
-    data = octets if kept is None else octets[kept]
+    data = words if kept is None else words[kept]
     buffers = [pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), rows, [None, *buffers])
 

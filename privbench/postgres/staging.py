@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
 from typing import LiteralString
@@ -16,6 +17,7 @@ from privbench.postgres.connect import Connection
 from privbench.postgres.csvtext import csv_block, parts
 from privbench.postgres.statement import Part, build, run
 from privbench.schema import ColumnType
+from privbench.threads import ahead
 
 #: Rows of a table, columns in COPY's order.
 Batches = Iterable[pa.RecordBatch | pa.Table]
@@ -49,6 +51,8 @@ def copy_rows(
 ) -> int:
     """COPY batches, in the binary form where all values have one, else as CSV; the number of rows.
 
+    While the server takes some rows, a thread makes the next ones and their bytes.
+
     Args:
         connection: The target.
         table: The table.
@@ -62,8 +66,9 @@ def copy_rows(
     """
     frozen = sql.SQL("true" if freeze else "false")
     rows = 0
-    with connection.cursor() as cursor:
-        for form, blocks in groupby(_blocks(batches, len(columns), kinds), itemgetter(0)):
+    made = ahead(_blocks(batches, len(columns), kinds))
+    with connection.cursor() as cursor, closing(made) as coming:
+        for form, blocks in groupby(coming, itemgetter(0)):
             head, foot = (HEAD, FOOT) if form == "binary" else (b"", b"")
             copied = "COPY {} ({}) FROM STDIN (FORMAT {}, FREEZE {})"
             statement = build(copied, table, columns, sql.SQL(form), frozen)

@@ -65,11 +65,14 @@ class Fit:
         config_hash: Hash of the config and the schema.
         definition: The unit definition under which losses are counted.
         private: False if the noise is seeded: the loss then counts as infinite.
+        database: What the server calls the database, whatever name is declared; None if it cannot
+            be told. A release may be resumed on a replica or a restore.
     """
 
     config_hash: str
     definition: UnitDefinition
     private: bool = True
+    database: str | None = None
 
 
 class Ledger:
@@ -130,6 +133,29 @@ class Ledger:
         )
 
     @classmethod
+    def of_database(
+        cls, path: str | Path | None, database: str | None, covers: Callable[[str], bool]
+    ) -> list[Self]:
+        """The ledgers, under whatever name, that have releases of a database.
+
+        Args:
+            path: Directory of all ledgers; None means the user's state directory.
+            database: What the server calls it; see `Fit`.
+            covers: Tells of a ledger's name whether its losses may be of this database.
+
+        Raises:
+            LedgerError: A ledger in the directory is damaged, so that none can tell whose it is.
+        """
+        return [
+            item
+            for item in cls._all(_base(path))
+            if any(
+                covers(item.identity) or database == account.database is not None
+                for account in item._standing().accounts.values()
+            )
+        ]
+
+    @classmethod
     def _all(cls, base: Path) -> Iterator[Self]:
         """Every ledger of a directory, by the name of its folder."""
         with usable(base):
@@ -181,6 +207,7 @@ class Ledger:
                 name = resume or str(uuid.uuid4())
                 if resume is None:
                     opened = {"type": "opened", "release": name, "time": _now(), **header}
+                    opened["database"] = fit.database
                     standing.add(opened)
                     standing.check(name, cap)
                     books[self].append(opened)

@@ -18,6 +18,9 @@ from privbench.privacy.budget import round_up
 from privbench.privacy.definition import INFINITE, UnitDefinition
 from privbench.privacy.store import Entry
 
+#: What an opening says besides the fit that a resumed release must share.
+_NOT_OF_THE_FIT = ("type", "release", "time", "database")
+
 
 @dataclass(frozen=True, slots=True)
 class Cap:
@@ -51,6 +54,7 @@ class Account:
     definition: UnitDefinition
     reserved: Guarantee
     opened: str
+    database: str | None = None
     spent: Guarantee | None = None
     events: int | None = None
 
@@ -107,10 +111,11 @@ class Standing:
             uuid.UUID(entry["release"])  # Files are named by it.
             self.accounts[entry["release"]] = Account(
                 entry["release"],
-                {name: entry[name] for name in entry if name not in ("type", "release", "time")},
+                {name: entry[name] for name in entry if name not in _NOT_OF_THE_FIT},
                 UnitDefinition.from_json(entry["definition"]),
                 Guarantee(entry["epsilon"], entry["delta"]),
                 entry["time"],
+                entry.get("database"),
             )
         else:
             account = self._account(entry["release"])

@@ -67,7 +67,7 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
             "citeAs": f"{bundle.publisher}: {bundle.title}, {bundle.published}",
             "url": ".",
             "version": "1.0.0",
-            "datePublished": bundle.published,
+            "datePublished": str(bundle.published),
             "distribution": [*files, *sets],
             "recordSet": [_records(table) for table in tables],
         }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
@@ -152,7 +153,7 @@ class Bundle(Strict):
     title: Line
     publisher: Line
     licence: Line
-    published: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")]
+    published: date
     privbench: Line
     server: Annotated[int, Field(ge=9, le=99)]
     tables: list[Table]

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, LiteralString
 
@@ -55,15 +55,12 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 
 @dataclass(frozen=True)
 class About:
-    """What a publisher says of a bundle; none of it is learned from rows.
-
-    The publisher answers for it; the day is written ``2026-01-31``.
-    """
+    """What a publisher says of a bundle and answers for; none of it is learned from rows."""
 
     title: str = "Synthetic benchmark database"
     publisher: str = "not stated"
     licence: str = "not stated"
-    published: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    published: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
 @dataclass(frozen=True)

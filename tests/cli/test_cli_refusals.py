@@ -177,6 +177,12 @@ def test_target_is_not_empty(desk, make_database):
     assert market.one(target, "SELECT i FROM mine") == 1
 
 
+def test_target_was_fitted(spent):
+    words = ["load", spent.output, spent.source, "--replace", "--ledger", spent.ledger]
+    refused(run(*words), 3, "may be the source of a model", re.escape(str(spent.ledger)), "anew")
+    assert market.one(spent.source, "SELECT count(*) FROM customer") == 20
+
+
 def test_target_may_not_be_written(spent, make_database):
     """A role that may connect but not create."""
     target = make_database(

@@ -121,6 +121,31 @@ def test_load_refuses_what_holds_something_and_replaces_it(make_database, model)
     whole(target)
 
 
+@pytest.mark.parametrize("toml", [market.CONFIG, market.CONFIG.replace('identity = "market"', "")])
+def test_what_was_fitted_is_not_replaced(source, make_database, model, tmp_path, toml):
+    """Neither by its own model nor by a clone of another source, whatever name is declared."""
+    fitted, config = market.create(make_database(), 20), market.config(tmp_path / "ledger", toml)
+    pipeline.fit(fitted, config, tmp_path / "m")
+    (file,) = tmp_path.rglob("ledger.sqlite")
+    spent = file.read_bytes()
+    for refused in (
+        lambda: pipeline.load(tmp_path / "m", fitted, replace=True, ledger=config.ledger.path),
+        lambda: pipeline.load(model, fitted, replace=True, dry_run=True, ledger=config.ledger.path),
+        lambda: pipeline.clone(source, fitted, config, replace=True),
+        lambda: pipeline.check_target(source, fitted, replace=True, ledger=config.ledger.path),
+    ):
+        with pytest.raises(TargetError, match=r"has releases in the ledger.*drop and create it"):
+            refused()
+    assert market.one(fitted, "SELECT count(*) FROM customer") == 20
+    assert list(tmp_path.rglob("ledger.sqlite")) == [file]
+    assert file.read_bytes() == spent
+    # Other databases are replaced as ever; and of one that is empty nothing is lost.
+    market.execute(fitted, "DROP SCHEMA public CASCADE")
+    for target in (make_database("CREATE TABLE mine (i int)"), fitted):
+        pipeline.load(model, target, replace=True, ledger=config.ledger.path)
+        whole(target)
+
+
 def test_a_seed_samples_the_same_clone_twice(make_database, model):
     one, two, other = make_database(), make_database(), make_database()
     for dsn, seed in ((one, 5), (two, 5), (other, 6)):

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def original(model, make_database, tmp_path_factory):
     from privbench.publish.making import About
 
     folder = tmp_path_factory.mktemp("published") / "bundle"
-    about = About("The |market|", "A publisher", "CC0-1.0", "2026-01-31")
+    about = About("The |market|", "A publisher", "CC0-1.0", date(2026, 1, 31))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tabular, "CHUNK_ROWS", 25)
         publish(

@@ -214,6 +214,15 @@ def test_a_confidential_workload_is_not_published(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["queries.json"]
 
 
+@pytest.mark.parametrize("day", ["2020-13-45", "2021-02-29", "yesterday", "2020-01-01T00:00"])
+def test_a_day_that_is_none_is_refused_before_any_work(tmp_path, day):
+    """The model is not even read."""
+    done = market.run("publish", tmp_path / "m", "-o", tmp_path / "bundle", "--date", day)
+    assert done.exit_code == UsageError.exit_code
+    assert f"'--date': '{day}' does not match" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_folder_that_holds_something_stays_as_it_is(model, tmp_path):
     (tmp_path / "mine").write_text("x")
     with pytest.raises(UsageError, match="is not empty"):

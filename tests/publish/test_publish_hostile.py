@@ -130,6 +130,7 @@ ATTACKS = {
     "a line break in a title": (put(FACTS, "title", value="x\n\\! id"), "bundle.json: title"),
     "one in a column": (
         put(FACTS, "tables", 0, "columns", 0, "name", value="x\n\\! id"), "bundle.json: tables"),
+    "a day that is none": (put(FACTS, "published", value="2020-13-45"), "bundle.json: published"),
     "a control character of the upper half": (put(FACTS, "title", value="x\x9b2J"), "bundle.json: title"),
     "a mark that turns text": (
         put(PAPER, "public", 0, value="a\u202eb"), "certificate.json: public.0"),

@@ -33,7 +33,9 @@ if [ ! -e "$state/released-$month" ]; then
     esac
 fi
 
-privbench load "$model" "service=clone" --replace --metrics "$metrics/shop-load.prom"
+# A target with releases in this ledger may be a source, and is not replaced.
+privbench load "$model" "service=clone" --replace --ledger "$state/ledger" \
+    --metrics "$metrics/shop-load.prom"
 
 # The same folder goes on with a comparison that was broken off. Nothing in it may leave the house.
 privbench --log-format json compare "service=prod" "service=clone" \

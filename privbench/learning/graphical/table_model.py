@@ -104,18 +104,18 @@ class Factor:
 
     def draw(self, codes: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> Codes:
         """Cells of v of some rows, given those of S."""
-        index = np.zeros(rows, np.int64)
+        # Small numbers: less memory for a processor to move.
+        kind, held = np.min_scalar_type(len(self.table)), np.min_scalar_type(len(self.shares))
+        index = np.zeros(rows, kind)
         for parent, groups in zip(self.parents, self.parent_groups, strict=True):
-            index = index * (int(groups.max()) + 1) + groups[codes[parent]]
+            index = index * (int(groups.max()) + 1) + groups.astype(kind)[codes[parent]]
         chosen = draw(self.table, index, generator)
-        cells = np.argsort(self.groups, kind="stable")
+        cells = np.argsort(self.groups, kind="stable").astype(held)
         if len(cells) == self.table.shape[1]:
-            found = cells[chosen]
-        else:
-            shares = np.maximum(self.shares, 1e-12)[cells]
-            widths = np.bincount(self.groups, minlength=self.table.shape[1])
-            found = cells[choose(shares, widths, chosen, generator)]
-        return found.astype(np.min_scalar_type(len(self.shares)))
+            return np.asarray(cells[chosen])
+        shares = np.maximum(self.shares, 1e-12)[cells]
+        widths = np.bincount(self.groups, minlength=self.table.shape[1])
+        return choose(shares, widths, chosen, generator, cells)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
