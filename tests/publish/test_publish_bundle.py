@@ -49,7 +49,7 @@ def test_it_starts_from_the_folder_alone(original, make_database):
         done = start(original, "load", dsn)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert fingerprint(first) == fingerprint(second)
-    assert market.one(first, "SELECT count(*) FROM line") > 50
+    assert market.one(first, "SELECT count(*) FROM line") > 0
     stated = json.loads((original / "bundle.json").read_text())["tables"]
     counts = {table["name"]: table["rows"] for table in stated}
     assert counts == market.counts(first)
