@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from columns import TEXT, char, col, copy_in, table
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
@@ -57,18 +58,7 @@ def test_what_is_not_understood_is_said(text):
         parse(text)
 
 
-SCHEMA = r"""
-CREATE DOMAIN zip AS varchar(5) CHECK (VALUE ~ '^\d{5}$');
-CREATE TABLE t (
-  code char(2) PRIMARY KEY CHECK (code ~ '^[A-Z]{2}$'),
-  z zip NOT NULL,
-  sku text CHECK (sku IS NULL OR sku ~* '^[a-z]{2}-[0-9]+$') UNIQUE,
-  lk varchar(6) CHECK (lk LIKE 'a.\_%') CHECK (length(lk) < 6),
-  nope text CHECK (nope !~ 'x'),
-  odd text CHECK (odd ~ '(a)\1'),
-  n int CHECK (n > 0)
-);
-"""
+SCHEMA = sql_of(__file__, "patterns")
 
 
 @pytest.fixture(scope="module")

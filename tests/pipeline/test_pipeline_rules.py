@@ -4,39 +4,16 @@ from __future__ import annotations
 
 import pytest
 from market import ask
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline import Model
 
-SCHEMA = """
-CREATE TYPE tier AS ENUM ('low', 'high', 'top');
-CREATE TABLE client (
-  id int PRIMARY KEY, code text NOT NULL UNIQUE, "VIP" boolean NOT NULL, tier tier NOT NULL);
-CREATE TABLE sale (
-  id int PRIMARY KEY, client_id int NOT NULL REFERENCES client, ordered date NOT NULL, shipped date,
-  status text NOT NULL, net int NOT NULL, tax int NOT NULL, gross int NOT NULL, rate float8,
-  seen timestamptz NOT NULL, zip text NOT NULL, note text, tags int[], facts jsonb,
-  one int, other int, privbench_rule_2 int CHECK (privbench_rule_2 > 0));
-CREATE TABLE event (id int, at date NOT NULL, size int NOT NULL) PARTITION BY RANGE (at);
-CREATE TABLE event_old PARTITION OF event FOR VALUES FROM ('2000-01-01') TO ('2020-01-01');
-CREATE TABLE visit (length int NOT NULL);
-CREATE TABLE long_visit (reason text NOT NULL) INHERITS (visit);
-CREATE TABLE event_new PARTITION OF event FOR VALUES FROM ('2020-01-01') TO ('2040-01-01');
-"""
+SCHEMA = sql_of(__file__, "rules_schema")
 #: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
-ROWS = """
-INSERT INTO client SELECT i, 'c' || i, false, 'top' FROM generate_series(1, 60) i;
-INSERT INTO sale
-  SELECT i, 1 + i % 60, date 'infinity', date '2020-01-01' + i % 90,
-    CASE i % 2 WHEN 0 THEN 'sent' ELSE 'paid' END, 2 - i % 9, 1, 77,
-    CASE i % 3 WHEN 0 THEN float8 'NaN' WHEN 1 THEN '-Infinity' ELSE 5 END, '2024-01-01', 'none',
-    repeat('long ', 40), ARRAY[1, 2, 3], '[1]', i % 5, i % 5, 1
-  FROM generate_series(1, 120) i;
-INSERT INTO event SELECT i, date '2010-01-01' + 60 * i, -i FROM generate_series(1, 120) i;
-INSERT INTO long_visit SELECT 100 + i % 5, 'none' FROM generate_series(1, 120) i;
-"""
+ROWS = sql_of(__file__, "rules_rows")
 RULES = {
     "client": [
         "Code LIKE 'C-%'  -- all of them",

@@ -40,7 +40,7 @@ def fitted(source, tmp_path_factory) -> Fitted:
     market.some_slow(
         [(n, a, *r) for n, a, r in product(market.CORE, ["pure", "zcdp"], market.RELATIONS)],
         [("independent", "pure", *relation) for relation in market.RELATIONS]
-        + [("graphical", "zcdp", "add-remove", "owner")],
+        + [("privbench", "zcdp", "add-remove", "owner")],
     ),
 )
 def test_every_claim_of_a_fit_holds_also_where_hubs_are_gone(

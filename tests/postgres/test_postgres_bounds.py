@@ -3,34 +3,14 @@
 from types import SimpleNamespace
 
 import pytest
+from sql_files import sql_of
 
 from privbench.encoding.checks import column_limits, unread_checks
 from privbench.postgres.connect import connect
 from privbench.postgres.implied import BOUNDS, bounds_check
 from privbench.postgres.introspect import introspect
 
-TREES = """
-CREATE TABLE day (at date) PARTITION BY RANGE (at);
-CREATE TABLE day_2 PARTITION OF day FOR VALUES FROM ('2023-01-01') TO ('2024-01-01');
-CREATE TABLE day_1 PARTITION OF day FOR VALUES FROM ('2021-01-01') TO ('2022-01-01');
-CREATE TABLE num (n bigint, m int) PARTITION BY RANGE (n, m);
-CREATE TABLE num_1 PARTITION OF num FOR VALUES FROM (-10, 0) TO (9, 5);
-CREATE TABLE num_2 PARTITION OF num FOR VALUES FROM (9, 5) TO (100, MINVALUE);
-CREATE TABLE lst (k text, v int) PARTITION BY LIST (k);
-CREATE TABLE lst_1 PARTITION OF lst FOR VALUES IN ('it''s', 'a, b (c)') PARTITION BY LIST (v);
-CREATE TABLE lst_2 PARTITION OF lst FOR VALUES IN (NULL, 'z');
-CREATE TABLE ids (id int) PARTITION BY LIST (id);
-CREATE TABLE ids_1 PARTITION OF ids FOR VALUES IN (1, -2);
-CREATE TABLE rest (n int) PARTITION BY RANGE (n);
-CREATE TABLE rest_1 PARTITION OF rest FOR VALUES FROM (1) TO (5);
-CREATE TABLE rest_2 PARTITION OF rest DEFAULT;
-CREATE TABLE half (n int) PARTITION BY RANGE (n);
-CREATE TABLE half_1 PARTITION OF half FOR VALUES FROM (MINVALUE) TO (5);
-CREATE TABLE expr (n int) PARTITION BY RANGE ((n + 1));
-CREATE TABLE expr_1 PARTITION OF expr FOR VALUES FROM (1) TO (5);
-CREATE TABLE hash (n int) PARTITION BY HASH (n);
-CREATE TABLE none (n int) PARTITION BY RANGE (n);
-"""
+TREES = sql_of(__file__, "partitions")
 
 
 @pytest.fixture(scope="module")

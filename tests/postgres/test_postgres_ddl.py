@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from plans import ask, plan, script
 from psycopg import conninfo
+from sql_files import sql_of
 
 from privbench.errors import AccessDenied, SchemaError, UsageError
 from privbench.postgres import binaries, ddl
@@ -17,20 +18,7 @@ from privbench.postgres.snapshot import Snapshot
 
 UGLY = (Path(__file__).parent / "golden" / "ugly.sql").read_text(encoding="utf-8")
 
-PRIVATE = """
-CREATE ROLE owner_of_secrets;
-COMMENT ON SCHEMA public IS 'CANARY comment';
-COMMENT ON COLUMN public.customer.email IS 'CANARY comment';
-GRANT SELECT ON public.customer TO owner_of_secrets;
-CREATE PUBLICATION canary FOR TABLE public.region;
-CREATE FUNCTION public.on_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';
-CREATE EVENT TRIGGER canary ON ddl_command_end EXECUTE FUNCTION public.on_ddl();
-CREATE FOREIGN DATA WRAPPER canary;
-CREATE SERVER canary FOREIGN DATA WRAPPER canary OPTIONS (host 'CANARY');
-CREATE USER MAPPING FOR owner_of_secrets SERVER canary OPTIONS (password 'CANARY');
-CREATE FOREIGN TABLE public.canary (i int) SERVER canary OPTIONS (name 'CANARY');
-ALTER INDEX public."customer lower" ALTER COLUMN 1 SET STATISTICS 77;
-"""
+PRIVATE = sql_of(__file__, "private")
 
 
 def test_pre_and_post_data_make_the_same_schema_again(each_server, make_database_on):
@@ -100,15 +88,7 @@ def test_only_the_allow_list_travels(server, make_database):
     assert "SET STATISTICS 77" in text
 
 
-GUARDED = """
-CREATE TABLE note (id serial PRIMARY KEY, owner text);
-ALTER TABLE note ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY mine ON note USING (owner = current_user);
-CREATE POLICY theirs ON note AS RESTRICTIVE FOR UPDATE TO pg_monitor USING (id > 10);
-CREATE MATERIALIZED VIEW all_notes AS SELECT id FROM note;
-CREATE TABLE other (id int);
-CREATE POLICY asleep ON other USING (false);
-"""
+GUARDED = sql_of(__file__, "policies")
 _POLICIES = """
 SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, p.polname
 FROM pg_class c LEFT JOIN pg_policy p ON p.polrelid = c.oid

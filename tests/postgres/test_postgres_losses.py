@@ -9,6 +9,7 @@ import plans
 import pyarrow as pa
 import pytest
 from plans import ask
+from sql_files import sql_of
 
 from privbench.errors import DatabaseError, SchemaError, TargetError
 from privbench.postgres.load import Loader
@@ -34,17 +35,7 @@ def test_a_server_older_than_the_source_is_named_as_the_reason(plan, server, mak
     assert (told in str(caught.value)) == (major == 99)
 
 
-VIEWS = """
-CREATE TABLE t (id int PRIMARY KEY, kind text, n int);
-CREATE MATERIALIZED VIEW kinds AS SELECT kind, n FROM t;
-CREATE UNIQUE INDEX kinds_kind ON kinds (kind);
-CREATE INDEX kinds_n ON kinds (n);
-CREATE VIEW upper_kinds AS SELECT upper(kind) AS kind FROM kinds;
-CREATE MATERIALIZED VIEW of_kinds AS SELECT count(*) AS c FROM upper_kinds;
-CREATE MATERIALIZED VIEW one AS SELECT (SELECT n FROM t WHERE n = 5) AS n;
-CREATE MATERIALIZED VIEW shares AS SELECT 100 / n AS share FROM t;
-CREATE MATERIALIZED VIEW whole AS SELECT count(*) AS c FROM t;
-"""
+VIEWS = sql_of(__file__, "materialised_views")
 
 
 def test_materialised_views_that_rows_break_stay_empty(plan, each_server, make_database_on):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import repair_cases
 from plans import plan
+from sql_files import sql_of
 
 from privbench.postgres.connect import connect
 from privbench.postgres.load import Loader
@@ -20,17 +21,7 @@ from privbench.postgres.repair import Repair
 FILES = repair_cases.read(Path(__file__).parent / "repair")
 CASES = [(file, case) for file, cases in FILES.items() for case in cases]
 #: What repairs set aside, or could leave behind: columns, constraints, domains, indexes.
-RULES = """
-SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-  a.attgenerated::text
-FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind <> 'S'
-UNION ALL SELECT coalesce(nullif(conrelid, 0)::regclass::text, contypid::regtype::text), conname,
-  pg_get_constraintdef(oid), convalidated, '' FROM pg_constraint
-WHERE connamespace = '{schema}'::regnamespace
-UNION ALL SELECT tablename, indexname, indexdef, true, '' FROM pg_indexes
-WHERE schemaname = '{schema}' ORDER BY 1, 2, 3
-"""
+RULES = sql_of(__file__, "rules_of_schema")
 
 
 def ask(dsn, query, schema="public"):

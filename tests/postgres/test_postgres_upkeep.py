@@ -5,26 +5,15 @@ import logging
 import pyarrow as pa
 import pytest
 from plans import ask, plan, script
+from sql_files import sql_of
 
 from privbench.postgres.connect import connect
 from privbench.postgres.load import Loader
 
-TABLES = """
-CREATE TABLE plain (id int PRIMARY KEY, pad text);
-CREATE TABLE worked (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (2 * id) STORED);
-CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id);
-CREATE TABLE part_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (5000);
-CREATE TABLE part_high PARTITION OF parts DEFAULT;
-CREATE TABLE empty (id int);
-CREATE MATERIALIZED VIEW few AS SELECT id FROM plain WHERE id % 7 = 0;
-"""
+TABLES = sql_of(__file__, "upkeep")
 COUNT = 10_000
 FILLED = {"plain", "worked", "part_low", "part_high", "few"}
-PAGES = """
-SELECT c.relname, c.relpages, c.relallvisible, c.reltuples::bigint,
-  pg_relation_size(c.oid) / current_setting('block_size')::int
-FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'm')
-"""
+PAGES = sql_of(__file__, "upkeep_pages")
 CHANGES = """
 SELECT relname, n_mod_since_analyze, n_dead_tup, vacuum_count, analyze_count
 FROM pg_stat_all_tables WHERE schemaname = 'public'

@@ -14,6 +14,7 @@ import attacks
 import market
 import psycopg
 import pytest
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError
@@ -185,21 +186,8 @@ def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database
 
 
 #: What an extension of the target's has made before the load.
-THEIRS = """
-CREATE TABLE public.jobs (command text DEFAULT 'none'); INSERT INTO public.jobs VALUES ('secret');
-CREATE VIEW public.seen AS SELECT 'truth'::text AS word; CREATE SEQUENCE public.ticket;
-CREATE MATERIALIZED VIEW public.kept AS SELECT 1 AS x;
-ALTER EXTENSION plpgsql ADD TABLE public.jobs; ALTER EXTENSION plpgsql ADD VIEW public.seen;
-ALTER EXTENSION plpgsql ADD SEQUENCE public.ticket;
-ALTER EXTENSION plpgsql ADD MATERIALIZED VIEW public.kept;
-"""
-STATE = """
-SELECT (SELECT array_agg(c.relname::text || c.relrowsecurity ORDER BY c.relname)
-    FROM pg_class c WHERE c.relnamespace = 2200 AND c.relname ~ '^(jobs|seen|ticket|kept|stolen)'),
-  pg_get_viewdef('public.seen'), (SELECT seqincrement FROM pg_sequence
-    WHERE seqrelid = 'public.ticket'::regclass),
-  (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'public.jobs'::regclass)
-"""
+THEIRS = sql_of(__file__, "objects_of_extensions")
+STATE = sql_of(__file__, "objects_of_extensions_now")
 CLAIM = "CREATE TABLE public.x (i int CONSTRAINT {} CHECK (i > 0));"
 #: Statements that reach what the target's extensions hold, under names that seem to be made here.
 CLAIMS = [

@@ -12,6 +12,7 @@ import re
 import attacks
 import market
 import pytest
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -20,14 +21,7 @@ from privbench.pipeline.rules import with_rules
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 
-SCHEMA = """
-CREATE TABLE secret (word text);
-CREATE TYPE pair AS (a int, b int);
-CREATE FUNCTION mine(int) RETURNS boolean LANGUAGE plpgsql AS
-  $$BEGIN RAISE EXCEPTION 'it ran'; END$$;
-CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);
-CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text, pair pair, "column 2" text);
-"""
+SCHEMA = sql_of(__file__, "rules_schema")
 NO_EXPRESSION = "it is not one expression of SQL"
 HOSTILE = {
     **{text: said for said, text in attacks.read("rules.sql")},

@@ -14,6 +14,7 @@ import market
 import psycopg
 import pyarrow as pa
 import pytest
+from sql_files import sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
 from privbench.postgres.connect import connect
@@ -23,12 +24,7 @@ from privbench.postgres.load import Loader
 from privbench.postgres.repair import Repair
 from privbench.postgres.statement import run
 
-SCHEMA = """
-CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n > 0), m int GENERATED ALWAYS AS (n * 2) STORED);
-CREATE MATERIALIZED VIEW sums AS SELECT sum(n) AS total FROM t;
-ALTER TABLE t ENABLE ROW LEVEL SECURITY;
-CREATE POLICY low ON t USING (n < 10);
-"""
+SCHEMA = sql_of(__file__, "second_wall")
 
 
 @pytest.fixture(scope="module")

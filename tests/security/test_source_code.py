@@ -19,6 +19,7 @@ import market
 import psycopg
 import pytest
 from psycopg import conninfo
+from sql_files import sql_of
 
 from privbench.errors import DatabaseError, SchemaError
 from privbench.pgsql import statements
@@ -27,14 +28,7 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
 OWNER = "mallory"
-TABLES = """
-CREATE TABLE town (id integer PRIMARY KEY, name varchar(20) NOT NULL, size smallint);
-CREATE TABLE person (
-  id integer PRIMARY KEY, town integer REFERENCES town, note text, age integer, born date);
-INSERT INTO town SELECT g, 'town ' || g, g FROM generate_series(1, 8) g;
-INSERT INTO person SELECT g, g % 8 + 1, 'note ' || g % 5, g % 70, '2001-02-03'
-FROM generate_series(1, 400) g;
-"""
+TABLES = sql_of(__file__, "towns")
 #: What a function of the owner's does when it is called: it fails, and the server's log tells it.
 BODY = "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'EVIL RAN'; END $$;"
 

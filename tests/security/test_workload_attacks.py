@@ -19,6 +19,7 @@ from pathlib import Path
 import attacks
 import psycopg
 import pytest
+from sql_files import sql_of
 
 from privbench.errors import UsageError
 from privbench.postgres.embedded import Server
@@ -31,18 +32,7 @@ from privbench.workload.rebind import Planner, rebind
 from privbench.workload.safety import Trust
 
 #: ``act`` writes the file of the attack; ``calm`` is immutable for all that the planner knows.
-SETUP = """
-CREATE FUNCTION public.act() RETURNS text LANGUAGE plpgsql AS
-  $$ BEGIN EXECUTE format('COPY (SELECT 1) TO %L', '{file}'); RETURN 'x'; END $$;
-CREATE FUNCTION public.calm(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
-  $$ BEGIN PERFORM public.act(); RETURN t; END $$;
-CREATE FUNCTION public.sure(t text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
-  $$ BEGIN PERFORM public.act(); RETURN true; END $$;
-CREATE FUNCTION public.same(t text, u text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
-  $$ BEGIN PERFORM public.act(); RETURN true; END $$;
-CREATE TABLE public.victim (name text, n int);
-INSERT INTO public.victim VALUES ('a', 1), ('b', 2);
-"""
+SETUP = sql_of(__file__, "workload_setup")
 
 
 @dataclass(frozen=True)
