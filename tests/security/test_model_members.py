@@ -179,13 +179,20 @@ ARRAYS = {
 }
 
 
+@pytest.mark.parametrize("member", ["arrays/0.npy", "public/0.npy"])
 @pytest.mark.parametrize("attack", ARRAYS)
-def test_arrays_that_are_none(model, tmp_path, attack):
-    """Attack: see the parameter. Door: arrays. Type and shape have to be those of the bytes."""
+def test_load_of_arrays_that_are_none_is_refused(model, tmp_path, attack, member):
+    """Attack: see the parameter. Doors: arrays, public data. Type and shape are those of the bytes.
+
+    No attack: no bytes at all are a public table without rows.
+    """
     forged = model_files.forge(
-        model, tmp_path / "m", lambda parts, head: parts.update({"arrays/0.npy": ARRAYS[attack]})
+        model, tmp_path / "m", lambda parts, head: parts.update({member: ARRAYS[attack]})
     )
-    refused(forged)
+    if (attack, member) == ("nothing", "public/0.npy"):
+        assert Model.load(forged).public["public.region"].num_rows == 0
+    else:
+        refused(forged)
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
@@ -286,17 +293,6 @@ def test_public_data_as_arrow_files(model, tmp_path, kind):
     with make(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     refused(with_rows(model, tmp_path / "m", bytes(sink.getvalue())))
-
-
-@pytest.mark.parametrize("attack", ARRAYS)
-def test_public_data_as_arrays_that_are_none(model, tmp_path, attack):
-    """Attack: see the parameter. Door: public data. The same reader as that of arrays."""
-    if attack == "nothing":
-        assert (
-            Model.load(with_rows(model, tmp_path / "m", b"")).public["public.region"].num_rows == 0
-        )
-    else:
-        refused(with_rows(model, tmp_path / "m", ARRAYS[attack]))
 
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)

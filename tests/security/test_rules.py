@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 
-import attacks
 import market
 import pytest
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -24,7 +23,7 @@ from privbench.postgres.reading import reading
 SCHEMA = sql_of(__file__, "rules_schema")
 NO_EXPRESSION = "it is not one expression of SQL"
 HOSTILE = {
-    **{text: said for said, text in attacks.read("rules.sql")},
+    **{text: said for said, text in cases(__file__, "rules")},
     "": NO_EXPRESSION,
     "-- nothing": NO_EXPRESSION,
     "a > 'x\n\x1b[2J'": r"invalid input syntax for type integer: \"x \[2J\"",

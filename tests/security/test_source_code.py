@@ -14,12 +14,11 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import attacks
 import market
 import psycopg
 import pytest
 from psycopg import conninfo
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench.errors import DatabaseError, SchemaError
 from privbench.pgsql import statements
@@ -33,7 +32,7 @@ TABLES = sql_of(__file__, "towns")
 BODY = "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'EVIL RAN'; END $$;"
 
 #: The database's search path and the name of an attack, and what the owner makes for it.
-ATTACKS = {said: text.replace("$BODY", BODY) for said, text in attacks.read("source.sql")}
+ATTACKS = {said: text.replace("$BODY", BODY) for said, text in cases(__file__, "source")}
 
 
 @pytest.fixture(autouse=True)

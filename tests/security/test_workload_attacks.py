@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import attacks
 import psycopg
 import pytest
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.postgres.embedded import Server
@@ -50,7 +49,7 @@ class Attack:
 def read_attacks(name: str) -> dict[str, Attack]:
     """The attacks of a file, by what they are called."""
     found = {}
-    for attack, text in attacks.read(name):
+    for attack, text in cases(__file__, name):
         head, query = text.split("-- query:\n")
         said = dict(re.findall(r"^-- (refused|extension|needs|it writes)(?::)? (.*)", head, re.M))
         made = "\n".join(line for line in head.split("\n") if not line.startswith("-- "))
@@ -62,7 +61,7 @@ def read_attacks(name: str) -> dict[str, Attack]:
 #: Functions that the query names, and what stands for its operators and words; what stops the
 #: latter: `judge` asks for all that a clause may stand for, and `Database` for what the planner and
 #: functions written in SQL put in the place of what is written.
-ATTACKS = read_attacks("named.sql") | read_attacks("unnamed.sql")
+ATTACKS = read_attacks("named") | read_attacks("unnamed")
 
 
 @pytest.fixture
