@@ -333,6 +333,17 @@ def with_relation(spec: DatabaseSpec, relation: Relation) -> DatabaseSpec:
     return replace(spec, relation=relation)
 
 
+def of_tables(relation: Relation = ADD, **tables: Any) -> PrivateDatabase:
+    """Tables by name: the number of rows, attributes, and the edges of each key."""
+    specs, held = {}, {}
+    for name, (rows, attributes, *more) in tables.items():
+        keys = more[0] if more else {}
+        specs[name] = TableSpec(name, {}, tuple(keys), tau=1)
+        edges = {key.name: np.array(found, np.int64) for key, found in keys.items()}
+        held[name] = PrivateTable(rows, attributes, edges)
+    return PrivateDatabase(DatabaseSpec(specs, relation), held)
+
+
 def two_tables(
     owners: Sequence[int],
     cells: Sequence[Sequence[int]] = ((),),
@@ -343,27 +354,18 @@ def two_tables(
     bound: Any = "weights",
     tau: int = 1,
     relation: Relation = ADD,
+    **attributes: Any,
 ) -> PrivateDatabase:
-    """Users who own posts; posts have the given cells and refer to users by ``ref``."""
-    rows = len(owners)
+    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``."""
     count = max(owners, default=-1) + 1 if users is None else users
-    keys = (KeySpec("own", "posts", "users", "own", nullable=True),)
-    parents = {"own": np.array(owners, dtype=np.int64)}
+    keys = {KeySpec("own", "posts", "users", "own", nullable=True): owners}
     if refs is not None:
-        keys += (KeySpec("ref", "posts", "users", "ref", nullable=True),)
-        parents["ref"] = np.array(refs, dtype=np.int64)
-    spec = DatabaseSpec(
-        {
-            "users": TableSpec("users", {}),
-            "posts": TableSpec("posts", {}, keys, bound, tau),
-        },
-        relation,
-    )
+        keys[KeySpec("ref", "posts", "users", "ref", nullable=True)] = refs
     columns = {
         f"a{k}": Cells(np.array(column, dtype=np.int64), Domain(size))
         for k, (column, size) in enumerate(zip(cells, sizes, strict=False))
     }
-    return PrivateDatabase(
-        spec,
-        {"users": PrivateTable(count, {}, {}), "posts": PrivateTable(rows, columns, parents)},
-    )
+    posts = (len(owners), {**columns, **attributes}, keys)
+    made = of_tables(relation, users=(count, {}), posts=posts)
+    tables = {**made.spec.tables, "posts": TableSpec("posts", {}, tuple(keys), bound, tau)}
+    return PrivateDatabase(DatabaseSpec(tables, relation), made._tables)

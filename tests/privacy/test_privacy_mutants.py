@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import Mutants, caught
-from small_databases import ADD, two_tables
+from small_databases import ADD, of_tables, two_tables
 
 from privbench.privacy import neighbour, units
 from privbench.privacy.data import (
@@ -23,7 +23,6 @@ from privbench.privacy.data import (
     Grid,
     Labels,
     PrivateDatabase,
-    PrivateTable,
 )
 from privbench.privacy.queries import (
     Axis,
@@ -48,7 +47,7 @@ from privbench.privacy.queries import (
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
-from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.stability import check
 
 mutants = Mutants()
@@ -353,9 +352,7 @@ class SourceOnly(FanIn):
 def two_roots() -> PrivateDatabase:
     """Tags that refer to users; both are roots."""
     key = KeySpec("ref", "tags", "users", "ref", nullable=True)
-    spec = DatabaseSpec({"tags": TableSpec("tags", {}, (key,)), "users": TableSpec("users", {})})
-    tags = PrivateTable(4, {}, {"ref": np.array([0, 0, 1, -1])})
-    return PrivateDatabase(spec, {"tags": tags, "users": PrivateTable(2, {}, {})})
+    return of_tables(tags=(4, {}, {key: [0, 0, 1, -1]}), users=(2, {}))
 
 
 def test_a_reference_is_charged_to_both_ends() -> None:
@@ -425,26 +422,20 @@ class AllLabels(LabelCounts):
         return LabelCounts(self.source, self.attribute).evaluate_labels(data)
 
 
-def posts_with(owners: Sequence[int], **attributes: Any) -> PrivateDatabase:
-    posts = PrivateTable(len(owners), attributes, {"own": np.array(owners)})
-    users = PrivateTable(max(owners) + 1, {}, {})
-    return PrivateDatabase(two_tables(owners).spec, {"users": users, "posts": posts})
-
-
 def labelled(values: Sequence[int] = (1, 1, 1, 9)) -> PrivateDatabase:
     words = Labels(np.array([0, 1, 2, 0]), ["x", "y", "z"])
-    return posts_with([0, 0, 0, 1], l=words, g=Grid(np.array(values)))
+    return two_tables([0, 0, 0, 1], l=words, g=Grid(np.array(values)))
 
 
 def shared_labels() -> PrivateDatabase:
     """Two units that hold the same three values."""
     words = Labels(np.array([0, 1, 2, 0, 1, 2]), ["x", "y", "z"])
-    return posts_with([0, 0, 0, 1, 1, 1], l=words)
+    return two_tables([0, 0, 0, 1, 1, 1], l=words)
 
 
 def labelled_by_one() -> PrivateDatabase:
     """One unit that holds one value in four rows."""
-    return posts_with([0, 0, 0, 0], l=Labels(np.zeros(4, np.int64), ["x"]))
+    return two_tables([0, 0, 0, 0], l=Labels(np.zeros(4, np.int64), ["x"]))
 
 
 @mutants.of(labelled_by_one, lambda d: LabelCounts("posts", "l"), "linf", "l2")

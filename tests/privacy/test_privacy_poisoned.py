@@ -9,6 +9,7 @@ from small_databases import (
     ADD,
     ROW,
     fill,
+    of_tables,
     queries,
     recodings,
     settled,
@@ -30,7 +31,6 @@ from privbench.privacy.data import (
     Labels,
     LabelsRecoding,
     PrivateDatabase,
-    PrivateTable,
 )
 from privbench.privacy.queries import (
     Children,
@@ -54,20 +54,17 @@ MILLION = 10**6
 def glutton() -> PrivateDatabase:
     """User 0 owns 10⁶ rows with 10⁶ distinct strings; users 1 to 9 own ten each."""
     owners = np.concatenate([np.zeros(MILLION, np.int32), np.repeat(np.arange(1, 10), 10)])
-    rows = owners.size
-    spec = two_tables([0], refs=[0], tau=2).spec
-    words = pa.array(np.arange(rows).astype(str))
-    posts = PrivateTable(
-        rows,
-        {
-            "a0": Cells(np.arange(rows) % 7, Domain(7)),
-            "g": Grid(np.arange(rows) * 10**6),
-            # Strings of its own for the one, three that they share for the others.
-            "l": Labels(np.where(owners, MILLION + np.arange(rows) % 3, np.arange(rows)), words),
-        },
-        {"own": owners, "ref": np.full(rows, 5)},
+    rows = np.arange(owners.size)
+    return two_tables(
+        owners,
+        [rows % 7],
+        [7],
+        refs=np.full(owners.size, 5),
+        tau=2,
+        g=Grid(rows * 10**6),
+        # Strings of its own for the one, three that they share for the others.
+        l=Labels(np.where(owners, MILLION + rows % 3, rows), pa.array(rows.astype(str))),
     )
-    return PrivateDatabase(spec, {"users": PrivateTable(10, {}, {}), "posts": posts})
 
 
 def test_one_unit_with_a_million_rows_moves_nothing_by_more_than_the_claim(
@@ -131,17 +128,13 @@ def test_empty_tables_answer_every_query(relation: Relation) -> None:
 
 def test_columns_and_keys_that_are_all_null() -> None:
     rows = 30
-    spec = two_tables([0], refs=[0]).spec
-    posts = PrivateTable(
-        rows,
-        {
-            "g": Grid(np.full(rows, NULL)),
-            "l": Labels(np.full(rows, -1), []),
-            "c": Cells(np.full(rows, 2), Domain(2, nullable=True)),
-        },
-        {"own": np.full(rows, NONE), "ref": np.full(rows, NONE)},
+    database = two_tables(
+        [NONE] * rows,
+        refs=[NONE] * rows,
+        g=Grid(np.full(rows, NULL)),
+        l=Labels(np.full(rows, -1), []),
+        c=Cells(np.full(rows, 2), Domain(2, nullable=True)),
     )
-    database = PrivateDatabase(spec, {"users": PrivateTable(0, {}, {}), "posts": posts})
     table = database.spec.tables["posts"]
     nothing = GridHistogram("posts", "g", PublicArray([0, 5])).evaluate(database)
     assert nothing.tolist() == [0, 0, 0]
@@ -160,12 +153,10 @@ def test_columns_and_keys_that_are_all_null() -> None:
 
 
 def test_null_nan_and_infinities_are_in_no_cell() -> None:
-    spec = DatabaseSpec({"t": TableSpec("t", {})})
-    raw = np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4])
-    database = PrivateDatabase(spec, {"t": PrivateTable(6, {"g": Grid(raw)}, {})})
+    rows = of_tables(t=(6, {"g": Grid(np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4]))}))
     query = GridHistogram("t", "g", PublicArray([0, 4, 9]))
-    assert query.evaluate(database).tolist() == [0, GRID, GRID, 0]
-    assert check([query], database, every=True).ok
+    assert query.evaluate(rows).tolist() == [0, GRID, GRID, 0]
+    assert check([query], rows, every=True).ok
 
 
 def test_a_hub_above_the_last_bucket() -> None:
@@ -198,8 +189,6 @@ def test_edges_are_bottom_from_the_start() -> None:
 
 
 def test_tables_without_keys_or_attributes() -> None:
-    database = PrivateDatabase(
-        DatabaseSpec({"t": TableSpec("t", {})}), {"t": PrivateTable(3, {}, {})}
-    )
-    assert Histogram.of(database.spec, "t", ()).evaluate(database).tolist() == [3 * GRID]
-    assert Total("t").evaluate(database).tolist() == [3]
+    rows = of_tables(t=(3, {}))
+    assert Histogram.of(rows.spec, "t", ()).evaluate(rows).tolist() == [3 * GRID]
+    assert Total("t").evaluate(rows).tolist() == [3]

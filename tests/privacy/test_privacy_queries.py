@@ -19,8 +19,8 @@ from small_databases import (
     EDGES,
     REPLACE,
     fill,
+    of_tables,
     queries,
-    recodings,
     renumbered,
     settled,
     specs,
@@ -40,7 +40,6 @@ from privbench.privacy.data import (
     Grid,
     Labels,
     PrivateDatabase,
-    PrivateTable,
 )
 from privbench.privacy.queries import (
     Children,
@@ -141,44 +140,11 @@ def chain() -> PrivateDatabase:
     """users ← posts ← links, one post and one link without an owner."""
     own = KeySpec("own", "posts", "users", "own", nullable=True)
     deep = KeySpec("own", "links", "posts", "own", nullable=True)
-    spec = DatabaseSpec(
-        {
-            "users": TableSpec("users", {}),
-            "posts": TableSpec("posts", {}, (own,), tau=1),
-            "links": TableSpec("links", {}, (deep,), tau=1),
-        }
+    return of_tables(
+        users=(2, {"u": Cells(np.array([1, 0]), Domain(2))}),
+        posts=(4, {"p": Cells(np.array([0, 1, 2, 2]), Domain(3))}, {own: [0, 0, 1, -1]}),
+        links=(5, {}, {deep: [0, 0, 0, 3, BOTTOM]}),
     )
-    tables = {
-        "users": PrivateTable(2, {"u": Cells(np.array([1, 0]), Domain(2))}, {}),
-        "posts": PrivateTable(
-            4, {"p": Cells(np.array([0, 1, 2, 2]), Domain(3))}, {"own": np.array([0, 0, 1, -1])}
-        ),
-        "links": PrivateTable(5, {}, {"own": np.array([0, 0, 0, 3, BOTTOM])}),
-    }
-    return PrivateDatabase(spec, tables)
-
-
-def test_fan_out_and_owner_context() -> None:
-    database = chain()
-    posts, links = database.spec.tables["posts"].own, database.spec.tables["links"].own
-    assert posts is not None
-    assert links is not None
-    assert Histogram("users", (Children(posts, (0, 1, 2)),)).evaluate(database).tolist() == [
-        0,
-        GRID,
-        GRID,
-    ]
-    # Posts of user 0 weigh ½ each: one has three links, one none. The two others weigh 1.
-    half = GRID // 2
-    below = Histogram("posts", (Children(links, (0, 1, 2)),))
-    assert below.evaluate(database).tolist() == [half + GRID, GRID, half]
-    context = Histogram.of(database.spec, "posts", ("p", Owner(posts, Column("u", 2))))
-    expected = np.zeros((3, 3), dtype=np.int64)
-    expected[0, 1], expected[1, 1], expected[2, 0], expected[2, 2] = half, half, GRID, GRID
-    assert np.array_equal(context.evaluate(database), expected)
-    grand = Owner(links, Owner(posts, Children(posts, (0, 1, 2))))
-    assert grand.codes(database, "links").tolist() == [2, 2, 2, 3, 4]
-    assert grand.size == 5
 
 
 @given(data=st.data(), seed=SEED)
@@ -194,24 +160,47 @@ def test_unit_rows_count_the_own_unit(data: st.DataObject, seed: int) -> None:
             assert codes.tolist() == counts
 
 
-def test_joined_axes_are_one_axis() -> None:
-    database = chain()
-    own = database.spec.tables["posts"].own
-    assert own is not None
-    axes = (Column("p", 3), Owner(own, Column("u", 2)))
-    assert Joined(axes).size == 9
-    assert Joined(axes).codes(database, "posts").tolist() == [1, 4, 6, 8]
-    groups = PublicArray([[0, 0, 1], [2, 2, 1], [0, 0, 1]])
-    assert Joined(axes, groups).codes(database, "posts").tolist() == [0, 2, 0, 1]
-    apart = Histogram("posts", axes).evaluate(database)
-    assert np.array_equal(Histogram("posts", (Joined(axes),)).evaluate(database), apart.ravel())
+CHAIN = chain()
+OWN, DEEP = (CHAIN.spec.tables[name].keys[0] for name in ("posts", "links"))
+U, P = Column("u", 2), Column("p", 3)
+NINE = (P, Owner(OWN, U))
+GROUPS = PublicArray([[0, 0, 1], [2, 2, 1], [0, 0, 1]])
+REFERRING = two_tables([0, 1, -1, -1], refs=[0, 0, -1, BOTTOM])
+REFERS = REFERRING.spec.tables["posts"].key("ref")
+PUB = KeySpec("pub", "t", "public", "public", nullable=True)
+HALF = GRID // 2
 
 
-def test_bins_and_whole() -> None:
-    database = chain()
-    binned = Histogram.of(database.spec, "posts", (("p", PublicArray([1, 0, 0])),))
-    assert binned.evaluate(database).tolist() == [GRID // 2 + 2 * GRID, GRID // 2]
-    assert Histogram.of(database.spec, "posts", ()).evaluate(database).tolist() == [3 * GRID]
+@pytest.mark.parametrize(
+    ("rows", "table", "axes", "expected"),
+    [
+        (CHAIN, "users", (Children(OWN, (0, 1, 2)),), [0, GRID, GRID]),
+        # Posts of user 0 weigh ½ each: one has three links, one none. The two others weigh 1.
+        (CHAIN, "posts", (Children(DEEP, (0, 1, 2)),), [HALF + GRID, GRID, HALF]),
+        (CHAIN, "posts", NINE, [[0, HALF, 0], [0, HALF, 0], [GRID, 0, GRID]]),
+        (CHAIN, "posts", (Joined(NINE),), [0, HALF, 0, 0, HALF, 0, GRID, 0, GRID]),
+        (CHAIN, "posts", (Joined(NINE, GROUPS),), [GRID + HALF, GRID, HALF]),
+        (CHAIN, "posts", (Column("p", 2, PublicArray([1, 0, 0])),), [HALF + 2 * GRID, HALF]),
+        (CHAIN, "posts", (), [3 * GRID]),
+        # ⊥ counts as a reference, and as one to another unit.
+        (REFERRING, "posts", (Refers(REFERS),), [GRID, 3 * GRID]),
+        (REFERRING, "posts", (Refers(REFERS, own=True),), [GRID, 2 * GRID, GRID]),
+        (of_tables(t=(4, {}, {PUB: [0, 2, 2, -1]})), "t", (PublicTarget(PUB, 3),),
+         [GRID, 0, 2 * GRID, GRID]),
+    ],
+)  # fmt: skip
+def test_histogram_of_every_axis_weighs_rows_by_their_cell(
+    rows: PrivateDatabase, table: str, axes: tuple[Any, ...], expected: list[Any]
+) -> None:
+    query = Histogram(table, axes) if axes else Histogram.of(rows.spec, table, ())
+    assert query.evaluate(rows).tolist() == expected
+
+
+def test_codes_of_nested_axes_are_those_of_owners() -> None:
+    grand = Owner(DEEP, Owner(OWN, Children(OWN, (0, 1, 2))))
+    assert grand.codes(CHAIN, "links").tolist() == [2, 2, 2, 3, 4]
+    assert (grand.size, Joined(NINE).size) == (5, 9)
+    assert Joined(NINE).codes(CHAIN, "posts").tolist() == [1, 4, 6, 8]
 
 
 # regions ------------------------------------------------------------------------------------------
@@ -401,12 +390,10 @@ def test_grid_histograms_at_the_ends_of_64_bits_and_of_blocks() -> None:
     values[-3:] = NEG_INF + 1, 0, POS_INF - 1
     assert NEG_INF < values[-3] < values[-1] < POS_INF
     values[:-3] = np.arange(rows - 3) % 2
-    database = PrivateDatabase(
-        DatabaseSpec({"t": TableSpec("t", {})}), {"t": PrivateTable(rows, {"g": Grid(values)}, {})}
-    )
     query = GridHistogram("t", "g", PublicArray([NEG_INF + 1, 0, 1, POS_INF - 1]))
     expected = [0, 1, 2**17 + 1, 2**17, 1]
-    assert (query.evaluate(database) // GRID).tolist() == expected
+    found = query.evaluate(of_tables(t=(rows, {"g": Grid(values)})))
+    assert (found // GRID).tolist() == expected
 
 
 def by_hand(database: PrivateDatabase, name: str, query: LabelCounts) -> dict[str, float]:
@@ -470,77 +457,43 @@ def test_ranked_counts_are_those_of_values_in_order(
 
 def test_nulls_count_where_a_unit_has_one_row() -> None:
     words = Labels(np.array([0, -1, -1, 0]), ["x"])
-    base = two_tables([0, 0, 1, 2])
-    users = PrivateTable(4, {"l": words}, {})
-    posts = PrivateTable(4, {"l": words}, {"own": np.array([0, 0, 1, 2])})
-    database = PrivateDatabase(base.spec, {"users": users, "posts": posts})
-    for query in (LabelCounts("users", "l"), RankedCounts("users", "l")):
-        cells = query.evaluate(database) if isinstance(query, RankedCounts) else None
-        cells = query.evaluate_labels(database)[0] if isinstance(query, LabelCounts) else cells
-        assert cells[0] == 2 * GRID
-    assert LabelCounts("posts", "l").evaluate_labels(database)[0].tolist() == [0]
+    alone, owned = of_tables(users=(4, {"l": words})), two_tables([0, 0, 1, 2], l=words)
+    assert LabelCounts("users", "l").evaluate_labels(alone)[0][0] == 2 * GRID
+    assert RankedCounts("users", "l").evaluate(alone)[0] == 2 * GRID
+    assert LabelCounts("posts", "l").evaluate_labels(owned)[0].tolist() == [0]
     # The unit of a row with a value and one without counts in full for the value.
-    assert RankedCounts("posts", "l").evaluate(database)[:2].tolist() == [0, 2 * GRID]
+    assert RankedCounts("posts", "l").evaluate(owned)[:2].tolist() == [0, 2 * GRID]
 
 
 def test_a_value_of_one_unit_alone_is_never_counted() -> None:
-    base = two_tables([0, 0, 0, 1, 2])
     words = Labels(np.array([0, 0, 0, 1, 1]), ["mine", "ours"])
-    posts = PrivateTable(5, {"l": words}, {"own": np.array([0, 0, 0, 1, 2])})
-    database = PrivateDatabase(base.spec, {"users": PrivateTable(3, {}, {}), "posts": posts})
-    assert LabelCounts("posts", "l").evaluate_labels(database)[1] == {"ours": GRID}
+    rows = two_tables([0, 0, 0, 1, 2], l=words)
+    assert LabelCounts("posts", "l").evaluate_labels(rows)[1] == {"ours": GRID}
 
 
 def test_which_of_a_units_values_count_is_random() -> None:
-    owners = np.repeat(np.arange(6000), 3)
-    base = two_tables(owners.tolist())
     words = Labels(np.tile(np.arange(3), 6000), ["a", "b", "c"])
-    posts = PrivateTable(owners.size, {"l": words}, {"own": owners})
-    database = PrivateDatabase(base.spec, {"users": PrivateTable(6000, {}, {}), "posts": posts})
-    _, counts = LabelCounts("posts", "l", most=1).evaluate_labels(database)
+    rows = two_tables(np.repeat(np.arange(6000), 3).tolist(), l=words)
+    _, counts = LabelCounts("posts", "l", most=1).evaluate_labels(rows)
     units = [count // GRID for count in counts.values()]
     assert sum(units) == 6000 - 3
     assert stats.chisquare(units).pvalue > 1e-9
     with pytest.raises(PrivbenchError, match="threshold"):
-        LabelCounts("posts", "l").evaluate(database)
+        LabelCounts("posts", "l").evaluate(rows)
 
 
 def test_points_of_a_grid_are_labels_in_digits() -> None:
-    base = two_tables([0, 0, 1, 2, 2, 3])
     points = Grid(np.array([-7, -7, -7, NULL, NEG_INF, POS_INF]))
-    posts = PrivateTable(6, {"g": points}, {"own": np.array([0, 0, 1, 2, 2, 3])})
-    database = PrivateDatabase(base.spec, {"users": PrivateTable(4, {}, {}), "posts": posts})
+    rows = two_tables([0, 0, 1, 2, 2, 3], g=points)
     query = LabelCounts("posts", "g")
-    assert query.evaluate_labels(database)[1] == {"-7": GRID}
-    cells, others = replace(query, public=("-7", "none")).evaluate_labels(database)
+    assert query.evaluate_labels(rows)[1] == {"-7": GRID}
+    cells, others = replace(query, public=("-7", "none")).evaluate_labels(rows)
     assert (cells[1:].tolist(), others) == ([2 * GRID, 0], {})
     # Millions of points become no text, but for those that are left.
-    assert query._held(database)[1].type == "int64"
+    assert query._held(rows)[1].type == "int64"
 
 
 # references ---------------------------------------------------------------------------------------
-
-
-def test_presence_counts_bottom_as_a_reference() -> None:
-    database = two_tables([0, 1, -1, -1], refs=[0, 0, -1, BOTTOM])
-    key = database.spec.tables["posts"].key("ref")
-    refers, apart = (Histogram("posts", (Refers(key, own=own),)) for own in (False, True))
-    assert refers.evaluate(database).tolist() == [GRID, 3 * GRID]
-    assert apart.evaluate(database).tolist() == [GRID, 2 * GRID, GRID]
-
-
-def test_public_targets_count_each_public_row() -> None:
-    key = KeySpec("pub", "t", "public", "public", nullable=True)
-    spec = DatabaseSpec({"t": TableSpec("t", {}, (key,))})
-    rows = {"t": PrivateTable(4, {}, {"pub": np.array([0, 2, 2, -1])})}
-    database = PrivateDatabase(spec, rows)
-    query = Histogram("t", (PublicTarget(key, 3),))
-    assert query.evaluate(database).tolist() == [GRID, 0, 2 * GRID, GRID]
-
-
-def test_a_fan_in_moves_less_than_the_slope_of_the_logarithm() -> None:
-    """P21: 1 + 2/ln 2 = 3.885."""
-    assert 1 + 16 * steps(16, 10).l1 / GRID < 1 + 2 / math.log(2)
 
 
 @pytest.mark.parametrize("scale", [2, 16])
@@ -655,13 +608,11 @@ def test_claims(spec: DatabaseSpec, query: Query, l1: float, l2: float, linf: fl
 
 # what is refused ----------------------------------------------------------------------------------
 
-CHAIN = chain()
-OWN = CHAIN.spec.tables["posts"].keys[0]
-U, P = Column("u", 2), Column("p", 3)
-NINE = (P, Owner(OWN, U))
 HALVES = Split.by_code("a0", [0, 1])
 NAMED = KeySpec("tag", "posts", "tags", "public")
 WIDE = Histogram("users", (Column("u", 2**13), Column("u", 2**13)))
+RAW = fill(DatabaseSpec({"t": TableSpec("t", {})}), 9, 3)
+SETTLED = settled(RAW)
 
 
 def pairs(*predictions: Any) -> PairScores:
@@ -704,6 +655,9 @@ def pairs(*predictions: Any) -> PairScores:
         (lambda: replace(SCORES, among=PublicArray(np.zeros(0, np.int64))), "left"),
         (lambda: RegionMoments.of(OWNED, ("a0",), Region("posts"), HALVES, [[0, 0.6]]), "½"),
         (lambda: LabelCounts("posts", "l", public=("a", "a")), "distinct"),
+        (lambda: Histogram("t", (Column("g", EDGES.domain.size),)).evaluate(RAW), "not settled"),
+        (lambda: GridHistogram("t", "g", PublicArray([1])).evaluate(SETTLED), "settled already"),
+        (lambda: LabelCounts("t", "l").evaluate_labels(SETTLED), "settled already"),
         *(
             (lambda points=points: GridHistogram("t", "g", PublicArray(points)), "grid points")
             for points in ([], [1, 1], [2, 1], [NULL], [NEG_INF, 0], [[0, 1]])
@@ -767,18 +721,6 @@ def test_truncated_rows_are_a_uniform_choice() -> None:
     counts = Histogram.of(database.spec, "posts", ("a0",)).evaluate(database) // GRID
     assert counts.sum() == 5000
     assert stats.chisquare(counts).pvalue > 1e-9
-
-
-def test_recodings_are_needed_before_histograms() -> None:
-    database = fill(DatabaseSpec({"t": TableSpec("t", {})}), 9, 3)
-    with pytest.raises(SchemaError, match="not settled"):
-        Histogram("t", (Column("g", EDGES.domain.size),)).evaluate(database)
-    ready = settled(database)
-    assert len(recodings(database.spec)) == 2
-    with pytest.raises(SchemaError, match="settled already"):
-        GridHistogram("t", "g", PublicArray([1])).evaluate(ready)
-    with pytest.raises(SchemaError, match="settled already"):
-        LabelCounts("t", "l").evaluate_labels(ready)
 
 
 def test_public_arrays_are_values() -> None:

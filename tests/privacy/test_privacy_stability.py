@@ -16,6 +16,7 @@ from small_databases import (
     ROW,
     ROW_REPLACE,
     fill,
+    of_tables,
     queries,
     recodings,
     settled,
@@ -23,7 +24,6 @@ from small_databases import (
     two_tables,
 )
 
-from privbench.privacy.data import PrivateDatabase, PrivateTable
 from privbench.privacy.neighbour import all_units, telling_units, worst_hub
 from privbench.privacy.queries import (
     FanIn,
@@ -32,7 +32,7 @@ from privbench.privacy.queries import (
     LabelCounts,
     Total,
 )
-from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
 from privbench.privacy.stability import StabilityReport, change, check
 
 #: A claim of half its size shows in two examples of three under add/remove; under replace, where
@@ -169,15 +169,8 @@ def test_joint_histograms_need_their_multiplicity() -> None:
 def test_the_worst_hub_is_found_beside_empty_tables() -> None:
     """References inside a unit do not count; a table without rows shares its neighbour's start."""
     key = KeySpec("ref", "b", "c", "ref", nullable=True)
-    tables = {name: TableSpec(name, {}) for name in ("a", "c", "d")}
-    spec = DatabaseSpec({**tables, "b": TableSpec("b", {}, (key,))})
-    rows = {
-        "a": PrivateTable(0, {}, {}),
-        "b": PrivateTable(3, {}, {"ref": np.array([1, 1, 0])}),
-        "c": PrivateTable(2, {}, {}),
-        "d": PrivateTable(0, {}, {}),
-    }
-    assert worst_hub(PrivateDatabase(spec, rows)) == ("c", 1)
+    rows = of_tables(a=(0, {}), c=(2, {}), d=(0, {}), b=(3, {}, {key: [1, 1, 0]}))
+    assert worst_hub(rows) == ("c", 1)
     inside = two_tables([0, 0, 1], refs=[0, 0, 2], users=3)
     assert worst_hub(inside) == ("users", 2)
     assert worst_hub(two_tables([0, 1], refs=[0, 1])) is None

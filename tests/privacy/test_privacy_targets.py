@@ -13,14 +13,14 @@ import pytest
 from harness import Mutants
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_databases import ADD, ROW, fill, settled, specs, two_tables
+from small_databases import ADD, ROW, fill, of_tables, settled, specs, two_tables
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
-from privbench.privacy.data import NONE, Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.data import NONE, Cells, PrivateDatabase
 from privbench.privacy.queries import TargetHistogram
 from privbench.privacy.query import GRID, Integers, Sensitivity
-from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
 from privbench.privacy.stability import check
 from privbench.privacy.units import BOTTOM, row_weights, single
 
@@ -98,12 +98,9 @@ def test_the_claim_for_targets_is_reached(cap: int) -> None:
 def apart(sources: int, relation: Relation = ADD) -> PrivateDatabase:
     """Rows of a root table that refer to one row of another root table, in two cells."""
     key = KeySpec("ref", "tags", "posts", "ref", nullable=True)
-    spec = DatabaseSpec(
-        {"tags": TableSpec("tags", {}, (key,)), "posts": TableSpec("posts", {})}, relation
-    )
     cells = Cells(np.array([1] + [0] * (sources - 1)), Domain(2))
-    tags = PrivateTable(sources, {"c": cells}, {"ref": np.zeros(sources, dtype=np.int64)})
-    return PrivateDatabase(spec, {"tags": tags, "posts": PrivateTable(1, {}, {})})
+    tags = (sources, {"c": cells}, {key: [0] * sources})
+    return of_tables(relation, tags=tags, posts=(1, {}))
 
 
 @pytest.mark.parametrize("relation", [ADD, ROW], ids=str)
