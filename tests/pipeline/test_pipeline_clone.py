@@ -14,8 +14,6 @@ from privbench import pipeline
 from privbench.errors import ConfigError, TargetError
 from privbench.pipeline import Model
 
-SYNTHESIZERS = market.CORE
-
 
 @pytest.fixture(scope="module")
 def sources(source, server, make_database_on):
@@ -48,22 +46,31 @@ def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("name", "accounting", "neighbours"),
+    ("name", "accounting", "neighbours", "unit"),
     market.some_slow(
-        product(SYNTHESIZERS, ["pure", "zcdp"], ["add-remove", "replace"]),
-        [("independent", "pure", "replace"), ("privbench-paper", "zcdp", "add-remove")],
+        [(n, a, *r) for n, a, r in product(market.CORE, ["pure", "zcdp"], market.RELATIONS)],
+        [
+            ("independent", "pure", "replace", "owner"),
+            ("privbench-paper", "zcdp", "add-remove", "owner"),
+            ("privbench", "zcdp", "add-remove", "row"),
+        ],
     ),
 )
-def test_accountings_and_neighbours(source, make_database, tmp_path, name, accounting, neighbours):
-    privacy = {"accounting": accounting, "neighbours": neighbours}
-    config = market.learner(market.config(tmp_path / "ledger", **privacy), name)
+def test_clone_under_every_accounting_keeps_its_promise(
+    source, make_database, tmp_path, name, accounting, neighbours, unit
+):
+    privacy = {"accounting": accounting, "neighbours": neighbours, "unit": unit}
+    toml = market.CONFIG if unit == "owner" else re.sub(r"\nown = .*", "", market.CONFIG)
+    config = market.learner(market.config(tmp_path / "ledger", toml, **privacy), name)
     target = make_database()
     report = pipeline.clone(source, target, config, output=tmp_path / "m.privbench")
     whole(target)
     promise = Model.load(tmp_path / "m.privbench").promise
     assert promise == report.promise
-    assert promise.accounting == accounting
-    assert promise.neighbours == neighbours
+    assert {key: getattr(promise, key) for key in privacy} == privacy
+    assert unit == "owner" or set(promise.roots) == {
+        f"public.{table}" for table in market.TABLES if table != "region"
+    }
     assert 0 < promise.epsilon <= 5.0
     assert 0 <= promise.delta <= 1e-6
     # Pure accounting takes δ for category lists alone, which tables of few rows are not asked for.
@@ -71,19 +78,6 @@ def test_accountings_and_neighbours(source, make_database, tmp_path, name, accou
     spent = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state["releases"][0]
     assert spent["state"] == "closed"
     assert promise.epsilon <= spent["epsilon"] <= 5.0
-
-
-@pytest.mark.parametrize("name", market.BY_NAME)
-def test_unit_row(source, make_database, tmp_path, name):
-    toml = re.sub(r"\nown = .*", "", market.CONFIG)
-    config = market.learner(market.config(tmp_path / "ledger", toml, unit="row"), name)
-    target = make_database()
-    report = pipeline.clone(source, target, config)
-    whole(target)
-    assert report.promise.unit == "row"
-    assert set(report.promise.roots) == {
-        f"public.{table}" for table in market.TABLES if table != "region"
-    }
 
 
 def test_public_table_is_verbatim_and_referred_to(source, make_database, model):

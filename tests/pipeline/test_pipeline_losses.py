@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -13,21 +14,7 @@ from privbench.encoding import BoundsNeed
 from privbench.pipeline.prepare import prepare
 
 UNITS = 1500
-SOURCE = f"""
-CREATE TABLE country (code text PRIMARY KEY, title text NOT NULL);
-INSERT INTO country VALUES ('x', 'Xanadu'), ('y', 'Yonder');
-CREATE TABLE person (id int PRIMARY KEY, code text NOT NULL REFERENCES country, age int NOT NULL,
-  mood text NOT NULL);
-INSERT INTO person SELECT i, 'x', 20 + i * 7 % 60, md5(i::text) FROM generate_series(1, {UNITS}) i;
-CREATE TABLE visit (id int PRIMARY KEY, person_id int NOT NULL REFERENCES person ON DELETE CASCADE,
-  score int NOT NULL);
-INSERT INTO visit SELECT i, 1 + i % 300, i % 50 FROM generate_series(1, 900) i;
-CREATE TABLE fine (id int PRIMARY KEY, person_id int NOT NULL REFERENCES person ON DELETE CASCADE,
-  price numeric(8, 2));
-CREATE TABLE appeal (id int PRIMARY KEY, fine_id int NOT NULL REFERENCES fine ON DELETE CASCADE);
-CREATE TABLE tip (id int PRIMARY KEY, person_id int REFERENCES person ON DELETE CASCADE, sum int);
-CREATE TABLE notice (id int PRIMARY KEY, at date, level int);
-"""
+SOURCE = sql_of(__file__, "losses", units=UNITS)
 EMPTY = {"public.fine", "public.appeal", "public.tip", "public.notice"}
 
 

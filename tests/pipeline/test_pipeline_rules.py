@@ -50,11 +50,8 @@ own = ["client_id"]
 
 
 def configured(rules, folder=None, toml=CONFIG) -> Config:
-    ledger = {"identity": {"identity": "rules"}, "path": {"path": str(folder)}}
-    base = Config.loads(toml).model_copy(update={"rules": rules})
-    return Config.model_validate(
-        {**base.model_dump(), "database": ledger["identity"], "ledger": ledger["path"]}
-    )
+    more = {"rules": rules, "database": {"identity": "rules"}, "ledger": {"path": str(folder)}}
+    return Config.model_validate({**Config.loads(toml).model_dump(), **more})
 
 
 @pytest.fixture(scope="module")
