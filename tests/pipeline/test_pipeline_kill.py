@@ -59,11 +59,12 @@ def test_a_killed_load_leaves_the_target_empty(make_database, model, moment):
     assert objects(target)
 
 
-def test_a_killed_replace_leaves_what_was_there(make_database, model):
+@pytest.mark.parametrize("moment", ["load public.line", "analyze"])
+def test_a_killed_replace_leaves_what_was_there(make_database, model, moment):
     target = make_database()
     pipeline.load(model, target)
     before = market.counts(target)
-    kill_at("load public.line", pipeline.load, model, target, replace=True)
+    kill_at(moment, pipeline.load, model, target, replace=True)
     assert market.counts(target) == before
     whole(target)
 

@@ -1,13 +1,11 @@
 """Bounds of partitions are read as CHECKs on the partition key, and hold in PostgreSQL."""
 
-from types import SimpleNamespace
-
 import pytest
 from sql_files import sql_of
 
 from privbench.encoding.checks import column_limits, unread_checks
 from privbench.postgres.connect import connect
-from privbench.postgres.implied import BOUNDS, bounds_check
+from privbench.postgres.implied import BOUNDS
 from privbench.postgres.introspect import introspect
 
 TREES = sql_of(__file__, "partitions")
@@ -40,9 +38,15 @@ def test_bounds_are_limits_of_the_key(trees, table, column, low, high, values):
     assert not unread_checks(found)
 
 
-@pytest.mark.parametrize("table", ["rest", "expr", "hash", "none"])
-def test_nothing_is_claimed_where_any_row_may_fit(trees, table):
+@pytest.mark.parametrize("table", ["rest", "expr", "hash", "none", "txts"])
+def test_bounds_of_partitions_that_any_row_may_fit_are_no_check(trees, table):
+    """Nor are those of texts in several partitions: texts do not compare by their bytes."""
     assert trees[1].table(table).checks == ()
+
+
+def test_bounds_of_one_partition_of_texts_are_its_check(trees):
+    (check,) = trees[1].table("txt").checks
+    assert check.expression == "(\"c\" >= 'b') AND (\"c\" < 'm')"
 
 
 def test_the_server_understands_every_check(trees):
@@ -53,18 +57,3 @@ def test_the_server_understands_every_check(trees):
                 assert check.name == BOUNDS
                 text = f"SELECT FROM {table.name} WHERE {check.expression}"
                 connection.execute(text.encode())
-
-
-@pytest.mark.parametrize(
-    ("bounds", "said"),
-    [
-        (["FOR VALUES FROM ('b') TO ('m')", "FOR VALUES FROM ('m') TO ('x')"], None),
-        (["FOR VALUES FROM ('b') TO ('m')"], "(\"c\" >= 'b') AND (\"c\" < 'm')"),
-        (["FOR VALUES WITH (modulus 2, remainder 0)"], None),
-        ([], None),
-    ],
-)
-def test_texts_do_not_compare_by_their_bytes(bounds, said):
-    row = SimpleNamespace(column="c", strategy="r", columns=1, bounds=bounds)
-    check = bounds_check(row)
-    assert (check.expression if check else None) == said

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner
+from plans import run
 from psycopg import conninfo, sql
 
 from privbench import pipeline
-from privbench.cli import main
 from privbench.config import Config
 from privbench.errors import SchemaError
 from privbench.postgres.embedded import Server
@@ -31,11 +30,6 @@ def _database(server: Server, encoding: str) -> str:
     return conninfo.make_conninfo(server.dsn, dbname=name)
 
 
-def _run(*words: object) -> tuple[int, str]:
-    result = CliRunner().invoke(main, [str(word) for word in words])
-    return result.exit_code, result.output
-
-
 @pytest.mark.parametrize("encoding", WORDS)
 def test_text_of_another_encoding_comes_through(
     encoding: str, server: Server, make_database, tmp_path: Path
@@ -48,17 +42,17 @@ def test_text_of_another_encoding_comes_through(
             [words],
         )
     model, clone, workload = tmp_path / "m", make_database(), tmp_path / "w.json"
-    assert _run("inspect", dsn)[0] == 0
-    code, said = _run("fit", dsn, "--yes", "--epsilon", 8, "-o", model, "--ledger", tmp_path / "l")
+    assert run("inspect", dsn)[0] == 0
+    code, said = run("fit", dsn, "--yes", "--epsilon", 8, "-o", model, "--ledger", tmp_path / "l")
     assert code == 0, said
-    assert _run("load", model, clone)[0] == 0
+    assert run("load", model, clone)[0] == 0
     with psycopg.connect(clone) as connection:
         column = sql.Identifier(words[0])
         found = connection.execute(sql.SQL("SELECT DISTINCT {} FROM towns").format(column))
         assert {row[0] for row in found} >= set(words)
-    assert _run("workload", "generate", dsn, "-o", workload, "--queries", 4)[0] == 0
+    assert run("workload", "generate", dsn, "-o", workload, "--queries", 4)[0] == 0
     assert words[0] in json.dumps(json.loads(workload.read_text()), ensure_ascii=False)
-    code, said = _run("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)
+    code, said = run("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)
     assert code == 0, said
 
 
@@ -69,26 +63,26 @@ def test_bytes_that_are_no_text_are_told_before_anything_is_spent(
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE TABLE town (id integer PRIMARY KEY, name text)")
         owner.execute("INSERT INTO town SELECT g, 'plain' FROM generate_series(1, 300) g")
-    assert _run("inspect", dsn)[0] == 0
+    assert run("inspect", dsn)[0] == 0
     model, ledger = tmp_path / "m", tmp_path / "l"
     fitting = ["fit", dsn, "--yes", "--epsilon", 8, "--ledger", ledger]
-    assert _run(*fitting, "-o", model)[0] == 0
-    before = _run("ledger", "show", dsn, "--ledger", ledger)[1]
+    assert run(*fitting, "-o", model)[0] == 0
+    before = run("ledger", "show", dsn, "--ledger", ledger)[1]
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("INSERT INTO town VALUES (1000, E'K\\366ln')")
-    code, said = _run(*fitting, "-o", tmp_path / "n")
+    code, said = run(*fitting, "-o", tmp_path / "n")
     assert code == 3, said
     assert "public.town" in said
     assert "name" in said
     assert "UTF-8" in said
-    assert _run("ledger", "show", dsn, "--ledger", ledger)[1] == before
+    assert run("ledger", "show", dsn, "--ledger", ledger)[1] == before
 
 
 def test_a_name_that_is_no_text_is_told(server: Server) -> None:
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute(b'CREATE TABLE "K\xf6ln" (id integer)')
-    code, said = _run("inspect", dsn)
+    code, said = run("inspect", dsn)
     assert code == 3
     assert "UTF-8" in said
 

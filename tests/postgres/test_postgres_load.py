@@ -1,15 +1,7 @@
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from dataclasses import asdict
-
 import psycopg
 import pyarrow as pa
 import pytest
-from plans import ask, plan, script
+from plans import ask, load, plan, script
 from sql_files import sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
@@ -29,13 +21,8 @@ PERSON = pa.table(
 )
 THING = pa.table({"id": [40, 41], "owner": [1, 7], "price": ["1.50", "2"]})
 LOG = pa.table({"at": ["2019-01-01", "2021-01-01"], "n": [-6, -11]})
-
-
-def fill(loader):
-    # Children first: keys are made after the rows, so the order is free.
-    loader.copy_table("shop.thing", THING.column_names, [THING])
-    loader.copy_table("shop.person", PERSON.column_names, PERSON.to_batches(max_chunksize=2))
-    loader.copy_table("shop.log", LOG.column_names, [LOG])
+#: Children first: keys are made after the rows, so the order is free.
+ROWS = {"shop.thing": THING, "shop.person": PERSON, "shop.log": LOG}
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +34,7 @@ def test_a_load_brings_everything(each_server, make_database_on):
     schema, ddl = plan(script(make_database_on(each_server), SHOP))
     steps = []
     copy = make_database_on(each_server)
-    with Loader(copy, schema, ddl, progress=lambda step, n: steps.append((step, n))) as loader:
-        fill(loader)
-        loader.finish()
+    load(copy, (schema, ddl), rows=ROWS, progress=lambda step, n: steps.append((step, n)))
     assert ask(
         copy, "SELECT id, name, mood::text, boss, favourite FROM shop.person ORDER BY id"
     ) == [tuple(row.values()) for row in PERSON.to_pylist()]
@@ -103,12 +88,9 @@ def test_replace_drops_all_that_users_made(shop, make_database):
         CREATE TEXT SEARCH CONFIGURATION conf (COPY = simple);
         CREATE COLLATION coll FROM "C";""",
     )
-    with Loader(copy, *shop, replace=True) as loader:
-        fill(loader)
-        loader.finish()
+    load(copy, shop, rows=ROWS, replace=True)
     assert plan(copy)[1] == shop[1]
-    with Loader(copy, *shop, replace=True) as loader:
-        loader.finish()
+    load(copy, shop, replace=True)
     assert ask(copy, "SELECT count(*) FROM shop.person") == [(0,)]
 
 
@@ -140,15 +122,9 @@ def test_the_source_is_never_the_target(shop, make_database):
 )
 def test_a_broken_constraint_is_named_without_the_row(shop, make_database, wrong, words):
     copy = make_database()
-
-    def load():
-        with Loader(copy, *shop) as loader:
-            loader.copy_table("shop.person", PERSON.column_names, [PERSON])
-            loader.copy_table("shop.thing", list(wrong), [pa.table(wrong)])
-            loader.finish()
-
+    rows = {"shop.person": PERSON, "shop.thing": pa.table(wrong)}
     with pytest.raises(DatabaseError, match=words) as caught:
-        load()
+        load(copy, shop, rows=rows)
     assert "5550123" not in str(caught.value)
     assert caught.value.table == "shop.thing"
     assert caught.value.__suppress_context__
@@ -194,68 +170,9 @@ def test_two_loads_into_one_target_do_not_mix(shop, make_database):
 def test_without_finish_nothing_is_left(shop, make_database):
     copy = script(make_database(), "CREATE TABLE old (i int)")
     with Loader(copy, *shop, replace=True) as loader:
-        fill(loader)
+        loader.copy_table("shop.thing", THING.column_names, [THING])
     left = "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
     assert ask(copy, left) == [(True, True)]
-
-
-KILLED = """
-import sys, json, time
-import pyarrow as pa
-from pydantic import TypeAdapter
-from privbench.postgres.ddl import Ddl
-from privbench.postgres.load import Loader
-from privbench.schema import Schema
-
-dsn, plan = sys.argv[1:]
-data = json.load(open(plan))
-schema = TypeAdapter(Schema).validate_python(data["schema"])
-ddl = TypeAdapter(Ddl).validate_python(data["ddl"])
-
-def told(step, rows):
-    if step == "analyze":
-        print("ready", flush=True)
-        time.sleep(600)
-
-loader = Loader(dsn, schema, ddl, replace=True, progress=told)
-loader.copy_table("shop.person", ["id", "name"], [pa.table({"id": [1], "name": ["n"]})])
-loader.finish()
-"""
-
-
-def test_a_killed_load_leaves_the_target_as_it_was(shop, make_database, tmp_path):
-    copy = script(make_database(), "CREATE TABLE old AS SELECT 7 AS i")
-    (tmp_path / "plan.json").write_text(
-        json.dumps({"schema": shop[0].to_json(), "ddl": asdict(shop[1])})
-    )
-    (tmp_path / "killed.py").write_text(KILLED)
-    child = subprocess.Popen(
-        [sys.executable, tmp_path / "killed.py", copy, tmp_path / "plan.json"],
-        stdout=subprocess.PIPE,
-        cwd=os.getcwd(),
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    try:
-        assert child.stdout.readline() == b"ready\n"
-        child.send_signal(signal.SIGKILL)
-    finally:
-        child.kill()
-        child.wait()
-    deadline = time.monotonic() + 20
-    while _busy(copy) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert ask(copy, "SELECT i FROM old") == [(7,)]
-    assert ask(copy, "SELECT to_regclass('shop.person') IS NULL") == [(True,)]
-    with Loader(copy, *shop, replace=True) as loader:
-        loader.finish()
-
-
-def _busy(dsn):
-    return ask(
-        dsn,
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
-        " AND pid <> pg_backend_pid()",
-    )
 
 
 def test_xml_stays_null_where_the_server_was_built_without(each_server, make_database_on):

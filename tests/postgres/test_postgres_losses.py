@@ -41,10 +41,7 @@ VIEWS = sql_of(__file__, "materialised_views")
 def test_materialised_views_that_rows_break_stay_empty(plan, each_server, make_database_on):
     rows = pa.table({"id": [1, 2, 3], "kind": ["a", "a", "b"], "n": [5, 5, 0]})
     target = make_database_on(each_server)
-    with Loader(target, *plan(VIEWS)) as loader:
-        loader.copy_table("t", rows.column_names, [rows])
-        loader.finish()
-    lost = loader.lost
+    lost = plans.load(target, plan(VIEWS), rows={"t": rows}).lost
     filled = "SELECT relname FROM pg_class WHERE relkind = 'm' AND relispopulated"
     assert ask(target, filled) == [("whole",)]
     assert ask(target, "SELECT c FROM whole") == [(3,)]

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner
+from plans import run
 from psycopg import sql
 
-from privbench.cli import main
 from privbench.errors import DatabaseError
 from privbench.postgres import embedded
 from privbench.postgres.introspect import introspect
@@ -24,11 +23,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not PROGRAMS, reason="no server programs with pg_basebackup"),
 ]
-
-
-def run(*words: object) -> tuple[int, str]:
-    done = CliRunner().invoke(main, [str(word) for word in words])
-    return done.exit_code, done.output
 
 
 @pytest.fixture(scope="module")
