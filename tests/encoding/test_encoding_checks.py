@@ -7,6 +7,7 @@ from columns import (
     INT4,
     MONEY,
     STAMP,
+    STAMPZ,
     TEXT,
     UUID,
     col,
@@ -203,3 +204,6 @@ def test_roles_of_columns():
         "email": "modelled", "twice": "generated", "serial": "minted",
     }  # fmt: skip
     assert modelled(item) == ("id", "email")
+    # Times are keys that mean something.
+    item = table("t", col("at", STAMPZ), col("id"), primary=("at",))
+    assert role_of(item, item.column("at")) == "modelled"

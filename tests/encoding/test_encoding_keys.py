@@ -14,7 +14,6 @@ from columns import (
     INT2,
     INT4,
     INT8,
-    STAMPZ,
     UUID,
     char,
     col,
@@ -490,34 +489,27 @@ def test_text_keys_with_room_for_a_uuid_hold_one():
     assert all(len(text) == 36 and text[14] == "4" for text in found)
 
 
-def test_times_are_keys_that_mean_something():
-    item = table("t", col("at", STAMPZ), col("id"), primary=("at",))
-    assert role_of(item, item.column("at")) == "modelled"
-    assert role_of(PARENT, col("id")) == "minted"
-
-
-def test_pairs_of_a_dense_junction_are_kept():
-    """Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25."""
+@pytest.mark.parametrize(
+    ("sizes", "rows", "own", "least"),
+    [
+        # Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25.
+        ((100, 25), 2000, "pair_f0", 1997),
+        # All pairs are wanted.
+        ((60, 40), 2410, None, 2388),
+    ],
+)
+def test_fill_keys_of_a_dense_junction_keeps_nearly_every_pair(sizes, rows, own, least):
     keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
     pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
-    rng = generator(1)
-    popular = np.minimum(rng.geometric(0.1, 2000) - 1, 24)
-    parents = {"pair_f0": np.repeat(np.arange(100), 20), "pair_f1": popular}
-    sizes = {"pair_f0": 100, "pair_f1": 25}
-    ids = lambda key: [ints(np.arange(sizes[key.name]))]  # noqa: E731
-    made = fill_keys(TableRows(pair, {}, parents, rng, 2000, own="pair_f0"), ids)
-    assert made.rows >= 1997
-    assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
-
-
-def test_a_table_that_joins_all_of_two_others_keeps_nearly_every_pair():
-    keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
-    pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
-    rng, sizes = generator(1), {"pair_f0": 60, "pair_f1": 40}
-    parents = {name: rng.integers(size, size=2410) for name, size in sizes.items()}
-    ids = lambda key: [ints(np.arange(sizes[key.name]))]  # noqa: E731
-    made = fill_keys(TableRows(pair, {}, parents, rng, 2410), ids)
-    assert 0.995 * 60 * 40 <= made.rows <= 60 * 40
+    rng, size_of = generator(1), dict(zip(("pair_f0", "pair_f1"), sizes, strict=True))
+    parents = {name: rng.integers(size, size=rows) for name, size in size_of.items()}
+    if own:
+        popular = np.minimum(rng.geometric(0.1, rows) - 1, sizes[1] - 1)
+        parents = {own: np.repeat(np.arange(sizes[0]), rows // sizes[0]), "pair_f1": popular}
+    work = TableRows(pair, {}, parents, rng, rows, own=own)
+    made = fill_keys(work, lambda key: [ints(np.arange(size_of[key.name]))])
+    assert least <= made.rows <= sizes[0] * sizes[1]
+    assert not own or (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
 
 
 @pytest.mark.parametrize("rule", ["pairs", "unlike"])

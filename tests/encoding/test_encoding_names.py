@@ -140,31 +140,29 @@ def test_a_name_suggests_a_range_of_numbers_only():
     assert shared.grid == "day_hour"
 
 
-@pytest.mark.parametrize(("type_", "high"), [(INT4, 100), (INT2, 10)])
-def test_ranges_that_nobody_saw_hold_nothing_beyond_unless_it_is_clear(type_, high):
-    """A smallint holds codes."""
-    need = bounds_of("n", type_)
-    assert (need.usual.lo, need.usual.hi, need.told) == (0, high, False)
-    domain = domain_of("n", need.usual, type_)
+@pytest.mark.parametrize(
+    ("name", "type_", "high"),
+    [
+        ("n", INT4, 100), ("n", INT2, 10), ("is_active", INT4, 2),
+        *((name, type_, None) for name in ("loan_approved", "memory_required", "has_price")
+          for type_ in (NUMERIC, FLOAT8)),
+    ],
+)  # fmt: skip
+def test_usual_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, type_, high):
+    """A smallint holds codes; amounts are no flags, whatever their name begins with."""
+    need = bounds_of(name, type_)
+    if high is None:
+        assert not need.told
+        assert need.usual == bounds_of("n", type_).usual
+        return
+    flag = high == 2
+    assert (need.usual.lo, need.usual.hi, need.told) == (0, high, flag)
+    domain = domain_of(name, need.usual, type_)
     assert domain.edges[domain.core[1]] == high
     assert domain.edges[-1] > 1000 * high
-
-
-def test_of_flags_cells_beyond_stay_empty_unless_they_are_clear():
-    need = bounds_of("is_active")
-    assert (need.usual.lo, need.usual.hi, need.told) == (0, 2, True)
-    domain = domain_of("is_active", need.usual)
-    assert (domain.edges[:3], domain.core) == ((0, 1, 2), (0, 2))
-    assert domain.edges[-1] > 10_000
-    assert domain.specials == ("below", "above")
-
-
-@pytest.mark.parametrize("type_", [NUMERIC, FLOAT8])
-@pytest.mark.parametrize("name", ["loan_approved", "memory_required", "has_price"])
-def test_amounts_are_no_flags(name, type_):
-    need = bounds_of(name, type_)
-    assert not need.told
-    assert need.usual == bounds_of("n", type_).usual
+    if flag:
+        assert (domain.edges[:3], domain.core) == ((0, 1, 2), (0, 2))
+        assert domain.specials == ("below", "above")
 
 
 @pytest.mark.parametrize(
@@ -189,27 +187,24 @@ def test_beyond_firm_ends_there_is_nothing_unless_rows_are_clear_there(name, mos
 
 
 @pytest.mark.parametrize(
-    ("type_", "default", "low", "high"),
+    ("name", "type_", "default", "low", "high"),
     [
-        (INT4, "5000", 0, 10_000),
-        (INT4, "'-700'::integer", -1400, 0),
-        (NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
-        (FLOAT8, "5000", 0.0, 10_000.0),
-        (FLOAT8, "'-5000.5'::real", -10_001.0, 0.0),
-        *((INT4, text, 0, 100) for text in ("7", "-1", "99999", "2147483647", None)),
-        (INT4, "nextval('s'::regclass)", 0, 100),
+        ("n", INT4, "5000", 0, 10_000),
+        ("n", INT4, "'-700'::integer", -1400, 0),
+        ("n", NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
+        ("n", FLOAT8, "5000", 0.0, 10_000.0),
+        ("n", FLOAT8, "'-5000.5'::real", -10_001.0, 0.0),
+        *(("n", INT4, text, 0, 100) for text in ("7", "-1", "99999", "2147483647", None)),
+        ("n", INT4, "nextval('s'::regclass)", 0, 100),
+        # Beside what a name suggests it is a value.
+        ("status", INT4, "9", 0, 10),
     ],
 )
-def test_a_default_suggests_the_order_of_magnitude(type_, default, low, high):
-    need = bounds_of("n", type_, default=default)
+def test_a_default_suggests_the_order_of_magnitude(name, type_, default, low, high):
+    need = bounds_of(name, type_, default=default)
     if type_ == FLOAT8:
         low, high = (scale_of(FLOAT8).parse(str(end)) for end in (low, high))
     assert (need.usual.lo, need.usual.hi) == (low, high)
-
-
-def test_a_default_beside_what_a_name_suggests_is_a_value():
-    need = bounds_of("status", default="9")
-    assert (need.usual.lo, need.usual.hi) == (0, 10)
 
 
 @pytest.mark.parametrize(
