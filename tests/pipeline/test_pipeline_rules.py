@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from market import ask
 from sql_files import sql_of
@@ -14,30 +17,7 @@ from privbench.pipeline import Model
 SCHEMA = sql_of(__file__, "rules_schema")
 #: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
 ROWS = sql_of(__file__, "rules_rows")
-RULES = {
-    "client": [
-        "Code LIKE 'C-%'  -- all of them",
-        '"VIP"',
-        "tier IN ('low', 'high')",
-    ],
-    "public.sale": [
-        "Shipped >= Ordered",
-        "ordered BETWEEN '2021-01-01' AND '2022-12-31'",
-        "status in ('open', 'paid')",
-        "status <> 'paid' OR net > 0",
-        "gross = net + tax",
-        "rate >= 0 AND rate < 1",
-        "seen < timestamptz '2020-01-01 00:00:00+00'",
-        r"zip ~ '^\d{5}$'",
-        "length(note) <= 7 AND note = upper(note)",
-        "cardinality(tags) = 2",
-        "jsonb_typeof(facts) = 'object'",
-        "num_nonnulls(one, other) = 1",
-    ],
-    "event": ["size > 0"],
-    "visit": ["length BETWEEN 1 AND 9"],
-    "long_visit": ["reason IN ('tea', 'talk')"],
-}
+RULES = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))["rules"]
 CONFIG = """
 [privacy]
 epsilon = 20.0

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import market
-import psycopg
 import pytest
 from psycopg import conninfo
 from sql_files import cases, sql_of
@@ -164,54 +163,6 @@ def test_a_table_that_becomes_something_else_is_not_read(
         market.execute(dsn, swap)
         with pytest.raises((DatabaseError, SchemaError), match=r"changed|any more"):
             snapshot.hold(schema)
-
-
-def test_a_generated_column_cannot_call_a_function_of_users(server, make_database) -> None:
-    """Door: a virtual column is computed as it is read.
-
-    What stops it: PostgreSQL itself, which takes no function of users there.
-    """
-    if server.major < 18:
-        pytest.skip("virtual generated columns are PostgreSQL 18's")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="user-defined function"):
-        make_database(
-            "CREATE FUNCTION public.f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';"
-            "CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (public.f(a)) VIRTUAL)"
-        )
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE EVENT TRIGGER t ON login EXECUTE FUNCTION public.f()",
-        "ALTER DATABASE {} SET session_preload_libraries = 'evil'",
-        "CREATE TYPE public.raw (INPUT = public.f, OUTPUT = public.f)",
-        "CREATE OPERATOR CLASS public.o DEFAULT FOR TYPE public.mood USING btree AS FUNCTION 1"
-        " public.c(public.mood, public.mood)",
-        "CREATE CAST (pg_catalog.varchar AS pg_catalog.int4) WITH FUNCTION public.v(varchar)",
-    ],
-)
-def test_what_would_run_before_anything_is_asked_needs_a_superuser(
-    statement: str, hostile: Callable[..., str], server: Server
-) -> None:
-    """Doors that no client can close: code at login, output functions, the order of a type.
-
-    What stops it: the server gives them to its superusers alone, who need no such door.
-    """
-    if "login" in statement and server.major < 17:
-        pytest.skip("login event triggers are PostgreSQL 17's")
-    dsn = hostile("public", ATTACKS["public: a cast of an enum to text"])
-    name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
-    owner = conninfo.make_conninfo(dsn, user=OWNER)
-    returning = "event_trigger" if "EVENT" in statement else "integer"
-    market.execute(
-        owner,
-        f"CREATE FUNCTION public.c(public.mood, public.mood) RETURNS integer {BODY}",
-        f"CREATE FUNCTION public.v(varchar) RETURNS integer {BODY}",
-        f"CREATE FUNCTION public.f() RETURNS {returning} {BODY}",
-    )
-    with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction)):
-        market.execute(owner, statement.replace("{}", name))
 
 
 #: Autovacuum would run the functions too, but as the table's owner.

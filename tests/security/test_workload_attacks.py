@@ -39,7 +39,7 @@ class Attack:
     """The query, what the refusal says, and what makes it possible in the source."""
 
     query: str
-    refused: str
+    refused: str = ""
     made: str = ""
     extension: str = ""
     needs: str = "SELECT 1"  # a query that fails where the attack cannot be
@@ -122,43 +122,7 @@ def test_an_attack_is_refused_and_only_trust_lets_it_happen(
     assert file.exists() if attack.writes else status == "ok"
 
 
-#: Queries that only read, whatever the source holds beside.
-CALM = {
-    "an index on a column's function": (
-        "CREATE INDEX i ON public.victim (public.calm(name))", "SELECT count(*) FROM victim"),
-    "a CHECK of a column": (
-        "ALTER TABLE public.victim ADD CHECK (name IS NULL OR n > 0)",
-        "SELECT count(*) FROM victim WHERE n = 1"),
-    "a generated column and a default": (
-        "ALTER TABLE public.victim ADD m text DEFAULT public.act(),"
-        " ADD g text GENERATED ALWAYS AS (public.calm(name)) STORED",
-        "SELECT count(g), count(m) FROM victim"),
-    "a column with a function's name": (
-        "CREATE FUNCTION public.n(int, int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
-        "SELECT v.n, v.name FROM victim v"),
-    "a policy that does not hold for the role": (
-        "ALTER TABLE public.victim ENABLE ROW LEVEL SECURITY;"
-        " CREATE POLICY p ON public.victim USING (public.act() IS NOT NULL)",
-        "SELECT count(*) FROM victim"),
-    "types, domains, collations and views of its own": (
-        "CREATE TYPE public.kind AS ENUM ('a'); CREATE DOMAIN public.nat AS int CHECK (VALUE > 0);"
-        " CREATE COLLATION public.plain FROM \"C\"; CREATE TYPE public.pair AS (a nat, b kind);"
-        " CREATE TYPE public.span AS RANGE (subtype = float8); CREATE VIEW public.v AS"
-        " SELECT lower(name COLLATE public.plain) AS name, sum(n) OVER () FROM public.victim;"
-        " CREATE MATERIALIZED VIEW public.m AS SELECT public.act() AS stored",
-        "SELECT 'a'::kind, 1::nat, ROW(1, 'a')::pair, '[1,2]'::span, stored"
-        " FROM v, m ORDER BY name COLLATE plain"),
-    "catalogs and sequences": (
-        "CREATE SEQUENCE public.s",
-        "SELECT count(*), max(last_value) FROM pg_catalog.pg_class, s, pg_stat_activity a,"
-        " information_schema.tables t WHERE a.pid IS NOT NULL AND t.table_name <> ''"),
-    "an operator, a cast and a view that go by allowed functions": (
-        "CREATE OPERATOR public.==> (LEFTARG = text, RIGHTARG = text, FUNCTION = public.same);"
-        " CREATE TYPE public.k AS ENUM ('a'); CREATE FUNCTION public.spell(public.k) RETURNS text"
-        " LANGUAGE sql AS $$ SELECT 'k' $$; CREATE CAST (public.k AS text) WITH FUNCTION"
-        " public.spell(public.k) AS IMPLICIT; CREATE VIEW public.v AS SELECT public.act()",
-        "SELECT length('a'::k), 'a' ==> 'b', pg_sleep(0) FROM v"),
-}  # fmt: skip
+CALM = read_attacks("calm")
 ALLOWED = ["public.same", "public.spell", "public.act", "pg_catalog.pg_sleep"]
 
 
@@ -166,11 +130,10 @@ ALLOWED = ["public.same", "public.spell", "public.act", "pg_catalog.pg_sleep"]
 def test_what_only_reads_still_runs(
     source: Callable[[Attack], tuple[str, Path]], name: str
 ) -> None:
-    made, query = CALM[name]
-    dsn, file = source(Attack(query, "", made))
+    dsn, file = source(CALM[name])
     allowed = "allowed" in name
     file.unlink(missing_ok=True)
-    assert _run(dsn, query, Trust.of(ALLOWED) if allowed else Trust()) == "ok"
+    assert _run(dsn, CALM[name].query, Trust.of(ALLOWED) if allowed else Trust()) == "ok"
     assert file.exists() == allowed
 
 

@@ -21,3 +21,22 @@ CREATE TABLE "All Types" (
   sm small DEFAULT 1, email varchar(20), first_name text, skipped integer NOT NULL DEFAULT 4,
   skipped_const date NOT NULL, gen integer GENERATED ALWAYS AS (i4 / 2) STORED
 );
+INSERT INTO "All Types" (sm, skipped_const)
+  VALUES (3, '2000-01-01');
+INSERT INTO "All Types" (i2, i4, i8, age, positive, status, money_, free_num, wide, coarse,
+  fine_num, pct, f4, f8, unit_f, b, m, s_text, s_var, s_char, s_code, s_name, level, d, d_lim,
+  ts, ts0, tz, t, ttz, iv, u, j, ip, arr, sm, email, first_name, comp, mny, skipped_const)
+  VALUES (-32768, 2147483647, -9223372036854775808, 18, 1, 7, '-99999999.99',
+    '123456789012345678901234567890.5', '12345678901234567890123456.5', 12300, '0.00999', 100,
+    1.5, -1e+308, 0, true, 'so so', 'canary-7f3a91-secret', 'abc', 'ab', 'xyz', 'n', 'hi,gh',
+    'infinity', '2001-12-31', '-infinity', '2001-02-03 04:05:06', '2001-02-03 04:05:06+09',
+    '23:59:59.999999', '24:00:00-08', '1 year 2 mons', '00000000-0000-0000-0000-000000000000',
+    '[1]', '::1', '{1,2}'::int2[], 49, 'canary-7f3a91-secret', 'canary-7f3a91-secret', '(1,x)',
+    '1,019.99', '2000-01-01');
+INSERT INTO "All Types" (i2, i8, money_, free_num, f4, f8, s_text, d, ts, tz, iv, sm,
+  skipped_const)
+  VALUES (32767, 9223372036854775807, 'NaN', 'NaN', 'NaN', 'Infinity', '', '0044-03-15 BC',
+    '294276-12-31 23:59:59.999999', 'infinity', '-178000000 years', 0, '2000-01-01');
+INSERT INTO "All Types" (f8, free_num, d, ts, tz, ts0, t, iv, i8, sm, s_text, skipped_const)
+  VALUES ('-Infinity', '1e-500', '5874897-12-31', 'infinity', '-infinity', '-infinity',
+    '24:00:00', '178000000 years', -9223372036854775807, '0.01', repeat('x', 5000), '2000-01-01');
