@@ -173,11 +173,9 @@ def test_text_follows_delta_name_and_uniqueness(more, attributes, listed):
     assert [type(need) for need in found.needs] == [CategoriesNeed] * listed
 
 
-def test_a_unit_proposes_as_many_labels_as_the_config_says():
+def test_plan_of_labels_follows_config_and_delta():
     assert plan(TEXT, config=ColumnConfig(per_unit=5), delta=1e-9).needs[0].per_unit == 5
-
-
-def test_no_label_is_read_without_delta():
+    # No label is read without delta.
     expressions = [text.as_string(None) for text, _ in plan(TEXT).select(sql.Identifier("c"))]
     assert expressions == [
         'pg_catalog.left("c"::pg_catalog.text, 64)',

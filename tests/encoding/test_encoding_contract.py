@@ -339,13 +339,11 @@ def test_values_in_codes_values_out(example):
     assert codec.decode({"c": codes}, generator(1)).cast(pa.string()).to_pylist() == out
 
 
-def test_a_wide_range_of_a_check_is_a_limit_and_excludes_nan():
+def test_ends_of_a_check_exclude_nan_and_a_skipped_column_is_not_read():
     plan = CASES["float8 between"].reader()
     assert (plan.needs[0].usual.lo, plan.needs[0].usual.hi) == (0, plan.range.hi + 1)
     assert "nan" not in plan.range.specials
-
-
-def test_nothing_is_read_of_a_skipped_column():
+    # Nothing is read of a skipped column.
     plan = CASES["skipped"].reader()
     assert plan.select(sql.Identifier("c")) == []
     assert plan.attributes == ()

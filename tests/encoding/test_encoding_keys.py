@@ -216,20 +216,16 @@ def test_the_owner_of_a_row_is_kept_where_it_can_be():
     verify([PARENT, LINK], {"public.p": fill(PARENT, 50), "public.l": made})
 
 
-def test_a_full_junction_drops_the_rest_and_says_so():
+def test_generate_keys_of_few_parents_drops_the_rest_and_says_so():
     made = run([PARENT, LINK], {"p": 3, "l": 30}, {}, 2)
     verify([PARENT, LINK], made)
     assert made["public.l"].rows == 30 - made["public.l"].dropped <= 9
-
-
-def test_one_to_one_takes_parents_without_replacement():
+    # One to one takes parents without replacement.
     detail = table("d", col("id"), primary=("id",), keys=[(("id",), "p", ("id",))])
     made = run([PARENT, detail], {"p": 20, "d": 20}, {}, 3)
     verify([PARENT, detail], made)
     assert sorted(made["public.d"].parents["d_f0"]) == list(range(20))
-
-
-def test_children_of_dropped_parents_find_another():
+    # Children of dropped parents find another.
     parent = table("p", col("code", char(1)), primary=("code",))
     keys = [(("p",), "p", ("code",))]
     child = table("c", col("id"), col("p", null=True), primary=("id",), keys=keys)
@@ -253,7 +249,7 @@ def test_a_cycle_is_filled_and_breaks_at_the_cheapest_key(null):
         assert [item.rows for item in empty.values()] == [0, 0]
 
 
-def test_two_primary_keys_that_refer_to_each_other():
+def test_generate_keys_of_cycles_serves_whom_it_can():
     one, two = (
         table(name, col("id"), primary=("id",), keys=[(("id",), other, ("id",))])
         for name, other in ("ab", "ba")
@@ -261,9 +257,7 @@ def test_two_primary_keys_that_refer_to_each_other():
     made = run([one, two], {"a": 30, "b": 30}, {}, 6)
     verify([one, two], made)
     assert [(item.rows, item.torn) for item in made.values()] == [(30, False)] * 2
-
-
-def test_rows_that_a_cycle_cannot_serve_go_and_it_is_said():
+    # Rows that a cycle cannot serve go and it is said.
     one, two = refers("a", "b", uniques=[("f",)]), refers("b", "a", uniques=[("f",)])
     made = run([one, two], {"a": 30, "b": 20}, {}, 6)
     assert (made["public.a"].rows, made["public.a"].torn) == (20, True)
@@ -320,29 +314,23 @@ def unique(type_=INT4, *checks):
     return table("t", col("id"), col("v", type_), primary=("id",), uniques=[("v",)], checks=checks)
 
 
-def test_unique_text_keeps_its_length_and_at_sign():
-    made = fill(unique(WORD), 800, {"v": pa.array(["a@b"] * 400 + ["abcd"] * 400)})
-    found = made.columns["v"].to_pylist()
-    assert len(set(found)) == 800
-    assert max(map(len, found)) <= 4
-    assert sum("@" in value for value in found) >= 10
-
-
-def test_unique_values_move_to_their_neighbours_within_the_check():
+def test_fill_keys_of_unique_values_moves_them_within_what_is_public():
     item = unique(INT4, "((v >= 1) AND (v <= 10))")
     made = fill(item, 5, {"v": ints([9, 9, 9, 9, 1])})
     assert sorted(made.columns["v"].to_pylist()) == [1, 7, 8, 9, 10]
-
-
-def test_a_declared_list_stays_in_force():
+    # A declared list stays in force.
     item = unique()
     codec = reader(item.column("v"), item, ColumnConfig(values=[5, 10, 15]), 0.0).finish({})
     made = fill(item, 4, {"v": ints([5] * 4)}, codecs={"v": codec})
     assert sorted(made.columns["v"].to_pylist()) == [5, 10, 15]
     assert made.dropped == 1
-
-
-def test_precision_limits_what_is_distinct():
+    # Unique text keeps its length and at sign.
+    made = fill(unique(WORD), 800, {"v": pa.array(["a@b"] * 400 + ["abcd"] * 400)})
+    found = made.columns["v"].to_pylist()
+    assert len(set(found)) == 800
+    assert max(map(len, found)) <= 4
+    assert sum("@" in value for value in found) >= 10
+    # Precision limits what is distinct.
     type_ = ColumnType("timestamp(0) without time zone", "timestamp", precision=0)
     same = pa.array([1_600_000_000_000_000] * 50, pa.timestamp("us"))
     made = fill(unique(type_), 50, {"v": same}).columns["v"]
@@ -462,7 +450,7 @@ def test_two_references_to_one_parent_keep_their_check(pairs, seed):
     assert all(a < b for a, b in rows_of(made["public.c"].columns, "ab"))
 
 
-def test_numbers_of_every_type_are_distinct_where_there_is_room():
+def test_made_keys_are_distinct_in_every_type():
     types = [
         ColumnType("integer[]", "_int4", category="A", parts=(INT4,)),
         ColumnType("int4range", "int4range", kind="r", category="R", parts=(INT4,)),
@@ -472,17 +460,13 @@ def test_numbers_of_every_type_are_distinct_where_there_is_room():
     for type_ in types:
         made = maker_of(type_)
         assert len(set(made.make(np.arange(200)).to_pylist())) == 200, type_.sql
-
-
-def test_an_unread_domain_within_a_type_is_null():
+    # An unread domain within a type is null.
     even = ColumnType("even", "int4", category="N", domain_checks=("((VALUE % 2) = 0)",))
     listed = ColumnType("even[]", "_even", category="A", parts=(even,))
     whole = ColumnType("pair", "pair", kind="c", category="C", parts=(even, even))
     assert maker_of(listed).make(np.arange(2)).to_pylist() == ["{NULL}", "{NULL}"]
     assert maker_of(whole).make(np.arange(2)).to_pylist() == ["(,)", "(,)"]
-
-
-def test_text_keys_with_room_for_a_uuid_hold_one():
+    # Text keys with room for a uuid hold one.
     item = table("t", col("id", varchar(36)), primary=("id",))
     found = fill(item, 9).columns["id"].to_pylist()
     assert len({*found}) == 9

@@ -75,10 +75,19 @@ def test_decimals_of_numeric_are_those_without_zeros_at_the_end(type_, base, zer
     assert counted(type_, [point]) == [expected]
 
 
-def test_null_and_special_values_have_no_decimals():
+def test_decimals_of_null_are_none_and_of_an_unseen_range_two():
     sent = [None, float("nan"), float("-inf"), float("inf"), 0.5]
     assert counted(FLOAT8, sent) == [NULL, NAN, NEG_INF, POS_INF, 1]
     assert counted(PRICE, [None, NAN, 290]) == [NULL, NAN, 1]
+    # An unseen range has two decimals and enough cells.
+    codec = codec_of(plan(FLOAT8), 0, 100, None, seen=False)
+    assert codec.decimals == 2
+    first, end = codec.recoding.core
+    edges = value(np.array(codec.recoding.edges[first : end + 1]))
+    assert edges[:102].tolist() == [0.0, 0.01, *range(1, 101)]
+    assert codec_of(plan(FLOAT8), 0, 100, None).decimals is None
+    first, end = codec_of(plan(FLOAT8), 0, 1, None, seen=False).recoding.core
+    assert end - first >= 16
 
 
 @pytest.mark.parametrize(
@@ -206,17 +215,6 @@ def test_decimals_of_a_model_are_checked(type_, count, wrong):
             codec_from_json({**data, "decimals": item})
     with pytest.raises(ModelError, match="decimals"):
         codec_from_json({**data, "type": {**data["type"], "sql": "integer", "base": "int4"}})
-
-
-def test_an_unseen_range_has_two_decimals_and_enough_cells():
-    codec = codec_of(plan(FLOAT8), 0, 100, None, seen=False)
-    assert codec.decimals == 2
-    first, end = codec.recoding.core
-    edges = value(np.array(codec.recoding.edges[first : end + 1]))
-    assert edges[:102].tolist() == [0.0, 0.01, *range(1, 101)]
-    assert codec_of(plan(FLOAT8), 0, 100, None).decimals is None
-    first, end = codec_of(plan(FLOAT8), 0, 1, None, seen=False).recoding.core
-    assert end - first >= 16
 
 
 @pytest.mark.parametrize(("rows", "whole"), [(50, True), (100, False)])

@@ -69,15 +69,13 @@ def loaded(make_database_on, server):
         return dsn, introspect(connection).table("t")
 
 
-def test_patterns_are_read_from_checks_and_domains(loaded):
+def test_patterns_are_read_from_checks_and_replace_only_what_does_not_match(loaded):
     item = loaded[1]
     found = {column.name for column in item.columns if column_pattern(item, column)}
     assert found == {"code", "z", "sku", "lk"}
     lines = table_coverage(item, {}, 1e-9)
     assert {line.column for line in lines if "repaired in the load" in line.how} == {"odd", "nope"}
-
-
-def test_only_what_does_not_match_is_made_anew(loaded):
+    # Only what does not match is made anew.
     pattern = column_pattern(loaded[1], loaded[1].column("sku"))
     texts = pa.array(["AB-7", None, "no", "", "ab-12"])
     made = pattern.replace_bad(texts, generator(1)).to_pylist()

@@ -108,7 +108,7 @@ def test_every_kind_of_range_comes_back(connection, kind):
     assert len(read(connection, plan, wide)["n\x1flower"]._values) == len(wide)
 
 
-def test_null_comes_back_and_no_rows_are_read(connection):
+def test_ranges_bring_null_back_and_leave_domains_within_unmodelled(connection):
     plan = plan_of(connection, "int4range")
     codec = plan.finish({name: Bounds(-1, 60) for name in plan.attributes})
     made = made_of(connection, plan, codec, ["[3,8)", None, "empty", "(,)"])
@@ -116,9 +116,7 @@ def test_null_comes_back_and_no_rows_are_read(connection):
     assert [len(item) for item in plan.collect([]).values()] == [0, 0, 0]
     none = {name: np.full(3, domain.null_code) for name, domain in codec.domains.items()}
     assert codec.decode(none, generator(1)).to_pylist() == [None] * 3
-
-
-def test_domains_within_ranges_are_not_modelled(connection):
+    # Domains within ranges are not modelled.
     assert [len(plan_of(connection, f"{kind}range").needs) for kind in ("odd", "int4")] == [0, 2]
 
 

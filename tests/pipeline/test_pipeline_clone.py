@@ -80,7 +80,7 @@ def test_clone_under_every_accounting_keeps_its_promise(
     assert promise.epsilon <= spent["epsilon"] <= 5.0
 
 
-def test_public_table_is_verbatim_and_referred_to(source, make_database, model):
+def test_load_copies_public_tables_verbatim_and_scales_roots(source, make_database, model):
     target = make_database()
     report = pipeline.load(model, target)
     query = "SELECT * FROM region ORDER BY code"
@@ -91,9 +91,7 @@ def test_public_table_is_verbatim_and_referred_to(source, make_database, model):
     assert {code for code, _ in shares} <= {"r1", "r2", "r3", "r4"}
     # The source's customers live in regions 1 and 2 only, and noise is far below a half.
     assert sum(count for code, count in shares if code in ("r1", "r2")) > 50
-
-
-def test_scale_multiplies_roots(source, make_database, model):
+    # Scale multiplies roots.
     plain, triple = make_database(), make_database()
     once = pipeline.load(model, plain, seed=1).rows["public.customer"]
     thrice = pipeline.load(model, triple, seed=1, scale=3).rows

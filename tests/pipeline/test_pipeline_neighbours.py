@@ -87,7 +87,7 @@ def test_what_was_not_seen_is_taken_from_what_lies_nearby(case):
     assert lent(tables, limits, **given) == {**given, **changed}
 
 
-def test_marks_are_not_lent_and_their_columns_take_what_lies_nearby():
+def test_lend_ranges_of_marks_lends_none_and_takes_what_lies_nearby():
     # 1985 to 2000, and the years from 9990 on.
     first, end, mark = 5_479, 10_957, 2_929_000
     found = lent(
@@ -104,9 +104,7 @@ def test_marks_are_not_lent_and_their_columns_take_what_lies_nearby():
     assert max(np.diff([first, *inside, end])) <= (end - first) // 16 + 1
     assert mark in until.inner
     assert found["jobs__noted"] == found["other__day"] == replace(USUAL, lo=first, hi=end)
-
-
-def test_beside_a_mark_alone_lies_what_the_database_has():
+    # Beside a mark alone lies what the database has.
     given = {"jobs__from_date": USUAL, "jobs__to_date": MARK, "other__day": Bounds(100, 200)}
     found = lent([JOBS, table("other", "day")], **given)
     assert found["jobs__from_date"] == between(100, 200)

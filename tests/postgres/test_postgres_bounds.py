@@ -44,12 +44,10 @@ def test_bounds_of_partitions_that_any_row_may_fit_are_no_check(trees, table):
     assert trees[1].table(table).checks == ()
 
 
-def test_bounds_of_one_partition_of_texts_are_its_check(trees):
+def test_bounds_of_partitions_are_checks_that_the_server_understands(trees):
     (check,) = trees[1].table("txt").checks
     assert check.expression == "(\"c\" >= 'b') AND (\"c\" < 'm')"
-
-
-def test_the_server_understands_every_check(trees):
+    # The server understands every check.
     dsn, schema = trees
     with connect(dsn) as connection:
         for table in schema:

@@ -74,10 +74,15 @@ def test_a_password_is_never_shown(secret):
     assert "hush" not in str(unreadable.value)
 
 
-def test_unknown_database_is_a_failed_connection(server):
+def test_connect_to_what_is_not_there_or_goes_away_fails(server, two):
     dsn = conninfo.make_conninfo(server.dsn, dbname="no such database")
     with pytest.raises(ConnectionFailed, match="no such database"):
         connect(dsn)
+    # A lost connection is a failed connection.
+    with connect(two[0], autocommit=True) as victim, connect(two[0]) as killer:
+        killer.execute("SELECT pg_terminate_backend(%s)", [victim.info.backend_pid])
+        with pytest.raises(ConnectionFailed), database_errors("asking"):
+            victim.execute("SELECT pg_sleep(20)")
 
 
 def test_same_database_sees_through_spelling(two, each_server, make_database_on):
@@ -130,10 +135,3 @@ def test_no_value_of_a_row_is_in_an_error(statement, two):
         connection.rollback()
     assert "CANARY" not in describe(caught.value)
     assert STATEMENTS[statement] in describe(caught.value)
-
-
-def test_a_lost_connection_is_a_failed_connection(two):
-    with connect(two[0], autocommit=True) as victim, connect(two[0]) as killer:
-        killer.execute("SELECT pg_terminate_backend(%s)", [victim.info.backend_pid])
-        with pytest.raises(ConnectionFailed), database_errors("asking"):
-            victim.execute("SELECT pg_sleep(20)")

@@ -83,12 +83,10 @@ def test_what_goes_through_copy_comes_back(opened, data):
             assert same(item[name], value, COLUMNS[name][1]), (name, item[name], value)
 
 
-def test_a_column_of_nothing_but_null(opened):
+def test_csv_blocks_of_nulls_and_of_types_without_text(opened):
     (block,) = csv_blocks([pa.table({"x": pa.nulls(2), "y": ["", None]})], 2)
     assert block.to_pybytes() == b',""\n,\n'
-
-
-def test_a_type_without_text_is_an_error():
+    # A type without text is an error.
     table = pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
     with pytest.raises(pa.ArrowException):
         list(csv_blocks([table], 1))

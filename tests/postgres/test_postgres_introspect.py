@@ -32,7 +32,7 @@ def test_ugly_schema_is_read_as_the_golden_file_says(each_server, make_database_
     assert schema.table("public.customer").comment == "people who buy"
 
 
-def test_a_key_into_a_partition_points_at_its_root(make_database):
+def test_introspect_of_keys_partitions_and_capitals_names_what_is_meant(make_database):
     dsn = make_database("""
         CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);
         CREATE TABLE p1 PARTITION OF p DEFAULT;
@@ -44,6 +44,29 @@ def test_a_key_into_a_partition_points_at_its_root(make_database):
         (("a",), "public.p"),
         (("b",), "public.p"),
     }
+    # A partition in a chosen schema of a root that is not.
+    with connect(make_database()) as connection:
+        connection.execute(
+            "CREATE SCHEMA other; CREATE TABLE p (id int) PARTITION BY RANGE (id);"
+            "CREATE TABLE other.p1 PARTITION OF p DEFAULT"
+        )
+        assert introspect(connection, ["public"]).table("p").partitions == (
+            TableName("other", "p1"),
+        )
+        with pytest.raises(SchemaError, match=r"partition of public\.p"):
+            introspect(connection, ["other"])
+    # Capitals that may mean two tables are refused.
+    with connect(make_database()) as connection:
+        connection.execute('CREATE TABLE "Order" (id int); CREATE TABLE "order" (id int)')
+        connection.execute('CREATE TABLE "Alone" (id int)')
+        for name, words in (("Order", "either of two"), ("Alone", "does not exist")):
+            with pytest.raises(SchemaError, match=words) as caught:
+                introspect(connection, exclude=[name])
+            assert f'write "{name}" in double quotes' in str(caught.value)
+        kept = introspect(connection, exclude=['"Order"', '"Alone"'])
+        assert [table.key for table in kept] == ["public.order"]
+        kept = introspect(connection, exclude=["ORDER"])
+        assert [table.key for table in kept] == ['public."Alone"', 'public."Order"']
 
 
 def test_exclusion_drops_the_keys_into_what_is_left_out(ugly):
@@ -71,33 +94,6 @@ def test_exclusion_drops_the_keys_into_what_is_left_out(ugly):
 def test_wrong_choices_are_refused(ugly, options, words):
     with connect(ugly) as connection, pytest.raises(SchemaError, match=words):
         introspect(connection, **options)
-
-
-def test_capitals_that_may_mean_two_tables_are_refused(make_database):
-    with connect(make_database()) as connection:
-        connection.execute('CREATE TABLE "Order" (id int); CREATE TABLE "order" (id int)')
-        connection.execute('CREATE TABLE "Alone" (id int)')
-        for name, words in (("Order", "either of two"), ("Alone", "does not exist")):
-            with pytest.raises(SchemaError, match=words) as caught:
-                introspect(connection, exclude=[name])
-            assert f'write "{name}" in double quotes' in str(caught.value)
-        kept = introspect(connection, exclude=['"Order"', '"Alone"'])
-        assert [table.key for table in kept] == ["public.order"]
-        kept = introspect(connection, exclude=["ORDER"])
-        assert [table.key for table in kept] == ['public."Alone"', 'public."Order"']
-
-
-def test_a_partition_in_a_chosen_schema_of_a_root_that_is_not(make_database):
-    with connect(make_database()) as connection:
-        connection.execute(
-            "CREATE SCHEMA other; CREATE TABLE p (id int) PARTITION BY RANGE (id);"
-            "CREATE TABLE other.p1 PARTITION OF p DEFAULT"
-        )
-        assert introspect(connection, ["public"]).table("p").partitions == (
-            TableName("other", "p1"),
-        )
-        with pytest.raises(SchemaError, match=r"partition of public\.p"):
-            introspect(connection, ["other"])
 
 
 def test_introspect_leaves_out_objects_of_extensions_and_temporary_tables(server, make_database):

@@ -131,12 +131,18 @@ def test_a_broken_constraint_is_named_without_the_row(shop, make_database, wrong
     assert ask(copy, "SELECT to_regclass('shop.thing') IS NULL") == [(True,)]
 
 
-def test_generated_columns_and_wrong_widths_are_refused(shop, make_database):
+def test_loader_refuses_wrong_columns_and_a_second_load(shop, make_database):
     with Loader(make_database(), *shop) as loader:
         with pytest.raises(ValueError, match="upper_name"):
             loader.copy_table("shop.person", ["id", "upper_name"], [])
         with pytest.raises(ValueError, match="2 columns"):
             loader.copy_table("shop.person", ["id", "name"], [PERSON])
+    # Two loads into one target do not mix.
+    copy = make_database()
+    with Loader(copy, *shop) as loader:
+        with pytest.raises(TargetError, match="another load"):
+            Loader(copy, *shop)
+        loader.finish()
 
 
 def test_an_extension_that_lives_elsewhere_is_named_before_anything_is_done(shop, make_database):
@@ -157,14 +163,6 @@ def test_a_role_that_may_not_create_is_denied(shop, make_database):
             Loader(psycopg.conninfo.make_conninfo(copy, user="guest"), *shop)
     finally:
         script(copy, "DROP ROLE guest")
-
-
-def test_two_loads_into_one_target_do_not_mix(shop, make_database):
-    copy = make_database()
-    with Loader(copy, *shop) as loader:
-        with pytest.raises(TargetError, match="another load"):
-            Loader(copy, *shop)
-        loader.finish()
 
 
 def test_without_finish_nothing_is_left(shop, make_database):

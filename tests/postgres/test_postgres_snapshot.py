@@ -67,15 +67,21 @@ def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
         assert "changed" in set(snapshot.read(table, pair).column("pad").to_pylist())
 
 
-def test_streams_of_one_snapshot_run_in_threads(dsn):
+def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("public.t")
         with ThreadPoolExecutor(4) as pool:
             first, *others = pool.map(lambda _: snapshot.read(table, ID), range(4))
         assert all(found.equals(first) for found in others)
-
-
-def test_inheritance_is_read_table_by_table_and_partitions_with_their_root(dsn):
+    # Streams one after another share a connection.
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).tables[0]
+        asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
+        pids = {
+            pid for _ in range(3) for pid in snapshot.read(table, asked).column("pid").to_pylist()
+        }
+    assert len(pids) == 1
+    # Inheritance is read table by table and partitions with their root.
     with Snapshot(dsn) as snapshot:
         schema = introspect(snapshot.connection)
         rows = {
@@ -83,14 +89,32 @@ def test_inheritance_is_read_table_by_table_and_partitions_with_their_root(dsn):
             for name in ("parent", "child", "part")
         }
     assert rows == {"parent": [1], "child": [2, 3], "part": [1, 2, 3]}
-
-
-def test_an_empty_table_gives_one_empty_batch_with_the_plain_type(dsn):
+    # An empty table gives one empty batch with the plain type.
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("nothing")
         (batch,) = snapshot.stream(table, ID)
     assert batch.num_rows == 0
     assert batch.schema == pa.schema([("id", pa.string())])
+    # Long names and odd types arrive plain.
+    long = "x" * 100 + "\x1fpart"
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("parent")
+        got = snapshot.read(
+            table,
+            [
+                (sql.SQL("ARRAY[1.50, NULL]::numeric[]"), long),
+                (sql.SQL("'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid"), "u"),
+                (sql.SQL("'{\"a\": 1}'::jsonb"), "j"),
+                (sql.SQL("NULL::numeric[]"), "n"),
+                (sql.SQL("'12:00+02'::timetz::text"), "tz"),
+            ],
+        )
+    assert got.column_names[0] == long
+    assert got.column(0).to_pylist() == ["{1.50,NULL}"]
+    assert got.column("u").to_pylist() == ["6f9619ff-8b86-d011-b42d-00cf4fc964ff"]
+    assert got.column("j").to_pylist() == ['{"a": 1}']
+    assert got.column("n").to_pylist() == [None]
+    assert got.column("tz").to_pylist() == ["12:00:00+02"]
 
 
 @pytest.mark.parametrize(
@@ -121,28 +145,6 @@ def test_values_arrive_as_they_are(make_database, odd):
             assert [str(kind) for kind in got.schema.types] == types
             rows = zip(*got.to_pydict().values(), strict=True)
             assert list(map(repr, rows)) == list(map(repr, expected))
-
-
-def test_long_names_and_odd_types_arrive_plain(dsn):
-    long = "x" * 100 + "\x1fpart"
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).table("parent")
-        got = snapshot.read(
-            table,
-            [
-                (sql.SQL("ARRAY[1.50, NULL]::numeric[]"), long),
-                (sql.SQL("'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid"), "u"),
-                (sql.SQL("'{\"a\": 1}'::jsonb"), "j"),
-                (sql.SQL("NULL::numeric[]"), "n"),
-                (sql.SQL("'12:00+02'::timetz::text"), "tz"),
-            ],
-        )
-    assert got.column_names[0] == long
-    assert got.column(0).to_pylist() == ["{1.50,NULL}"]
-    assert got.column("u").to_pylist() == ["6f9619ff-8b86-d011-b42d-00cf4fc964ff"]
-    assert got.column("j").to_pylist() == ['{"a": 1}']
-    assert got.column("n").to_pylist() == [None]
-    assert got.column("tz").to_pylist() == ["12:00:00+02"]
 
 
 def test_the_source_cannot_be_written(dsn):
@@ -181,16 +183,6 @@ def test_missing_right_is_access_denied(dsn, server):
     finally:
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute("DROP ROLE nosy")
-
-
-def test_streams_one_after_another_share_a_connection(dsn):
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).tables[0]
-        asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
-        pids = {
-            pid for _ in range(3) for pid in snapshot.read(table, asked).column("pid").to_pylist()
-        }
-    assert len(pids) == 1
 
 
 def test_closing_ends_streams_of_other_threads(dsn):

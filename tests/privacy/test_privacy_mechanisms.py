@@ -81,7 +81,7 @@ def test_vector_noise_on_the_weight_grid(accounting, law, source):
     assert stats.kstest(halved / scale, law.cdf).pvalue < ALARM
 
 
-def test_noise_is_centred_on_the_values_and_keeps_the_shape():
+def test_draw_of_a_vector_is_centred_fresh_and_clamped():
     values = np.arange(12, dtype=np.int64).reshape(3, 4) * 1_000_000
     for mechanism in VECTOR.values():
         noisy = mechanism.draw(values, 10.0)
@@ -89,6 +89,15 @@ def test_noise_is_centred_on_the_values_and_keeps_the_shape():
         assert noisy.dtype == np.int64
         assert np.abs(noisy - values).max() < 1000
     assert VECTOR["pure"].draw(np.empty((0, 3), np.int64), 1.0).shape == (0, 3)
+    # Two draws differ.
+    zeros = np.zeros(64, np.int64)
+    assert (VECTOR["pure"].draw(zeros, 1e6) != VECTOR["pure"].draw(zeros, 1e6)).any()
+    # Huge statistics are clamped not wrapped.
+    ends = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
+    for mechanism in VECTOR.values():
+        noisy = mechanism.draw(ends, 1000.0)
+        assert np.abs(np.abs(noisy) - CLAMP).max() < 10**6
+        assert noisy[0] < 0 < noisy[1]
 
 
 def test_chunks_keep_order_and_law(monkeypatch):
@@ -100,19 +109,6 @@ def test_chunks_keep_order_and_law(monkeypatch):
     first, second = noise[:700], noise[700:1400]
     assert (first == second).mean() < 0.5
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.25
-
-
-def test_two_draws_differ():
-    zeros = np.zeros(64, np.int64)
-    assert (VECTOR["pure"].draw(zeros, 1e6) != VECTOR["pure"].draw(zeros, 1e6)).any()
-
-
-def test_huge_statistics_are_clamped_not_wrapped():
-    ends = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
-    for mechanism in VECTOR.values():
-        noisy = mechanism.draw(ends, 1000.0)
-        assert np.abs(np.abs(noisy) - CLAMP).max() < 10**6
-        assert noisy[0] < 0 < noisy[1]
 
 
 def flip_law(scores: np.ndarray, scale: float) -> np.ndarray:

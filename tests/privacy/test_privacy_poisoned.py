@@ -152,14 +152,7 @@ def test_columns_and_keys_that_are_all_null() -> None:
     assert found[1, 1] == found.sum() > 0
 
 
-def test_null_nan_and_infinities_are_in_no_cell() -> None:
-    rows = of_tables(t=(6, {"g": Grid(np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4]))}))
-    query = GridHistogram("t", "g", PublicArray([0, 4, 9]))
-    assert query.evaluate(rows).tolist() == [0, GRID, GRID, 0]
-    assert check([query], rows, every=True).ok
-
-
-def test_a_hub_above_the_last_bucket() -> None:
+def test_fan_in_of_hubs_and_of_bottom_edges_holds_its_claim() -> None:
     """A target of far more edges than the tables reach stays in the last bucket."""
     rows = 5000
     database = two_tables(range(rows), refs=[0] * rows)
@@ -167,18 +160,14 @@ def test_a_hub_above_the_last_bucket() -> None:
     query = FanIn(key, buckets=3)
     assert query.evaluate(database).tolist() == [(rows - 1) * GRID, 0, 0, GRID]
     assert check([query], database, units=[("users", 0), ("users", 1)]).ok
-
-
-def test_a_hub_whose_referrers_have_more_than_sixteen_edges() -> None:
+    # A hub whose referrers have more than sixteen edges.
     owners = np.repeat(np.arange(1, 30), 40).tolist()
     refs = ([0] * 20 + [30] * 20) * 29
     database = two_tables(owners, refs=refs, users=31)
     key = database.spec.tables["posts"].key("ref")
     asked: list[Query] = [FanIn(key), Histogram("posts", (Refers(key, own=True),))]
     assert check(asked, database, every=True).ok
-
-
-def test_edges_are_bottom_from_the_start() -> None:
+    # Edges are bottom from the start.
     rows = 40
     refs = [BOTTOM, 3] * (rows // 2)
     database = two_tables([k % 7 for k in range(rows)], refs=refs, users=7)
@@ -188,7 +177,12 @@ def test_edges_are_bottom_from_the_start() -> None:
     assert refers.evaluate(database)[0] == 0
 
 
-def test_tables_without_keys_or_attributes() -> None:
+def test_tables_without_keys_attributes_or_known_values_are_counted() -> None:
     rows = of_tables(t=(3, {}))
     assert Histogram.of(rows.spec, "t", ()).evaluate(rows).tolist() == [3 * GRID]
     assert Total("t").evaluate(rows).tolist() == [3]
+    # Null nan and infinities are in no cell.
+    rows = of_tables(t=(6, {"g": Grid(np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4]))}))
+    query = GridHistogram("t", "g", PublicArray([0, 4, 9]))
+    assert query.evaluate(rows).tolist() == [0, GRID, GRID, 0]
+    assert check([query], rows, every=True).ok

@@ -236,11 +236,24 @@ def test_regions_partition_the_rows() -> None:
     assert (joint.kind, joint.unit) == ("joint histogram", GRID)
 
 
-def test_splits_and_regions_are_values() -> None:
+def test_splits_regions_and_public_arrays_are_values() -> None:
     one, two = Split.by_code("a", [0, 1]), Split.by_code("a", [0, 1])
     assert one == two
     assert hash(Region("t").child(one, 1)) == hash(Region("t").child(two, 1))
     assert Split.by_code("a", [1, 0]) != one
+    # Public arrays are values.
+    values = np.array([[1, 2], [3, 4]])
+    held = PublicArray(values)
+    values[0, 0] = 9
+    assert held.values[0, 0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        held.values[0, 0] = 5
+    with pytest.raises(ValueError, match="integers"):
+        PublicArray([0.5])
+    assert len({held, PublicArray([[1, 2], [3, 4]])}) == 1
+    # Fingerprints of queries rest on their texts.
+    assert held.digest.hex() in repr(held)
+    assert PublicArray.rounded([0.5, np.nan, np.inf], 4).values.tolist() == [2, 0, 2**62]
 
 
 @given(seed=SEED)
@@ -288,7 +301,7 @@ def test_moments_are_sums_of_rounded_products() -> None:
 # scores -------------------------------------------------------------------------------------------
 
 
-def test_pair_scores_are_half_the_distance_less_the_penalty() -> None:
+def test_scores_are_half_the_distance_less_penalty_and_what_margins_explain() -> None:
     database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
     prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
     query = PairScores.of(
@@ -297,6 +310,18 @@ def test_pair_scores_are_half_the_distance_less_the_penalty() -> None:
     table = np.array([[1, 0], [1, 1]])
     expected = 0.5 * np.abs(table - prediction).sum() - 0.125
     assert query.evaluate(database).tolist() == [round(expected * query.unit)]
+    # Scores of dependence leave out what margins explain.
+    database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
+    given = database.spec, "posts", ("a0", "a1"), [(0, 1)]
+    table = np.array([[1.0, 0.0], [1.0, 1.0]])
+    prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
+    query = DependenceScores.of(*given, [prediction], penalties=[0.125])
+    off = [np.abs((table - prediction).sum(axis)).sum() for axis in (0, 1)]
+    expected = 0.5 * (np.abs(table - prediction).sum() - max(off)) - 0.125
+    assert query.evaluate(database).tolist() == [round(expected * query.unit)]
+    # A prediction of the right shape and the wrong size does not score.
+    twice = DependenceScores.of(*given, [2 * table])
+    assert twice.evaluate(database).tolist() == [0]
 
 
 @pytest.mark.parametrize("kind", [PairScores, DependenceScores])
@@ -347,20 +372,6 @@ def test_predictions_of_large_tables_are_scored_exactly() -> None:
     predictions = [np.full((2, 2), rows / 4)] * 600
     query = PairScores.of(data.spec, "posts", ("a0", "a1"), pairs, predictions)
     assert (np.abs(query.evaluate(data) - rows * GRID) <= 20 * GRID).all()
-
-
-def test_scores_of_dependence_leave_out_what_margins_explain() -> None:
-    database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
-    given = database.spec, "posts", ("a0", "a1"), [(0, 1)]
-    table = np.array([[1.0, 0.0], [1.0, 1.0]])
-    prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
-    query = DependenceScores.of(*given, [prediction], penalties=[0.125])
-    off = [np.abs((table - prediction).sum(axis)).sum() for axis in (0, 1)]
-    expected = 0.5 * (np.abs(table - prediction).sum() - max(off)) - 0.125
-    assert query.evaluate(database).tolist() == [round(expected * query.unit)]
-    # A prediction of the right shape and the wrong size does not score.
-    twice = DependenceScores.of(*given, [2 * table])
-    assert twice.evaluate(database).tolist() == [0]
 
 
 # bounds and labels --------------------------------------------------------------------------------
@@ -455,7 +466,11 @@ def test_ranked_counts_are_those_of_values_in_order(
         assert ranked[1:].sum() == pytest.approx(falling.sum(), abs=64)
 
 
-def test_nulls_count_where_a_unit_has_one_row() -> None:
+def test_values_of_one_unit_alone_are_never_counted_and_nulls_where_it_has_one_row() -> None:
+    words = Labels(np.array([0, 0, 0, 1, 1]), ["mine", "ours"])
+    rows = two_tables([0, 0, 0, 1, 2], l=words)
+    assert LabelCounts("posts", "l").evaluate_labels(rows)[1] == {"ours": GRID}
+    # Nulls count where a unit has one row.
     words = Labels(np.array([0, -1, -1, 0]), ["x"])
     alone, owned = of_tables(users=(4, {"l": words})), two_tables([0, 0, 1, 2], l=words)
     assert LabelCounts("users", "l").evaluate_labels(alone)[0][0] == 2 * GRID
@@ -463,12 +478,6 @@ def test_nulls_count_where_a_unit_has_one_row() -> None:
     assert LabelCounts("posts", "l").evaluate_labels(owned)[0].tolist() == [0]
     # The unit of a row with a value and one without counts in full for the value.
     assert RankedCounts("posts", "l").evaluate(owned)[:2].tolist() == [0, 2 * GRID]
-
-
-def test_a_value_of_one_unit_alone_is_never_counted() -> None:
-    words = Labels(np.array([0, 0, 0, 1, 1]), ["mine", "ours"])
-    rows = two_tables([0, 0, 0, 1, 2], l=words)
-    assert LabelCounts("posts", "l").evaluate_labels(rows)[1] == {"ours": GRID}
 
 
 def test_which_of_a_units_values_count_is_random() -> None:
@@ -513,7 +522,7 @@ def test_steps_are_the_largest_over_all_counts(scale: int) -> None:
     assert np.abs(whole + part / GRID - x).max() < 1e-8
 
 
-def test_fan_in_counts_kept_edges_by_bucket() -> None:
+def test_fan_in_counts_sixteen_kept_edges_by_bucket() -> None:
     database = two_tables([0] * 3 + [1] * 16 + [-1] * 2, refs=[1] * 3 + [2] * 16 + [2, -1], users=3)
     key = database.spec.tables["posts"].key("ref")
     query = FanIn(key, buckets=2)
@@ -524,10 +533,7 @@ def test_fan_in_counts_kept_edges_by_bucket() -> None:
     assert users == pytest.approx(expected, abs=1e-6)
     assert query.marks(database.spec) == (0, 16, 48)
     assert int(found.sum()) == 3 * GRID
-
-
-def test_fan_in_keeps_sixteen_of_all_rows_then_drops_null() -> None:
-    """64 rows, half of them NULL: about 8 edges count, never all 32 nor always 16."""
+    # 64 rows, half of them NULL: about 8 edges count, never all 32 nor always 16.
     kept = []
     for _ in range(60):
         database = two_tables([0] * 64, refs=[1] * 32 + [-1] * 32, users=2)
@@ -721,18 +727,3 @@ def test_truncated_rows_are_a_uniform_choice() -> None:
     counts = Histogram.of(database.spec, "posts", ("a0",)).evaluate(database) // GRID
     assert counts.sum() == 5000
     assert stats.chisquare(counts).pvalue > 1e-9
-
-
-def test_public_arrays_are_values() -> None:
-    values = np.array([[1, 2], [3, 4]])
-    held = PublicArray(values)
-    values[0, 0] = 9
-    assert held.values[0, 0] == 1
-    with pytest.raises(ValueError, match="read-only"):
-        held.values[0, 0] = 5
-    with pytest.raises(ValueError, match="integers"):
-        PublicArray([0.5])
-    assert len({held, PublicArray([[1, 2], [3, 4]])}) == 1
-    # Fingerprints of queries rest on their texts.
-    assert held.digest.hex() in repr(held)
-    assert PublicArray.rounded([0.5, np.nan, np.inf], 4).values.tolist() == [2, 0, 2**62]

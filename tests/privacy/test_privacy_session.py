@@ -125,7 +125,7 @@ def test_ask_of_labels_releases_common_ones_sorted_and_draws_one_vector(tmp_path
     assert labels[3] == dict(zip(found.labels, found.counts, strict=True))
 
 
-def test_labels_need_delta_and_a_label_query(tmp_path):
+def test_ask_of_what_has_no_meaning_is_refused_before_anything_is_drawn(tmp_path):
     session = start(tmp_path, 2.0, 0.0)
     with pytest.raises(PrivacyRefusal, match="delta = 0"):
         release_labels(session, LabelToy(), 0.5, 0.0, "names")
@@ -134,9 +134,16 @@ def test_labels_need_delta_and_a_label_query(tmp_path):
     with pytest.raises(BudgetExceeded, match="delta"):
         release_labels(session, LabelToy(), 0.5, 1e-6, "names")
     assert session.trace == []
+    # Amounts that are no amounts are refused.
+    session = start(tmp_path / "amounts")
+    for amount in (0.0, -0.5, math.nan, math.inf):
+        with pytest.raises(PrivacyRefusal):
+            session.measure(Counts(), amount, "counts")
+    assert session.trace == []
+    assert session._release.events == []
 
 
-def test_a_refused_measurement_draws_and_reads_nothing(tmp_path):
+def test_a_refused_measurement_or_batch_charges_draws_and_reads_nothing(tmp_path):
     recorder, data = Recorder(), Toy()
     session = start(tmp_path, 1.0, data=data, noise=recorder)
     session.measure(Counts(), 0.75, "most")
@@ -147,10 +154,8 @@ def test_a_refused_measurement_draws_and_reads_nothing(tmp_path):
     assert len(session._release.events) == 1
     session.measure(Counts(), session.remaining(USERS), "the rest")
     assert session.guarantee().epsilon <= 1.0
-
-
-def test_a_refused_batch_charges_nothing(tmp_path):
-    session = start(tmp_path)
+    # A refused batch charges nothing.
+    session = start(tmp_path / "batch")
     with pytest.raises(BudgetExceeded, match="'second'"):
         session.ask([Measurement(Counts(), 0.6, "first"), Measurement(Counts(), 0.6, "second")])
     assert session.spent == 0
@@ -221,18 +226,16 @@ def test_the_ledger_and_the_session_must_agree(tmp_path):
         Session(Toy(), accountant, release)
 
 
-def test_a_closed_session_draws_no_more(tmp_path):
+def test_a_session_draws_no_more_once_closed_and_stays_open_once_failed(tmp_path):
     with start(tmp_path) as session:
         session.measure(Counts(), 0.5, "counts")
     with pytest.raises(LedgerError, match="closed"):
         session.measure(Counts(), 0.25, "counts")
-
-
-def test_a_failed_fit_stays_open_for_resumption(tmp_path):
-    with pytest.raises(RuntimeError), start(tmp_path) as session:  # noqa: PT012
+    # A failed fit stays open for resumption.
+    with pytest.raises(RuntimeError), start(tmp_path / "failed") as session:  # noqa: PT012
         session.measure(Counts(), 0.5, "counts")
         raise RuntimeError
-    shown = Ledger.open(tmp_path, "shop").show()["releases"][0]
+    shown = Ledger.open(tmp_path / "failed", "shop").show()["releases"][0]
     assert shown["state"] == "open"
     assert shown["epsilon"] == 1.0
 
@@ -338,12 +341,3 @@ def test_resume_of_what_runs_is_closed_or_is_no_release_is_refused(tmp_path):
     for wrong in ("../../etc/passwd", "", "x"):
         with pytest.raises(LedgerError, match="no release"):
             start(tmp_path, resume=wrong)
-
-
-def test_amounts_that_are_no_amounts_are_refused(tmp_path):
-    session = start(tmp_path)
-    for amount in (0.0, -0.5, math.nan, math.inf):
-        with pytest.raises(PrivacyRefusal):
-            session.measure(Counts(), amount, "counts")
-    assert session.trace == []
-    assert session._release.events == []

@@ -213,15 +213,13 @@ def test_mutants_are_caught(mutant: Any) -> None:
     mutant.must_be_caught()
 
 
-def test_edges_into_the_own_unit_and_to_nowhere() -> None:
+def test_target_histogram_of_own_unit_and_nowhere_and_what_it_refuses() -> None:
     database = two_tables([0, 0, 1], refs=[0, 1, BOTTOM], users=2)
     key = database.spec.tables["posts"].key("ref")
     whole = TargetHistogram.of(database.spec, key, (), ())
     assert whole.evaluate(database).tolist() == [[GRID]]
     assert replace(whole, outside=True).evaluate(database).tolist() == [[GRID // 2]]
-
-
-def test_what_target_histograms_refuse() -> None:
+    # What target histograms refuse.
     database = two_tables([0], refs=[0])
     table = database.spec.tables["posts"]
     with pytest.raises(PrivacyRefusal, match="REF"):

@@ -74,24 +74,17 @@ def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
     assert stat.S_IMODE((tmp_path / "report").stat().st_mode) == 0o700
 
 
-def test_a_file_is_never_open_to_others_while_it_is_written(tmp_path):
-    """Attack: open the file between its making and its chmod. Door: files.
-
-    It is made with its mode, under a name that nobody knows.
-    """
+def test_replacing_a_file_is_private_whole_and_at_its_place(tmp_path):
+    # Attack: open the file between its making and its chmod. Door: files. It is made with its mode,
+    # under a name that nobody knows.
     with files.replacing(tmp_path / "x") as file:
         file.write(b"secret")
         file.flush()
         assert set(modes(tmp_path).values()) == {0o600}
         assert not (tmp_path / "x").exists()
     assert (tmp_path / "x").read_bytes() == b"secret"
-
-
-def test_a_link_is_replaced_and_not_followed(tmp_path):
-    """Attack: a link at the report's name leads to a file of the victim's. Door: files.
-
-    The new file takes the link's place.
-    """
+    # Attack: a link at the report's name leads to a file of the victim's. Door: files. The new file
+    # takes the link's place.
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "report.html").symlink_to(tmp_path / "mine")
     files.write_text(tmp_path / "report.html", "report")

@@ -86,12 +86,6 @@ def test_a_small_archive_of_a_large_header(model, tmp_path, name):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
 
 
-def test_an_archive_that_is_too_large_as_a_whole(model, monkeypatch):
-    """Attack: many members of a permitted size. Door: archive. Their sum is capped."""
-    monkeypatch.setattr(archive, "MAX_BYTES", 1000)
-    refused(model, "unpacks to more than 1,000 bytes")
-
-
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
 def test_a_model_that_is_cut_short(model, tmp_path, share):
     """Attack: a download that was broken off. Door: archive. The message says what to do."""
@@ -139,13 +133,16 @@ def test_a_directory_without_end(tmp_path, count):
     refused(tmp_path / "m", "more than 65,536 members")
 
 
-def test_what_is_no_file(tmp_path):
+def test_load_of_no_file_or_too_large_a_one_is_refused(tmp_path, model, monkeypatch):
     """Attack: a folder, a device, a comment behind the archive. Door: archive. Each is refused."""
     refused(tmp_path)
     refused("/dev/null")
     with zipfile.ZipFile(tmp_path / "m", "w") as made:
         made.comment = b"PK\5\6"
     refused(tmp_path / "m")
+    # Attack: many members of a permitted size. Door: archive. Their sum is capped.
+    monkeypatch.setattr(archive, "MAX_BYTES", 1000)
+    refused(model, "unpacks to more than 1,000 bytes")
 
 
 def npy(kind: str, shape: str, body: bytes = b"", turned: bool = False) -> bytes:
