@@ -8,20 +8,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from columns import (
-    BOOL,
-    DATE,
-    INT2,
-    INT4,
-    INT8,
-    UUID,
-    char,
-    col,
-    copy_in,
-    modelled,
-    table,
-    varchar,
-)
+from columns import BOOL, DATE, INT2, INT4, INT8, UUID, char, col, copy_in, modelled, table, varchar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg import sql

@@ -14,14 +14,7 @@ from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.pipeline.domain_answers import Answer, _from_zero, bounds, released_list
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
-from privbench.pipeline.domain_error import (
-    Noise,
-    Size,
-    believed,
-    list_loss,
-    range_loss,
-    unnamed,
-)
+from privbench.pipeline.domain_error import Noise, Size, believed, list_loss, range_loss, unnamed
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan

@@ -119,8 +119,7 @@ COPIES = {
 
 
 @pytest.mark.parametrize(
-    ("name", "unit"),
-    market.some_slow(product(NAMES, ["owner", "row"]), [("independent", "owner")]),
+    ("name", "unit"), market.some_slow(product(NAMES, ["owner", "row"]), [("independent", "owner")])
 )
 def test_order_and_keys_do_not_matter(source, shuffled, tmp_path, run, name, unit):
     """Every exact statistic is the same, but those that read random ranks.

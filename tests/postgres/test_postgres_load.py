@@ -105,19 +105,10 @@ def test_the_source_is_never_the_target(shop, make_database):
     ("wrong", "words"),
     [
         ({"id": [40, 40], "owner": [1, 7], "price": ["5550123", "1"]}, "thing_pkey"),
-        (
-            {"id": [40, 41], "owner": [1, 5550123], "price": ["1", "1"]},
-            "thing_owner_fkey",
-        ),
-        (
-            {"id": [40, 41], "owner": [1, 7], "price": ["1", "-5550123"]},
-            "price_check",
-        ),
+        ({"id": [40, 41], "owner": [1, 5550123], "price": ["1", "1"]}, "thing_owner_fkey"),
+        ({"id": [40, 41], "owner": [1, 7], "price": ["1", "-5550123"]}, "price_check"),
         ({"id": [40, 41], "owner": [1, None], "price": ["1", "5550123"]}, "NOT NULL"),
-        (
-            {"id": [40, 41], "owner": [1, 7], "price": ["1", "x5550123"]},
-            "InvalidText",
-        ),
+        ({"id": [40, 41], "owner": [1, 7], "price": ["1", "x5550123"]}, "InvalidText"),
     ],
 )
 def test_a_broken_constraint_is_named_without_the_row(shop, make_database, wrong, words):

@@ -68,11 +68,7 @@ def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, c
         if step == "vacuum":
             held.execute("LOCK TABLE public.plain IN ACCESS EXCLUSIVE MODE")
 
-    with (
-        held,
-        caplog.at_level(logging.WARNING),
-        Loader(copy, *planned, progress=told) as loader,
-    ):
+    with held, caplog.at_level(logging.WARNING), Loader(copy, *planned, progress=told) as loader:
         _fill(loader)
         loader.finish()
     assert "could not be vacuumed: public.plain" in caplog.text

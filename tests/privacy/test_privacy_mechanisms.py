@@ -196,11 +196,7 @@ def test_threshold_delta_bounds_the_release_of_a_lone_unit(accounting, scale):
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-@given(
-    delta=st.floats(1e-13, 0.05),
-    amount=st.floats(1e-3, 20.0),
-    k=st.integers(1, 16),
-)
+@given(delta=st.floats(1e-13, 0.05), amount=st.floats(1e-3, 20.0), k=st.integers(1, 16))
 @settings(max_examples=25, deadline=None)
 def test_threshold_is_the_least_that_delta_allows(accounting, delta, amount, k):
     mechanism = THRESHOLD[accounting]
@@ -221,11 +217,7 @@ def test_labels_may_hold_any_text():
 
 
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
-@given(
-    amount=st.floats(1e-6, 50.0),
-    l1=st.integers(1, 100 * 2**30),
-    spread=st.floats(0.01, 1.0),
-)
+@given(amount=st.floats(1e-6, 50.0), l1=st.integers(1, 100 * 2**30), spread=st.floats(0.01, 1.0))
 @settings(max_examples=40, deadline=None)
 def test_price_never_exceeds_the_amount_and_wastes_nothing(name, amount, l1, spread):
     # Noise past what 64-bit integers hold is refused.

@@ -24,14 +24,8 @@ from small_databases import (
     two_tables,
 )
 
+from privbench.privacy import queries as q
 from privbench.privacy.neighbour import all_units, telling_units, worst_hub
-from privbench.privacy.queries import (
-    FanIn,
-    Histogram,
-    Joint,
-    LabelCounts,
-    Total,
-)
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
 from privbench.privacy.stability import StabilityReport, change, check
 
@@ -100,19 +94,19 @@ def test_shapes_do_not_depend_on_rows(data: st.DataObject, seed: int) -> None:
 def test_check_sees_the_full_change_and_every_other_breach() -> None:
     """Claims that are met exactly: the harness is not vacuous."""
     database = two_tables([0] * 40 + [1], [[0] * 40 + [1]], [2], bound="truncation", tau=5)
-    query = Histogram.of(database.spec, "posts", ("a0",))
-    report = check([query, Total("posts", clip=7)], database)
+    query = q.Histogram.of(database.spec, "posts", ("a0",))
+    report = check([query, q.Total("posts", clip=7)], database)
     assert report.worst == [1.0, 1.0]
     assert report.ok
     # Joint histograms need their multiplicity.
     database = two_tables([0, 0], [[0, 1]], [2])
-    whole = Histogram.of(database.spec, "posts", ("a0",))
-    report = check([Joint((whole, whole))], database)
+    whole = q.Histogram.of(database.spec, "posts", ("a0",))
+    report = check([q.Joint((whole, whole))], database)
     assert report.ok
     assert report.worst_ratio == 1.0
 
     # A unit of a table that is not charged is a violation.
-    class Uncharged(FanIn):
+    class Uncharged(q.FanIn):
         def roots(self, spec: DatabaseSpec) -> frozenset[str]:
             return frozenset()
 
@@ -121,12 +115,12 @@ def test_check_sees_the_full_change_and_every_other_breach() -> None:
     assert {violation.reason for violation in report.violations} == {"roots"}
 
     # A changing shape is a violation.
-    class Ragged(Histogram):
+    class Ragged(q.Histogram):
         def evaluate(self, data):  # type: ignore[no-untyped-def]
             return super().evaluate(data)[: data._rows("posts")]
 
     database = two_tables([0, 1], [[0, 1]], [2])
-    axes = Histogram.of(database.spec, "posts", ("a0",)).axes
+    axes = q.Histogram.of(database.spec, "posts", ("a0",)).axes
     report = check([Ragged("posts", axes)], database)
     assert {violation.reason for violation in report.violations} == {"shape"}
     assert report.worst_ratio == math.inf
@@ -144,7 +138,7 @@ def test_change_is_exact_beyond_two_to_the_fifty_three() -> None:
 @pytest.mark.parametrize("changed", [{"clip": 3}, {"public": ("a",)}, {"most": 2}, {"norm": "l1"}])
 def test_a_label_query_that_follows_the_rows_is_another_event(changed: dict[str, Any]) -> None:
     """A clip or a candidate that is read from the rows would differ between neighbours."""
-    first = LabelCounts("posts", "a0", clip=2)
+    first = q.LabelCounts("posts", "a0", clip=2)
     assert first != replace(first, **changed)
 
 

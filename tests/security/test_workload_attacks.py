@@ -74,9 +74,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def source(
-    each_server: Server,
-    make_database_on: Callable[..., str],
-    open_folder: Path,
+    each_server: Server, make_database_on: Callable[..., str], open_folder: Path
 ) -> Callable[[Attack], tuple[str, Path]]:
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
@@ -149,9 +147,7 @@ def test_functions_of_listed_and_allowed_extensions_may_be_called(
         Trust.of(["act"])
 
 
-def test_a_strong_role_is_warned_of_by_name(
-    source: Callable[[Attack], tuple[str, Path]],
-) -> None:
+def test_a_strong_role_is_warned_of_by_name(source: Callable[[Attack], tuple[str, Path]]) -> None:
     dsn, _ = source(Attack("SELECT 1", ""))
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(dsn, autocommit=True) as connection:
