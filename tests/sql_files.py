@@ -22,3 +22,7 @@ def cases(test: str, name: str) -> list[tuple[str, str]]:
     text = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), sql_of(test, name))
     parts = (part.split("\n", 1) for part in text.split("\n--- ")[1:])
     return [(title, body.strip("\n")) for title, body in parts]
+
+
+#: Two tables of towns and persons who live there, with rows.
+TOWNS = sql_of(__file__, "towns")

@@ -104,7 +104,7 @@ def test_a_value_that_many_share_is_drawn_exactly(name):
     drawn(codec, [lo, hi])
 
 
-def test_where_no_value_is_looked_for():
+def test_lists_of_shared_values_are_asked_for_and_get_cells_where_they_may():
     assert lists(PRICE)
     assert not lists(PRICE, delta=0.0)
     assert not lists(PRICE, uniques=[("c",)])
@@ -113,6 +113,10 @@ def test_where_no_value_is_looked_for():
     assert lists(PRICE, "((c >= 0) AND (c <= 9))")
     assert not lists(INT2)
     assert not lists(numeric(4, 0))
+    # A shared value with more decimals than others gets no cell.
+    readers = plan(PRICE, delta=1e-9)
+    found = released(readers, [299], 0) | {"c": Bounds(0, 90000)}
+    assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}
 
 
 @pytest.mark.parametrize(
@@ -132,12 +136,6 @@ def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, 
         values = codec.decode({"c": beside}, generator(2)).cast(pa.float64()).to_numpy()
         unit = 10.0**-decimals
         assert np.allclose(values, np.round(values / unit) * unit)
-
-
-def test_a_shared_value_with_more_decimals_than_others_gets_no_cell():
-    readers = plan(PRICE, delta=1e-9)
-    found = released(readers, [299], 0) | {"c": Bounds(0, 90000)}
-    assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(256, 2**20))

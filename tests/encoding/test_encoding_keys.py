@@ -162,16 +162,22 @@ LINK = table(
 )  # fmt: skip
 
 
-def test_rows_that_are_dropped_hand_on_no_reference_that_must_be_unique():
+def test_generate_keys_after_drops_and_moves_keeps_references_unique():
     child = table(
         "t", col("id"), col("f0"), col("f1", null=True), primary=("id",),
         uniques=[("f0",), ("f1",)], keys=[(("f0",), "p", ("id",)), (("f1",), "t", ("id",))],
     )  # fmt: skip
     for seed in range(40):
         verify([PARENT, child], run([PARENT, child], {"p": 7, "t": 20}, {}, seed))
+    # Values of v move apart, the references g to them follow, and pairs of both were equal.
+    columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))
+    keys = [(("f", "g"), "t", ("id", "v"))]
+    t = table("t", *columns, primary=("id",), uniques=[("g", "v")], keys=keys)
+    for seed in range(40):
+        verify([t], run([t], {"t": 25}, {"public.t": modelled_values(t, 25, seed)}, seed))
 
 
-def test_tenants_agree_on_the_shared_column():
+def test_generate_keys_of_tenants_agree_and_keep_owners_where_they_can():
     tenant = table("tenant", col("id"), primary=("id",))
     user = table(
         "usr", col("tenant"), col("id"), primary=("tenant", "id"),
@@ -192,9 +198,7 @@ def test_tenants_agree_on_the_shared_column():
     assert made["public.task"].dropped == 0
     assert 0 < made["public.task"].columns["helper"].null_count < 300
     assert role_of(task, task.column("id")) == "minted"
-
-
-def test_the_owner_of_a_row_is_kept_where_it_can_be():
+    # The owner of a row is kept where it can be.
     owner = generator(1).integers(0, 50, 200)
     parents = {"l_f0": owner, "l_f1": np.zeros(200, dtype=np.int64)}
     made = fill(LINK, 200, (), parents, [ints(np.arange(1, 51))], own="l_f0")
@@ -497,7 +501,7 @@ def test_repairs_draw_no_parents_that_nothing_can_refer_to(rule):
     assert len(pairs) == len({*pairs}) if rule == "pairs" else all(a != b for a, b in pairs)
 
 
-def test_columns_that_must_be_filled_in_where_the_reference_is_null():
+def test_fill_keys_of_mixed_columns_fills_what_must_be():
     """They took the value of the first parent, which may be NULL."""
     keys = [(("x", "y"), "p", ("a", "b"))]
     item = table("c", col("x", null=True), col("y"), keys=keys)
@@ -510,9 +514,7 @@ def test_columns_that_must_be_filled_in_where_the_reference_is_null():
     made = fill(item, 7, (), {"c_f0": np.zeros(7, int)}, [ints([])] * 2)
     assert (made.rows, made.columns["x"].null_count) == (7, 7)
     assert len(set(made.columns["y"].to_pylist()) - {None}) == 7
-
-
-def test_a_full_match_of_mixed_columns_is_no_reference_that_may_end():
+    # A full match of mixed columns is no reference that may end.
     c = table("c", col("x", null=True), col("y"), keys=[(("x", "y"), "p", ("a", "b"))])
     c = replace(c, foreign_keys=(replace(c.foreign_keys[0], match="f"),))
     made = fill(c, 40, (), {"c_f0": np.full(40, -1)}, [ints([1, 2]), ints([8, 9])])
@@ -635,12 +637,3 @@ def test_who_referred_to_a_dropped_partner_does_not_refer_to_itself():
     assert made.rows == 60
     assert made.columns["up"].null_count > 50
     assert not (made.parents["t_f0"] == np.arange(made.rows)).any()
-
-
-def test_references_to_what_a_repair_moves_stay_unique():
-    """Values of v move apart, the references g to them follow, and pairs of both were equal."""
-    columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))
-    keys = [(("f", "g"), "t", ("id", "v"))]
-    t = table("t", *columns, primary=("id",), uniques=[("g", "v")], keys=keys)
-    for seed in range(40):
-        verify([t], run([t], {"t": 25}, {"public.t": modelled_values(t, 25, seed)}, seed))

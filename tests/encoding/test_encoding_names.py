@@ -34,12 +34,28 @@ def domain_of(name, bounds, type_=INT4):
     return named(name, type_).finish({name: bounds}).domains[name]
 
 
-def test_lists_are_distinct_and_every_pattern_matches_a_name():
+def test_suggested_labels_are_distinct_and_of_the_names_they_fit():
     data = packaged("suggestions")
     for labels in [data["kinds"], *(item["labels"] for item in data["lists"])]:
         assert labels
         assert len(set(labels)) == len(labels)
     assert all(float(item["low"]) < float(item["high"]) for item in data["ranges"])
+    # Names suggest kinds labels and ranges.
+    for provider, names in KINDS.items():
+        found = {by_name(name) and by_name(name).provider for name in names.split()}
+        assert found == {provider}
+    for label, names in LABELS.items():
+        for found in map(suggested_labels, names.split()):
+            assert label in found[:32] if label else found == ()
+    for ends, names in RANGES.items():
+        for found in map(suggested_range, names.split()):
+            assert (found and (found.low, found.high)) == ends
+    for found in map(suggested_range, NUMBERS.split()):
+        assert found is None or (found.low, found.high) != ("0", "1")
+    assert "CA" not in suggested_labels("order_state")
+    assert "shipped" not in suggested_labels("marital_status")
+    assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
+    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
 
 
 #: Names by the kind of text, by a label, and by the ends of the range that they suggest.
@@ -70,24 +86,6 @@ NUMBERS = (
 )
 
 
-def test_names_suggest_kinds_labels_and_ranges():
-    for provider, names in KINDS.items():
-        found = {by_name(name) and by_name(name).provider for name in names.split()}
-        assert found == {provider}
-    for label, names in LABELS.items():
-        for found in map(suggested_labels, names.split()):
-            assert label in found[:32] if label else found == ()
-    for ends, names in RANGES.items():
-        for found in map(suggested_range, names.split()):
-            assert (found and (found.low, found.high)) == ends
-    for found in map(suggested_range, NUMBERS.split()):
-        assert found is None or (found.low, found.high) != ("0", "1")
-    assert "CA" not in suggested_labels("order_state")
-    assert "shipped" not in suggested_labels("marital_status")
-    assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
-    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
-
-
 @pytest.mark.parametrize("type_", [INT4, NUMERIC, FLOAT8])
 @pytest.mark.parametrize(
     ("name", "check"),
@@ -100,7 +98,7 @@ def test_a_suggested_range_that_a_check_forbids_is_no_point(type_, name, check):
     assert high - low >= 0.5 * min(abs(low), abs(high), 40)
 
 
-def test_no_label_might_break_a_check_or_was_asked_not_to_be():
+def test_usual_labels_break_no_check_and_come_after_the_default():
     assert named("status", TEXT, "(status <> 'open'::text)").usual == ()
     assert plan(TEXT, "f(t.*)", name="status", delta=1e-9).usual == ()
     other = Check("k", "(order_status <> 'x'::text)", ("order_status",))
@@ -110,6 +108,10 @@ def test_no_label_might_break_a_check_or_was_asked_not_to_be():
     labels = suggested_labels("status")
     (need,) = named("status").needs
     assert need == CategoriesNeed("status", 64, True, labels, public=("", *labels))
+    # A default comes before what a name suggests and not where a check may forbid it.
+    fresh = {"default": "'fresh'::text"}
+    assert named("status", **fresh).usual == ("fresh", *suggested_labels("status"))
+    assert named("status", TEXT, "status <> lower(status)", **fresh).usual == ()
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
@@ -230,9 +232,3 @@ def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default,
         assert recoding.values == (label,)
         texts = pa.array(["elsewhere", label])
         assert recoding.apply(np.array([0, 1, -1]), texts).tolist() == [1, 0, 2]
-
-
-def test_a_default_comes_before_what_a_name_suggests_and_not_where_a_check_may_forbid_it():
-    fresh = {"default": "'fresh'::text"}
-    assert named("status", **fresh).usual == ("fresh", *suggested_labels("status"))
-    assert named("status", TEXT, "status <> lower(status)", **fresh).usual == ()

@@ -112,9 +112,7 @@ ends = st.floats(-1e6, 1e6)
 @example(FLOAT8, 0, 0.0, 25.0, None, 1)
 @example(FLOAT4, 6, -1e6, 1e6, None, 1)
 @example(FLOAT8, 0, 0.2, 0.3, None, 1)
-def test_floats_have_the_released_decimals_and_lie_in_their_cells(
-    type_, count, low, high, cells, seed
-):
+def test_decode_of_floats_keeps_decimals_and_cells(type_, count, low, high, cells, seed):
     codec = codec_of(plan(type_), low, high, count, cells=cells)
     codes, points = every_cell(codec, seed)
     first, end = codec.recoding.core
@@ -133,9 +131,7 @@ steps = st.integers(-(10**7), 10**7)
 
 @settles
 @given(st.sampled_from(FIXED), st.data(), steps, steps, cells, st.booleans(), seeds)
-def test_numeric_values_are_multiples_and_lie_in_their_cells(
-    type_, data, low, high, cells, seen, seed
-):
+def test_decode_of_numeric_keeps_multiples_and_cells(type_, data, low, high, cells, seen, seed):
     found = plan(type_)
     bounds, need = found.needs
     count = data.draw(st.sampled_from(list(need.told)))

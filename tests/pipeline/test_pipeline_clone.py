@@ -56,7 +56,7 @@ def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, 
         ],
     ),
 )
-def test_clone_under_every_accounting_keeps_its_promise(
+def test_clone_keeps_its_promise(
     source, make_database, tmp_path, name, accounting, neighbours, unit
 ):
     privacy = {"accounting": accounting, "neighbours": neighbours, "unit": unit}

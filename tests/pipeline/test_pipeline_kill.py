@@ -124,9 +124,7 @@ def test_a_killed_fit_is_resumed(source, config, unbroken, tmp_path, moment, los
         pipeline.fit(source, config, output, resume=killed["release"])
 
 
-def test_a_ledger_that_cannot_be_written_is_the_error_that_is_shown(
-    source, config, tmp_path, monkeypatch
-):
+def test_fit_without_a_writable_ledger_says_so(source, config, tmp_path, monkeypatch):
     record = Release.record
 
     def blocked(release, events):

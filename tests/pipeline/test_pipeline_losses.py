@@ -52,7 +52,7 @@ def fitted(request, source, config, tmp_path_factory):
     return model, listener, rows
 
 
-def test_what_noise_cannot_tell_from_empty_is_empty(fitted):
+def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     model, _, rows = fitted
     sizes = {name: len(lines) for name, lines in rows.items()}
     assert all(sizes[name] < 60 for name in EMPTY)
@@ -62,9 +62,7 @@ def test_what_noise_cannot_tell_from_empty_is_empty(fitted):
     assert sizes["public.country"] >= 1
     asked = {event.label for event in model.events}
     assert {"total public.fine", "total public.notice"} <= asked
-
-
-def test_what_is_lost_is_said_with_a_line_of_config(fitted, source):
+    # What is lost is said with a line of config.
     model, _, rows = fitted
     lost = pipeline.losses(model)
     found = {item.place: item for item in lost}
@@ -83,6 +81,13 @@ def test_what_is_lost_is_said_with_a_line_of_config(fitted, source):
     text = pipeline.render_losses(lost)
     assert all(item.remedy in text for item in lost)
     assert "and 3 more" in pipeline.render_losses(lost, most=len(lost) - 3)
+    # Small tables are named when totals are known.
+    _, listener, _ = fitted
+    ((text, stages),) = listener.warned
+    assert "domains" not in stages
+    assert "Too few units" in text
+    assert "public.country " in text
+    assert "ledger abandon" in text
 
 
 def test_a_usual_range_that_rows_told_is_no_loss(fitted):
@@ -97,12 +102,3 @@ def test_a_usual_range_that_rows_told_is_no_loss(fitted):
     events = tuple(event for event in model.events if event.label != f"range {place}")
     lost = {item.place: item.what for item in pipeline.losses(replace(model, events=events))}
     assert lost[place] == "range not seen: a usual one"
-
-
-def test_small_tables_are_named_when_totals_are_known(fitted):
-    _, listener, _ = fitted
-    ((text, stages),) = listener.warned
-    assert "domains" not in stages
-    assert "Too few units" in text
-    assert "public.country " in text
-    assert "ledger abandon" in text

@@ -59,7 +59,7 @@ def test_every_row_keeps_the_rule(source, clone, table, rule):
     assert ask(source, asked)[0][1] > 20
 
 
-def test_rules_are_constraints_of_the_clone_beside_its_own(clone):
+def test_rules_are_constraints_of_the_clone_and_take_other_names_in_its_clone(clone, tmp_path):
     target, model, report = clone
     asked = (
         "SELECT conrelid::regclass::text, conname, convalidated FROM pg_constraint"
@@ -73,9 +73,7 @@ def test_rules_are_constraints_of_the_clone_beside_its_own(clone):
     assert f"{report.repaired['public.sale']:,} changed to keep a rule" in report.render()
     schema = Model.load(model).schema
     assert {c.columns for c in schema.table("sale").checks} >= {("net", "tax", "gross"), ("zip",)}
-
-
-def test_a_clone_of_a_clone_takes_other_names(clone, tmp_path):
+    # A clone of a clone takes other names.
     rules = {"event": ["size < 1000"], "public.event": ["id IS NOT NULL"]}
     count = len(CASES)
     checked = pipeline.check(configured(rules, tmp_path), clone[0])

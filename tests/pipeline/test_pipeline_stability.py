@@ -34,9 +34,7 @@ def fitted(source, tmp_path_factory) -> Fitted:
         + [("privbench", "zcdp", "add-remove", "owner")],
     ),
 )
-def test_every_claim_of_a_fit_holds_also_where_hubs_are_gone(
-    source, tmp_path, name, accounting, neighbours, unit
-):
+def test_check_of_every_claim_of_a_fit_holds(source, tmp_path, name, accounting, neighbours, unit):
     config = market.with_little_noise(
         tmp_path / "ledger", name, neighbours, unit, accounting=accounting
     )

@@ -65,9 +65,7 @@ def source(make_database):
         [("independent", "add-remove", "owner")],
     ),
 )
-def test_a_neighbour_with_the_same_results_is_the_same_release(
-    source, tmp_path, run, name, neighbours, unit
-):
+def test_fit_of_a_neighbour_is_the_same_release(source, tmp_path, run, name, neighbours, unit):
     """The list of events and the model are functions of the results alone (P17, P23)."""
     config = market.with_little_noise(tmp_path / "one", name, neighbours, unit)
     fitted = run(source, config)

@@ -90,9 +90,7 @@ WHERE c.relname IN ('note', 'other') ORDER BY 1, 4
 
 
 @pytest.mark.parametrize("trust", [True, False], ids=["trusted", "untrusted"])
-def test_row_level_security_comes_along_as_far_as_its_roles_are_there(
-    each_server, make_database_on, trust, caplog
-):
+def test_loader_takes_policies_whose_roles_are_there(each_server, make_database_on, trust, caplog):
     schema, made = plan(make_database_on(each_server, statements=GUARDED))
     script = made.script(trust=trust)
     assert len(script.row_security) == 4
@@ -112,7 +110,7 @@ def test_row_level_security_comes_along_as_far_as_its_roles_are_there(
         assert (said in "".join(loader.lost)) == (said in caplog.text) == (role == "nobody_knows")
 
 
-def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
+def test_plan_of_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
     dsn = make_database(UGLY)
     schema, made = plan(dsn, schemas=["public"], exclude=["public.event"])
     text = made.pre_data + made.post_data
@@ -127,9 +125,7 @@ def test_a_chosen_schema_brings_what_it_needs_and_no_more(make_database):
     copy = make_database()
     load(copy, (schema, made))
     assert plan(copy)[1].post_data == made.post_data
-
-
-def test_a_table_built_upon_one_left_out_is_refused(make_database):
+    # A table built upon one left out is refused.
     dsn = make_database(UGLY)
     with pytest.raises(SchemaError, match=r"public\.dog"):
         plan(dsn, exclude=["public.animal"])

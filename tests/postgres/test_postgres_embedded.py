@@ -37,14 +37,12 @@ def test_data_of_a_named_directory_outlive_the_server(program, directory):
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
-def test_a_temporary_server_leaves_nothing_behind(program):
+def test_start_of_a_temporary_server_leaves_nothing_and_tells_what_is_wrong(program):
     with embedded.start(program) as server:
         directory = server.directory
         assert (directory / "data" / "PG_VERSION").exists()
     assert not directory.exists()
-
-
-def test_a_setting_that_is_wrong_is_told_by_the_server_s_own_words(program):
+    # A setting that is wrong is told by the server s own words.
     with pytest.raises(ConnectionFailed, match="work_mem"):
         embedded.start(program, settings={"work_mem": "plenty"})
 

@@ -31,9 +31,7 @@ def _database(server: Server, encoding: str) -> str:
 
 
 @pytest.mark.parametrize("encoding", WORDS)
-def test_text_of_another_encoding_comes_through(
-    encoding: str, server: Server, make_database, tmp_path: Path
-) -> None:
+def test_clone_of_an_encoding(encoding: str, server: Server, make_database, tmp_path: Path) -> None:
     dsn, words = _database(server, encoding), WORDS[encoding]
     with psycopg.connect(dsn, client_encoding="UTF8", autocommit=True) as owner:
         owner.execute(f'CREATE TABLE towns (id integer PRIMARY KEY, "{words[0]}" text)')
@@ -56,9 +54,7 @@ def test_text_of_another_encoding_comes_through(
     assert code == 0, said
 
 
-def test_bytes_that_are_no_text_are_told_before_anything_is_spent(
-    server: Server, tmp_path: Path
-) -> None:
+def test_fit_of_bytes_that_are_no_text_spends_nothing(server: Server, tmp_path: Path) -> None:
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE TABLE town (id integer PRIMARY KEY, name text)")

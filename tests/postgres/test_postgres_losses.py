@@ -68,7 +68,7 @@ CREATE TABLE t0 PARTITION OF t FOR VALUES FROM (0) TO (10);
 """
 
 
-def test_foreign_tables_and_what_is_built_upon_them_are_named(plan):
+def test_foreign_tables_are_left_behind_by_name_and_foreign_partitions_refused(plan):
     _, made = plan(
         FOREIGN + "CREATE FOREIGN TABLE f (i int) SERVER nowhere;"
         "CREATE VIEW v AS SELECT * FROM f; CREATE VIEW w AS SELECT * FROM t;"
@@ -80,9 +80,7 @@ def test_foreign_tables_and_what_is_built_upon_them_are_named(plan):
         "stays behind: view public.v, built upon what stays behind",
     )
     assert "VIEW public.w" in made.pre_data
-
-
-def test_rows_that_lie_on_another_server_are_refused(plan):
+    # Rows that lie on another server are refused.
     foreign = "CREATE FOREIGN TABLE f PARTITION OF t FOR VALUES FROM (10) TO (20) SERVER nowhere;"
     with pytest.raises(SchemaError, match=r"public\.t: its partition public\.f is a foreign table"):
         plan(FOREIGN + foreign)

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from plans import free_port, run
 from psycopg import conninfo
+from sql_files import TOWNS
 
 from privbench.postgres.connect import same_database
 from privbench.postgres.reading import reading
@@ -22,12 +23,6 @@ PGBOUNCER = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not installed")
 #: Server sessions of the pool: what a comparison holds at once.
 SESSIONS = 6
-TABLES = """
-CREATE TABLE town (id integer PRIMARY KEY, name text);
-CREATE TABLE person (id integer PRIMARY KEY, town integer REFERENCES town, age integer);
-INSERT INTO town SELECT g, 'town ' || g FROM generate_series(1, 5) g;
-INSERT INTO person SELECT g, g % 5 + 1, g % 70 FROM generate_series(1, 300) g;
-"""
 
 
 def _account(host: str) -> list[str]:
@@ -42,7 +37,7 @@ def pooled(make_database: Callable[..., str], tmp_path: Path) -> Iterator[str]:
     """DSN through a pool in transaction mode; the database's tables are there already."""
     dsn = make_database()
     with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(TABLES)
+        owner.execute(TOWNS)
     parts = conninfo.conninfo_to_dict(dsn)
     port = free_port()
     user = parts.get("user", "postgres")
@@ -111,9 +106,7 @@ def test_commands_that_read_leave_the_pool_as_it_was(pooled: str, tmp_path: Path
         code, said = run(*words)
         assert code == 0, said
         _sessions_are_clean(pooled)
-
-
-def test_two_pooled_connections_are_told_to_be_one_database(pooled: str) -> None:
+    # Two pooled connections are told to be one database.
     with reading(pooled) as one, reading(pooled) as two:
         assert same_database(one, two)
     _sessions_are_clean(pooled)

@@ -29,9 +29,7 @@ def dsn(make_database):
     return dsn
 
 
-def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
-    each_server, make_database_on
-):
+def test_stream_beside_a_writer_has_one_order_and_moment(each_server, make_database_on):
     dsn = make_database_on(each_server)
     script(dsn, TABLES)
     wrote, stop = threading.Event(), threading.Event()

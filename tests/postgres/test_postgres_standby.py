@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from plans import run
 from psycopg import sql
+from sql_files import TOWNS
 
 from privbench.errors import DatabaseError
 from privbench.postgres import embedded
@@ -30,13 +31,7 @@ def pair() -> Iterator[tuple[str, str]]:
     """DSNs of a primary's database and of the same on its standby."""
     with embedded.start(PROGRAMS[0], settings={"wal_level": "replica"}) as primary:
         with psycopg.connect(primary.dsn, autocommit=True) as owner:
-            owner.execute(
-                "CREATE TABLE town (id integer PRIMARY KEY, name text);"
-                "CREATE TABLE person (id integer PRIMARY KEY, town integer REFERENCES town,"
-                " age integer);"
-                "INSERT INTO town SELECT g, 'town ' || g FROM generate_series(1, 5) g;"
-                "INSERT INTO person SELECT g, g % 5 + 1, g % 70 FROM generate_series(1, 300) g"
-            )
+            owner.execute(TOWNS)
         folder = Path(tempfile.mkdtemp(prefix="pb-standby-"))
         embedded._own(folder)
         copy = [PROGRAMS[0].path.parent / "pg_basebackup", "-d", primary.dsn, "-R", "-c", "fast"]

@@ -73,7 +73,7 @@ def test_conversion_refuses_what_has_no_meaning():
             rho_for(epsilon, 1e-9)
 
 
-def test_gaussian_events_against_the_oracle():
+def test_loss_of_gaussian_and_laplace_events_agrees_with_the_oracle():
     delta, events = 1e-9, []
     rdp, exact = RdpAccountant(ORDERS), PLDAccountant()
     for rho in (0.01, 0.02, 0.005):
@@ -85,9 +85,7 @@ def test_gaussian_events_against_the_oracle():
     assert ours.epsilon == pytest.approx(rdp.get_epsilon(delta), rel=1e-3)
     assert ours.epsilon >= exact.get_epsilon(delta)
     assert ours.delta == delta
-
-
-def test_laplace_events_against_the_oracle():
+    # Laplace events against the oracle.
     exact = PLDAccountant()
     events = [event("discrete_laplace", 0.1, l1=3) for _ in range(7)]
     for item in events:
@@ -130,9 +128,7 @@ def test_a_claim_below_the_mechanisms_loss_is_refused(name):
 @pytest.mark.parametrize(("accounting", "delta"), [("pure", 0.0), ("zcdp", 1e-9)])
 @given(parts=st.integers(1, 97), epsilon=st.floats(1e-3, 20.0))
 @settings(max_examples=20, deadline=None)
-def test_charge_of_equal_parts_of_the_whole_spends_the_epsilon_asked_for(
-    accounting, delta, parts, epsilon
-):
+def test_charge_of_equal_parts_spends_the_whole(accounting, delta, parts, epsilon):
     accountant = Accountant(accounting, epsilon, delta, threshold_delta=0.0)
     for _ in range(parts):
         accountant.charge(event(VECTOR[accounting].name, accountant.total / parts))
@@ -181,9 +177,7 @@ def test_no_adaptive_sequence_passes_the_cap(amounts, accounting):
         ("pure", 1.0, None, "laplace_threshold", 0.125, 2e-7, 2.1e-7),
     ],
 )
-def test_delta_is_the_sum_of_thresholds_and_conversion(
-    accounting, epsilon, share, name, amount, delta, more
-):
+def test_charge_of_thresholds_sums_delta(accounting, epsilon, share, name, amount, delta, more):
     accountant = Accountant(accounting, epsilon, 1e-6, threshold_delta=share)
     conversion = 0.0 if share is None else 1e-6 - share
     assert accountant.delta_conversion == pytest.approx(conversion)

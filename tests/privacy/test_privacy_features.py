@@ -78,7 +78,7 @@ def latent_rows(latent: q.Latent, rows: np.ndarray[Any, Any]) -> np.ndarray[Any,
     return found / np.maximum(np.linalg.norm(found, axis=1), 1)[:, None]
 
 
-def test_moments_are_what_their_formulas_say() -> None:
+def test_moments_and_lengths_are_what_their_formulas_say() -> None:
     database = small(200)
     _, second, mixture, _ = asked(database)
     assert isinstance(second, q.SecondMoments)
@@ -91,9 +91,7 @@ def test_moments_are_what_their_formulas_say() -> None:
     scores = np.exp(terms @ (mixture.scores.values.T / 2**8))
     chances = scores / scores.sum(axis=1, keepdims=True)
     assert mixture.evaluate(database) / mixture.unit == pytest.approx(chances.T @ terms, abs=0.5)
-
-
-def test_lengths_are_counted_before_rows_are_shortened() -> None:
+    # Lengths are counted before rows are shortened.
     database = small(200)
     query = asked(database)[0]
     whole = rows_of(q.SecondMoments(replace(query.features, bound=2**20)), database)[:, 1:]

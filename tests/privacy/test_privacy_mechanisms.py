@@ -195,6 +195,17 @@ def test_threshold_delta_bounds_the_release_of_a_lone_unit(accounting, scale):
         assert mechanism.price(two, scale, threshold).delta >= (1 - (1 - exact) ** 2) * (1 - 1e-9)
 
 
+def test_the_librarys_own_statement_is_below_what_its_threshold_releases():
+    """Why the price is asked at T − 1 (docs/adr/privacy-threshold-price.md)."""
+    mechanism, scale, threshold = THRESHOLD["pure"], 2.0, 5
+    stated = mechanism.measurement(scale, threshold).map((1, 1, 1))[1]
+    rate = release_rate(OpenDPNoise(), mechanism, 1, scale, threshold)
+    ours = mechanism.price(ONE, scale, threshold).delta
+    hits = round(rate * DRAWS)
+    assert stats.binomtest(hits, DRAWS, ours, alternative="greater").pvalue > ALARM
+    assert stats.binomtest(hits, DRAWS, stated, alternative="greater").pvalue < ALARM
+
+
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 @given(delta=st.floats(1e-13, 0.05), amount=st.floats(1e-3, 20.0), k=st.integers(1, 16))
 @settings(max_examples=25, deadline=None)

@@ -57,7 +57,7 @@ def glutton() -> PrivateDatabase:
     )
 
 
-def test_one_unit_with_a_million_rows_moves_nothing_by_more_than_the_claim(
+def test_check_of_a_unit_of_a_million_rows_holds(
     glutton: PrivateDatabase,
 ) -> None:
     table = glutton.spec.tables["posts"]

@@ -429,9 +429,7 @@ def test_units_count_by_their_rows_at_norm_one(
 
 @given(spec=specs(), seed=SEED, clip=st.integers(1, 3))
 @QUICK
-def test_ranked_counts_are_those_of_values_in_order(
-    spec: DatabaseSpec, seed: int, clip: int
-) -> None:
+def test_ranked_counts_are_those_of_values(spec: DatabaseSpec, seed: int, clip: int) -> None:
     database = fill(spec, 15, seed)
     for name in spec.tables:
         ranked = q.RankedCounts(name, "l", clip).evaluate(database)
@@ -660,9 +658,7 @@ def test_what_does_not_fit_is_refused(make: Callable[[], Any], message: str) -> 
 
 @given(spec=specs(ADD), seed=SEED)
 @QUICK
-def test_what_does_not_only_add_moves_twice_as_far_when_a_unit_is_replaced(
-    spec: DatabaseSpec, seed: int
-) -> None:
+def test_sensitivity_under_replace_is_twice_that(spec: DatabaseSpec, seed: int) -> None:
     added = settled(fill(spec, 3, seed)).spec
     replaced = with_relation(added, REPLACE)
     for query in queries(added):

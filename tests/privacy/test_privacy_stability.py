@@ -61,9 +61,7 @@ def test_every_claim_holds_when_any_unit_goes(relation: Relation, examples: int)
 @pytest.mark.parametrize("relation", [ADD, REPLACE], ids=str)
 @given(data=st.data(), seed=st.integers(0, 2**32))
 @settings(SLOW, max_examples=8)
-def test_claims_hold_for_heavy_units_and_hubs(
-    relation: Relation, data: st.DataObject, seed: int
-) -> None:
+def test_check_of_heavy_units_holds(relation: Relation, data: st.DataObject, seed: int) -> None:
     report = run(data.draw(specs(relation)), 120, seed, every=False)
     assert report.ok, complaint(report)
 
@@ -72,7 +70,7 @@ def test_claims_hold_for_heavy_units_and_hubs(
 @pytest.mark.parametrize("relation", [ADD, REPLACE, ROW, ROW_REPLACE], ids=str)
 @given(data=st.data(), seed=st.integers(0, 2**32), most=st.sampled_from([3, 12, 60]))
 @settings(SLOW, max_examples=150)
-def test_claims_hold_at_length(
+def test_check_at_length_holds(
     relation: Relation, data: st.DataObject, seed: int, most: int
 ) -> None:
     report = run(data.draw(specs(relation)), most, seed, every=most < 60)

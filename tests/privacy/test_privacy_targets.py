@@ -57,9 +57,7 @@ def by_definition(database: PrivateDatabase, query: TargetHistogram) -> Integers
 
 @given(data=st.data(), seed=SEED, cap=st.sampled_from([1, 2, 5]), outside=st.booleans())
 @QUICK
-def test_targets_count_rows_one_by_one(
-    data: st.DataObject, seed: int, cap: int, outside: bool
-) -> None:
+def test_targets_count_every_row(data: st.DataObject, seed: int, cap: int, outside: bool) -> None:
     spec = data.draw(specs(data.draw(st.sampled_from([ADD, ROW]))))
     database = settled(fill(spec, 40, seed))
     for key in (key for table in spec.tables.values() for key in table.keys if key.role == "ref"):
@@ -105,9 +103,7 @@ def apart(sources: int, relation: Relation = ADD) -> PrivateDatabase:
 
 @pytest.mark.parametrize("relation", [ADD, ROW], ids=str)
 @pytest.mark.parametrize("sources", [1, 2, 5])
-def test_disjoint_roots_with_one_edge_have_sensitivity_one(
-    sources: int, relation: Relation
-) -> None:
+def test_sensitivity_of_disjoint_roots_is_one(sources: int, relation: Relation) -> None:
     database = apart(sources, relation)
     key = database.spec.tables["tags"].key("ref")
     query = TargetHistogram.of(database.spec, key, ("c",), ())

@@ -92,9 +92,7 @@ def test_ranks_number_the_rows_of_each_unit(spec: DatabaseSpec, seed: int) -> No
 
 @given(spec=st.one_of(specs(), specs(ROW)), seed=st.integers(0, 2**32), pick=st.integers(0, 10**6))
 @QUICK
-def test_removal_deletes_the_unit_and_marks_edges_bottom(
-    spec: DatabaseSpec, seed: int, pick: int
-) -> None:
+def test_remove_unit_marks_its_edges_bottom(spec: DatabaseSpec, seed: int, pick: int) -> None:
     database = fill(spec, 9, seed)
     units = list(all_units(database))
     if not units:

@@ -65,19 +65,6 @@ def test_the_answer_to_a_text_that_was_broken_off_is_not_that_of_the_next(monkey
     assert [found.text for found in statements("TABLE t")] == ["TABLE t"]
 
 
-def test_what_was_left_out_takes_along_what_stands_on_it():
-    """Attack: an object is left out, and one of that name in the target is used instead."""
-    judged = allowed(
-        TABLE + "CREATE VIEW public.v AS SELECT pg_read_file('x') AS a;"
-        "CREATE VIEW public.w AS SELECT a FROM public.v;"
-        "CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS '';"
-        "CREATE INDEX i ON public.t (public.lower(b));"
-        "ALTER INDEX public.i ATTACH PARTITION public.i"
-    )
-    assert [found.tree.kind for found in judged.parts[0]] == ["CreateStmt"]
-    assert len(judged.left_out) == 5
-
-
 @pytest.fixture(scope="module")
 def small(fitted):
     """The model of a table of one row."""
@@ -97,9 +84,7 @@ def test_a_refused_model_is_refused_before_a_connection_is_made(small, forge, me
         pipeline.load(forged, "host=/nowhere")
 
 
-def test_load_where_the_target_has_dblink_carries_out_no_view(
-    small, forge, make_database_on, each_server
-):
+def test_load_beside_dblink_carries_out_no_view(small, forge, make_database_on, each_server):
     """Attack: the target has dblink, which views call when they are filled."""
     target = make_database_on(each_server)
     try:
@@ -168,9 +153,7 @@ CLAIMS = dict(cases(__file__, "ddl_claims"))
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_load_of_a_claim_on_what_extensions_hold_changes_nothing_of_theirs(
-    small, forge, make_database, claim: str
-) -> None:
+def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim: str) -> None:
     """What stops it: only constraints that make an index count, and statements must make anew."""
     target = make_database(statements=THEIRS)
     before = market.ask(target, STATE)
@@ -179,7 +162,7 @@ def test_load_of_a_claim_on_what_extensions_hold_changes_nothing_of_theirs(
     assert market.ask(target, STATE) == before
 
 
-def test_what_a_dump_writes_of_views_and_constraints_is_still_made() -> None:
+def test_allowed_of_what_a_dump_writes_keeps_it_and_drops_what_stands_on_what_is_left_out() -> None:
     """No attack: a view in two steps, and a partition's index by the name of a constraint."""
     text = """CREATE TABLE public.t (a int CONSTRAINT positive CHECK (a > 0));
         CREATE VIEW public.v AS SELECT NULL::int AS a;
@@ -187,3 +170,13 @@ def test_what_a_dump_writes_of_views_and_constraints_is_still_made() -> None:
         ALTER TABLE public.t ADD CONSTRAINT t_key UNIQUE (a);
         ALTER INDEX public.t_key ATTACH PARTITION public.t_key"""
     assert allowed(text).left_out == ()
+    # Attack: an object is left out, and one of that name in the target is used instead.
+    judged = allowed(
+        TABLE + "CREATE VIEW public.v AS SELECT pg_read_file('x') AS a;"
+        "CREATE VIEW public.w AS SELECT a FROM public.v;"
+        "CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS '';"
+        "CREATE INDEX i ON public.t (public.lower(b));"
+        "ALTER INDEX public.i ATTACH PARTITION public.i"
+    )
+    assert [found.tree.kind for found in judged.parts[0]] == ["CreateStmt"]
+    assert len(judged.left_out) == 5

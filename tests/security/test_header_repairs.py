@@ -246,9 +246,7 @@ def test_what_a_header_says_is_never_sql(load, burglary, attack):
         (None, "public.guest.stay: "),
     ],
 )  # fmt: skip
-def test_loader_with_keys_or_columns_unlike_the_catalogs_is_refused(
-    model, make_database, key, said
-):
+def test_loader_of_keys_unlike_the_catalogs_is_refused(model, make_database, key, said):
     """Attack: a foreign key to pg_authid, whose password hashes would be drawn as values; one to a
     system column, so that repairs hand out transaction ids; a column that the header hides (None).
 

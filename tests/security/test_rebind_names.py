@@ -58,15 +58,12 @@ def test_rebind_of_names_of_somebodys_choice_publishes_none(clone, place, planne
         clone.execute(query.sql.encode()).fetchall()
 
 
-def test_rebind_of_names_of_the_schema_keeps_them(clone):
+def test_rebind_of_names_of_the_schema_keeps_them_and_keeps_names_apart(clone):
     """No attack: what is published anyway stays readable."""
     text = "SELECT c.city, count(*) AS count FROM buyer AS c JOIN sale s1 ON s1.buyer_id = c.id"
     text += " GROUP BY c.city ORDER BY count"
     assert bound(clone, text, planner=False).workload.queries[0].sql == text
-
-
-def test_rebind_of_names_that_differ_in_case_keeps_them_apart(clone):
-    """Attack: names that differ in case, or that are n1 in the schema. Door: workload."""
+    # Attack: names that differ in case, or that are n1 in the schema. Door: workload.
     text = (
         'SELECT a_a.id AS "Long", b_b.id AS "long", 1 AS n1 FROM sale a_a JOIN sale b_b USING (id)'
     )
@@ -75,8 +72,6 @@ def test_rebind_of_names_that_differ_in_case_keeps_them_apart(clone):
         cursor.execute(found.workload.queries[0].sql.encode())
         assert cursor.description is not None
         assert len({column.name for column in cursor.description}) == 3
-
-
-def test_rebind_of_nothing_that_can_be_published_says_so(clone):
+    # Rebind of nothing that can be published says so.
     with pytest.raises(UsageError, match="no query"):
         bound(clone, QUERIES["xml"], planner=False)

@@ -168,7 +168,7 @@ def test_a_clone_reads_rows_catalog_and_ddl_once(said: list[Said]) -> None:
     assert any("REPEATABLE READ" in text for text in own)
 
 
-def test_the_first_message_is_begin_read_only_and_the_second_sets_and_shows(
+def test_first_messages_begin_read_only_and_set(
     statements: list[tuple[str, str]],
 ) -> None:
     """Door: whatever is asked before settings hold, or outside a transaction.
