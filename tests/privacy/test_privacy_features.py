@@ -126,9 +126,6 @@ def test_gradients_are_those_of_the_loss_row_by_row(clip: float) -> None:
     assert query.evaluate(database) / query.unit == pytest.approx(wanted, abs=0.02 + 0.01 * clip)
 
 
-# mutants -----------------------------------------------------------------------------------------
-
-
 class Unshortened(q.SecondMoments):
     """Rows as they are, under the claim for shortened ones."""
 

@@ -57,9 +57,7 @@ def glutton() -> PrivateDatabase:
     )
 
 
-def test_check_of_a_unit_of_a_million_rows_holds(
-    glutton: PrivateDatabase,
-) -> None:
+def test_check_of_a_unit_of_a_million_rows_holds(glutton: PrivateDatabase) -> None:
     table = glutton.spec.tables["posts"]
     asked: list[Query] = [
         q.Total("posts"),

@@ -110,9 +110,6 @@ def test_blocks_cover_all_rows_of_tables_and_regions(monkeypatch: pytest.MonkeyP
     assert int(whole[1].sum()) == int(whole[0][:, 1:].sum())
 
 
-# axes ---------------------------------------------------------------------------------------------
-
-
 def chain() -> PrivateDatabase:
     """users ← posts ← links, one post and one link without an owner."""
     own = KeySpec("own", "posts", "users", "own", nullable=True)
@@ -178,9 +175,6 @@ def test_codes_of_nested_axes_are_those_of_owners() -> None:
     assert grand.codes(CHAIN, "links").tolist() == [2, 2, 2, 3, 4]
     assert (grand.size, q.Joined(NINE).size) == (5, 9)
     assert q.Joined(NINE).codes(CHAIN, "posts").tolist() == [1, 4, 6, 8]
-
-
-# regions ------------------------------------------------------------------------------------------
 
 
 @given(seed=SEED, parts=st.integers(1, 5))
@@ -275,9 +269,6 @@ def test_moments_are_sums_of_rounded_products() -> None:
     assert means[0, 0] == pytest.approx((-0.5 / 3 + 1 / 6) / (4 / 3), abs=1e-4)
 
 
-# scores -------------------------------------------------------------------------------------------
-
-
 def test_scores_are_half_the_distance_less_penalty_and_what_margins_explain() -> None:
     database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
     prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
@@ -349,9 +340,6 @@ def test_predictions_of_large_tables_are_scored_exactly() -> None:
     predictions = [np.full((2, 2), rows / 4)] * 600
     query = q.PairScores.of(data.spec, "posts", ("a0", "a1"), pairs, predictions)
     assert (np.abs(query.evaluate(data) - rows * GRID) <= 20 * GRID).all()
-
-
-# bounds and labels --------------------------------------------------------------------------------
 
 
 POINTS = [-9, -1, 3, 8, 99]
@@ -477,9 +465,6 @@ def test_points_of_a_grid_are_labels_in_digits() -> None:
     assert query._held(rows)[1].type == "int64"
 
 
-# references ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scale", [2, 16])
 def test_steps_are_the_largest_over_all_counts(scale: int) -> None:
     whole, part = levels(scale, 4)
@@ -516,9 +501,6 @@ def test_fan_in_counts_sixteen_kept_edges_by_bucket() -> None:
         kept.append(int(q.FanIn(key)._edges(database)[1]))
     assert max(kept) <= 16
     assert 6.5 < np.mean(kept) < 9.5
-
-
-# claims in general --------------------------------------------------------------------------------
 
 
 OWNED = two_tables([0], [[0], [0]], [2, 2], refs=[0], bound="truncation", tau=3).spec
@@ -586,8 +568,6 @@ def test_claims(spec: DatabaseSpec, query: Query, l1: float, l2: float, linf: fl
     if isinstance(query, q.FanIn):
         assert query.roots(spec) == spec.roots(query.key.table) | spec.roots(query.key.parent)
 
-
-# what is refused ----------------------------------------------------------------------------------
 
 HALVES = q.Split.by_code("a0", [0, 1])
 NAMED = KeySpec("tag", "posts", "tags", "public")

@@ -59,7 +59,7 @@ def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", **options) -> Ses
 
 def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
     session = start(tmp_path, 50.0)
-    grid = Counts(values=(3 * GRID, 0, 5 * GRID // 2), grid=GRID, l1=GRID, l2=GRID, linf=GRID)
+    grid = Counts(values=(3 * GRID, 0, 5 * GRID // 2), unit=GRID, l1=GRID, l2=GRID, linf=GRID)
     noisy = session.measure(grid, 40.0, "weights")
     assert noisy.dtype == np.float64
     assert noisy.shape == (3,)
@@ -77,7 +77,7 @@ def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
 )
 def test_noise_scale_is_the_spread_of_what_is_released(tmp_path, accounting, delta, mechanism):
     session = start(tmp_path, 1.0, delta, accounting)
-    query = Counts(values=(0,) * 20_000, grid=4, l1=8, l2=6.0, linf=8)
+    query = Counts(values=(0,) * 20_000, unit=4, l1=8, l2=6.0, linf=8)
     amount = session.amount_total / 2
     noisy = session.measure(query, amount, "zeros")
     assert session.trace[0].event.mechanism == mechanism
@@ -205,11 +205,11 @@ def test_events_are_charged_to_every_root_that_reaches_the_table(tmp_path):
     tables["public.posts"] = TableSpec("public.posts", {}, (key,))
     session = start(tmp_path, data=Toy(DatabaseSpec(tables)))
     session.measure(Counts(), 0.75, "users")
-    session.measure(Counts(name="public.posts"), 0.25 - 1e-6, "posts")
+    session.measure(Counts(table="public.posts"), 0.25 - 1e-6, "posts")
     assert session.trace[1].event.roots == ("public.posts", USERS)
     assert session.remaining(USERS) == pytest.approx(0.0, abs=1e-5)
     assert session.remaining("public.posts") == pytest.approx(0.75, abs=1e-5)
-    session.measure(Counts(name="public.tags"), 0.9, "tags")
+    session.measure(Counts(table="public.tags"), 0.9, "tags")
 
 
 def test_the_ledger_and_the_session_must_agree(tmp_path):

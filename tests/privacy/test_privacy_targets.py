@@ -116,8 +116,6 @@ def test_sensitivity_of_disjoint_roots_is_one(sources: int, relation: Relation) 
     assert query.roots(database.spec) == {"tags", "posts"}
 
 
-# mutants ------------------------------------------------------------------------------------------
-
 mutants = Mutants()
 
 

@@ -191,9 +191,6 @@ def test_ranks_of_a_seeded_fit_are_those_of_its_seed(tmp_path: Path) -> None:
     assert ranks("private", OpenDPNoise()) != ranks("again", OpenDPNoise())
 
 
-# what the database refuses and hides --------------------------------------------------------------
-
-
 def test_private_database_refuses_rows_that_do_not_fit_without_quoting_them() -> None:
     key = KeySpec("o", "b", "a", "own")
     spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
@@ -234,8 +231,6 @@ def test_nothing_private_is_shown_or_pickled() -> None:
     with pytest.raises(PrivacyRefusal):
         pickle.dumps(held._attributes["a0"])
 
-
-# recoding -----------------------------------------------------------------------------------------
 
 RAW = np.array([NULL, NAN, NEG_INF, -9, 0, 4, 5, 9, 10, 99, POS_INF])
 

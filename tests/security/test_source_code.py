@@ -176,7 +176,7 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("attack", COMPUTED)
-def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
+def test_commands_of_computed_functions_are_refused(
     attack: str, hostile: Callable[..., str], tmp_path: Path
 ) -> None:
     """Door: a constant part of an expression in the source's catalog; nobody calls it by name.

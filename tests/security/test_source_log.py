@@ -168,9 +168,7 @@ def test_a_clone_reads_rows_catalog_and_ddl_once(said: list[Said]) -> None:
     assert any("REPEATABLE READ" in text for text in own)
 
 
-def test_first_messages_begin_read_only_and_set(
-    statements: list[tuple[str, str]],
-) -> None:
+def test_first_messages_begin_read_only_and_set(statements: list[tuple[str, str]]) -> None:
     """Door: whatever is asked before settings hold, or outside a transaction.
 
     What stops it: BEGIN … READ ONLY, SET LOCAL and SHOW are utility statements and come first, in

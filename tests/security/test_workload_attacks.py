@@ -58,6 +58,8 @@ def read_attacks(name: str) -> dict[str, Attack]:
     return found
 
 
+#: ``source(attack)`` as of the fixture.
+Source = Callable[[Attack], tuple[str, Path]]
 #: Functions that the query names, and what stands for its operators and words; what stops the
 #: latter: `judge` asks for all that a clause may stand for, and `Database` for what the planner and
 #: functions written in SQL put in the place of what is written.
@@ -73,9 +75,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def source(
-    each_server: Server, make_database_on: Callable[..., str], open_folder: Path
-) -> Callable[[Attack], tuple[str, Path]]:
+def source(each_server: Server, make_database_on: Callable[..., str], open_folder: Path) -> Source:
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
@@ -106,9 +106,7 @@ def _run(dsn: str, query: str, trust: Trust = Trust()) -> str:  # noqa: B008
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_is_refused_and_only_trust_lets_it_happen(
-    source: Callable[[Attack], tuple[str, Path]], name: str
-) -> None:
+def test_replay_of_an_attack_is_refused_without_trust(source: Source, name: str) -> None:
     attack = ATTACKS[name]
     dsn, file = source(attack)
     with pytest.raises(UsageError, match=r"query q\d of workload theirs") as refusal:
@@ -125,9 +123,7 @@ ALLOWED = ["public.same", "public.spell", "public.act", "pg_catalog.pg_sleep"]
 
 
 @pytest.mark.parametrize("name", CALM)
-def test_what_only_reads_still_runs(
-    source: Callable[[Attack], tuple[str, Path]], name: str
-) -> None:
+def test_replay_of_what_only_reads_runs(source: Source, name: str) -> None:
     dsn, file = source(CALM[name])
     allowed = "allowed" in name
     file.unlink(missing_ok=True)
@@ -135,9 +131,7 @@ def test_what_only_reads_still_runs(
     assert file.exists() == allowed
 
 
-def test_functions_of_listed_and_allowed_extensions_may_be_called(
-    source: Callable[[Attack], tuple[str, Path]],
-) -> None:
+def test_functions_of_listed_and_allowed_extensions_may_be_called(source: Source) -> None:
     query = "SELECT similarity('a', 'b'), 'a'::text % 'b', normal_rand(1, 0, 1) FROM victim"
     dsn, _ = source(Attack(query, "", "CREATE EXTENSION pg_trgm", extension="tablefunc"))
     with pytest.raises(UsageError, match=r"public\.normal_rand, a function of the extension"):
@@ -147,7 +141,7 @@ def test_functions_of_listed_and_allowed_extensions_may_be_called(
         Trust.of(["act"])
 
 
-def test_a_strong_role_is_warned_of_by_name(source: Callable[[Attack], tuple[str, Path]]) -> None:
+def test_a_strong_role_is_warned_of_by_name(source: Source) -> None:
     dsn, _ = source(Attack("SELECT 1", ""))
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -169,9 +163,7 @@ def test_a_strong_role_is_warned_of_by_name(source: Callable[[Attack], tuple[str
     assert (weak.role, weak.warning) == (f"weak_{name}", "")
 
 
-def test_a_table_with_a_foreign_part_is_not_read(
-    source: Callable[[Attack], tuple[str, Path]],
-) -> None:
+def test_a_table_with_a_foreign_part_is_not_read(source: Source) -> None:
     made = (
         "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
         " CREATE FOREIGN TABLE public.host (name text, n int) INHERITS (public.victim)"
@@ -187,7 +179,7 @@ def test_a_table_with_a_foreign_part_is_not_read(
 
 
 def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_allowed(
-    source: Callable[[Attack], tuple[str, Path]],
+    source: Source,
 ) -> None:
     query = "SELECT count(*) FROM victim WHERE public.calm('secret') <> name"
     assert reason_against(query) is None
