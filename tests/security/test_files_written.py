@@ -90,6 +90,9 @@ def test_replacing_a_file_is_private_whole_and_at_its_place(tmp_path):
     files.write_text(tmp_path / "report.html", "report")
     assert (tmp_path / "mine").read_text() == "mine"
     assert not (tmp_path / "report.html").is_symlink()
+    # Attack: read a log that grows by lines. Door: files. It is made with its mode, too.
+    files.append_text(tmp_path / "log", "line")
+    assert modes(tmp_path)["log"] == 0o600
 
 
 def test_a_broken_write_leaves_what_was_there(tmp_path):
