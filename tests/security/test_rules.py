@@ -113,10 +113,7 @@ def test_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged
 
 
 @pytest.fixture(scope="module")
-def fitted_rule(make_database, tmp_path_factory):
+def fitted_rule(fitted):
     """The model of one table with one rule."""
-    folder = tmp_path_factory.mktemp("rule")
     table = "CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text);"
-    dsn = make_database(statements=table + ROWS)
-    pipeline.fit(dsn, config(folder, "a >= 0"), folder / "m")
-    return folder / "m"
+    return fitted(table + ROWS, '[rules]\nt = ["a >= 0"]')
