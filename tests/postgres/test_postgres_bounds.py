@@ -29,7 +29,7 @@ def trees(make_database_on, server):
         ("half", "n", None, "5", None),
     ],
 )
-def test_bounds_are_limits_of_the_key(trees, table, column, low, high, values):
+def test_column_limits_of_partitions_are_their_bounds(trees, table, column, low, high, values):
     found = trees[1].table(table)
     limits = column_limits(found, found.column(column))
     assert {item.low for item in limits} - {None} == {low} - {None}

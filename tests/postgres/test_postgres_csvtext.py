@@ -58,7 +58,7 @@ def opened(each_server, make_database_on):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_what_goes_through_copy_comes_back(opened, data):
+def test_csv_blocks_through_copy_come_back(opened, data):
     row = st.fixed_dictionaries({name: st.none() | v for name, (_, _, v) in COLUMNS.items()})
     wanted = data.draw(st.lists(row, min_size=1, max_size=6))
     table = pa.table(

@@ -54,7 +54,7 @@ def _unplaced(schema):
     ]
 
 
-def test_only_the_allow_list_travels(server, make_database):
+def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
     dsn = script(make_database(UGLY), PRIVATE)
     try:
         with connect(dsn) as connection:
@@ -131,7 +131,7 @@ def test_plan_of_a_chosen_schema_brings_what_it_needs_and_no_more(make_database)
         plan(dsn, exclude=["public.animal"])
 
 
-def test_extensions_that_are_needed_are_named_and_others_left_out(each_server, make_database_on):
+def test_dump_ddl_names_needed_extensions_alone(each_server, make_database_on):
     name = offered_by(each_server, "citext", "vector")
     dsn = make_database_on(each_server)
     script(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
@@ -146,7 +146,7 @@ def test_extensions_that_are_needed_are_named_and_others_left_out(each_server, m
     assert plan(copy)[1] == made
 
 
-def test_extensions_bring_the_schema_that_they_live_in(each_server, make_database_on):
+def test_dump_ddl_of_extensions_brings_their_schema(each_server, make_database_on):
     """`extensions` holds no table, and is no chosen schema: functions alone speak of it."""
     offered = offered_by(each_server, "pgcrypto", "vector")
     dsn = make_database_on(each_server)
@@ -166,7 +166,7 @@ def test_extensions_bring_the_schema_that_they_live_in(each_server, make_databas
     assert ask(copy, where.format(offered)) == [('"the Extensions"',)]
 
 
-def test_dump_sees_the_snapshot_and_needs_no_more_than_select(each_server, make_database_on):
+def test_dump_ddl_of_a_snapshot_needs_select_alone(each_server, make_database_on):
     dsn = script(make_database_on(each_server), UGLY + "CREATE ROLE only_select LOGIN;")
     script(
         dsn,
@@ -189,7 +189,7 @@ def test_dump_sees_the_snapshot_and_needs_no_more_than_select(each_server, make_
         script(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
 
 
-def test_pg_dump_must_be_new_enough_and_is_the_nearest():
+def test_find_pg_dump_takes_the_nearest_that_is_new_enough():
     at_hand = binaries.find(
         "pg_dump", binaries.machine_directories() + binaries.package_directories()
     )
@@ -200,7 +200,7 @@ def test_pg_dump_must_be_new_enough_and_is_the_nearest():
         find_pg_dump(99)
 
 
-def test_secrets_are_not_among_pg_dump_s_arguments(make_database, monkeypatch):
+def test_dump_ddl_passes_no_secret_as_an_argument(make_database, monkeypatch):
     seen = []
     run = subprocess.run
 

@@ -74,7 +74,7 @@ def test_fit_of_bytes_that_are_no_text_spends_nothing(server: Server, tmp_path: 
     assert run("ledger", "show", dsn, "--ledger", ledger)[1] == before
 
 
-def test_a_name_that_is_no_text_is_told(server: Server) -> None:
+def test_inspect_of_a_name_that_is_no_text_says_so(server: Server) -> None:
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute(b'CREATE TABLE "K\xf6ln" (id integer)')
@@ -83,7 +83,7 @@ def test_a_name_that_is_no_text_is_told(server: Server) -> None:
     assert "UTF-8" in said
 
 
-def test_a_column_that_is_replaced_after_consent_runs_nothing(server: Server, tmp_path: Path):
+def test_fit_of_a_column_replaced_after_consent_runs_nothing(server: Server, tmp_path: Path):
     """What is asked of bytes must not reach a cast of users, whatever time consent takes."""
     dsn = _database(server, "SQL_ASCII")
     config = Config.loads('[database]\nidentity = "t"\n[privacy]\nepsilon = 1.0')

@@ -19,7 +19,7 @@ def ugly(make_database):
     return make_database(UGLY)
 
 
-def test_ugly_schema_is_read_as_the_golden_file_says(each_server, make_database_on):
+def test_introspect_of_the_ugly_schema_gives_the_golden_file(each_server, make_database_on):
     with connect(make_database_on(each_server, statements=UGLY), autocommit=True) as connection:
         connection.execute("SET search_path = public, pg_catalog")
         schema = introspect(connection)
@@ -69,7 +69,7 @@ def test_introspect_of_keys_partitions_and_capitals_names_what_is_meant(make_dat
         assert [table.key for table in kept] == ['public."Alone"', 'public."Order"']
 
 
-def test_exclusion_drops_the_keys_into_what_is_left_out(ugly):
+def test_introspect_without_tables_drops_the_keys_into_them(ugly):
     with connect(ugly) as connection:
         schema = introspect(connection, exclude=["public.customer", "public.buyers"])
         assert "public.customer" not in schema
@@ -91,7 +91,7 @@ def test_exclusion_drops_the_keys_into_what_is_left_out(ugly):
         ({"exclude": ["public.event_rest"]}, r"Leave out public\.event"),
     ],
 )
-def test_wrong_choices_are_refused(ugly, options, words):
+def test_introspect_of_wrong_choices_is_refused(ugly, options, words):
     with connect(ugly) as connection, pytest.raises(SchemaError, match=words):
         introspect(connection, **options)
 
@@ -117,7 +117,7 @@ def reader(ugly):
         admin.execute('DROP ROLE "Read er"')
 
 
-def test_every_missing_grant_is_named_at_once_and_curing_them_helps(reader):
+def test_check_access_names_every_missing_grant_at_once(reader):
     admin, dsn = reader
     with connect(dsn, autocommit=True) as connection:
         schema = introspect(connection)
@@ -132,7 +132,7 @@ def test_every_missing_grant_is_named_at_once_and_curing_them_helps(reader):
         check_access(connection, schema)
 
 
-def test_row_level_security_that_would_hide_rows_is_refused(reader):
+def test_check_access_of_hidden_rows_is_refused(reader):
     admin, dsn = reader
     admin.execute('GRANT SELECT ON public.region TO "Read er"')
     admin.execute("ALTER TABLE public.region ENABLE ROW LEVEL SECURITY")

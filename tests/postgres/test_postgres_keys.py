@@ -62,7 +62,7 @@ def test_match_is_a_dictionary_join(drawn):
     assert got.tolist() == naive(child, parent)
 
 
-def test_many_columns_do_not_overflow():
+def test_match_of_many_columns_does_not_overflow():
     rng = np.random.Generator(np.random.PCG64(5))
     columns = [rng.integers(0, 2**60, 3000) for _ in range(8)]
     order = rng.permutation(3000)

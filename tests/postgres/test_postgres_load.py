@@ -30,7 +30,7 @@ def shop(make_database):
     return plan(make_database(SHOP))
 
 
-def test_a_load_brings_everything(each_server, make_database_on):
+def test_loader_brings_everything(each_server, make_database_on):
     schema, ddl = plan(script(make_database_on(each_server), SHOP))
     steps = []
     copy = make_database_on(each_server)
@@ -57,7 +57,7 @@ def test_a_load_brings_everything(each_server, make_database_on):
     assert plan(copy)[1] == ddl
 
 
-def test_a_target_with_anything_in_it_is_refused_and_left_alone(shop, make_database):
+def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
     for text, words in (
         ("CREATE TABLE keep (i int)", "table public.keep"),
         (
@@ -74,7 +74,7 @@ def test_a_target_with_anything_in_it_is_refused_and_left_alone(shop, make_datab
         assert ask(copy, "SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'") == [(0,)]
 
 
-def test_replace_drops_all_that_users_made(shop, make_database):
+def test_loader_with_replace_drops_all_that_users_made(shop, make_database):
     copy = script(
         make_database(),
         """CREATE SCHEMA "Old one"; CREATE TABLE "Old one"."T" (i int PRIMARY KEY);
@@ -94,7 +94,7 @@ def test_replace_drops_all_that_users_made(shop, make_database):
     assert ask(copy, "SELECT count(*) FROM shop.person") == [(0,)]
 
 
-def test_the_source_is_never_the_target(shop, make_database):
+def test_loader_into_the_source_is_refused(shop, make_database):
     dsn = script(make_database(), "CREATE TABLE precious (i int)")
     with connect(dsn) as source, pytest.raises(TargetError, match="source database itself"):
         Loader(dsn, *shop, source=source, replace=True)
@@ -111,7 +111,7 @@ def test_the_source_is_never_the_target(shop, make_database):
         ({"id": [40, 41], "owner": [1, 7], "price": ["1", "x5550123"]}, "InvalidText"),
     ],
 )
-def test_a_broken_constraint_is_named_without_the_row(shop, make_database, wrong, words):
+def test_loader_of_a_broken_constraint_names_it_without_the_row(shop, make_database, wrong, words):
     copy = make_database()
     rows = {"shop.person": PERSON, "shop.thing": pa.table(wrong)}
     with pytest.raises(DatabaseError, match=words) as caught:
@@ -136,7 +136,7 @@ def test_loader_refuses_wrong_columns_and_a_second_load(shop, make_database):
         loader.finish()
 
 
-def test_an_extension_that_lives_elsewhere_is_named_before_anything_is_done(shop, make_database):
+def test_loader_of_an_extension_elsewhere_names_it_first(shop, make_database):
     """IF NOT EXISTS would leave it there, and tables would look for its types in vain."""
     schema, ddl = shop
     entry = 'CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA "other ""one";'
@@ -147,7 +147,7 @@ def test_an_extension_that_lives_elsewhere_is_named_before_anything_is_done(shop
     assert ask(copy, "SELECT to_regnamespace('other') IS NULL") == [(True,)]
 
 
-def test_a_role_that_may_not_create_is_denied(shop, make_database):
+def test_loader_as_a_role_that_may_not_create_is_denied(shop, make_database):
     copy = script(make_database(), "CREATE ROLE guest LOGIN")
     try:
         with pytest.raises(AccessDenied):
@@ -156,7 +156,7 @@ def test_a_role_that_may_not_create_is_denied(shop, make_database):
         script(copy, "DROP ROLE guest")
 
 
-def test_without_finish_nothing_is_left(shop, make_database):
+def test_loader_without_finish_leaves_nothing(shop, make_database):
     copy = script(make_database(), "CREATE TABLE old (i int)")
     with Loader(copy, *shop, replace=True) as loader:
         loader.copy_table("shop.thing", THING.column_names, [THING])
@@ -164,7 +164,7 @@ def test_without_finish_nothing_is_left(shop, make_database):
     assert ask(copy, left) == [(True, True)]
 
 
-def test_xml_stays_null_where_the_server_was_built_without(each_server, make_database_on):
+def test_loader_of_xml_where_there_is_none_leaves_null(each_server, make_database_on):
     ddl = "CREATE TABLE page (id int PRIMARY KEY, doc xml, title text)"
     schema, made = plan(script(make_database_on(each_server), ddl))
     try:

@@ -22,7 +22,7 @@ def plan(each_server, make_database_on):
 
 
 @pytest.mark.parametrize("major", [99, 9])
-def test_a_server_older_than_the_source_is_named_as_the_reason(plan, server, make_database, major):
+def test_loader_into_an_older_server_names_it_as_the_reason(plan, server, make_database, major):
     schema, made = plan("CREATE TABLE t (id text)")
     later = made.pre_data.replace("id text", "id text COLLATE pg_catalog.later")
     with pytest.raises(DatabaseError, match=r'"pg_catalog.later" .* does not exist') as caught:
@@ -38,7 +38,7 @@ def test_a_server_older_than_the_source_is_named_as_the_reason(plan, server, mak
 VIEWS = sql_of(__file__, "materialised_views")
 
 
-def test_materialised_views_that_rows_break_stay_empty(plan, each_server, make_database_on):
+def test_loader_of_views_that_rows_break_leaves_them_empty(plan, each_server, make_database_on):
     rows = pa.table({"id": [1, 2, 3], "kind": ["a", "a", "b"], "n": [5, 5, 0]})
     target = make_database_on(each_server)
     lost = plans.load(target, plan(VIEWS), rows={"t": rows}).lost
@@ -86,7 +86,7 @@ def test_foreign_tables_are_left_behind_by_name_and_foreign_partitions_refused(p
         plan(FOREIGN + foreign)
 
 
-def test_an_extension_that_only_functions_may_need_is_named(plan, each_server, make_database_on):
+def test_loader_of_an_extension_for_functions_alone_names_it(plan, each_server, make_database_on):
     schema, made = plan("CREATE TABLE t (i int)")
     lacking = "CREATE EXTENSION no_such_extension WITH SCHEMA public;"
     head = "--\n-- Name: no_such_extension; Type: EXTENSION; Schema: -; Owner: -\n--\n\n"

@@ -77,7 +77,7 @@ def clones(loaded, each_server):
 
 
 @pytest.mark.parametrize(("file", "case"), CASES, ids=[case.title for _, case in CASES])
-def test_rows_are_repaired(file, case, clones, each_server):
+def test_repair_of_rows_gives_what_the_case_says(file, case, clones, each_server):
     given = {"loose": [], "since": 0, **case.given}
     if each_server.major < given["since"]:
         pytest.skip(f"came with PostgreSQL {given['since']}")
@@ -100,7 +100,7 @@ def test_rows_are_repaired(file, case, clones, each_server):
             assert ask(dsn, query, case.schema) == repair_cases.answer(wanted), query
 
 
-def test_nothing_is_left_of_a_rehearsal(make_database):
+def test_rehearsal_leaves_nothing(make_database):
     schema, text = plan(make_database("CREATE TABLE t (id int PRIMARY KEY, n int UNIQUE)"))
     with contextlib.closing(Loader(make_database(), schema, text)) as loader:
         count = "SELECT count(*) FROM pg_index WHERE indrelid = 'public.t'::regclass"
@@ -113,7 +113,7 @@ def test_nothing_is_left_of_a_rehearsal(make_database):
         assert loader.add_rows(schema.table("t"), 0) == 0
 
 
-def test_a_seed_repairs_the_same_rows_in_the_same_way(loaded):
+def test_repair_with_a_seed_is_the_same_again(loaded):
     ddl = "CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n % 2 = 0))"
     rows = pa.table({"id": range(200), "n": range(200)})
     found = [

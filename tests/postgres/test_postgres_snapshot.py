@@ -120,7 +120,7 @@ def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
     ["'plain'", "E'\\x1e'", "E'\\x1f'", "E'a\\x1eb\\n\"\"'", "string_agg(md5(n::text), '')"],
     ids=["plain", "separator", "unit mark", "both and a quote", "out of line"],
 )
-def test_values_arrive_as_they_are(make_database, odd):
+def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
     dsn = make_database()
     script(
         dsn,
@@ -145,12 +145,12 @@ def test_values_arrive_as_they_are(make_database, odd):
             assert list(map(repr, rows)) == list(map(repr, expected))
 
 
-def test_the_source_cannot_be_written(dsn):
+def test_snapshot_cannot_be_written(dsn):
     with Snapshot(dsn) as snapshot, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         snapshot.connection.execute("CREATE TABLE no (i integer)")
 
 
-def test_a_read_error_holds_no_value(dsn):
+def test_read_that_fails_holds_no_value(dsn):
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("t")
         with pytest.raises(DatabaseError) as caught:
@@ -161,7 +161,7 @@ def test_a_read_error_holds_no_value(dsn):
     assert caught.value.table == "public.t"
 
 
-def test_a_table_that_somebody_is_altering_is_not_waited_for_for_ever(dsn, impatient):
+def test_read_of_a_locked_table_gives_up(dsn, impatient):
     with psycopg.connect(dsn) as other, Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("parent")
         other.execute("LOCK TABLE parent IN ACCESS EXCLUSIVE MODE")
@@ -169,7 +169,7 @@ def test_a_table_that_somebody_is_altering_is_not_waited_for_for_ever(dsn, impat
             snapshot.read(table, ID)
 
 
-def test_missing_right_is_access_denied(dsn, server):
+def test_read_without_the_right_is_denied(dsn, server):
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS nosy")
         connection.execute("CREATE ROLE nosy LOGIN")
@@ -183,7 +183,7 @@ def test_missing_right_is_access_denied(dsn, server):
             connection.execute("DROP ROLE nosy")
 
 
-def test_closing_ends_streams_of_other_threads(dsn):
+def test_snapshot_that_closes_ends_streams_of_other_threads(dsn):
     begun, ended = threading.Event(), []
 
     def read(snapshot, table):

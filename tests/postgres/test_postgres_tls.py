@@ -61,7 +61,7 @@ def secure(tmp_path_factory):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_everything_that_reads_the_source_speaks_tls(secure, tmp_path):
+def test_clone_over_tls_speaks_nothing_else(secure, tmp_path):
     dsn, certificate = secure
     checked = f"{dsn} sslmode=verify-full sslrootcert={certificate}"
     with connect(checked, autocommit=True) as connection:
@@ -79,7 +79,7 @@ def test_everything_that_reads_the_source_speaks_tls(secure, tmp_path):
     assert 40 < report.loaded.rows["public.t"] < 140
 
 
-def test_a_certificate_of_somebody_else_is_refused(secure, tmp_path):
+def test_connect_with_another_certificate_is_refused(secure, tmp_path):
     dsn, _ = secure
     other, _ = _certificate(tmp_path, "other")
     with pytest.raises(ConnectionFailed, match="certificate"):

@@ -44,7 +44,7 @@ def _ask(dsn, query):
     return {row[0]: row[1:] for row in ask(dsn, query)}
 
 
-def test_a_clone_is_left_as_vacuum_would_leave_it(planned, copy):
+def test_loader_leaves_tables_as_vacuum_would(planned, copy):
     with Loader(copy, *planned) as loader:
         _fill(loader)
         loader.finish()
@@ -61,7 +61,7 @@ def test_a_clone_is_left_as_vacuum_would_leave_it(planned, copy):
     assert _ask(copy, PAGES) == before
 
 
-def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, caplog, impatient):
+def test_loader_of_a_held_table_names_it(planned, copy, caplog, impatient):
     held = connect(copy)
 
     def told(step, _rows):
@@ -77,7 +77,7 @@ def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, c
     assert _ask(copy, PAGES)["plain"][2] == COUNT // 2 + 1
 
 
-def test_time_limits_of_the_database_do_not_stop_it(planned, copy, caplog):
+def test_loader_under_time_limits_is_not_stopped(planned, copy, caplog):
     with connect(copy, autocommit=True) as connection:
         connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET statement_timeout = 1')
     with caplog.at_level(logging.WARNING), Loader(copy, *planned) as loader:

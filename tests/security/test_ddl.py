@@ -37,7 +37,7 @@ LEFT_OUT = {text: said for said, text in cases(__file__, "ddl_left_out")}
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_a_statement_that_refuses_the_model(text):
+def test_allowed_of_an_attack_refuses_the_model(text):
     with pytest.raises(ModelError) as caught:
         allowed(TABLE, text)
     assert REFUSED[text] in str(caught.value)
@@ -45,14 +45,14 @@ def test_a_statement_that_refuses_the_model(text):
 
 
 @pytest.mark.parametrize("text", LEFT_OUT)
-def test_a_statement_that_is_left_out_and_named(text):
+def test_allowed_of_what_rows_need_not_leaves_it_out(text):
     judged = allowed(TABLE, text)
     assert judged.parts[1] == ()
     (line,) = judged.left_out
     assert LEFT_OUT[text] in line
 
 
-def test_the_answer_to_a_text_that_was_broken_off_is_not_that_of_the_next(monkeypatch):
+def test_statements_after_a_broken_answer_are_its_own(monkeypatch):
     """Attack: Ctrl-C while a long text is read; a harmless one would be taken for what follows."""
 
     def broken_off(data):
@@ -77,7 +77,7 @@ def adding(text, member="ddl/pre.sql"):
 
 
 @pytest.mark.parametrize("member", ["ddl/pre.sql", "ddl/post.sql"])
-def test_a_refused_model_is_refused_before_a_connection_is_made(small, forge, member):
+def test_load_of_a_refused_model_makes_no_connection(small, forge, member):
     """Attack: the same statements within a model's file."""
     forged = forge(small, adding("COPY public.t TO PROGRAM 'sh'", member))
     with pytest.raises(ModelError, match="CopyStmt"):
@@ -100,7 +100,7 @@ def test_load_beside_dblink_carries_out_no_view(small, forge, make_database_on, 
     assert market.one(target, "SELECT to_regclass('public.carried_out')") is None
 
 
-def test_psql_commands_around_a_dump_are_stripped_only_in_a_pair():
+def test_dumped_strips_psql_commands_only_in_a_pair():
     """Attack: a hostile source smuggles a psql command into what pg_dump writes.
 
     Door: source. Stopped by: PostgreSQL's parser takes no backslash outside quotes.

@@ -69,7 +69,7 @@ def column(header, name):
     return next(c for c in table_of(header)["columns"] if c["name"] == name)
 
 
-def test_an_honest_copy_is_repaired(load):
+def test_load_of_an_honest_copy_repairs_it(load):
     """No attack: the repairs that the others aim at do run."""
     target, raised = load(lambda parts, header: None)
     assert raised is None
@@ -78,7 +78,7 @@ def test_an_honest_copy_is_repaired(load):
     ]
 
 
-def test_programs_come_in_by_trust_alone(model, forge, make_database):
+def test_load_of_programs_takes_them_by_trust_alone(model, forge, make_database):
     """No attack: a function is left out and named, or let in where the operator trusts it."""
     body = b"BEGIN ATOMIC SELECT 1; SELECT 2; END;"
     program = b"CREATE FUNCTION public.two() RETURNS int LANGUAGE sql " + body
@@ -223,7 +223,7 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_what_a_header_says_is_never_sql(load, burglary, attack):
+def test_load_of_texts_in_a_header_runs_none(load, burglary, attack):
     change, _, wanted = ATTACKS[attack]
     told = {"statement": burglary.statement, "expression": burglary.expression}
     target, raised = load(lambda parts, header: change(parts, header, told))
@@ -265,7 +265,7 @@ def test_loader_of_keys_unlike_the_catalogs_is_refused(model, make_database, key
         Loader(make_database(), replace(honest.schema, tables=tables), honest.ddl)
 
 
-def test_nothing_goes_by_the_protocol_that_takes_several_statements():
+def test_load_sends_one_statement_a_message():
     """Attack: a text within a statement brings a second one.
 
     Door: any text that reaches a load.

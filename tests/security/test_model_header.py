@@ -34,7 +34,7 @@ TYPES_THAT_ARE = [
 ]  # fmt: skip
 
 
-def test_types_are_what_can_be_a_name() -> None:
+def test_type_pattern_takes_names_alone() -> None:
     """Attack: SQL in the place of a type's name. Door: header. What format_type writes is read."""
     assert [text for text in TYPES if TYPE.fullmatch(text)] == []
     assert [text for text in TYPES_THAT_ARE if not TYPE.fullmatch(text)] == []
@@ -197,7 +197,7 @@ def test_sample_of_what_a_header_may_not_say_is_refused(model, tmp_path, attack)
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_honest_model_is_read(model, tmp_path):
+def test_sample_of_the_honest_model_works(model, tmp_path):
     """No attack: the same with nothing changed is a model."""
     forged = model_files.forge(model, tmp_path / "m", lambda parts, head: None)
     assert len(pipeline.sample(forged, tmp_path / "out")) >= 6
@@ -210,7 +210,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("field", ["text", "fill"])
-def test_a_provider_that_is_any_method(model, tmp_path, field):
+def test_load_of_a_provider_that_is_any_method_is_refused(model, tmp_path, field):
     """Attack: a method of Faker by name. Door: header. Text has providers of a list alone."""
     for provider in METHODS:
         said = {"provider": provider} if field == "text" else {"filler": f"faker:{provider}"}
@@ -224,7 +224,7 @@ def test_a_provider_that_is_any_method(model, tmp_path, field):
             made_semantic(provider, 1, np.random.default_rng(0))
 
 
-def test_every_provider_of_the_list_makes_text_and_may_stand_in_a_config():
+def test_made_semantic_of_every_provider_makes_text():
     """No attack: what may be named is there; a config may name what a model may hold."""
     for name in sorted(providers()):
         made = made_semantic(name, 3, np.random.default_rng(0)).to_pylist()
@@ -242,13 +242,13 @@ def test_every_provider_of_the_list_makes_text_and_may_stand_in_a_config():
      b'{"format": "privbench-model", "version": true}',
      b'{"format": "privbench-model", "version": 4}'],
 )  # fmt: skip
-def test_a_header_that_is_no_header(model, tmp_path, data):
+def test_load_of_a_header_that_is_none_is_refused(model, tmp_path, data):
     """Attack: odd JSON: nested, doubled, NaN, endless. Door: header. Its form is checked first."""
     with pytest.raises(ModelError):
         Model.load(model_files.write(tmp_path / "m", model_files.parts_of(model)[0], data))
 
 
-def test_a_message_does_not_repeat_what_is_wrong(model, tmp_path):
+def test_load_of_escape_codes_repeats_none_of_them(model, tmp_path):
     """Attack: a megabyte of escape codes as a field's name. Door: header.
 
     Messages cut places and hold no values.
@@ -264,7 +264,7 @@ def test_a_message_does_not_repeat_what_is_wrong(model, tmp_path):
     assert "\x1b" not in str(caught.value)
 
 
-def test_memory_stays_within_bounds(model, tmp_path):
+def test_sample_of_endless_rows_is_refused_within_bounds(model, tmp_path):
     """Attack: a model that asks for more rows than there is memory. Door: header. It is refused."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for rows in (2.0**30, 2.0**36, 2.0**52):

@@ -48,7 +48,7 @@ def raw(model, target, change):
      "public/0.npy/", "arrays/١.npy", "ddl/post.sql.exe", "header.json/",
      "header.json", "arrays/0.npy", "ddl/pre.sql"],
 )  # fmt: skip
-def test_a_member_by_another_name_or_twice(model, tmp_path, name):
+def test_load_of_a_member_by_another_name_or_twice_is_refused(model, tmp_path, name):
     """Attack: members that the header or a path names; one that is checked, another that is used.
 
     Door: archive. Names are the tool's, those that the header lists, each once.
@@ -60,7 +60,7 @@ def test_a_member_by_another_name_or_twice(model, tmp_path, name):
 
 @pytest.mark.parametrize("name", ["arrays/0.npy", "ddl/pre.sql", "public/0.npy"])
 @pytest.mark.parametrize("hashed", [True, False])
-def test_a_member_of_another_hash_or_of_none(model, tmp_path, name, hashed):
+def test_load_of_a_member_of_another_hash_is_refused(model, tmp_path, name, hashed):
     """Attack: a member that is not what was hashed. Door: archive. Every member has its hash."""
     parts, head = model_files.parts_of(model)
     if hashed:
@@ -72,7 +72,7 @@ def test_a_member_of_another_hash_or_of_none(model, tmp_path, name, hashed):
 
 
 @pytest.mark.parametrize("name", ["header.json", "ddl/pre.sql", "ddl/post.sql"])
-def test_a_small_archive_of_a_large_header(model, tmp_path, name):
+def test_load_of_a_small_archive_of_a_large_header_is_refused(model, tmp_path, name):
     """Attack: 3 MB that unpack to 3 GB. Door: archive. Stated sizes are capped before unpacking."""
     parts = {n: d for n, d in model_files.members(model).items() if n != name}
     with zipfile.ZipFile(tmp_path / "m", "w", zipfile.ZIP_DEFLATED) as made:
@@ -87,14 +87,14 @@ def test_a_small_archive_of_a_large_header(model, tmp_path, name):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_a_model_that_is_cut_short(model, tmp_path, share):
+def test_load_of_a_model_cut_short_is_refused(model, tmp_path, share):
     """Attack: a download that was broken off. Door: archive. The message says what to do."""
     data = model.read_bytes()
     (tmp_path / "m").write_bytes(data[: int(share * len(data))])
     refused(tmp_path / "m", r"not a readable model .*Fit it again")
 
 
-def test_a_member_longer_than_it_says(model, tmp_path):
+def test_load_of_a_member_longer_than_it_says_is_refused(model, tmp_path):
     """Attack: a stated size of 10 bytes before 100 MB. Door: archive. No more is read."""
     target = raw(model, tmp_path / "m", lambda made, parts: None)
     data = bytearray(target.read_bytes())
@@ -108,7 +108,7 @@ def test_a_member_longer_than_it_says(model, tmp_path):
 
 
 @pytest.mark.parametrize("field", [(24, 2**32 - 2), (20, 3), (24, 0), (10, 14), (8, 1)])
-def test_a_directory_that_lies(model, tmp_path, field):
+def test_load_of_a_directory_that_lies_is_refused(model, tmp_path, field):
     """Attack: other sizes, another compression, encryption. Door: archive. What lies is refused."""
     target = raw(model, tmp_path / "m", lambda made, parts: None)
     data = bytearray(target.read_bytes())
@@ -119,7 +119,7 @@ def test_a_directory_that_lies(model, tmp_path, field):
 
 
 @pytest.mark.parametrize("count", [2**16 + 1, 10**6])
-def test_a_directory_without_end(tmp_path, count):
+def test_load_of_a_directory_without_end_is_refused(tmp_path, count):
     """Attack: millions of empty members. Door: archive. The directory's size is read first."""
     end = struct.pack(
         "<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, min(count * 150, 2**32 - 1), 0, 0
@@ -194,7 +194,7 @@ def test_load_of_arrays_that_are_none_is_refused(model, tmp_path, attack, member
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -1.0, 1e308])
 @pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
-def test_numbers_that_are_no_weights(honest, tmp_path, synthesizer, number):
+def test_sample_of_odd_weights_is_refused_or_sound(honest, tmp_path, synthesizer, number):
     """Attack: NaN, infinity and negative weights. Door: arrays. Exit 2, or a clone of the rest."""
     parts, head = model_files.parts_of(honest[synthesizer])
     # The last array of each kind: tables are read alike.
@@ -234,7 +234,7 @@ def block(ends=(0, 5), known=(True,), text=TITLE, rows=1):
     return [np.array([rows]), *CODE, np.array(ends, np.int32), np.array(known), text]
 
 
-def test_an_honest_block_is_read(model, tmp_path):
+def test_load_of_an_honest_block_reads_it(model, tmp_path):
     """No attack: the block that the attacks change is one."""
     found = Model.load(with_rows(model, tmp_path / "m", block())).public["public.region"]
     assert found.to_pylist() == [{"code": "n", "title": "north"}]
@@ -272,7 +272,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("wrong", BLOCKS)
-def test_public_data_whose_parts_do_not_agree(model, tmp_path, wrong):
+def test_load_of_parts_that_disagree_is_refused(model, tmp_path, wrong):
     """Attack: see the parameter. Door: public data.
 
     Ends have to rise from 0 to the number of bytes that are there, types and counts have to agree;
@@ -282,7 +282,7 @@ def test_public_data_whose_parts_do_not_agree(model, tmp_path, wrong):
 
 
 @pytest.mark.parametrize("kind", ["file", "stream", "zstd"])
-def test_public_data_as_arrow_files(model, tmp_path, kind):
+def test_load_of_arrow_files_is_refused(model, tmp_path, kind):
     """Attack: Arrow's own files, which can crash its reader. Door: public data. None is read."""
     table, sink = regions(model), pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd" if kind == "zstd" else None)
@@ -297,7 +297,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 
 @given(st.lists(st.tuples(st.none() | texts, st.none() | texts), max_size=20), st.integers(0, 3))
 @settings(max_examples=100, deadline=None)
-def test_texts_come_back(rows, cut):
+def test_read_table_gives_texts_back(rows, cut):
     """No attack: NULL, the empty text, slices and chunks are what they were."""
     table = pa.table({
         "a": pa.array([row[0] for row in rows], pa.string()),
@@ -307,7 +307,7 @@ def test_texts_come_back(rows, cut):
     assert archive.read_table(archive.table_bytes(table), ["a", "b"]).equals(table)
 
 
-def test_rows_without_columns_are_not_without_end():
+def test_read_table_without_columns_is_capped():
     """Attack: 2^40 rows of no column. Door: public data. Their number is capped."""
     data = archive.array_bytes(np.array([2**16])) * 20
     with pytest.raises(ModelError, match="too many rows"):
@@ -320,7 +320,7 @@ def test_rows_without_columns_are_not_without_end():
     ["=cmd|' /C calc'!A0", "a\r\n1,2", '"', "\\.", "\\N", "x" * 100_000, "\ufeff", "\u2028",
      "'; DROP"],
 )  # fmt: skip
-def test_values_that_are_something_to_others(model, tmp_path, value):
+def test_sample_of_values_with_marks_quotes_them(model, tmp_path, value):
     """Attack: CSV's and COPY's own marks in a value. Door: public data. They are quoted."""
     import csv
 
@@ -334,7 +334,7 @@ def test_values_that_are_something_to_others(model, tmp_path, value):
     assert [row["title"] for row in rows] == [value] * table.num_rows
 
 
-def test_a_broken_save_leaves_the_model_that_was_there(model, tmp_path, monkeypatch):
+def test_save_that_breaks_leaves_the_model_that_was_there(model, tmp_path, monkeypatch):
     """Attack: a full disk while a model is written. Door: files. The old one stays."""
     (tmp_path / "m").write_bytes(b"old")
     honest = Model.load(model)
@@ -349,7 +349,7 @@ def test_a_broken_save_leaves_the_model_that_was_there(model, tmp_path, monkeypa
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
-def test_a_model_is_its_owners_and_always_the_same(model, tmp_path):
+def test_save_is_its_owners_and_always_the_same(model, tmp_path):
     """No attack: what is written is read back, byte for byte, and is for its owner."""
     Model.load(model).save(tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == model.read_bytes()

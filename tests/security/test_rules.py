@@ -66,7 +66,7 @@ def catalog(source):
 
 
 @pytest.mark.parametrize("rule", HOSTILE, ids=lambda rule: rule[:40].replace("\0", "NUL"))
-def test_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
+def test_with_rules_of_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
     with pytest.raises(ConfigError, match=HOSTILE[rule]) as refused:
         with_rules(*catalog, config(tmp_path, "a >= 0", rule))
     said = str(refused.value)
@@ -75,7 +75,7 @@ def test_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
     assert len(said) < 800
 
 
-def test_a_hostile_rule_is_refused_before_anything_is_spent(source, tmp_path):
+def test_fit_of_a_hostile_rule_spends_nothing(source, tmp_path):
     wanted = config(tmp_path, "public.mine(a)")
     for refused in (
         lambda: pipeline.check(wanted, source),
@@ -95,7 +95,7 @@ def test_a_hostile_rule_is_refused_before_anything_is_spent(source, tmp_path):
         ("public.mine(a)", True),
     ],
 )
-def test_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged, left_out):
+def test_load_of_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged, left_out):
     """A rule that was changed in the model's file, in its DDL and in its header."""
 
     def change(parts, header):

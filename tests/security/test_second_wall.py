@@ -65,7 +65,7 @@ def fill(target, plan, more="", after="", **options):
         loader.finish()
 
 
-def test_a_weak_role_loads_and_owns_everything(plan, weak):
+def test_loader_as_a_weak_role_owns_everything(plan, weak):
     """No attack: a role that owns the database alone is enough for a load, VACUUM included."""
     target, role = weak
     fill(target, plan, as_role=role)
@@ -92,7 +92,7 @@ def test_a_weak_role_loads_and_owns_everything(plan, weak):
     ],
 )
 @pytest.mark.parametrize("place", ["more", "after"])
-def test_a_hole_in_the_allow_list_behind_a_weak_role(plan, weak, burglary, statement, place):
+def test_loader_as_a_weak_role_is_a_wall(plan, weak, burglary, statement, place):
     """Attack: a statement that needs rights which the operator has and the weak role has not.
 
     Door: DDL, before or after the rows.
@@ -145,7 +145,7 @@ def test_loader_as_a_strong_role_is_refused(plan, make_database, make_role, attr
         "SET ROLE pg_monitor",
     ],
 )
-def test_a_statement_that_leaves_what_the_load_set_up(plan, make_database, statement, place):
+def test_loader_of_ddl_that_leaves_it_is_refused(plan, make_database, statement, place):
     """Attack: end the transaction, so that a load that fails leaves tables; or have texts read in
     another way.
 
@@ -159,7 +159,7 @@ def test_a_statement_that_leaves_what_the_load_set_up(plan, make_database, state
         fill(make_database(), plan, **{place: f"\n{statement};\n"})
 
 
-def test_a_temporary_object_in_front_of_the_systems(plan, make_database):
+def test_loader_of_temporary_objects_is_refused(plan, make_database):
     """Attack: a temporary type named text captures ``::text`` of the tool's own questions.
 
     Door: DDL.
@@ -171,7 +171,7 @@ def test_a_temporary_object_in_front_of_the_systems(plan, make_database):
                 fill(make_database(), plan, **{place: f"\n{text};\n"})
 
 
-def test_two_statements_in_one_text(make_database):
+def test_run_of_two_statements_in_one_text_fails(make_database):
     """Attack: a text that the parser takes for one statement and the server for two.
 
     Door: DDL, and whatever else reaches a load.

@@ -115,7 +115,7 @@ ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["fit", "--epsilon", "4", "--yes", "-o", "m"]])
-def test_an_implicit_cast_is_refused_by_table_and_column(
+def test_inspect_of_an_implicit_cast_is_refused(
     command: list[str], make_database: Callable[..., str], tmp_path: Path
 ) -> None:
     """Door: ``mood = 'glad'`` calls an implicit cast to text, with pg_catalog alone in the path.
@@ -214,7 +214,7 @@ def test_fit_computes_no_check_of_the_owner(hostile: Callable[..., str], tmp_pat
     run("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
 
 
-def test_a_process_that_is_forked_while_a_thread_parses_goes_on() -> None:
+def test_statements_in_a_fork_beside_a_parsing_thread_work() -> None:
     """Door: the parser's lock, which a fork copies as it is held. A long text holds it for seconds.
 
     What stops it: a forked process begins with a parser of its own.
