@@ -31,7 +31,7 @@ from privbench.rng import generator
 
 @given(st.sets(st.integers(-(10**12), 10**12), min_size=1, max_size=30), st.data())
 @settings(max_examples=60, deadline=None)
-def test_bounds_enclose_their_cells(points, data):
+def test_between_of_cells_encloses_them(points, data):
     candidates = np.array(sorted(points))
     size = len(candidates) + 1
     first = data.draw(st.integers(0, size - 1))
@@ -86,7 +86,7 @@ def drawn(codec, points, count=20):
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_value_that_many_share_is_drawn_exactly(name):
+def test_decode_of_a_shared_value_draws_it_exactly(name):
     type_, text = TYPES[name]
     (need,) = lists(type_)
     assert need.source == need.grid == "c" != need.attribute
@@ -124,7 +124,7 @@ def test_lists_of_shared_values_are_asked_for_and_get_cells_where_they_may():
     [("numeric", -1, ("100", "200", "250.00")), ("numeric", 0, ("3", "12")), ("money", 0, ("20",)),
      ("float8", 0, ("3", "7", "12")), ("float8", 1, ("0.1", "7.5")), ("bare", 2, ("0.25", "4"))],
 )  # fmt: skip
-def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, shared):
+def test_decode_beside_a_shared_value_keeps_decimals(name, decimals, shared):
     """No cell next to it is without any number of the lattice."""
     type_ = TYPES[name][0]
     readers, scale = plan(type_, delta=1e-9), scale_of(type_)
@@ -141,7 +141,7 @@ def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, 
 @given(st.integers(-(10**6), 10**6), st.integers(256, 2**20))
 @example(-16401, 540689)
 @example(-500000, 2**20)
-def test_a_public_range_of_many_steps_has_few_cells_and_narrow_ones_near_zero(low, width):
+def test_finish_of_a_wide_public_range_has_few_cells_narrow_near_zero(low, width):
     """Over one cell a step the noise of a histogram would add up to more than its rows."""
     high = low + width
     edges = np.array(plan(INT4, config=ColumnConfig(min=low, max=high)).finish({}).recoding.edges)

@@ -54,7 +54,7 @@ APART = (
 )  # fmt: skip
 
 
-def test_names_of_dates_of_one_type_suggest_what_comes_first():
+def test_date_orders_of_names_say_what_comes_first():
     for before, after in map(str.split, BEFORE):
         assert list(date_orders(loans(after, before))) == [(before, after)]
     for pair in map(str.split, APART):
@@ -135,7 +135,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("type_", FIELDS)
-def test_values_of_every_kind_of_interval_come_back_equal(make_database, type_):
+def test_decode_of_every_kind_of_interval_gives_it_back(make_database, type_):
     dsn, values = make_database(), FIELDS[type_]
     with psycopg.connect(dsn) as connection:
         connection.execute(f"CREATE TABLE t (c {type_}); CREATE TABLE made (c {type_})".encode())

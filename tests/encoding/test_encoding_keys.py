@@ -143,7 +143,7 @@ def schemas(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(schemas(), st.lists(st.integers(0, 40), min_size=4, max_size=4), st.integers(0, 2**32))
-def test_random_schemas(tables, sizes, seed):
+def test_generate_keys_of_random_schemas_keeps_every_constraint(tables, sizes, seed):
     rows = {item.key: size for item, size in zip(tables, sizes, strict=False)}
     decoded = {item.key: modelled_values(item, rows[item.key], seed) for item in tables}
     verify(tables, run(tables, rows, decoded, seed))
@@ -226,7 +226,7 @@ def test_generate_keys_of_few_parents_drops_the_rest_and_says_so():
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_a_cycle_is_filled_and_breaks_at_the_cheapest_key(null):
+def test_generate_keys_of_a_cycle_breaks_at_the_cheapest_key(null):
     one, two = refers("a", "b", null=null), refers("b", "a")
     if null:
         steps = [(item.key, deferred) for item, deferred in table_order([two, one])]
@@ -255,7 +255,7 @@ def test_generate_keys_of_cycles_serves_whom_it_can():
     assert not made["public.b"].torn
 
 
-def test_a_key_to_nowhere_is_refused_and_public_parents_give_their_own_keys():
+def test_generate_keys_to_nowhere_is_refused_and_to_public_rows_takes_theirs():
     with pytest.raises(SchemaError, match="no rows to refer to"):
         generate_keys([refers("c", "p")], {}, {}, {"public.c": 3}, seed=1)
     made = generate_keys(
@@ -274,7 +274,7 @@ def test_a_key_to_nowhere_is_refused_and_public_parents_give_their_own_keys():
         (INT2, "nextval('l_n_seq'::regclass)", 40_000, False),
     ],
 )
-def test_numbers_count_all_rows_or_those_of_their_parent(type_, default, rows, counts_all):
+def test_generate_keys_numbers_all_rows_or_those_of_their_parent(type_, default, rows, counts_all):
     number = col("n", type_, default=default)
     line = table("l", col("p"), number, primary=("p", "n"), keys=[(("p",), "p", ("id",))])
     made = run([PARENT, line], {"p": 50, "l": rows}, {}, 8)["public.l"].columns
@@ -289,7 +289,7 @@ def test_numbers_count_all_rows_or_those_of_their_parent(type_, default, rows, c
     ("keys", "tenants"),
     [("lower((e)::text)", [1, 1, 1, 1]), ('"tenant", lower((e)::text)', [1, 1, 1, 2])],
 )
-def test_case_does_not_make_texts_unique(keys, tenants):
+def test_fill_keys_of_folded_texts_tells_them_apart(keys, tenants):
     text = f"CREATE UNIQUE INDEX i ON public.t USING btree ({keys})"
     index = Index("i", text, unique=True, has_expressions=True)
     columns = (col("id"), col("tenant"), col("e", WORD))
@@ -328,7 +328,7 @@ def test_fill_keys_of_unique_values_moves_them_within_what_is_public():
     assert len({value.replace(microsecond=0) for value in made.to_pylist()}) == 50
 
 
-def test_ordered_checks_hold():
+def test_fill_keys_of_an_ordered_check_holds_it():
     item = table("t", col("a", DATE), col("b", DATE, null=True),
                  checks=["((b IS NULL) OR (a < b))"])  # fmt: skip
     decoded = modelled_values(item, 500, 1)
@@ -341,7 +341,7 @@ def test_ordered_checks_hold():
     "checks",
     [["(a < b)", "(a <= b)"], ["(a <= b)", "(a < b)"], ["(b >= a)", "((b > a) OR (b IS NULL))"]],
 )
-def test_the_stricter_of_two_checks_on_one_pair_holds(checks):
+def test_fill_keys_of_two_checks_holds_the_stricter(checks):
     item = table("t", col("a"), col("b"), checks=checks)
     numbers = generator(1, "pair").integers(1, 50, (2, 400))
     numbers[1, :150] = numbers[0, :150]
@@ -382,7 +382,7 @@ def decode_all(item, rows, seed):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_rich_schema_loads(shop, seed):
+def test_generate_keys_of_a_rich_schema_loads(shop, seed):
     dsn, schema = shop
     rows = dict.fromkeys((item.key for item in schema), 400) | {"public.tenant": 9}
     both = {item.key: decode_all(item, rows[item.key], seed) for item in schema}
@@ -417,7 +417,7 @@ def recheck(connection, item, key):
     connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT again").format(who))
 
 
-def test_indexes_that_are_kept_and_not(shop):
+def test_unkept_indexes_names_what_is_not_kept(shop):
     login = shop[1].table("login")
     assert {item.columns for item in folded_uniques(login)} == {("Name",), ("mail",)}
     assert unkept_indexes(login) == ()
@@ -429,7 +429,7 @@ def test_indexes_that_are_kept_and_not(shop):
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.integers(0, 9))
 @settings(max_examples=50, deadline=None)
-def test_two_references_to_one_parent_keep_their_check(pairs, seed):
+def test_generate_keys_of_two_references_keeps_their_check(pairs, seed):
     keys = [(["a"], "p", ["id"]), (["b"], "p", ["id"])]
     child = table("c", col("a"), col("b"), keys=keys, checks=["(a < b)"])
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -488,7 +488,7 @@ def test_fill_keys_of_a_dense_junction_keeps_nearly_every_pair(sizes, rows, own,
 
 
 @pytest.mark.parametrize("rule", ["pairs", "unlike"])
-def test_repairs_draw_no_parents_that_nothing_can_refer_to(rule):
+def test_fill_keys_draws_no_parents_without_a_key(rule):
     """Two in three parents have no code; what had to be drawn again was NULL."""
     keys = [(["a"], "p", ["code"]), (["b"], "p", ["code"])]
     more = {"uniques": [["a", "b"]]} if rule == "pairs" else {"checks": ["(a <> b)"]}
@@ -539,7 +539,7 @@ def roots_above(parents):
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_self_references_are_a_forest(null):
+def test_fill_keys_of_self_references_makes_a_forest(null):
     """All rows refer to some row, as where noise hides that a few refer to none."""
     for seed in range(5):
         drawn = {"t_f0": generator(seed).integers(0, 400, 400)}
@@ -557,7 +557,7 @@ def test_self_references_are_a_forest(null):
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_a_tree_of_every_tenant_has_a_root_and_no_circle(null):
+def test_fill_keys_of_tenants_makes_a_tree_of_each(null):
     keys = [(("tenant", "up"), "leaf", ("tenant", "id"))]
     leaf = table("leaf", col("tenant"), col("id"), col("up", null=null),
                  primary=("tenant", "id"), keys=keys)  # fmt: skip
@@ -575,7 +575,7 @@ def test_a_tree_of_every_tenant_has_a_root_and_no_circle(null):
     verify([leaf], {"public.leaf": made})
 
 
-def test_one_to_one_circles_that_must_go_on_are_left():
+def test_fill_keys_of_one_to_one_circles_leaves_them():
     item = tree(null=False, uniques=[("up",)])
     made = fill(item, 30, (), {"t_f0": np.roll(np.arange(30), 1)})
     assert made.rows == 30
@@ -583,7 +583,7 @@ def test_one_to_one_circles_that_must_go_on_are_left():
 
 
 @pytest.mark.parametrize("own", [1, 2, 9])
-def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
+def test_fill_keys_of_unique_parents_parts_rows_from_themselves(own):
     index = np.roll(np.arange(40), 1)
     index[:own] = np.arange(own)
     index[own:] = np.append(np.arange(own + 1, 40), own)
@@ -598,7 +598,7 @@ def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
     assert [numbers[place] if place >= 0 else None for place in parents] == up
 
 
-def test_rows_are_not_their_own_parents_where_a_check_forbids_it():
+def test_fill_keys_of_forbidden_own_parents_takes_others():
     made = fill(tree(checks=["(up <> id)"]), 50, (), {"t_f0": np.arange(50)}).columns
     pairs = rows_of(made, ("id", "up"))
     assert len(pairs) == 50
@@ -616,7 +616,7 @@ SIXTY = "((v >= 1) AND (v <= 60))"
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_children_of_dropped_rows_go_to_what_these_referred_to(null):
+def test_fill_keys_of_dropped_rows_hands_on_what_they_referred_to(null):
     """They became roots, or their own parents, so that trees of few roots fell apart."""
     item = tree(col("v"), null=null, uniques=[("v",)], checks=[SIXTY])
     up = np.maximum(np.arange(100) - 1, 0)
@@ -628,7 +628,7 @@ def test_children_of_dropped_rows_go_to_what_these_referred_to(null):
     assert made.columns["up"].null_count == (1 if null else 0)
 
 
-def test_who_referred_to_a_dropped_partner_does_not_refer_to_itself():
+def test_fill_keys_of_dropped_partners_leads_none_to_itself():
     """Two by two, rows refer to each other; values of v are too few for all of them."""
     rows = np.arange(120)
     decoded = {"v": ints(np.where(rows % 2, 60, rows // 2 + 1))}

@@ -91,7 +91,7 @@ NUMBERS = (
     ("name", "check"),
     [("month", "c > 50"), ("rank", "c > 50"), ("x", "c >= 1000"), ("x", "c < '-7'::integer")],
 )
-def test_a_suggested_range_that_a_check_forbids_is_no_point(type_, name, check):
+def test_usual_range_that_a_check_forbids_is_no_point(type_, name, check):
     need = bounds_of(name, type_, f"({check.replace('c ', name + ' ')})")
     made = scale_of(type_).build(np.array([need.usual.lo, need.usual.hi]), {})
     low, high = map(float, made.to_pylist())
@@ -115,7 +115,7 @@ def test_usual_labels_break_no_check_and_come_after_the_default():
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
-def test_suggested_labels_are_counted_and_other_text_is_generated(delta):
+def test_read_of_suggested_labels_counts_them_and_makes_the_rest(delta):
     column = named("nationality", delta=delta)
     texts = pa.array(["German", "secret of a row", "British"])
     assert "nationality" in column.read({"c1": texts, "c1n": pa.array([6, 15, 7])})
@@ -132,7 +132,7 @@ def test_suggested_labels_are_counted_and_other_text_is_generated(delta):
     assert made[1] not in (None, "secret of a row")
 
 
-def test_a_name_suggests_a_range_of_numbers_only():
+def test_usual_range_of_a_name_is_of_numbers_only():
     for name, ends in (("latitude", (-90, 91)), ("n", (0, 100))):
         need = bounds_of(name)
         assert (need.usual.lo, need.usual.hi) == ends
@@ -172,14 +172,14 @@ def test_usual_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, typ
     [("month", 1, 12), ("hour", 0, 23), ("status", 0, 5), ("http_status", 200, 500),
      ("qty", 1, 10)],
 )  # fmt: skip
-def test_both_ends_of_a_range_that_a_name_suggests_are_in_it(name, low, high):
+def test_usual_range_of_a_name_holds_both_its_ends(name, low, high):
     recoding = named(name, INT4).finish({name: bounds_of(name).usual}).recodings[name]
     codes = recoding.apply(np.array([low, high]))
     assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
 
 
 @pytest.mark.parametrize(("name", "most"), [("exp_month", 14), ("hour", 26), ("qty", 1000)])
-def test_beyond_firm_ends_there_is_nothing_unless_rows_are_clear_there(name, most):
+def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
     """Clones had a 72nd month: every cell beyond is one more that noise may fill."""
     usual = bounds_of(name).usual
     for seen in (False, True):
@@ -202,7 +202,7 @@ def test_beyond_firm_ends_there_is_nothing_unless_rows_are_clear_there(name, mos
         ("status", INT4, "9", 0, 10),
     ],
 )
-def test_a_default_suggests_the_order_of_magnitude(name, type_, default, low, high):
+def test_usual_range_of_a_default_has_its_magnitude(name, type_, default, low, high):
     need = bounds_of(name, type_, default=default)
     if type_ == FLOAT8:
         low, high = (scale_of(FLOAT8).parse(str(end)) for end in (low, high))
@@ -218,7 +218,7 @@ def test_a_default_suggests_the_order_of_magnitude(name, type_, default, low, hi
         (TEXT, f"'{'x' * 200}'::text", None),
     ],
 )  # fmt: skip
-def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default, label):
+def test_usual_label_of_a_text_is_its_default(type_, default, label):
     """Twelve sites in UTC, which is what the schema says where nobody says another."""
     found = named("zone", type_, default=default)
     assert found.usual == (() if label is None else (label,))

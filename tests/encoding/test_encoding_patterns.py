@@ -37,7 +37,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("text", PATTERNS)
-def test_made_texts_match_in_postgresql(server, make_database, text):
+def test_make_of_a_pattern_matches_in_postgresql(server, make_database, text):
     made = parse(text).make(200, 5, generator(3)).to_pylist()
     short = parse(text).make(20, 0, generator(4)).to_pylist()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
@@ -53,7 +53,7 @@ def test_made_texts_match_in_postgresql(server, make_database, text):
      "(" * 40 + "a" + ")" * 40, "((a{99}){99}){99}", f"a{{{MOST + 1}}}", "a$b", "\\",
      "a{,3}", "(?i)a", "[a-z]++", "[[.a.]]"],
 )  # fmt: skip
-def test_what_is_not_understood_is_said(text):
+def test_parse_of_what_is_not_understood_says_so(text):
     with pytest.raises(Unknown):
         parse(text)
 
@@ -84,7 +84,7 @@ def test_patterns_are_read_from_checks_and_replace_only_what_does_not_match(load
     assert pattern.replace_bad(pa.array(made), generator(2)).to_pylist() == made
 
 
-def test_keys_keep_their_pattern(loaded):
+def test_fill_keys_of_a_pattern_keeps_it(loaded):
     dsn, item = loaded
     texts = {
         name: column_pattern(item, item.column(name)).make(300, generator(5))
@@ -108,7 +108,7 @@ SPANS = [
 
 
 @pytest.mark.parametrize(("type_", "check", "rows"), SPANS)
-def test_texts_between_two_others_are_kept_and_made(server, make_database, type_, check, rows):
+def test_column_pattern_of_a_span_keeps_and_makes_texts(server, make_database, type_, check, rows):
     """As keys and as columns, under the rules of ASCII and under those of a language."""
     with psycopg.connect(make_database(), autocommit=True) as connection:
         text = check.format(c="k")
@@ -144,7 +144,7 @@ def coded(*checks, type_=TEXT):
 
 
 @pytest.mark.parametrize("case", ["upper", "lower"])
-def test_texts_of_one_case(case):
+def test_column_pattern_of_one_case_keeps_it(case):
     """Keys had small letters, so that `CHECK (code = upper(code))` came back NOT VALID."""
     text = f"(((code)::text = {case}((code)::text)) AND (code <> ''::bpchar))"
     _, found = coded(text, type_=char(15))
@@ -159,7 +159,7 @@ def test_texts_of_one_case(case):
 @pytest.mark.parametrize(
     "text", ["(left(code, 1) = upper(code))", "(code = upper(other))", "(code <> upper(code))"]
 )
-def test_a_case_of_an_expression_is_no_case_of_the_column(text):
+def test_column_pattern_of_an_expression_is_none(text):
     assert coded(text)[1] is None
 
 
@@ -171,5 +171,5 @@ def test_a_case_of_an_expression_is_no_case_of_the_column(text):
         (["((code = upper(code)) AND (f(code) > 3))"], 1),
     ],
 )
-def test_a_case_that_is_kept_is_not_listed_as_a_rule_that_rows_may_break(checks, listed):
+def test_unkept_of_a_case_lists_what_rows_may_break(checks, listed):
     assert len(unkept(coded(*checks)[0])) == listed

@@ -94,7 +94,7 @@ def test_read_then_decode_every_type(dsn, table, rows, delta):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_code_decodes_to_a_value_the_server_takes(dsn, table, seed):
+def test_decode_of_any_code_is_a_value_the_server_takes(dsn, table, seed):
     rng = generator(seed)
     count = 300
     columns = {}
@@ -134,7 +134,7 @@ def load(dsn, table, columns):
         assert rows == (len(next(iter(columns.values()))),)
 
 
-def test_the_coverage_map_names_every_column(table):
+def test_table_coverage_names_every_column(table):
     lines = table_coverage(table, CONFIG, 1e-6)
     assert [line.column for line in lines] == [column.name for column in table.columns]
     how = {line.column: line.how for line in lines}

@@ -86,7 +86,7 @@ def made_of(connection, plan, codec, texts):
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_every_kind_of_range_comes_back(connection, kind):
+def test_decode_of_every_kind_of_range_gives_it_back(connection, kind):
     exact, wide, open_, begun = CASES[kind]
     texts = [text for text in (*exact, open_, begun, "(,)", "empty") if text is not None]
     plan = plan_of(connection, kind, "n")
@@ -137,7 +137,7 @@ def test_cells_beyond_bounds_of_dates_end_where_dates_do(lo, hi):
     assert ends[1] <= edges[-1] <= max(ends[1], ends[3])
 
 
-def test_points_come_back_near_where_they_were(connection):
+def test_decode_of_points_is_near_where_they_were(connection):
     plan = plan_of(connection, "point")
     scale = plan.parts[0].scale
     bounds = Bounds(scale.parse("-180"), scale.parse("180"))

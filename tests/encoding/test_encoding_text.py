@@ -60,7 +60,7 @@ def test_shapes_of_ascii_are_those_of_all_letters(texts):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 300))), st.integers(0, 2**32))
-def test_made_text_has_the_length_asked_for(pairs, seed):
+def test_made_text_of_a_length_has_it(pairs, seed):
     kinds, lengths = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     text = made_text(kinds, lengths, generator(seed)).to_pylist()
     assert [len(value) for value in text] == lengths.tolist()
@@ -81,7 +81,7 @@ def codes_of(label: np.ndarray, length: int = 8) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("provider", [None, "last_name"])
-def test_values_occur_as_often_as_their_blocks_say(provider):
+def test_decode_of_blocks_occurs_as_often_as_they_say(provider):
     codec = codec_of(((1, 0.5), (10, 0.4), (0, 0.1)), provider=provider)
     codes = codes_of(np.repeat([0, 2, 3], [500, 1000, 100]))
     found = codec.decode(codes, generator(1))
@@ -125,6 +125,6 @@ def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
 @pytest.mark.parametrize(
     "blocks", [[[-1, 0.5]], [[1, -0.5]], [[1, float("nan")]], [[float("inf"), 1.0]], [[10**9, 1.0]]]
 )
-def test_blocks_of_a_hostile_model_are_refused(blocks):
+def test_surrogates_from_json_of_hostile_blocks_is_refused(blocks):
     with pytest.raises(ValueError, match="no blocks"):
         surrogates_from_json(blocks)

@@ -68,7 +68,7 @@ def chosen(dsn: str, privacy: str) -> str:
         ),
     ],
 )
-def test_the_plan_decides(make_database, ddl, privacy, expected):
+def test_settle_accounting_follows_the_plan(make_database, ddl, privacy, expected):
     assert chosen(make_database(ddl), privacy) == expected
 
 

@@ -162,7 +162,7 @@ def knows_nothing_of_where_and_how_long(path, source, folder, log) -> None:
     assert not re.search(r"setval|n_distinct|COMMENT|OWNER|GRANT", ddl)
 
 
-def test_exact_row_counts_do_not_leave(source, tmp_path, log):
+def test_fit_lets_no_exact_row_count_leave(source, tmp_path, log):
     """Neither in text nor in arrays, at an ε at which a fit in a thousand meets it by chance.
 
     What leaves without noise does so in every fit; two meet it by chance once in a million.

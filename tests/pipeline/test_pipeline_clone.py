@@ -29,7 +29,7 @@ def sources(source, server, make_database_on):
 
 
 @pytest.mark.parametrize("name", market.BY_NAME)
-def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, name):
+def test_clone_on_each_server_is_whole(sources, each_server, make_database_on, tmp_path, name):
     source, target = sources(each_server), make_database_on(each_server)
     before = pg_dump(source, "--data-only")
     config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
@@ -101,7 +101,7 @@ def test_load_copies_public_tables_verbatim_and_scales_roots(source, make_databa
     whole(triple)
 
 
-def test_load_refuses_what_holds_something_and_replaces_it(make_database, model):
+def test_load_into_a_full_target_is_refused_or_replaces_it(make_database, model):
     target = make_database("CREATE TABLE mine (i int); INSERT INTO mine VALUES (7)")
     with pytest.raises(TargetError, match=r"not empty.*mine.*--replace"):
         pipeline.load(model, target)
@@ -113,7 +113,7 @@ def test_load_refuses_what_holds_something_and_replaces_it(make_database, model)
     whole(target)
 
 
-def test_a_seed_samples_the_same_clone_twice(make_database, model):
+def test_load_with_a_seed_is_the_same_again(make_database, model):
     one, two, other = make_database(), make_database(), make_database()
     for dsn, seed in ((one, 5), (two, 5), (other, 6)):
         pipeline.load(model, dsn, seed=seed)
@@ -121,7 +121,7 @@ def test_a_seed_samples_the_same_clone_twice(make_database, model):
     assert dumps[0] == dumps[1] != dumps[2]
 
 
-def test_csv_files_hold_what_load_writes(make_database, model, tmp_path):
+def test_sample_holds_what_load_writes(make_database, model, tmp_path):
     """Read back by COPY, NULL and empty text included."""
     loaded, copied = make_database(), make_database()
     pipeline.load(model, loaded, seed=5)
@@ -144,7 +144,7 @@ def test_csv_files_hold_what_load_writes(make_database, model, tmp_path):
         assert market.ask(copied, query) == market.ask(loaded, query), table
 
 
-def test_a_seeded_fit_is_stamped_not_private(source, make_database, model, tmp_path):
+def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tmp_path):
     seeded = pipeline.fit(source, market.config(tmp_path / "ledger", seed=7), tmp_path / "m")
     assert not seeded.promise.private
     stored = Model.load(tmp_path / "m")
@@ -159,14 +159,14 @@ def test_a_seeded_fit_is_stamped_not_private(source, make_database, model, tmp_p
     assert "NOT PRIVATE" in shown.render()
 
 
-def test_no_epsilon_is_refused_before_a_connection(tmp_path):
+def test_fit_without_epsilon_is_refused(tmp_path):
     config = market.config(tmp_path / "ledger", epsilon=None)
     with pytest.raises(ConfigError, match="no ε is given"):
         pipeline.fit("host=/nowhere", config, tmp_path / "m")
 
 
 @pytest.mark.parametrize("name", market.BY_NAME)
-def test_empty_tables_and_one_row(make_database, tmp_path, name):
+def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
     """A source without rows runs through, and its clone is a database of the same schema."""
     source = make_database(market.SCHEMA + "INSERT INTO region VALUES ('r1', 'only')")
     target = make_database()

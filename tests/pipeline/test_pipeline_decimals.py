@@ -36,7 +36,7 @@ ASKED = ["player.rating", "player.share", *(f"game.{name}" for name in DECIMALS)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_decimals_are_asked_as_planned_and_their_claims_hold(source, tmp_path, neighbours):
+def test_fit_asks_for_decimals_as_planned_and_holds_their_claims(source, tmp_path, neighbours):
     config = configured(tmp_path / "ledger", neighbours=neighbours)
     fitted = fit(source, config)
     with pytest.raises(Exception, match="no such attribute"):
@@ -62,7 +62,7 @@ def test_decimals_are_asked_as_planned_and_their_claims_hold(source, tmp_path, n
     assert min(told) > 0.3 if neighbours == "add-remove" else max(told) > 0.1
 
 
-def test_a_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):
+def test_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):
     target = make_database()
     clone(source, target, configured(tmp_path / "ledger"), seed=1)
     rows = market.ask(target, "SELECT points, fee::float8, speed, weight::float8 FROM game")

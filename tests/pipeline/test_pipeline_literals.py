@@ -72,7 +72,7 @@ def test_fit_after_a_sign_off_takes_the_values_that_were_seen_alone(make_databas
     assert "second" not in made.ddl.pre_data
 
 
-def test_policies_are_listed_with_their_roles(make_database):
+def test_literals_of_policies_name_their_roles(make_database):
     dsn = make_database(
         "CREATE TABLE t (id int PRIMARY KEY, who text);"
         ' CREATE POLICY "case of Smith" ON t TO pg_monitor, pg_read_all_data'

@@ -90,7 +90,7 @@ def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     assert "ledger abandon" in text
 
 
-def test_a_usual_range_that_rows_told_is_no_loss(fitted):
+def test_losses_of_a_usual_range_that_rows_told_is_none(fitted):
     model, place = fitted[0], "public.person.age"
     plan = prepare(model.schema, Config.model_validate(model.config))
     (reader,) = (i.readers["age"] for i in plan.private if i.table.key == "public.person")

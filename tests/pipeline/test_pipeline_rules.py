@@ -51,7 +51,7 @@ CASES = [(table, rule) for table, rules in RULES.items() for rule in rules]
 
 
 @pytest.mark.parametrize(("table", "rule"), CASES, ids=[rule for _, rule in CASES])
-def test_every_row_keeps_the_rule(source, clone, table, rule):
+def test_clone_under_a_rule_keeps_it_in_every_row(source, clone, table, rule):
     asked = f"SELECT count(*), count(*) FILTER (WHERE ({rule}\n) IS FALSE) FROM {table}"
     ((rows, broken),) = ask(clone[0], asked)
     assert rows > 20
@@ -81,7 +81,7 @@ def test_rules_are_constraints_of_the_clone_and_take_other_names_in_its_clone(cl
     assert names == [f"privbench_rule_{count + 1}", f"privbench_rule_{count + 2}"]
 
 
-def test_check_tells_how_columns_follow_and_what_travels(source, tmp_path):
+def test_check_of_rules_tells_how_columns_follow(source, tmp_path):
     checked = pipeline.check(configured(RULES, tmp_path), source)
     how = {line.column: line.how for line in checked.plan.coverage()}
     assert how["status"] == "2 public values"
@@ -101,7 +101,7 @@ def test_check_tells_how_columns_follow_and_what_travels(source, tmp_path):
         ({"sale": ["net > 5", "net < 3"]}, CONFIG, r"public.sale.net: the range holds no value"),
     ],
 )
-def test_a_rule_that_cannot_be_kept_is_refused(source, tmp_path, rules, toml, message):
+def test_fit_under_a_rule_that_cannot_be_kept_is_refused(source, tmp_path, rules, toml, message):
     config = configured(rules, tmp_path / "ledger", toml)
     for refused in (
         lambda: pipeline.check(config, source),

@@ -14,7 +14,7 @@ from privbench.pipeline.progress import Reporter
 
 
 @pytest.mark.parametrize("name", market.BY_NAME)
-def test_the_source_is_gone_after_extract(server, make_database, tmp_path, name):
+def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name):
     source = market.create(make_database())
     config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
     draft = begin(source, config, Reporter())

@@ -50,7 +50,7 @@ def test_check_of_every_claim_of_a_fit_holds(source, tmp_path, name, accounting,
     assert "0 violations" in str(report)
 
 
-def test_the_worst_hub_leaves_bottom_edges(fitted: Fitted) -> None:
+def test_remove_unit_of_the_worst_hub_leaves_bottom_edges(fitted: Fitted) -> None:
     hub = worst_hub(fitted.before)
     assert hub is not None
     rest = remove_unit(fitted.before, *hub)
@@ -88,7 +88,7 @@ def _of_key(spec: DatabaseSpec, key: KeySpec, columns: list[str]) -> Iterator[Qu
         yield q.TargetHistogram.of(spec, key, columns[:1], (by,))
 
 
-def test_claims_of_context_hold_on_real_rows(fitted: Fitted) -> None:
+def test_check_of_context_holds_on_real_rows(fitted: Fitted) -> None:
     settled = fitted.before.copy()
     for table, attribute, recoding in fitted.after.recodings:
         settled.recode(table, attribute, recoding)
@@ -99,7 +99,7 @@ def test_claims_of_context_hold_on_real_rows(fitted: Fitted) -> None:
     assert report.worst_ratio > 0.9
 
 
-def test_a_claim_that_is_too_small_is_found(fitted: Fitted) -> None:
+def test_check_of_a_claim_too_small_finds_it(fitted: Fitted) -> None:
     class Half(q.Total):
         def sensitivity(self, spec):
             claim = super().sensitivity(spec)

@@ -119,7 +119,7 @@ COPIES = {
 @pytest.mark.parametrize(
     ("name", "unit"), market.some_slow(product(NAMES, ["owner", "row"]), [("independent", "owner")])
 )
-def test_order_and_keys_do_not_matter(source, shuffled, tmp_path, run, name, unit):
+def test_fit_of_other_keys_and_order_asks_the_same(source, shuffled, tmp_path, run, name, unit):
     """Every exact statistic is the same, but those that read random ranks.
 
     Those are found by drawing ranks anew on the same rows: nothing else moves then.
