@@ -7,7 +7,7 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pytest
-from columns import DATE, STAMP, codes_of, plan
+from columns import DATE, STAMP, codes_of, plan, release
 from psycopg import sql
 
 from privbench.config import ColumnConfig
@@ -118,6 +118,24 @@ def test_ranges_bring_null_back_and_leave_domains_within_unmodelled(connection):
     assert codec.decode(none, generator(1)).to_pylist() == [None] * 3
     # Domains within ranges are not modelled.
     assert [len(plan_of(connection, f"{kind}range").needs) for kind in ("odd", "int4")] == [0, 2]
+
+
+@pytest.mark.parametrize("kind", [*CASES, "point"])
+@pytest.mark.parametrize("column", ["r", "n"])
+def test_decode_of_every_code_is_a_valid_literal(connection, kind, column):
+    plan = plan_of(connection, kind, column)
+    for seed in range(4):
+        rng = generator(seed)
+        codec = plan.finish(release(plan, rng))
+        codes = {
+            name: np.append(rng.integers(domain.size, size=300), domain.size - 1)
+            for name, domain in codec.domains.items()
+        }
+        made = codec.decode(codes, rng).to_pylist()
+        assert (None in made) == (column == "r")
+        valid = connection.execute(f"SELECT count(x) FROM unnest(%s::{kind}[]) AS t(x)", [made])
+        assert valid.fetchone()[0] == sum(text is not None for text in made)
+        assert len(codec.decode({name: c[:0] for name, c in codes.items()}, rng)) == 0
 
 
 def test_ranges_of_times_of_which_nothing_is_known_take_hours():

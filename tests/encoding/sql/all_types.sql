@@ -3,7 +3,6 @@ CREATE DOMAIN percent AS numeric(5,2) CHECK (VALUE >= 0 AND VALUE <= 100);
 CREATE DOMAIN code AS varchar(12) CHECK (char_length(VALUE) >= 3);
 CREATE DOMAIN small AS percent NOT NULL CHECK (VALUE < 50);
 CREATE TYPE pair AS (a integer, b text);
-CREATE TYPE realrange AS RANGE (subtype = float8);
 CREATE TABLE "All Types" (
   i2 smallint, i4 integer, i8 bigint, age integer CHECK (age BETWEEN 18 AND 120),
   positive integer CHECK (positive > 0), status integer CHECK (status IN (1, 2, 7)),
@@ -19,11 +18,6 @@ CREATE TABLE "All Types" (
   arr integer[], tarr text[][], r int4range, mr int4multirange, tsv tsvector, tsq tsquery, p point,
   ln line, ls lseg, bx box, pth path, poly polygon, circ circle, bit1 bit, bit9 bit(9),
   vb varbit(5), vbn varbit, mny money, o oid, lsn pg_lsn, jp jsonpath, ch "char", comp pair,
-  r8 int8range, rn numrange, rd daterange, rs tsrange, rz tstzrange, rr realrange,
-  r_ int4range NOT NULL DEFAULT '(,)', r8_ int8range NOT NULL DEFAULT '(,)',
-  rn_ numrange NOT NULL DEFAULT '(,)', rd_ daterange NOT NULL DEFAULT '(,)',
-  rs_ tsrange NOT NULL DEFAULT '(,)', rz_ tstzrange NOT NULL DEFAULT '(,)',
-  rr_ realrange NOT NULL DEFAULT '(,)', p_ point NOT NULL DEFAULT '(1,2)',
   sm small DEFAULT 1, email varchar(20), first_name text, skipped integer NOT NULL DEFAULT 4,
   skipped_const date NOT NULL, gen integer GENERATED ALWAYS AS (i4 / 2) STORED
 );
