@@ -31,7 +31,7 @@ from privbench.rng import generator
 
 @given(st.sets(st.integers(-(10**12), 10**12), min_size=1, max_size=30), st.data())
 @settings(max_examples=60, deadline=None)
-def test_bounds_enclose_their_cells(points, data):
+def test_between_of_cells_encloses_them(points, data):
     candidates = np.array(sorted(points))
     size = len(candidates) + 1
     first = data.draw(st.integers(0, size - 1))
@@ -86,7 +86,7 @@ def drawn(codec, points, count=20):
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_value_that_many_share_is_drawn_exactly(name):
+def test_decode_of_a_shared_value_draws_it_exactly(name):
     type_, text = TYPES[name]
     (need,) = lists(type_)
     assert need.source == need.grid == "c" != need.attribute
@@ -104,7 +104,7 @@ def test_a_value_that_many_share_is_drawn_exactly(name):
     drawn(codec, [lo, hi])
 
 
-def test_where_no_value_is_looked_for():
+def test_lists_of_shared_values_are_asked_for_and_get_cells_where_they_may():
     assert lists(PRICE)
     assert not lists(PRICE, delta=0.0)
     assert not lists(PRICE, uniques=[("c",)])
@@ -114,6 +114,10 @@ def test_where_no_value_is_looked_for():
     assert lists(PRICE, "((c >= 0) AND (c <= 9))")
     assert not lists(INT2)
     assert not lists(numeric(4, 0))
+    # A shared value with more decimals than others gets no cell.
+    readers = plan(PRICE, delta=1e-9)
+    found = released(readers, [299], 0) | {"c": Bounds(0, 90000)}
+    assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +125,7 @@ def test_where_no_value_is_looked_for():
     [("numeric", -1, ("100", "200", "250.00")), ("numeric", 0, ("3", "12")), ("money", 0, ("20",)),
      ("float8", 0, ("3", "7", "12")), ("float8", 1, ("0.1", "7.5")), ("bare", 2, ("0.25", "4"))],
 )  # fmt: skip
-def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, shared):
+def test_decode_beside_a_shared_value_keeps_decimals(name, decimals, shared):
     """No cell next to it is without any number of the lattice."""
     type_ = TYPES[name][0]
     readers, scale = plan(type_, delta=1e-9), scale_of(type_)
@@ -133,12 +137,6 @@ def test_beside_a_shared_value_all_numbers_have_as_few_decimals(name, decimals, 
         values = codec.decode({"c": beside}, generator(2)).cast(pa.float64()).to_numpy()
         unit = 10.0**-decimals
         assert np.allclose(values, np.round(values / unit) * unit)
-
-
-def test_a_shared_value_with_more_decimals_than_others_gets_no_cell():
-    readers = plan(PRICE, delta=1e-9)
-    found = released(readers, [299], 0) | {"c": Bounds(0, 90000)}
-    assert not set(readers.finish(found).recoding.edges) & {299, 300 - 1}
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(512, 2**20))

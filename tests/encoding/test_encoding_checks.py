@@ -7,6 +7,7 @@ from columns import (
     INT4,
     MONEY,
     STAMP,
+    STAMPZ,
     TEXT,
     UUID,
     col,
@@ -62,7 +63,7 @@ def checked(*checks):
         ("CHECK (c > 0) NOT VALID", [Limits(low="0", low_open=True)]),
     ],
 )  # fmt: skip
-def test_simple_checks_are_read(text, expected):
+def test_column_limits_of_simple_checks_are_read(text, expected):
     column, item = checked(text)
     assert list(column_limits(item, column)) == expected
     assert not expected or unread_checks(item) == ()
@@ -79,7 +80,7 @@ def test_simple_checks_are_read(text, expected):
         f"((c <> ']]]]]]]]') AND (c = ANY ({'ARRAY[' * 60}1{']' * 60})))",
     ],
 )  # fmt: skip
-def test_other_checks_are_reported(text):
+def test_unread_checks_of_other_checks_reports_them(text):
     column, item = checked(text)
     assert column_limits(item, column) == ()
     assert [check.expression for check in unread_checks(item)] == [text]
@@ -104,7 +105,7 @@ def test_orders_and_mixed_conjunctions():
         (MONEY, ["(c >= '$1.00'::money)", "(c <= (2)::money)"], (100, 200)),
     ],
 )
-def test_check_ends_are_exact_on_the_grid(type_, checks, ends):
+def test_plan_of_ends_of_checks_is_exact_on_the_grid(type_, checks, ends):
     found = plan(type_, *checks).range
     assert (found.lo, found.hi, found.settled) == (*ends, True)
 
@@ -142,7 +143,7 @@ def test_what_one_sided_and_declared_ranges_leave():
         (varchar(2), ColumnConfig(values=["abc"]), "'abc' is not valid"),
     ],
 )  # fmt: skip
-def test_misfits_are_refused_before_any_budget(type_, config, message):
+def test_plan_of_misfits_is_refused(type_, config, message):
     with pytest.raises(ConfigError, match=message):
         plan(type_, config=config)
 
@@ -166,17 +167,15 @@ def test_unknown_types():
         ({"delta": 1e-9, "name": "city"}, 1, True),
     ],
 )
-def test_text_follows_delta_name_and_uniqueness(more, attributes, listed):
+def test_plan_of_text_follows_delta_name_and_uniqueness(more, attributes, listed):
     found = plan(TEXT, **more)
     assert len(found.attributes) == attributes
     assert [type(need) for need in found.needs] == [CategoriesNeed] * listed
 
 
-def test_a_unit_proposes_as_many_labels_as_the_config_says():
+def test_plan_of_labels_follows_config_and_delta():
     assert plan(TEXT, config=ColumnConfig(per_unit=5), delta=1e-9).needs[0].per_unit == 5
-
-
-def test_no_label_is_read_without_delta():
+    # No label is read without delta.
     expressions = [text.as_string(None) for text, _ in plan(TEXT).select(sql.Identifier("c"))]
     assert expressions == [
         'pg_catalog.left("c"::pg_catalog.text, 64)',
@@ -185,12 +184,12 @@ def test_no_label_is_read_without_delta():
 
 
 @pytest.mark.parametrize(("method", "greatest"), [("btree", 2400), ("gin", None)])
-def test_indexed_text_stays_within_an_index_entry(method, greatest):
+def test_plan_of_indexed_text_stays_within_an_entry(method, greatest):
     index = Index("i", f"CREATE INDEX i ON public.t USING {method} (c)", columns=("c",))
     assert plan(TEXT, indexes=(index,)).greatest == greatest
 
 
-def test_roles_of_columns():
+def test_role_of_every_kind_of_column():
     item = table(
         "t", col("id"), col("p", null=True), col("line"), col("code", UUID, null=True),
         col("email", TEXT, null=True), col("twice", null=True, generated="s"),
@@ -203,3 +202,6 @@ def test_roles_of_columns():
         "email": "modelled", "twice": "generated", "serial": "minted",
     }  # fmt: skip
     assert modelled(item) == ("id", "email")
+    # Times are keys that mean something.
+    item = table("t", col("at", STAMPZ), col("id"), primary=("at",))
+    assert role_of(item, item.column("at")) == "modelled"

@@ -245,7 +245,7 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 @every_case
 @settings(max_examples=25, deadline=None)
 @given(data=st.data(), cut=st.integers(1, 7), seed=st.integers(0, 2**32))
-def test_read_then_decode(case, data, cut, seed):
+def test_read_then_decode_gives_what_was_sent(case, data, cut, seed):
     plan = case.reader()
     values = data.draw(st.lists(case.sent, max_size=20))
     attributes = case.read(plan, [values[i : i + cut] for i in range(0, len(values), cut)])
@@ -262,7 +262,7 @@ def test_read_then_decode(case, data, cut, seed):
 
 
 @every_case
-def test_decode_any_code_and_no_rows(case):
+def test_decode_of_any_code_and_of_no_rows_is_sound(case):
     for seed in range(5):
         codec = case.codec(case.reader(), seed)
         codes = {name: np.arange(200) * 7919 % d.size for name, d in codec.domains.items()}
@@ -276,7 +276,7 @@ def test_decode_any_code_and_no_rows(case):
 
 
 @every_case
-def test_codec_json_round_trip(case):
+def test_codec_from_json_of_a_codec_is_the_same(case):
     codec = case.codec(case.reader(), 3)
     again = codec_from_json(json.loads(json.dumps(codec.to_json())))
     assert again.domains == codec.domains
@@ -327,7 +327,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES.keys())
-def test_values_in_codes_values_out(example):
+def test_read_of_examples_gives_their_codes_and_values(example):
     type_, checks, config, sent, expected, out = example
     arrow = pa.string() if isinstance(sent[0], str) else pa.int64()
     case = Case(type_, st.nothing(), arrow, checks, config or ColumnConfig())
@@ -339,13 +339,11 @@ def test_values_in_codes_values_out(example):
     assert codec.decode({"c": codes}, generator(1)).cast(pa.string()).to_pylist() == out
 
 
-def test_a_wide_range_of_a_check_is_a_limit_and_excludes_nan():
+def test_ends_of_a_check_exclude_nan_and_a_skipped_column_is_not_read():
     plan = CASES["float8 between"].reader()
     assert (plan.needs[0].usual.lo, plan.needs[0].usual.hi) == (0, plan.range.hi + 1)
     assert "nan" not in plan.range.specials
-
-
-def test_nothing_is_read_of_a_skipped_column():
+    # Nothing is read of a skipped column.
     plan = CASES["skipped"].reader()
     assert plan.select(sql.Identifier("c")) == []
     assert plan.attributes == ()
@@ -354,6 +352,6 @@ def test_nothing_is_read_of_a_skipped_column():
 @pytest.mark.parametrize(
     "data", [{}, {"codec": "ordered"}, {"codec": "nope"}, {"codec": "list", "column": "c"}]
 )
-def test_hostile_json_is_refused(data):
+def test_codec_from_json_of_hostile_json_is_refused(data):
     with pytest.raises(ModelError):
         codec_from_json(data)

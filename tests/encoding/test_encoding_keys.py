@@ -8,24 +8,11 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from columns import (
-    BOOL,
-    DATE,
-    INT2,
-    INT4,
-    INT8,
-    STAMPZ,
-    UUID,
-    char,
-    col,
-    copy_in,
-    modelled,
-    table,
-    varchar,
-)
+from columns import BOOL, DATE, INT2, INT4, INT8, UUID, char, col, copy_in, modelled, table, varchar
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Decimals, DecimalsNeed
@@ -156,7 +143,7 @@ def schemas(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(schemas(), st.lists(st.integers(0, 40), min_size=4, max_size=4), st.integers(0, 2**32))
-def test_random_schemas(tables, sizes, seed):
+def test_generate_keys_of_random_schemas_keeps_every_constraint(tables, sizes, seed):
     rows = {item.key: size for item, size in zip(tables, sizes, strict=False)}
     decoded = {item.key: modelled_values(item, rows[item.key], seed) for item in tables}
     verify(tables, run(tables, rows, decoded, seed))
@@ -175,16 +162,22 @@ LINK = table(
 )  # fmt: skip
 
 
-def test_rows_that_are_dropped_hand_on_no_reference_that_must_be_unique():
+def test_generate_keys_after_drops_and_moves_keeps_references_unique():
     child = table(
         "t", col("id"), col("f0"), col("f1", null=True), primary=("id",),
         uniques=[("f0",), ("f1",)], keys=[(("f0",), "p", ("id",)), (("f1",), "t", ("id",))],
     )  # fmt: skip
     for seed in range(40):
         verify([PARENT, child], run([PARENT, child], {"p": 7, "t": 20}, {}, seed))
+    # Values of v move apart, the references g to them follow, and pairs of both were equal.
+    columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))
+    keys = [(("f", "g"), "t", ("id", "v"))]
+    t = table("t", *columns, primary=("id",), uniques=[("g", "v")], keys=keys)
+    for seed in range(40):
+        verify([t], run([t], {"t": 25}, {"public.t": modelled_values(t, 25, seed)}, seed))
 
 
-def test_tenants_agree_on_the_shared_column():
+def test_generate_keys_of_tenants_agree_and_keep_owners_where_they_can():
     tenant = table("tenant", col("id"), primary=("id",))
     user = table(
         "usr", col("tenant"), col("id"), primary=("tenant", "id"),
@@ -205,9 +198,7 @@ def test_tenants_agree_on_the_shared_column():
     assert made["public.task"].dropped == 0
     assert 0 < made["public.task"].columns["helper"].null_count < 300
     assert role_of(task, task.column("id")) == "minted"
-
-
-def test_the_owner_of_a_row_is_kept_where_it_can_be():
+    # The owner of a row is kept where it can be.
     owner = generator(1).integers(0, 50, 200)
     parents = {"l_f0": owner, "l_f1": np.zeros(200, dtype=np.int64)}
     made = fill(LINK, 200, (), parents, [ints(np.arange(1, 51))], own="l_f0")
@@ -216,20 +207,16 @@ def test_the_owner_of_a_row_is_kept_where_it_can_be():
     verify([PARENT, LINK], {"public.p": fill(PARENT, 50), "public.l": made})
 
 
-def test_a_full_junction_drops_the_rest_and_says_so():
+def test_generate_keys_of_few_parents_drops_the_rest_and_says_so():
     made = run([PARENT, LINK], {"p": 3, "l": 30}, {}, 2)
     verify([PARENT, LINK], made)
     assert made["public.l"].rows == 30 - made["public.l"].dropped <= 9
-
-
-def test_one_to_one_takes_parents_without_replacement():
+    # One to one takes parents without replacement.
     detail = table("d", col("id"), primary=("id",), keys=[(("id",), "p", ("id",))])
     made = run([PARENT, detail], {"p": 20, "d": 20}, {}, 3)
     verify([PARENT, detail], made)
     assert sorted(made["public.d"].parents["d_f0"]) == list(range(20))
-
-
-def test_children_of_dropped_parents_find_another():
+    # Children of dropped parents find another.
     parent = table("p", col("code", char(1)), primary=("code",))
     keys = [(("p",), "p", ("code",))]
     child = table("c", col("id"), col("p", null=True), primary=("id",), keys=keys)
@@ -239,7 +226,7 @@ def test_children_of_dropped_parents_find_another():
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_a_cycle_is_filled_and_breaks_at_the_cheapest_key(null):
+def test_generate_keys_of_a_cycle_breaks_at_the_cheapest_key(null):
     one, two = refers("a", "b", null=null), refers("b", "a")
     if null:
         steps = [(item.key, deferred) for item, deferred in table_order([two, one])]
@@ -253,7 +240,7 @@ def test_a_cycle_is_filled_and_breaks_at_the_cheapest_key(null):
         assert [item.rows for item in empty.values()] == [0, 0]
 
 
-def test_two_primary_keys_that_refer_to_each_other():
+def test_generate_keys_of_cycles_serves_whom_it_can():
     one, two = (
         table(name, col("id"), primary=("id",), keys=[(("id",), other, ("id",))])
         for name, other in ("ab", "ba")
@@ -261,16 +248,14 @@ def test_two_primary_keys_that_refer_to_each_other():
     made = run([one, two], {"a": 30, "b": 30}, {}, 6)
     verify([one, two], made)
     assert [(item.rows, item.torn) for item in made.values()] == [(30, False)] * 2
-
-
-def test_rows_that_a_cycle_cannot_serve_go_and_it_is_said():
+    # Rows that a cycle cannot serve go and it is said.
     one, two = refers("a", "b", uniques=[("f",)]), refers("b", "a", uniques=[("f",)])
     made = run([one, two], {"a": 30, "b": 20}, {}, 6)
     assert (made["public.a"].rows, made["public.a"].torn) == (20, True)
     assert not made["public.b"].torn
 
 
-def test_a_key_to_nowhere_is_refused_and_public_parents_give_their_own_keys():
+def test_generate_keys_to_nowhere_is_refused_and_to_public_rows_takes_theirs():
     with pytest.raises(SchemaError, match="no rows to refer to"):
         generate_keys([refers("c", "p")], {}, {}, {"public.c": 3}, seed=1)
     made = generate_keys(
@@ -289,7 +274,7 @@ def test_a_key_to_nowhere_is_refused_and_public_parents_give_their_own_keys():
         (INT2, "nextval('l_n_seq'::regclass)", 40_000, False),
     ],
 )
-def test_numbers_count_all_rows_or_those_of_their_parent(type_, default, rows, counts_all):
+def test_generate_keys_numbers_all_rows_or_those_of_their_parent(type_, default, rows, counts_all):
     number = col("n", type_, default=default)
     line = table("l", col("p"), number, primary=("p", "n"), keys=[(("p",), "p", ("id",))])
     made = run([PARENT, line], {"p": 50, "l": rows}, {}, 8)["public.l"].columns
@@ -304,7 +289,7 @@ def test_numbers_count_all_rows_or_those_of_their_parent(type_, default, rows, c
     ("keys", "tenants"),
     [("lower((e)::text)", [1, 1, 1, 1]), ('"tenant", lower((e)::text)', [1, 1, 1, 2])],
 )
-def test_case_does_not_make_texts_unique(keys, tenants):
+def test_fill_keys_of_folded_texts_tells_them_apart(keys, tenants):
     text = f"CREATE UNIQUE INDEX i ON public.t USING btree ({keys})"
     index = Index("i", text, unique=True, has_expressions=True)
     columns = (col("id"), col("tenant"), col("e", WORD))
@@ -320,36 +305,30 @@ def unique(type_=INT4, *checks):
     return table("t", col("id"), col("v", type_), primary=("id",), uniques=[("v",)], checks=checks)
 
 
-def test_unique_text_keeps_its_length_and_at_sign():
-    made = fill(unique(WORD), 800, {"v": pa.array(["a@b"] * 400 + ["abcd"] * 400)})
-    found = made.columns["v"].to_pylist()
-    assert len(set(found)) == 800
-    assert max(map(len, found)) <= 4
-    assert sum("@" in value for value in found) >= 10
-
-
-def test_unique_values_move_to_their_neighbours_within_the_check():
+def test_fill_keys_of_unique_values_moves_them_within_what_is_public():
     item = unique(INT4, "((v >= 1) AND (v <= 10))")
     made = fill(item, 5, {"v": ints([9, 9, 9, 9, 1])})
     assert sorted(made.columns["v"].to_pylist()) == [1, 7, 8, 9, 10]
-
-
-def test_a_declared_list_stays_in_force():
+    # A declared list stays in force.
     item = unique()
     codec = reader(item.column("v"), item, ColumnConfig(values=[5, 10, 15]), 0.0).finish({})
     made = fill(item, 4, {"v": ints([5] * 4)}, codecs={"v": codec})
     assert sorted(made.columns["v"].to_pylist()) == [5, 10, 15]
     assert made.dropped == 1
-
-
-def test_precision_limits_what_is_distinct():
+    # Unique text keeps its length and at sign.
+    made = fill(unique(WORD), 800, {"v": pa.array(["a@b"] * 400 + ["abcd"] * 400)})
+    found = made.columns["v"].to_pylist()
+    assert len(set(found)) == 800
+    assert max(map(len, found)) <= 4
+    assert sum("@" in value for value in found) >= 10
+    # Precision limits what is distinct.
     type_ = ColumnType("timestamp(0) without time zone", "timestamp", precision=0)
     same = pa.array([1_600_000_000_000_000] * 50, pa.timestamp("us"))
     made = fill(unique(type_), 50, {"v": same}).columns["v"]
     assert len({value.replace(microsecond=0) for value in made.to_pylist()}) == 50
 
 
-def test_ordered_checks_hold():
+def test_fill_keys_of_an_ordered_check_holds_it():
     item = table("t", col("a", DATE), col("b", DATE, null=True),
                  checks=["((b IS NULL) OR (a < b))"])  # fmt: skip
     decoded = modelled_values(item, 500, 1)
@@ -362,7 +341,7 @@ def test_ordered_checks_hold():
     "checks",
     [["(a < b)", "(a <= b)"], ["(a <= b)", "(a < b)"], ["(b >= a)", "((b > a) OR (b IS NULL))"]],
 )
-def test_the_stricter_of_two_checks_on_one_pair_holds(checks):
+def test_fill_keys_of_two_checks_holds_the_stricter(checks):
     item = table("t", col("a"), col("b"), checks=checks)
     numbers = generator(1, "pair").integers(1, 50, (2, 400))
     numbers[1, :150] = numbers[0, :150]
@@ -371,36 +350,7 @@ def test_the_stricter_of_two_checks_on_one_pair_holds(checks):
     assert all(a < b for a, b in rows_of(made.columns, "ab"))
 
 
-SHOP = """
-CREATE TABLE region (code char(2) PRIMARY KEY, parent char(2) REFERENCES region);
-CREATE TABLE tenant (id serial PRIMARY KEY, slug varchar(8) NOT NULL UNIQUE,
-  opened date NOT NULL, closed date, CHECK (closed >= opened));
-CREATE TABLE person (tenant_id int REFERENCES tenant, id int, email text NOT NULL,
-  boss int, region char(2) REFERENCES region, ref uuid NOT NULL UNIQUE, score numeric(6,2) UNIQUE,
-  PRIMARY KEY (tenant_id, id), UNIQUE (tenant_id, email),
-  FOREIGN KEY (tenant_id, boss) REFERENCES person (tenant_id, id));
-CREATE TABLE passport (tenant_id int, person_id int, number text NOT NULL UNIQUE,
-  PRIMARY KEY (tenant_id, person_id),
-  FOREIGN KEY (tenant_id, person_id) REFERENCES person (tenant_id, id));
-CREATE TABLE team (tenant_id int NOT NULL REFERENCES tenant, id bigint GENERATED ALWAYS AS IDENTITY
-  PRIMARY KEY, lead int, UNIQUE (tenant_id, id),
-  FOREIGN KEY (tenant_id, lead) REFERENCES person (tenant_id, id) MATCH SIMPLE);
-CREATE TABLE member (tenant_id int NOT NULL, team_id bigint NOT NULL, person_id int NOT NULL,
-  since timestamptz(0) NOT NULL DEFAULT now(), PRIMARY KEY (team_id, person_id),
-  FOREIGN KEY (tenant_id, team_id) REFERENCES team (tenant_id, id),
-  FOREIGN KEY (tenant_id, person_id) REFERENCES person (tenant_id, id));
-CREATE TABLE visit (tenant_id int, person_id int, day date, place boolean,
-  half int GENERATED ALWAYS AS (person_id / 2) STORED, PRIMARY KEY (tenant_id, person_id, day),
-  FOREIGN KEY (tenant_id, person_id) REFERENCES person ON DELETE CASCADE);
-CREATE TABLE login ("Name" varchar(12) NOT NULL, mail text, seen timestamp, live boolean);
-CREATE UNIQUE INDEX ON login (lower("Name"));
-CREATE UNIQUE INDEX ON login (lower(mail));
-CREATE UNIQUE INDEX ON login (seen) WHERE live;
-CREATE INDEX ON login (upper(mail));
-CREATE TABLE a (id int PRIMARY KEY, b int NOT NULL);
-CREATE TABLE b (id int PRIMARY KEY, a int NOT NULL REFERENCES a, time_of interval UNIQUE);
-ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b;
-"""
+SHOP = sql_of(__file__, "keys")
 
 
 @pytest.fixture(scope="module")
@@ -432,7 +382,7 @@ def decode_all(item, rows, seed):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_rich_schema_loads(shop, seed):
+def test_generate_keys_of_a_rich_schema_loads(shop, seed):
     dsn, schema = shop
     rows = dict.fromkeys((item.key for item in schema), 400) | {"public.tenant": 9}
     both = {item.key: decode_all(item, rows[item.key], seed) for item in schema}
@@ -467,7 +417,7 @@ def recheck(connection, item, key):
     connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT again").format(who))
 
 
-def test_indexes_that_are_kept_and_not(shop):
+def test_unkept_indexes_names_what_is_not_kept(shop):
     login = shop[1].table("login")
     assert {item.columns for item in folded_uniques(login)} == {("Name",), ("mail",)}
     assert unkept_indexes(login) == ()
@@ -479,7 +429,7 @@ def test_indexes_that_are_kept_and_not(shop):
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.integers(0, 9))
 @settings(max_examples=50, deadline=None)
-def test_two_references_to_one_parent_keep_their_check(pairs, seed):
+def test_generate_keys_of_two_references_keeps_their_check(pairs, seed):
     keys = [(["a"], "p", ["id"]), (["b"], "p", ["id"])]
     child = table("c", col("a"), col("b"), keys=keys, checks=["(a < b)"])
     one, other = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
@@ -491,7 +441,7 @@ def test_two_references_to_one_parent_keep_their_check(pairs, seed):
     assert all(a < b for a, b in rows_of(made["public.c"].columns, "ab"))
 
 
-def test_numbers_of_every_type_are_distinct_where_there_is_room():
+def test_made_keys_are_distinct_in_every_type():
     types = [
         ColumnType("integer[]", "_int4", category="A", parts=(INT4,)),
         ColumnType("int4range", "int4range", kind="r", category="R", parts=(INT4,)),
@@ -501,55 +451,44 @@ def test_numbers_of_every_type_are_distinct_where_there_is_room():
     for type_ in types:
         made = maker_of(type_)
         assert len(set(made.make(np.arange(200)).to_pylist())) == 200, type_.sql
-
-
-def test_an_unread_domain_within_a_type_is_null():
+    # An unread domain within a type is null.
     even = ColumnType("even", "int4", category="N", domain_checks=("((VALUE % 2) = 0)",))
     listed = ColumnType("even[]", "_even", category="A", parts=(even,))
     whole = ColumnType("pair", "pair", kind="c", category="C", parts=(even, even))
     assert maker_of(listed).make(np.arange(2)).to_pylist() == ["{NULL}", "{NULL}"]
     assert maker_of(whole).make(np.arange(2)).to_pylist() == ["(,)", "(,)"]
-
-
-def test_text_keys_with_room_for_a_uuid_hold_one():
+    # Text keys with room for a uuid hold one.
     item = table("t", col("id", varchar(36)), primary=("id",))
     found = fill(item, 9).columns["id"].to_pylist()
     assert len({*found}) == 9
     assert all(len(text) == 36 and text[14] == "4" for text in found)
 
 
-def test_times_are_keys_that_mean_something():
-    item = table("t", col("at", STAMPZ), col("id"), primary=("at",))
-    assert role_of(item, item.column("at")) == "modelled"
-    assert role_of(PARENT, col("id")) == "minted"
-
-
-def test_pairs_of_a_dense_junction_are_kept():
-    """Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25."""
+@pytest.mark.parametrize(
+    ("sizes", "rows", "own", "least"),
+    [
+        # Of 100 × 25 pairs four in five are wanted, most of them with the same few of the 25.
+        ((100, 25), 2000, "pair_f0", 1997),
+        # All pairs are wanted.
+        ((60, 40), 2410, None, 2388),
+    ],
+)
+def test_fill_keys_of_a_dense_junction_keeps_nearly_every_pair(sizes, rows, own, least):
     keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
     pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
-    rng = generator(1)
-    popular = np.minimum(rng.geometric(0.1, 2000) - 1, 24)
-    parents = {"pair_f0": np.repeat(np.arange(100), 20), "pair_f1": popular}
-    sizes = {"pair_f0": 100, "pair_f1": 25}
-    ids = lambda key: [ints(np.arange(sizes[key.name]))]  # noqa: E731
-    made = fill_keys(TableRows(pair, {}, parents, rng, 2000, own="pair_f0"), ids)
-    assert made.rows >= 1997
-    assert (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
-
-
-def test_a_table_that_joins_all_of_two_others_keeps_nearly_every_pair():
-    keys = [(["a"], "left", ["id"]), (["b"], "right", ["id"])]
-    pair = table("pair", col("a"), col("b"), primary=["a", "b"], keys=keys)
-    rng, sizes = generator(1), {"pair_f0": 60, "pair_f1": 40}
-    parents = {name: rng.integers(size, size=2410) for name, size in sizes.items()}
-    ids = lambda key: [ints(np.arange(sizes[key.name]))]  # noqa: E731
-    made = fill_keys(TableRows(pair, {}, parents, rng, 2410), ids)
-    assert 0.995 * 60 * 40 <= made.rows <= 60 * 40
+    rng, size_of = generator(1), dict(zip(("pair_f0", "pair_f1"), sizes, strict=True))
+    parents = {name: rng.integers(size, size=rows) for name, size in size_of.items()}
+    if own:
+        popular = np.minimum(rng.geometric(0.1, rows) - 1, sizes[1] - 1)
+        parents = {own: np.repeat(np.arange(sizes[0]), rows // sizes[0]), "pair_f1": popular}
+    work = TableRows(pair, {}, parents, rng, rows, own=own)
+    made = fill_keys(work, lambda key: [ints(np.arange(size_of[key.name]))])
+    assert least <= made.rows <= sizes[0] * sizes[1]
+    assert not own or (np.bincount(made.columns["a"].to_numpy(), minlength=100) >= 17).all()
 
 
 @pytest.mark.parametrize("rule", ["pairs", "unlike"])
-def test_repairs_draw_no_parents_that_nothing_can_refer_to(rule):
+def test_fill_keys_draws_no_parents_without_a_key(rule):
     """Two in three parents have no code; what had to be drawn again was NULL."""
     keys = [(["a"], "p", ["code"]), (["b"], "p", ["code"])]
     more = {"uniques": [["a", "b"]]} if rule == "pairs" else {"checks": ["(a <> b)"]}
@@ -562,7 +501,7 @@ def test_repairs_draw_no_parents_that_nothing_can_refer_to(rule):
     assert len(pairs) == len({*pairs}) if rule == "pairs" else all(a != b for a, b in pairs)
 
 
-def test_columns_that_must_be_filled_in_where_the_reference_is_null():
+def test_fill_keys_of_mixed_columns_fills_what_must_be():
     """They took the value of the first parent, which may be NULL."""
     keys = [(("x", "y"), "p", ("a", "b"))]
     item = table("c", col("x", null=True), col("y"), keys=keys)
@@ -575,9 +514,7 @@ def test_columns_that_must_be_filled_in_where_the_reference_is_null():
     made = fill(item, 7, (), {"c_f0": np.zeros(7, int)}, [ints([])] * 2)
     assert (made.rows, made.columns["x"].null_count) == (7, 7)
     assert len(set(made.columns["y"].to_pylist()) - {None}) == 7
-
-
-def test_a_full_match_of_mixed_columns_is_no_reference_that_may_end():
+    # A full match of mixed columns is no reference that may end.
     c = table("c", col("x", null=True), col("y"), keys=[(("x", "y"), "p", ("a", "b"))])
     c = replace(c, foreign_keys=(replace(c.foreign_keys[0], match="f"),))
     made = fill(c, 40, (), {"c_f0": np.full(40, -1)}, [ints([1, 2]), ints([8, 9])])
@@ -602,7 +539,7 @@ def roots_above(parents):
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_self_references_are_a_forest(null):
+def test_fill_keys_of_self_references_makes_a_forest(null):
     """All rows refer to some row, as where noise hides that a few refer to none."""
     for seed in range(5):
         drawn = {"t_f0": generator(seed).integers(0, 400, 400)}
@@ -620,7 +557,7 @@ def test_self_references_are_a_forest(null):
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_a_tree_of_every_tenant_has_a_root_and_no_circle(null):
+def test_fill_keys_of_tenants_makes_a_tree_of_each(null):
     keys = [(("tenant", "up"), "leaf", ("tenant", "id"))]
     leaf = table("leaf", col("tenant"), col("id"), col("up", null=null),
                  primary=("tenant", "id"), keys=keys)  # fmt: skip
@@ -638,7 +575,7 @@ def test_a_tree_of_every_tenant_has_a_root_and_no_circle(null):
     verify([leaf], {"public.leaf": made})
 
 
-def test_one_to_one_circles_that_must_go_on_are_left():
+def test_fill_keys_of_one_to_one_circles_leaves_them():
     item = tree(null=False, uniques=[("up",)])
     made = fill(item, 30, (), {"t_f0": np.roll(np.arange(30), 1)})
     assert made.rows == 30
@@ -646,7 +583,7 @@ def test_one_to_one_circles_that_must_go_on_are_left():
 
 
 @pytest.mark.parametrize("own", [1, 2, 9])
-def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
+def test_fill_keys_of_unique_parents_parts_rows_from_themselves(own):
     index = np.roll(np.arange(40), 1)
     index[:own] = np.arange(own)
     index[own:] = np.append(np.arange(own + 1, 40), own)
@@ -661,7 +598,7 @@ def test_rows_that_may_not_be_their_own_parents_part_and_stay_unique(own):
     assert [numbers[place] if place >= 0 else None for place in parents] == up
 
 
-def test_rows_are_not_their_own_parents_where_a_check_forbids_it():
+def test_fill_keys_of_forbidden_own_parents_takes_others():
     made = fill(tree(checks=["(up <> id)"]), 50, (), {"t_f0": np.arange(50)}).columns
     pairs = rows_of(made, ("id", "up"))
     assert len(pairs) == 50
@@ -679,7 +616,7 @@ SIXTY = "((v >= 1) AND (v <= 60))"
 
 
 @pytest.mark.parametrize("null", [True, False])
-def test_children_of_dropped_rows_go_to_what_these_referred_to(null):
+def test_fill_keys_of_dropped_rows_hands_on_what_they_referred_to(null):
     """They became roots, or their own parents, so that trees of few roots fell apart."""
     item = tree(col("v"), null=null, uniques=[("v",)], checks=[SIXTY])
     up = np.maximum(np.arange(100) - 1, 0)
@@ -691,7 +628,7 @@ def test_children_of_dropped_rows_go_to_what_these_referred_to(null):
     assert made.columns["up"].null_count == (1 if null else 0)
 
 
-def test_who_referred_to_a_dropped_partner_does_not_refer_to_itself():
+def test_fill_keys_of_dropped_partners_leads_none_to_itself():
     """Two by two, rows refer to each other; values of v are too few for all of them."""
     rows = np.arange(120)
     decoded = {"v": ints(np.where(rows % 2, 60, rows // 2 + 1))}
@@ -700,12 +637,3 @@ def test_who_referred_to_a_dropped_partner_does_not_refer_to_itself():
     assert made.rows == 60
     assert made.columns["up"].null_count > 50
     assert not (made.parents["t_f0"] == np.arange(made.rows)).any()
-
-
-def test_references_to_what_a_repair_moves_stay_unique():
-    """Values of v move apart, the references g to them follow, and pairs of both were equal."""
-    columns = (col("id"), col("v"), col("f", null=True), col("g", null=True))
-    keys = [(("f", "g"), "t", ("id", "v"))]
-    t = table("t", *columns, primary=("id",), uniques=[("g", "v")], keys=keys)
-    for seed in range(40):
-        verify([t], run([t], {"t": 25}, {"public.t": modelled_values(t, 25, seed)}, seed))

@@ -34,12 +34,28 @@ def domain_of(name, bounds, type_=INT4):
     return named(name, type_).finish({name: bounds}).domains[name]
 
 
-def test_lists_are_distinct_and_every_pattern_matches_a_name():
+def test_suggested_labels_are_distinct_and_of_the_names_they_fit():
     data = packaged("suggestions")
     for labels in [data["kinds"], *(item["labels"] for item in data["lists"])]:
         assert labels
         assert len(set(labels)) == len(labels)
     assert all(float(item["low"]) < float(item["high"]) for item in data["ranges"])
+    # Names suggest kinds labels and ranges.
+    for provider, names in KINDS.items():
+        found = {by_name(name) and by_name(name).provider for name in names.split()}
+        assert found == {provider}
+    for label, names in LABELS.items():
+        for found in map(suggested_labels, names.split()):
+            assert label in found[:32] if label else found == ()
+    for ends, names in RANGES.items():
+        for found in map(suggested_range, names.split()):
+            assert (found and (found.low, found.high)) == ends
+    for found in map(suggested_range, NUMBERS.split()):
+        assert found is None or (found.low, found.high) != ("0", "1")
+    assert "CA" not in suggested_labels("order_state")
+    assert "shipped" not in suggested_labels("marital_status")
+    assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
+    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
 
 
 #: Names by the kind of text, by a label, and by the ends of the range that they suggest.
@@ -70,37 +86,19 @@ NUMBERS = (
 )
 
 
-def test_names_suggest_kinds_labels_and_ranges():
-    for provider, names in KINDS.items():
-        found = {by_name(name) and by_name(name).provider for name in names.split()}
-        assert found == {provider}
-    for label, names in LABELS.items():
-        for found in map(suggested_labels, names.split()):
-            assert label in found[:32] if label else found == ()
-    for ends, names in RANGES.items():
-        for found in map(suggested_range, names.split()):
-            assert (found and (found.low, found.high)) == ends
-    for found in map(suggested_range, NUMBERS.split()):
-        assert found is None or (found.low, found.high) != ("0", "1")
-    assert "CA" not in suggested_labels("order_state")
-    assert "shipped" not in suggested_labels("marital_status")
-    assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
-    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
-
-
 @pytest.mark.parametrize("type_", [INT4, NUMERIC, FLOAT8])
 @pytest.mark.parametrize(
     ("name", "check"),
     [("month", "c > 50"), ("rank", "c > 50"), ("x", "c >= 1000"), ("x", "c < '-7'::integer")],
 )
-def test_a_suggested_range_that_a_check_forbids_is_no_point(type_, name, check):
+def test_usual_range_that_a_check_forbids_is_no_point(type_, name, check):
     need = bounds_of(name, type_, f"({check.replace('c ', name + ' ')})")
     made = scale_of(type_).build(np.array([need.usual.lo, need.usual.hi]), {})
     low, high = map(float, made.to_pylist())
     assert high - low >= 0.5 * min(abs(low), abs(high), 40)
 
 
-def test_no_label_might_break_a_check_or_was_asked_not_to_be():
+def test_usual_labels_break_no_check_and_come_after_the_default():
     assert named("status", TEXT, "(status <> 'open'::text)").usual == ()
     assert plan(TEXT, "f(t.*)", name="status", delta=1e-9).usual == ()
     other = Check("k", "(order_status <> 'x'::text)", ("order_status",))
@@ -110,10 +108,14 @@ def test_no_label_might_break_a_check_or_was_asked_not_to_be():
     labels = suggested_labels("status")
     (need,) = named("status").needs
     assert need == CategoriesNeed("status", 64, True, labels, public=("", *labels))
+    # A default comes before what a name suggests and not where a check may forbid it.
+    fresh = {"default": "'fresh'::text"}
+    assert named("status", **fresh).usual == ("fresh", *suggested_labels("status"))
+    assert named("status", TEXT, "status <> lower(status)", **fresh).usual == ()
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
-def test_suggested_labels_are_counted_and_other_text_is_generated(delta):
+def test_read_of_suggested_labels_counts_them_and_makes_the_rest(delta):
     column = named("nationality", delta=delta)
     texts = pa.array(["German", "secret of a row", "British"])
     assert "nationality" in column.read({"c1": texts, "c1n": pa.array([6, 15, 7])})
@@ -130,7 +132,7 @@ def test_suggested_labels_are_counted_and_other_text_is_generated(delta):
     assert made[1] not in (None, "secret of a row")
 
 
-def test_a_name_suggests_a_range_of_numbers_only():
+def test_usual_range_of_a_name_is_of_numbers_only():
     for name, ends in (("latitude", (-90, 91)), ("n", (0, 100))):
         need = bounds_of(name)
         assert (need.usual.lo, need.usual.hi) == ends
@@ -140,31 +142,29 @@ def test_a_name_suggests_a_range_of_numbers_only():
     assert shared.grid == "day_hour"
 
 
-@pytest.mark.parametrize(("type_", "high"), [(INT4, 100), (INT2, 10)])
-def test_ranges_that_nobody_saw_hold_nothing_beyond_unless_it_is_clear(type_, high):
-    """A smallint holds codes."""
-    need = bounds_of("n", type_)
-    assert (need.usual.lo, need.usual.hi, need.told) == (0, high, False)
-    domain = domain_of("n", need.usual, type_)
+@pytest.mark.parametrize(
+    ("name", "type_", "high"),
+    [
+        ("n", INT4, 100), ("n", INT2, 10), ("is_active", INT4, 2),
+        *((name, type_, None) for name in ("loan_approved", "memory_required", "has_price")
+          for type_ in (NUMERIC, FLOAT8)),
+    ],
+)  # fmt: skip
+def test_usual_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, type_, high):
+    """A smallint holds codes; amounts are no flags, whatever their name begins with."""
+    need = bounds_of(name, type_)
+    if high is None:
+        assert not need.told
+        assert need.usual == bounds_of("n", type_).usual
+        return
+    flag = high == 2
+    assert (need.usual.lo, need.usual.hi, need.told) == (0, high, flag)
+    domain = domain_of(name, need.usual, type_)
     assert domain.edges[domain.core[1]] == high
     assert domain.edges[-1] > 1000 * high
-
-
-def test_of_flags_cells_beyond_stay_empty_unless_they_are_clear():
-    need = bounds_of("is_active")
-    assert (need.usual.lo, need.usual.hi, need.told) == (0, 2, True)
-    domain = domain_of("is_active", need.usual)
-    assert (domain.edges[:3], domain.core) == ((0, 1, 2), (0, 2))
-    assert domain.edges[-1] > 10_000
-    assert domain.specials == ("below", "above")
-
-
-@pytest.mark.parametrize("type_", [NUMERIC, FLOAT8])
-@pytest.mark.parametrize("name", ["loan_approved", "memory_required", "has_price"])
-def test_amounts_are_no_flags(name, type_):
-    need = bounds_of(name, type_)
-    assert not need.told
-    assert need.usual == bounds_of("n", type_).usual
+    if flag:
+        assert (domain.edges[:3], domain.core) == ((0, 1, 2), (0, 2))
+        assert domain.specials == ("below", "above")
 
 
 @pytest.mark.parametrize(
@@ -172,14 +172,14 @@ def test_amounts_are_no_flags(name, type_):
     [("month", 1, 12), ("hour", 0, 23), ("status", 0, 5), ("http_status", 200, 500),
      ("qty", 1, 10)],
 )  # fmt: skip
-def test_both_ends_of_a_range_that_a_name_suggests_are_in_it(name, low, high):
+def test_usual_range_of_a_name_holds_both_its_ends(name, low, high):
     recoding = named(name, INT4).finish({name: bounds_of(name).usual}).recodings[name]
     codes = recoding.apply(np.array([low, high]))
     assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
 
 
 @pytest.mark.parametrize(("name", "most"), [("exp_month", 14), ("hour", 26), ("qty", 1000)])
-def test_beyond_firm_ends_there_is_nothing_unless_rows_are_clear_there(name, most):
+def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
     """Clones had a 72nd month: every cell beyond is one more that noise may fill."""
     usual = bounds_of(name).usual
     for seen in (False, True):
@@ -189,27 +189,24 @@ def test_beyond_firm_ends_there_is_nothing_unless_rows_are_clear_there(name, mos
 
 
 @pytest.mark.parametrize(
-    ("type_", "default", "low", "high"),
+    ("name", "type_", "default", "low", "high"),
     [
-        (INT4, "5000", 0, 10_000),
-        (INT4, "'-700'::integer", -1400, 0),
-        (NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
-        (FLOAT8, "5000", 0.0, 10_000.0),
-        (FLOAT8, "'-5000.5'::real", -10_001.0, 0.0),
-        *((INT4, text, 0, 100) for text in ("7", "-1", "99999", "2147483647", None)),
-        (INT4, "nextval('s'::regclass)", 0, 100),
+        ("n", INT4, "5000", 0, 10_000),
+        ("n", INT4, "'-700'::integer", -1400, 0),
+        ("n", NUMERIC, "'2500.50'::numeric(12,2)", 0, 500_100),
+        ("n", FLOAT8, "5000", 0.0, 10_000.0),
+        ("n", FLOAT8, "'-5000.5'::real", -10_001.0, 0.0),
+        *(("n", INT4, text, 0, 100) for text in ("7", "-1", "99999", "2147483647", None)),
+        ("n", INT4, "nextval('s'::regclass)", 0, 100),
+        # Beside what a name suggests it is a value.
+        ("status", INT4, "9", 0, 10),
     ],
 )
-def test_a_default_suggests_the_order_of_magnitude(type_, default, low, high):
-    need = bounds_of("n", type_, default=default)
+def test_usual_range_of_a_default_has_its_magnitude(name, type_, default, low, high):
+    need = bounds_of(name, type_, default=default)
     if type_ == FLOAT8:
         low, high = (scale_of(FLOAT8).parse(str(end)) for end in (low, high))
     assert (need.usual.lo, need.usual.hi) == (low, high)
-
-
-def test_a_default_beside_what_a_name_suggests_is_a_value():
-    need = bounds_of("status", default="9")
-    assert (need.usual.lo, need.usual.hi) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +218,7 @@ def test_a_default_beside_what_a_name_suggests_is_a_value():
         (TEXT, f"'{'x' * 200}'::text", None),
     ],
 )  # fmt: skip
-def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default, label):
+def test_usual_label_of_a_text_is_its_default(type_, default, label):
     """Twelve sites in UTC, which is what the schema says where nobody says another."""
     found = named("zone", type_, default=default)
     assert found.usual == (() if label is None else (label,))
@@ -235,9 +232,3 @@ def test_the_default_of_a_text_is_a_label_where_none_is_released(type_, default,
         assert recoding.values == (label,)
         texts = pa.array(["elsewhere", label])
         assert recoding.apply(np.array([0, 1, -1]), texts).tolist() == [1, 0, 2]
-
-
-def test_a_default_comes_before_what_a_name_suggests_and_not_where_a_check_may_forbid_it():
-    fresh = {"default": "'fresh'::text"}
-    assert named("status", **fresh).usual == ("fresh", *suggested_labels("status"))
-    assert named("status", TEXT, "status <> lower(status)", **fresh).usual == ()

@@ -75,10 +75,19 @@ def test_decimals_of_numeric_are_those_without_zeros_at_the_end(type_, base, zer
     assert counted(type_, [point]) == [expected]
 
 
-def test_null_and_special_values_have_no_decimals():
+def test_decimals_of_null_are_none_and_of_an_unseen_range_two():
     sent = [None, float("nan"), float("-inf"), float("inf"), 0.5]
     assert counted(FLOAT8, sent) == [NULL, NAN, NEG_INF, POS_INF, 1]
     assert counted(PRICE, [None, NAN, 290]) == [NULL, NAN, 1]
+    # An unseen range has two decimals and enough cells.
+    codec = codec_of(plan(FLOAT8), 0, 100, None, seen=False)
+    assert codec.decimals == 2
+    first, end = codec.recoding.core
+    edges = value(np.array(codec.recoding.edges[first : end + 1]))
+    assert edges[:102].tolist() == [0.0, 0.01, *range(1, 101)]
+    assert codec_of(plan(FLOAT8), 0, 100, None).decimals is None
+    first, end = codec_of(plan(FLOAT8), 0, 1, None, seen=False).recoding.core
+    assert end - first >= 16
 
 
 @pytest.mark.parametrize(
@@ -103,9 +112,7 @@ ends = st.floats(-1e6, 1e6)
 @example(FLOAT8, 0, 0.0, 25.0, None, 1)
 @example(FLOAT4, 6, -1e6, 1e6, None, 1)
 @example(FLOAT8, 0, 0.2, 0.3, None, 1)
-def test_floats_have_the_released_decimals_and_lie_in_their_cells(
-    type_, count, low, high, cells, seed
-):
+def test_decode_of_floats_keeps_decimals_and_cells(type_, count, low, high, cells, seed):
     codec = codec_of(plan(type_), low, high, count, cells=cells)
     codes, points = every_cell(codec, seed)
     first, end = codec.recoding.core
@@ -124,9 +131,7 @@ steps = st.integers(-(10**7), 10**7)
 
 @settles
 @given(st.sampled_from(FIXED), st.data(), steps, steps, cells, st.booleans(), seeds)
-def test_numeric_values_are_multiples_and_lie_in_their_cells(
-    type_, data, low, high, cells, seen, seed
-):
+def test_decode_of_numeric_keeps_multiples_and_cells(type_, data, low, high, cells, seen, seed):
     found = plan(type_)
     bounds, need = found.needs
     count = data.draw(st.sampled_from(list(need.told)))
@@ -147,7 +152,7 @@ def test_numeric_values_are_multiples_and_lie_in_their_cells(
 @given(
     st.sampled_from(FLOATS), st.integers(0, MOST), st.integers(-(10**6), 10**6), st.integers(0, 250)
 )
-def test_narrow_ranges_give_every_number_back(type_, count, start, width):
+def test_decode_of_narrow_ranges_gives_every_number_back(type_, count, start, width):
     start = start % 10**4 if type_ is FLOAT4 else start
     numbers = [step / 10**count for step in range(start, start + width + 1)]
     codec = codec_of(plan(type_), numbers[0], numbers[-1] + 10.0**-count / 2, count)
@@ -164,7 +169,7 @@ wide = st.floats(-1e30, 1e30)
 @given(st.sampled_from(FLOATS), st.none() | st.integers(0, MOST), wide, wide, st.integers(1, 128))
 @example(FLOAT8, None, 0.0, 100.0, 128)
 @example(FLOAT8, 0, -1e30, -1e29, 16)
-def test_zero_has_a_cell_of_its_own(type_, count, low, high, cells):
+def test_finish_of_floats_gives_zero_a_cell(type_, count, low, high, cells):
     codec = codec_of(plan(type_), low, high, count, cells=cells)
     edges = codec.recoding.edges
     for ascending in (edges, codec.recoding.places):
@@ -179,7 +184,7 @@ def test_zero_has_a_cell_of_its_own(type_, count, low, high, cells):
 @settles
 @given(st.sampled_from(range(-3, 3)), st.integers(-(10**6), 10**6), steps, steps)
 @example(0, 2900, 0, 5000)
-def test_selectivity_is_the_share_of_what_is_drawn(count, literal, low, high):
+def test_shares_of_a_literal_are_those_of_what_is_drawn(count, literal, low, high):
     found = plan(PRICE)
     bounds, need = found.needs
     codec = found.finish({bounds.attribute: Bounds(low, high), need.attribute: Decimals(count)})
@@ -195,7 +200,7 @@ def test_selectivity_is_the_share_of_what_is_drawn(count, literal, low, high):
 @pytest.mark.parametrize(
     ("type_", "count", "wrong"), [(FLOAT8, 1, (-1, 7, "x")), (PRICE, -2, (-4, 3, "x"))]
 )
-def test_decimals_of_a_model_are_checked(type_, count, wrong):
+def test_codec_from_json_of_wrong_decimals_is_refused(type_, count, wrong):
     codec = codec_of(plan(type_), 0, 25_000, count)
     data = json.loads(json.dumps(codec.to_json()))
     assert codec_from_json(data) == codec
@@ -208,19 +213,8 @@ def test_decimals_of_a_model_are_checked(type_, count, wrong):
         codec_from_json({**data, "type": {**data["type"], "sql": "integer", "base": "int4"}})
 
 
-def test_an_unseen_range_has_two_decimals_and_enough_cells():
-    codec = codec_of(plan(FLOAT8), 0, 100, None, seen=False)
-    assert codec.decimals == 2
-    first, end = codec.recoding.core
-    edges = value(np.array(codec.recoding.edges[first : end + 1]))
-    assert edges[:102].tolist() == [0.0, 0.01, *range(1, 101)]
-    assert codec_of(plan(FLOAT8), 0, 100, None).decimals is None
-    first, end = codec_of(plan(FLOAT8), 0, 1, None, seen=False).recoding.core
-    assert end - first >= 16
-
-
 @pytest.mark.parametrize(("rows", "whole"), [(50, True), (100, False)])
-def test_unique_values_stay_multiples_where_there_are_enough(rows, whole):
+def test_fill_keys_of_unique_multiples_keeps_them_where_there_are_enough(rows, whole):
     """Of 1 to 50, fifty rows are whole; a hundred take cents."""
     found = plan(PRICE, "(c > 0)", "(c <= 50)", uniques=[("c",)])
     codec = codec_of(replace(found, range=replace(found.range, settled=False)), 1, 51, 0)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from columns import TEXT, char, col, copy_in, table
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
@@ -36,7 +37,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("text", PATTERNS)
-def test_made_texts_match_in_postgresql(server, make_database, text):
+def test_make_of_a_pattern_matches_in_postgresql(server, make_database, text):
     made = parse(text).make(200, 5, generator(3)).to_pylist()
     short = parse(text).make(20, 0, generator(4)).to_pylist()
     with psycopg.connect(server.dsn, autocommit=True) as connection:
@@ -52,23 +53,12 @@ def test_made_texts_match_in_postgresql(server, make_database, text):
      "(" * 40 + "a" + ")" * 40, "((a{99}){99}){99}", f"a{{{MOST + 1}}}", "a$b", "\\",
      "a{,3}", "(?i)a", "[a-z]++", "[[.a.]]"],
 )  # fmt: skip
-def test_what_is_not_understood_is_said(text):
+def test_parse_of_what_is_not_understood_says_so(text):
     with pytest.raises(Unknown):
         parse(text)
 
 
-SCHEMA = r"""
-CREATE DOMAIN zip AS varchar(5) CHECK (VALUE ~ '^\d{5}$');
-CREATE TABLE t (
-  code char(2) PRIMARY KEY CHECK (code ~ '^[A-Z]{2}$'),
-  z zip NOT NULL,
-  sku text CHECK (sku IS NULL OR sku ~* '^[a-z]{2}-[0-9]+$') UNIQUE,
-  lk varchar(6) CHECK (lk LIKE 'a.\_%') CHECK (length(lk) < 6),
-  nope text CHECK (nope !~ 'x'),
-  odd text CHECK (odd ~ '(a)\1'),
-  n int CHECK (n > 0)
-);
-"""
+SCHEMA = sql_of(__file__, "patterns")
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +69,13 @@ def loaded(make_database_on, server):
         return dsn, introspect(connection).table("t")
 
 
-def test_patterns_are_read_from_checks_and_domains(loaded):
+def test_patterns_are_read_from_checks_and_replace_only_what_does_not_match(loaded):
     item = loaded[1]
     found = {column.name for column in item.columns if column_pattern(item, column)}
     assert found == {"code", "z", "sku", "lk"}
     lines = table_coverage(item, {}, 1e-9)
     assert {line.column for line in lines if "repaired in the load" in line.how} == {"odd", "nope"}
-
-
-def test_only_what_does_not_match_is_made_anew(loaded):
+    # Only what does not match is made anew.
     pattern = column_pattern(loaded[1], loaded[1].column("sku"))
     texts = pa.array(["AB-7", None, "no", "", "ab-12"])
     made = pattern.replace_bad(texts, generator(1)).to_pylist()
@@ -96,7 +84,7 @@ def test_only_what_does_not_match_is_made_anew(loaded):
     assert pattern.replace_bad(pa.array(made), generator(2)).to_pylist() == made
 
 
-def test_keys_keep_their_pattern(loaded):
+def test_fill_keys_of_a_pattern_keeps_it(loaded):
     dsn, item = loaded
     texts = {
         name: column_pattern(item, item.column(name)).make(300, generator(5))
@@ -120,7 +108,7 @@ SPANS = [
 
 
 @pytest.mark.parametrize(("type_", "check", "rows"), SPANS)
-def test_texts_between_two_others_are_kept_and_made(server, make_database, type_, check, rows):
+def test_column_pattern_of_a_span_keeps_and_makes_texts(server, make_database, type_, check, rows):
     """As keys and as columns, under the rules of ASCII and under those of a language."""
     with psycopg.connect(make_database(), autocommit=True) as connection:
         text = check.format(c="k")
@@ -156,7 +144,7 @@ def coded(*checks, type_=TEXT):
 
 
 @pytest.mark.parametrize("case", ["upper", "lower"])
-def test_texts_of_one_case(case):
+def test_column_pattern_of_one_case_keeps_it(case):
     """Keys had small letters, so that `CHECK (code = upper(code))` came back NOT VALID."""
     text = f"(((code)::text = {case}((code)::text)) AND (code <> ''::bpchar))"
     _, found = coded(text, type_=char(15))
@@ -171,7 +159,7 @@ def test_texts_of_one_case(case):
 @pytest.mark.parametrize(
     "text", ["(left(code, 1) = upper(code))", "(code = upper(other))", "(code <> upper(code))"]
 )
-def test_a_case_of_an_expression_is_no_case_of_the_column(text):
+def test_column_pattern_of_an_expression_is_none(text):
     assert coded(text)[1] is None
 
 
@@ -183,5 +171,5 @@ def test_a_case_of_an_expression_is_no_case_of_the_column(text):
         (["((code = upper(code)) AND (f(code) > 3))"], 1),
     ],
 )
-def test_a_case_that_is_kept_is_not_listed_as_a_rule_that_rows_may_break(checks, listed):
+def test_unkept_of_a_case_lists_what_rows_may_break(checks, listed):
     assert len(unkept(coded(*checks)[0])) == listed

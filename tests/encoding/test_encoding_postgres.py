@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from columns import codes_of, copy_in, modelled, release
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import DecimalsNeed
@@ -16,67 +17,7 @@ from privbench.rng import generator
 
 CANARY = "canary-7f3a91-secret"
 
-SCHEMA = """
-CREATE TYPE mood AS ENUM ('sad', 'so so', 'it''s "fine", ok');
-CREATE DOMAIN percent AS numeric(5,2) CHECK (VALUE >= 0 AND VALUE <= 100);
-CREATE DOMAIN code AS varchar(12) CHECK (char_length(VALUE) >= 3);
-CREATE DOMAIN small AS percent NOT NULL CHECK (VALUE < 50);
-CREATE TYPE pair AS (a integer, b text);
-CREATE TABLE "All Types" (
-  i2 smallint, i4 integer, i8 bigint, age integer CHECK (age BETWEEN 18 AND 120),
-  positive integer CHECK (positive > 0), status integer CHECK (status IN (1, 2, 7)),
-  money_ numeric(10,2), free_num numeric, wide numeric(38,12), coarse numeric(5,-2),
-  fine_num numeric(3,5), pct percent, f4 real, f8 double precision,
-  unit_f double precision CHECK (unit_f >= 0 AND unit_f < 1),
-  b boolean, m mood, s_text text, s_var varchar(7), s_char char(4), s_code code, s_name name,
-  level text CHECK (level IN ('low', 'mid', 'hi,gh')),
-  d date, d_lim date CHECK (d_lim >= '2001-01-01' AND d_lim <= '2001-12-31'),
-  ts timestamp, ts0 timestamp(0), tz timestamptz, tz3 timestamptz(3), t time, t0 time(0),
-  ttz timetz, iv interval, iv_day interval day to second(0),
-  u uuid, j json, jb jsonb, x xml, by bytea, ip inet, ci cidr, mac macaddr, mac8 macaddr8,
-  arr integer[], tarr text[][], r int4range, mr int4multirange, tsv tsvector, tsq tsquery, p point,
-  ln line, ls lseg, bx box, pth path, poly polygon, circ circle, bit1 bit, bit9 bit(9),
-  vb varbit(5), vbn varbit, mny money, o oid, lsn pg_lsn, jp jsonpath, ch "char", comp pair,
-  sm small DEFAULT 1, email varchar(20), first_name text, skipped integer NOT NULL DEFAULT 4,
-  skipped_const date NOT NULL, gen integer GENERATED ALWAYS AS (i4 / 2) STORED
-);
-"""
-
-ROWS = [
-    dict.fromkeys(["sm"], 3),
-    dict(
-        i2=-32768, i4=2147483647, i8=-(2**63), age=18, positive=1, status=7, money_="-99999999.99",
-        free_num="123456789012345678901234567890.5", wide="12345678901234567890123456.5",
-        coarse=12300, fine_num="0.00999", pct=100, f4=1.5, f8=-1e308, unit_f=0, b=True, m="so so",
-        s_text=CANARY, s_var="abc", s_char="ab", s_code="xyz", s_name="n", level="hi,gh",
-        d="infinity", d_lim="2001-12-31", ts="-infinity", ts0="2001-02-03 04:05:06",
-        tz="2001-02-03 04:05:06+09", t="23:59:59.999999", ttz="24:00:00-08", iv="1 year 2 mons",
-        u="00000000-0000-0000-0000-000000000000", j="[1]", ip="::1", arr=[1, 2], sm=49,
-        email=CANARY, first_name=CANARY, comp="(1,x)", mny="1,019.99",
-    ),
-    dict(
-        i2=32767, i8=2**63 - 1, money_="NaN", free_num="NaN", f4="NaN", f8="Infinity",
-        s_text="", d="0044-03-15 BC", ts="294276-12-31 23:59:59.999999", tz="infinity",
-        iv="-178000000 years", sm=0,
-    ),
-    dict(
-        f8="-Infinity", free_num="1e-500", d="5874897-12-31", ts="infinity", tz="-infinity",
-        ts0="-infinity", t="24:00:00", iv="178000000 years", i8=-(2**63) + 1, sm="0.01",
-        s_text="x" * 5000,
-    ),
-]  # fmt: skip
-
-
-def fill(connection, table):
-    for row in ROWS:
-        row = {**row, "skipped_const": "2000-01-01"}
-        connection.execute(
-            sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
-                sql.Identifier(table.name.name),
-                sql.SQL(", ").join(map(sql.Identifier, row)),
-                sql.SQL(", ").join(map(sql.Literal, row.values())),
-            )
-        )
+SCHEMA = sql_of(__file__, "all_types")
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +25,15 @@ def dsn(each_server, make_database_on):
     dsn = make_database_on(each_server)
     with psycopg.connect(dsn) as connection:
         connection.execute(SCHEMA)
-        fill(connection, introspect(connection).tables[0])
     return dsn
+
+
+@pytest.fixture(scope="module")
+def rows(dsn):
+    """The rows as PostgreSQL has them, in the order they were made."""
+    with psycopg.connect(dsn) as connection:
+        shown = 'SELECT to_jsonb(found) FROM "All Types" found'
+        return [row for (row,) in connection.execute(shown)]
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +67,7 @@ def read(dsn, table, readers):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_read_then_decode_every_type(dsn, table, delta):
+def test_read_then_decode_every_type(dsn, table, rows, delta):
     rng = generator(5)
     readers = plans(table, delta)
     data = read(dsn, table, readers)
@@ -133,10 +81,10 @@ def test_read_then_decode_every_type(dsn, table, delta):
         assert sorted([*codec.domains, *unread]) == sorted(plan.attributes)
         codes = codes_of(codec, data[plan.name])
         assert all(codes[name].max() < domain.size for name, domain in codec.domains.items())
-        decoded = codec.decode(codes, rng, len(ROWS))
-        assert len(decoded) == len(ROWS)
+        decoded = codec.decode(codes, rng, len(rows))
+        assert len(decoded) == len(rows)
         if plan.attributes and plan.nullable:
-            expected = [row.get(plan.name) is None for row in ROWS]
+            expected = [row[plan.name] is None for row in rows]
             assert decoded.is_null().to_pylist() == expected, plan.name
         assert CANARY not in str(decoded.cast(pa.string()).to_pylist())
         if not codec.omitted:
@@ -146,7 +94,7 @@ def test_read_then_decode_every_type(dsn, table, delta):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_code_decodes_to_a_value_the_server_takes(dsn, table, seed):
+def test_decode_of_any_code_is_a_value_the_server_takes(dsn, table, seed):
     rng = generator(seed)
     count = 300
     columns = {}
@@ -186,7 +134,7 @@ def load(dsn, table, columns):
         assert rows == (len(next(iter(columns.values()))),)
 
 
-def test_the_coverage_map_names_every_column(table):
+def test_table_coverage_names_every_column(table):
     lines = table_coverage(table, CONFIG, 1e-6)
     assert [line.column for line in lines] == [column.name for column in table.columns]
     how = {line.column: line.how for line in lines}

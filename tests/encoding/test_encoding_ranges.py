@@ -86,7 +86,7 @@ def made_of(connection, plan, codec, texts):
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_every_kind_of_range_comes_back(connection, kind):
+def test_decode_of_every_kind_of_range_gives_it_back(connection, kind):
     exact, wide, open_, begun = CASES[kind]
     texts = [text for text in (*exact, open_, begun, "(,)", "empty") if text is not None]
     plan = plan_of(connection, kind, "n")
@@ -108,7 +108,7 @@ def test_every_kind_of_range_comes_back(connection, kind):
     assert len(read(connection, plan, wide)["n\x1flower"]._values) == len(wide)
 
 
-def test_null_comes_back_and_no_rows_are_read(connection):
+def test_ranges_bring_null_back_and_leave_domains_within_unmodelled(connection):
     plan = plan_of(connection, "int4range")
     codec = plan.finish({name: Bounds(-1, 60) for name in plan.attributes})
     made = made_of(connection, plan, codec, ["[3,8)", None, "empty", "(,)"])
@@ -116,15 +116,13 @@ def test_null_comes_back_and_no_rows_are_read(connection):
     assert [len(item) for item in plan.collect([]).values()] == [0, 0, 0]
     none = {name: np.full(3, domain.null_code) for name, domain in codec.domains.items()}
     assert codec.decode(none, generator(1)).to_pylist() == [None] * 3
-
-
-def test_domains_within_ranges_are_not_modelled(connection):
+    # Domains within ranges are not modelled.
     assert [len(plan_of(connection, f"{kind}range").needs) for kind in ("odd", "int4")] == [0, 2]
 
 
 @pytest.mark.parametrize("kind", [*CASES, "point"])
 @pytest.mark.parametrize("column", ["r", "n"])
-def test_every_code_gives_a_valid_literal(connection, kind, column):
+def test_decode_of_every_code_is_a_valid_literal(connection, kind, column):
     plan = plan_of(connection, kind, column)
     for seed in range(4):
         rng = generator(seed)
@@ -157,7 +155,7 @@ def test_cells_beyond_bounds_of_dates_end_where_dates_do(lo, hi):
     assert ends[1] <= edges[-1] <= max(ends[1], ends[3])
 
 
-def test_points_come_back_near_where_they_were(connection):
+def test_decode_of_points_is_near_where_they_were(connection):
     plan = plan_of(connection, "point")
     scale = plan.parts[0].scale
     bounds = Bounds(scale.parse("-180"), scale.parse("180"))

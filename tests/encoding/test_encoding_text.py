@@ -26,7 +26,7 @@ from privbench.rng import generator
 EDGES = tuple(range(13))
 
 
-def test_shape_classes_cover_their_names():
+def test_shapes_cover_their_names_and_made_text_has_them():
     samples = {
         "digits": "0123", "decimal": "-1.50", "email": "a.b@c.de", "url": "https://x.y/z",
         "hex": "deadbeef01", "lower": "straße", "capitalised": "Émile", "upper": "ABC",
@@ -36,6 +36,17 @@ def test_shape_classes_cover_their_names():
     assert len(PATTERNS) + 1 == len(SHAPES)
     codes = shapes(pa.array([*samples.values(), None]))[:-1]
     assert [SHAPES[code] for code in codes] == list(samples)
+    # Made text has the shape asked for.
+    kinds = np.repeat(np.arange(len(SHAPES)), 50)
+    text = made_text(kinds, np.full(len(kinds), 24), generator(2))
+    same = shapes(text) == kinds
+    by_kind = {name: float(same[kinds == i].mean()) for i, name in enumerate(SHAPES)}
+    by_kind.pop("other")
+    assert min(by_kind.values()) > 0.9, by_kind
+    # Shapes that noise hides are words and no numbers or addresses.
+    first, end = shape_domain(False).core
+    assert {"lower", "title", "sentence"} <= {*SHAPES[first:end]}
+    assert not {"digits", "decimal", "email", "url", "hex"} & {*SHAPES[first:end]}
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,20 +60,11 @@ def test_shapes_of_ascii_are_those_of_all_letters(texts):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 11), st.integers(0, 300))), st.integers(0, 2**32))
-def test_made_text_has_the_length_asked_for(pairs, seed):
+def test_made_text_of_a_length_has_it(pairs, seed):
     kinds, lengths = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     text = made_text(kinds, lengths, generator(seed)).to_pylist()
     assert [len(value) for value in text] == lengths.tolist()
     assert all(value.isascii() and "\x00" not in value for value in text)
-
-
-def test_made_text_has_the_shape_asked_for():
-    kinds = np.repeat(np.arange(len(SHAPES)), 50)
-    text = made_text(kinds, np.full(len(kinds), 24), generator(2))
-    same = shapes(text) == kinds
-    by_kind = {name: float(same[kinds == i].mean()) for i, name in enumerate(SHAPES)}
-    by_kind.pop("other")
-    assert min(by_kind.values()) > 0.9, by_kind
 
 
 def codec_of(surrogates: Surrogates | None, labels=("red", "blue"), provider=None) -> TextCodec:
@@ -79,7 +81,7 @@ def codes_of(label: np.ndarray, length: int = 8) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("provider", [None, "last_name"])
-def test_values_occur_as_often_as_their_blocks_say(provider):
+def test_decode_of_blocks_occurs_as_often_as_they_say(provider):
     codec = codec_of(((1, 0.5), (10, 0.4), (0, 0.1)), provider=provider)
     codes = codes_of(np.repeat([0, 2, 3], [500, 1000, 100]))
     found = codec.decode(codes, generator(1))
@@ -90,20 +92,22 @@ def test_values_occur_as_often_as_their_blocks_say(provider):
     assert again.equals(found)
 
 
-def test_rows_that_share_a_text_are_alike_in_length():
+def test_decode_of_surrogates_differs_and_is_as_long_as_told():
     codes = codes_of(np.full(4000, 2))
     codes[attribute("c", "length")] = generator(2).integers(3, 12, 4000)
     found = codec_of(((40, 1.0),)).decode(codes, generator(3)).to_pylist()
     assert len(set(found)) == 40
     off = np.array([*map(len, found)]) - codes[attribute("c", "length")]
     assert np.mean(np.abs(off)) < 0.2
-
-
-def test_short_texts_differ_from_each_other_and_from_labels():
+    # Short texts differ from each other and from labels.
     for seed in range(5):
         codes = codes_of(np.full(600, 3), length=1)
         found = codec_of(((6, 1.0),), ("a", "e", "i")).decode(codes, generator(seed)).to_pylist()
         assert len(set(found)) >= 5
+    # Semantic types of which few rows share a value are different.
+    assert len(set(made_semantic("email", 3000, generator(1)).to_pylist())) == 3000
+    assert len(set(made_distinct("first_name", 5000, generator(1), 12).to_pylist())) > 4950
+    assert len(set(made_semantic("first_name", 5000, generator(1)).to_pylist())) < 1000
 
 
 def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
@@ -118,21 +122,9 @@ def test_a_rest_that_is_noise_becomes_labels_and_a_real_one_does_not():
     assert nothing.null_count == 0
 
 
-def test_semantic_types_of_which_few_rows_share_a_value_are_different():
-    assert len(set(made_semantic("email", 3000, generator(1)).to_pylist())) == 3000
-    assert len(set(made_distinct("first_name", 5000, generator(1), 12).to_pylist())) > 4950
-    assert len(set(made_semantic("first_name", 5000, generator(1)).to_pylist())) < 1000
-
-
 @pytest.mark.parametrize(
     "blocks", [[[-1, 0.5]], [[1, -0.5]], [[1, float("nan")]], [[float("inf"), 1.0]], [[10**9, 1.0]]]
 )
-def test_blocks_of_a_hostile_model_are_refused(blocks):
+def test_surrogates_from_json_of_hostile_blocks_is_refused(blocks):
     with pytest.raises(ValueError, match="no blocks"):
         surrogates_from_json(blocks)
-
-
-def test_shapes_that_noise_hides_are_words_and_no_numbers_or_addresses():
-    first, end = shape_domain(False).core
-    assert {"lower", "title", "sentence"} <= {*SHAPES[first:end]}
-    assert not {"digits", "decimal", "email", "url", "hex"} & {*SHAPES[first:end]}

@@ -68,14 +68,12 @@ def chosen(dsn: str, privacy: str) -> str:
         ),
     ],
 )
-def test_the_plan_decides(make_database, ddl, privacy, expected):
+def test_settle_accounting_follows_the_plan(make_database, ddl, privacy, expected):
     assert chosen(make_database(ddl), privacy) == expected
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(flags(3), "pure"), (texts(6), "zcdp")])
-def test_ledger_model_and_plan_say_the_same_whatever_the_rows(
-    make_database, tmp_path, columns, expected
-):
+def test_accounting_is_the_same_whatever_the_rows(make_database, tmp_path, columns, expected):
     dsn, ledger = make_database(table("a", columns)), tmp_path / "ledger"
     head = "[privacy]\nepsilon = 3.2\n[synthesizer]\nname = 'independent'\n"
     config = Config.loads(f"{head}[ledger]\npath = '{ledger}'\n")

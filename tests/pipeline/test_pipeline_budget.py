@@ -8,19 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.pipeline.domain_answers import Answer, _from_zero, bounds, released_list
 from privbench.pipeline.domain_budget import DOMAINS, Rounds, total_amounts
-from privbench.pipeline.domain_error import (
-    Noise,
-    Size,
-    believed,
-    list_loss,
-    range_loss,
-    unnamed,
-)
+from privbench.pipeline.domain_error import Noise, Size, believed, list_loss, range_loss, unnamed
 from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan as plan_fit
 from privbench.pipeline.prepare import FitPlan
@@ -70,6 +64,12 @@ def planned(tables, spec=None):
     return plan
 
 
+def owned(name):
+    """Two tables: rows of this name are owned by those of ``a``."""
+    key = KeySpec("k", name, "a", "own")
+    return DatabaseSpec({"a": TableSpec("a", {}, ()), name: TableSpec(name, {}, (key,))})
+
+
 def rounds(plan, rows, whole=0.13, accounting="zcdp"):
     totals = rows if isinstance(rows, dict) else dict.fromkeys(plan.spec.tables, rows)
     return Rounds(plan, Noise(accounting), whole, 5e-10, totals)
@@ -117,13 +117,7 @@ def test_domains_stay_within_their_budget(data, seed):
 def test_a_few_units_do_not_raise_the_noise_of_all(accounting):
     """Two dozen managers of 5,000 employees: their ranges need more than everything else."""
     whole = 0.13 if accounting == "zcdp" else 3.2
-    spec = DatabaseSpec(
-        {
-            "a": TableSpec("a", {}, ()),
-            "few": TableSpec("few", {}, (KeySpec("k", "few", "a", "own"),)),
-        },
-        Relation("add-remove", "owner"),
-    )
+    spec = owned("few")
     needs = {"a": [CategoriesNeed("kind", 64), dates("d"), numbers("n")], "few": [dates("from")]}
 
     def amount(units):
@@ -181,7 +175,7 @@ def test_noise_in_a_law_is_no_gate():
     assert unnamed(clear, 1) == pytest.approx(1500 / 3500, abs=0.01)
 
 
-def test_errors_fall_with_noise():
+def test_losses_of_lists_and_ranges_fall_with_noise():
     sd, size = np.geomspace(1e4, 1e-2, 40), Size(10_000.0, 2_000.0, 1_500.0)
     law = believed(CategoriesNeed("kind"), 2000.0)
     for error in (
@@ -193,20 +187,20 @@ def test_errors_fall_with_noise():
         assert error[0] > 10 * error[-1] > 0
 
 
-def test_public_candidates_need_no_threshold_but_must_be_clear():
-    need = CategoriesNeed("kind", public=("", "red", "blue"))
-    found = Listed((9 * GRID, 90 * GRID, -90 * GRID, 20 * GRID), ("green",), (70 * GRID,))
-    assert released_list(need, found, 10.0) == ("", "green")
-    assert released_list(need, found, 1.0) == ("", "blue", "green")
-
-
-def test_a_range_begins_at_zero_where_nothing_is_seen_below():
+def test_from_zero_of_numbers_begins_there_where_nothing_is_seen_below():
     need = BoundsNeed("n", np.array([-2, -1, 0, 1, 2, 4]), USUAL, dear=False)
     noisy = np.array([0.0, 1.0, -1.0, 9.0, 9.0, 9.0, 0.0])
     assert _from_zero(need, noisy, 1.0, 1, 5) == (3, 5)
     assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0
     assert _from_zero(need, noisy + np.eye(7)[1] * 5, 1.0, 1, 5) == (1, 5)
     assert _from_zero(dates("d"), noisy, 1.0, 1, 5) == (1, 5)
+
+
+def test_public_candidates_need_no_threshold_but_must_be_clear():
+    need = CategoriesNeed("kind", public=("", "red", "blue"))
+    found = Listed((9 * GRID, 90 * GRID, -90 * GRID, 20 * GRID), ("green",), (70 * GRID,))
+    assert released_list(need, found, 10.0) == ("", "green")
+    assert released_list(need, found, 1.0) == ("", "blue", "green")
 
 
 @pytest.mark.parametrize("mark", [5, 500, 990], ids=["before", "within", "beyond"])
@@ -229,20 +223,7 @@ def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
 
 
 UNITS, WRITERS, EACH = 4000, 400, 6
-SOURCE = f"""
-CREATE TABLE users (id int PRIMARY KEY, email text NOT NULL, plan text NOT NULL, gift text,
-  until date NOT NULL);
-CREATE TABLE orders (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,
-  amount int NOT NULL, placed date NOT NULL, until date NOT NULL);
-CREATE TABLE refunds (id int PRIMARY KEY, user_id int NOT NULL REFERENCES users,
-  amount int NOT NULL, placed date NOT NULL, until date NOT NULL);
-INSERT INTO users SELECT i, 'u' || i || '@example.org',
-  (ARRAY['gold', 'silver', 'tin'])[1 + i % 3], CASE WHEN i % 9 = 0 THEN NULL ELSE '' END,
-  '9999-01-01' FROM generate_series(1, {UNITS}) i;
-INSERT INTO orders SELECT i, 1 + i % {WRITERS}, 1000 + i * 7 % 3000,
-  date '2021-03-01' + i % 200, date '9999-01-01' FROM generate_series(1, {WRITERS * EACH}) i;
-INSERT INTO refunds VALUES (1, 1, 5, '2021-04-01', '9999-01-01');
-"""
+SOURCE = sql_of(__file__, "budget", units=UNITS, writers=WRITERS, orders=WRITERS * EACH)
 
 
 @pytest.fixture(scope="module")
@@ -272,16 +253,28 @@ def fitted(source, tmp_path_factory):
     return config, draft.domains.codecs, noise
 
 
-def test_ranges_of_few_owners_are_seen(source, fitted):
-    """A tenth of the users has orders, next to none has refunds."""
-    config, codecs, noise = fitted
-    labels = {*noise}
-    assert {"units public.orders", "units public.refunds"} <= labels
-    assert not any(label.startswith("range public.refunds") for label in labels)
+def test_domains_of_a_fit_hold_what_few_owners_and_namesakes_tell(fitted):
+    """A tenth of the users has orders, next to none has refunds: labels, blanks and marks come out.
+
+    Two thousand rows say 'until now' elsewhere: the lone refund's column knows that day.
+    """
+    _, codecs, noise = fitted
+    assert {"units public.orders", "units public.refunds"} <= {*noise}
+    for label in noise:
+        assert not label.startswith(("range public.refunds", "categories public.refunds.until"))
     edges = codecs["public.orders"]["amount"].recodings["amount"]
     core = edges.edges[edges.core[0]], edges.edges[edges.core[1]]
     assert 500 <= core[0] <= 1500
     assert 3000 <= core[1] <= 8192
+    assert codecs["public.users"]["plan"].labels == ("gold", "silver", "tin")
+    assert codecs["public.users"]["gift"].labels == ("",)
+    for table in ("users", "orders", "refunds"):
+        edges = codecs[f"public.{table}"]["until"].recodings["until"].edges
+        assert max(edges[:-1]) // 365 > 7900
+
+
+def test_plan_says_what_a_list_needs_and_which_events_come(source, fitted):
+    config, _, noise = fitted
     report = plan_fit(config, source)
     said = {event.label for event in report.events}
     listed = {event.label: event for event in report.events if event.needed is not None}
@@ -291,7 +284,7 @@ def test_ranges_of_few_owners_are_seen(source, fitted):
     assert 5 < (plan_list.needed - 2) / plan_list.noise_sd < 8
     assert f"labels of {min(plan_list.needed, *plan_list.needs):.3g}" in report.render()
     assert {"units public.orders", "ranked counts public.users.plan"} <= said
-    assert said & labels >= {"categories public.users.plan", "range public.orders.amount"}
+    assert said & {*noise} >= {"categories public.users.plan", "range public.orders.amount"}
 
 
 def test_the_noise_of_a_plan_is_that_of_the_fit(source, fitted):
@@ -310,34 +303,10 @@ def test_the_noise_of_a_plan_is_that_of_the_fit(source, fitted):
     assert seen == {*told}
 
 
-def test_labels_blanks_and_marks_come_out(fitted):
-    _, codecs, _ = fitted
-    assert codecs["public.users"]["plan"].labels == ("gold", "silver", "tin")
-    assert codecs["public.users"]["gift"].labels == ("",)
-
-
-def test_a_column_of_few_units_takes_the_values_of_its_namesakes(fitted):
-    """Two thousand rows say 'until now' elsewhere: the lone refund's column knows that day."""
-    _, codecs, labels = fitted
-    assert "categories public.refunds.until" not in labels
-    for table in ("users", "orders", "refunds"):
-        edges = codecs[f"public.{table}"]["until"].recodings["until"].edges
-        far = max(edges[:-1])
-        assert far in edges
-        assert (far - 0) // 365 > 7900
-
-
 @pytest.mark.parametrize("noisy_total", [1.0, 3000.0])
 def test_a_noisy_total_does_not_hide_units_that_were_counted(noisy_total):
     """A list of 900 units is asked for, though noise hides the total of their rows."""
-    spec = DatabaseSpec(
-        {
-            "a": TableSpec("a", {}, ()),
-            "b": TableSpec("b", {}, (KeySpec("k", "b", "a", "own", False),)),
-        },
-        Relation("add-remove", "owner"),
-    )
-    plan = planned({"a": [], "b": [MAKE["l"]("kind")]}, spec)
+    plan = planned({"a": [], "b": [MAKE["l"]("kind")]}, owned("b"))
     turn = rounds(plan, {"a": 5000.0, "b": noisy_total})
     sizes = turn.sizes({"b": (900.0, 20.0)})
     assert sizes["b"].units >= 860.0

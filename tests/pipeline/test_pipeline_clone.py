@@ -14,8 +14,6 @@ from privbench import pipeline
 from privbench.errors import ConfigError, TargetError
 from privbench.pipeline import Model
 
-SYNTHESIZERS = market.CORE
-
 
 @pytest.fixture(scope="module")
 def sources(source, server, make_database_on):
@@ -31,7 +29,7 @@ def sources(source, server, make_database_on):
 
 
 @pytest.mark.parametrize("name", market.BY_NAME)
-def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, name):
+def test_clone_on_each_server_is_whole(sources, each_server, make_database_on, tmp_path, name):
     source, target = sources(each_server), make_database_on(each_server)
     before = pg_dump(source, "--data-only")
     config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
@@ -48,22 +46,31 @@ def test_clone_on_each_server(sources, each_server, make_database_on, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    ("name", "accounting", "neighbours"),
+    ("name", "accounting", "neighbours", "unit"),
     market.some_slow(
-        product(SYNTHESIZERS, ["pure", "zcdp"], ["add-remove", "replace"]),
-        [("independent", "pure", "replace"), ("privbench-paper", "zcdp", "add-remove")],
+        [(n, a, *r) for n, a, r in product(market.CORE, ["pure", "zcdp"], market.RELATIONS)],
+        [
+            ("independent", "pure", "replace", "owner"),
+            ("privbench-paper", "zcdp", "add-remove", "owner"),
+            ("privbench", "zcdp", "add-remove", "row"),
+        ],
     ),
 )
-def test_accountings_and_neighbours(source, make_database, tmp_path, name, accounting, neighbours):
-    privacy = {"accounting": accounting, "neighbours": neighbours}
-    config = market.learner(market.config(tmp_path / "ledger", **privacy), name)
+def test_clone_keeps_its_promise(
+    source, make_database, tmp_path, name, accounting, neighbours, unit
+):
+    privacy = {"accounting": accounting, "neighbours": neighbours, "unit": unit}
+    toml = market.CONFIG if unit == "owner" else re.sub(r"\nown = .*", "", market.CONFIG)
+    config = market.learner(market.config(tmp_path / "ledger", toml, **privacy), name)
     target = make_database()
     report = pipeline.clone(source, target, config, output=tmp_path / "m.privbench")
     whole(target)
     promise = Model.load(tmp_path / "m.privbench").promise
     assert promise == report.promise
-    assert promise.accounting == accounting
-    assert promise.neighbours == neighbours
+    assert {key: getattr(promise, key) for key in privacy} == privacy
+    assert unit == "owner" or set(promise.roots) == {
+        f"public.{table}" for table in market.TABLES if table != "region"
+    }
     assert 0 < promise.epsilon <= 5.0
     assert 0 <= promise.delta <= 1e-6
     # Pure accounting takes δ for category lists alone, which tables of few rows are not asked for.
@@ -73,20 +80,7 @@ def test_accountings_and_neighbours(source, make_database, tmp_path, name, accou
     assert promise.epsilon <= spent["epsilon"] <= 5.0
 
 
-@pytest.mark.parametrize("name", market.BY_NAME)
-def test_unit_row(source, make_database, tmp_path, name):
-    toml = re.sub(r"\nown = .*", "", market.CONFIG)
-    config = market.learner(market.config(tmp_path / "ledger", toml, unit="row"), name)
-    target = make_database()
-    report = pipeline.clone(source, target, config)
-    whole(target)
-    assert report.promise.unit == "row"
-    assert set(report.promise.roots) == {
-        f"public.{table}" for table in market.TABLES if table != "region"
-    }
-
-
-def test_public_table_is_verbatim_and_referred_to(source, make_database, model):
+def test_load_copies_public_tables_verbatim_and_scales_roots(source, make_database, model):
     target = make_database()
     report = pipeline.load(model, target)
     query = "SELECT * FROM region ORDER BY code"
@@ -97,9 +91,7 @@ def test_public_table_is_verbatim_and_referred_to(source, make_database, model):
     assert {code for code, _ in shares} <= {"r1", "r2", "r3", "r4"}
     # The source's customers live in regions 1 and 2 only, and noise is far below a half.
     assert sum(count for code, count in shares if code in ("r1", "r2")) > 50
-
-
-def test_scale_multiplies_roots(source, make_database, model):
+    # Scale multiplies roots.
     plain, triple = make_database(), make_database()
     once = pipeline.load(model, plain, seed=1).rows["public.customer"]
     thrice = pipeline.load(model, triple, seed=1, scale=3).rows
@@ -109,7 +101,7 @@ def test_scale_multiplies_roots(source, make_database, model):
     whole(triple)
 
 
-def test_load_refuses_what_holds_something_and_replaces_it(make_database, model):
+def test_load_into_a_full_target_is_refused_or_replaces_it(make_database, model):
     target = make_database("CREATE TABLE mine (i int); INSERT INTO mine VALUES (7)")
     with pytest.raises(TargetError, match=r"not empty.*mine.*--replace"):
         pipeline.load(model, target)
@@ -122,7 +114,9 @@ def test_load_refuses_what_holds_something_and_replaces_it(make_database, model)
 
 
 @pytest.mark.parametrize("toml", [market.CONFIG, market.CONFIG.replace('identity = "market"', "")])
-def test_what_was_fitted_is_not_replaced(source, make_database, model, tmp_path, toml):
+def test_load_with_replace_of_what_was_fitted_is_refused(
+    source, make_database, model, tmp_path, toml
+):
     """Neither by its own model nor by a clone of another source, whatever name is declared."""
     fitted, config = market.create(make_database(), 20), market.config(tmp_path / "ledger", toml)
     pipeline.fit(fitted, config, tmp_path / "m")
@@ -146,7 +140,7 @@ def test_what_was_fitted_is_not_replaced(source, make_database, model, tmp_path,
         whole(target)
 
 
-def test_a_seed_samples_the_same_clone_twice(make_database, model):
+def test_load_with_a_seed_is_the_same_again(make_database, model):
     one, two, other = make_database(), make_database(), make_database()
     for dsn, seed in ((one, 5), (two, 5), (other, 6)):
         pipeline.load(model, dsn, seed=seed)
@@ -154,7 +148,7 @@ def test_a_seed_samples_the_same_clone_twice(make_database, model):
     assert dumps[0] == dumps[1] != dumps[2]
 
 
-def test_csv_files_hold_what_load_writes(make_database, model, tmp_path):
+def test_sample_holds_what_load_writes(make_database, model, tmp_path):
     """Read back by COPY, NULL and empty text included."""
     loaded, copied = make_database(), make_database()
     pipeline.load(model, loaded, seed=5)
@@ -177,7 +171,7 @@ def test_csv_files_hold_what_load_writes(make_database, model, tmp_path):
         assert market.ask(copied, query) == market.ask(loaded, query), table
 
 
-def test_a_seeded_fit_is_stamped_not_private(source, make_database, model, tmp_path):
+def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tmp_path):
     seeded = pipeline.fit(source, market.config(tmp_path / "ledger", seed=7), tmp_path / "m")
     assert not seeded.promise.private
     stored = Model.load(tmp_path / "m")
@@ -192,14 +186,14 @@ def test_a_seeded_fit_is_stamped_not_private(source, make_database, model, tmp_p
     assert "NOT PRIVATE" in shown.render()
 
 
-def test_no_epsilon_is_refused_before_a_connection(tmp_path):
+def test_fit_without_epsilon_is_refused(tmp_path):
     config = market.config(tmp_path / "ledger", epsilon=None)
     with pytest.raises(ConfigError, match="no ε is given"):
         pipeline.fit("host=/nowhere", config, tmp_path / "m")
 
 
 @pytest.mark.parametrize("name", market.BY_NAME)
-def test_empty_tables_and_one_row(make_database, tmp_path, name):
+def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
     """A source without rows runs through, and its clone is a database of the same schema."""
     source = make_database(market.SCHEMA + "INSERT INTO region VALUES ('r1', 'only')")
     target = make_database()

@@ -37,7 +37,7 @@ def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_a_fit_gives_the_same_model_when_workers_count(
+def test_fit_with_workers_gives_the_same_model(
     make_database: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All tables count as large, so that workers read and count every one.

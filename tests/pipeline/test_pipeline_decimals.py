@@ -3,30 +3,18 @@
 import market
 import numpy as np
 import pytest
+from fits import fit
+from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.pipeline.clone import clone
-from privbench.pipeline.fit import STAGES, begin
 from privbench.pipeline.planning import plan
-from privbench.pipeline.progress import Reporter
 from privbench.privacy import PART
 from privbench.privacy.neighbour import telling_units
 from privbench.privacy.stability import check
 
 UNITS, GAMES = 600, 4
-SOURCE = f"""
-CREATE TABLE player (id int PRIMARY KEY, rating double precision,
-  share real CHECK (share >= 0 AND share <= 1));
-CREATE TABLE game (id int PRIMARY KEY, player_id int NOT NULL REFERENCES player,
-  points double precision, fee numeric, speed real, weight numeric(8,2));
-SELECT setseed(0.5);
-INSERT INTO player SELECT i, random() / 7, round(random()) FROM generate_series(1, {UNITS}) i;
-SELECT setseed(0.25);
-INSERT INTO game SELECT i, 1 + i / 4 % 600,
-  CASE WHEN random() < 0.1 THEN NULL WHEN random() < 0.6 THEN 0 ELSE floor(random() * 25) + 1 END,
-  floor(random() * 900) / 100 + 1, floor(random() * 100) / 2, 1 + floor(random() * 50)
-  FROM generate_series(0, {UNITS * GAMES - 1}) i;
-"""
+SOURCE = sql_of(__file__, "decimals")
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +36,12 @@ ASKED = ["player.rating", "player.share", *(f"game.{name}" for name in DECIMALS)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_decimals_are_asked_as_planned_and_their_claims_hold(source, tmp_path, neighbours):
+def test_fit_asks_for_decimals_as_planned_and_holds_their_claims(source, tmp_path, neighbours):
     config = configured(tmp_path / "ledger", neighbours=neighbours)
-    draft = begin(source, config, Reporter())
-    before = None
-    for name, stage in STAGES[:4]:
-        stage(draft)
-        before = draft.data.database.copy() if name == "extract" else before
-    draft.session.close()
+    fitted = fit(source, config)
     with pytest.raises(Exception, match="no such attribute"):
-        draft.data.database._raw("public.game", f"points{PART}decimals")
-    steps = {
-        step.event.label: step
-        for step in draft.session.trace
-        if step.event.label.startswith("decimals")
-    }
+        fitted.after._raw("public.game", f"points{PART}decimals")
+    steps = {s.event.label: s for s in fitted.trace if s.event.label.startswith("decimals")}
     assert sorted(steps) == sorted(f"decimals public.{name}" for name in ASKED)
     rows = {"public.player": UNITS, "public.game": UNITS * GAMES}
     planned = {event.label: event for event in plan(config, source, rows).events}
@@ -73,21 +52,17 @@ def test_decimals_are_asked_as_planned_and_their_claims_hold(source, tmp_path, n
     # decide between them. In 24 fits the sum of all lay between 0.64 and 1.12 of the planned one.
     paid = sum(step.event.amount for step in steps.values())
     assert 0.3 < paid / sum(planned[label].amount for label in steps) < 3
-    queries = [step.query for step in draft.session.trace]
-    report = check(
-        queries,
-        before,
-        recodings=draft.data.database.recodings,
-        units=telling_units(before, most=3),
-    )
+    units = telling_units(fitted.before, most=3)
+    recodings = fitted.after.recodings
+    report = check(fitted.queries, fitted.before, recodings=recodings, units=units)
     assert report.ok, report.violations
-    asked = [n for n, step in enumerate(draft.session.trace) if step in steps.values()]
+    asked = [n for n, step in enumerate(fitted.trace) if step in steps.values()]
     # Replaced by another unit, one of as many numbers with as many decimals changes nothing.
     told = [report.worst[n] for n in asked]
     assert min(told) > 0.3 if neighbours == "add-remove" else max(told) > 0.1
 
 
-def test_a_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):
+def test_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):
     target = make_database()
     clone(source, target, configured(tmp_path / "ledger"), seed=1)
     rows = market.ask(target, "SELECT points, fee::float8, speed, weight::float8 FROM game")

@@ -5,27 +5,12 @@ from __future__ import annotations
 import market
 import pytest
 from integrity import schema_of
+from sql_files import sql_of
 
 from privbench import pipeline
 
 #: Every table is a root: each has the whole budget for itself.
-TABLES = """
-CREATE TABLE no_rows (id int PRIMARY KEY, a int, t text, d date);
-CREATE TABLE one_row (id int PRIMARY KEY, a int, t text, d date);
-INSERT INTO one_row VALUES (7, 3, 'word', '2020-02-02');
-CREATE TABLE two_rows (id int PRIMARY KEY, a int, t text, d date);
-INSERT INTO two_rows VALUES (1, 3, 'word', '2020-02-02'), (2, -9, NULL, NULL);
-CREATE TABLE all_null (id int PRIMARY KEY, a int, b boolean, t text, d date, f float8);
-INSERT INTO all_null (id) SELECT generate_series(1, 300);
-CREATE TABLE constant (id int PRIMARY KEY, a int NOT NULL, b boolean NOT NULL, t text NOT NULL);
-INSERT INTO constant SELECT i, 42, true, 'same' FROM generate_series(1, 300) i;
-CREATE TABLE distinct_rows (id int PRIMARY KEY, a bigint UNIQUE, t text UNIQUE, f float8 NOT NULL);
-INSERT INTO distinct_rows SELECT i, i * 7919, md5(i::text), i / 7.0 FROM generate_series(1, 300) i;
-CREATE TABLE one_column (a int NOT NULL);
-INSERT INTO one_column SELECT i % 9 FROM generate_series(1, 300) i;
-CREATE TABLE only_key (id int PRIMARY KEY);
-INSERT INTO only_key SELECT generate_series(1, 300);
-"""
+TABLES = sql_of(__file__, "degenerate")
 WIDE = "CREATE TABLE wide ({}); INSERT INTO wide SELECT {} FROM generate_series(1, 500) i;".format(
     ", ".join(f"c{k} smallint CHECK (c{k} BETWEEN 0 AND 4)" for k in range(200)),
     ", ".join(f"(i * {k + 1} / 7) % 5" for k in range(200)),

@@ -22,7 +22,7 @@ def source(make_database):
     return make_database(market.SCHEMA)
 
 
-def test_all_is_in_place(source, make_database, tmp_path):
+def test_doctor_of_a_sound_place_finds_nothing_bad(source, make_database, tmp_path):
     found = pipeline.doctor(source, make_database(), market.config(tmp_path / "ledger"))
     found.require_sound()
     assert {"source: rights", "source: pg_dump", "source: identity", "ledger"} <= {
@@ -33,7 +33,7 @@ def test_all_is_in_place(source, make_database, tmp_path):
     assert not (tmp_path / "ledger").exists()
 
 
-def test_what_a_fit_and_a_load_would_refuse(source, tmp_path):
+def test_doctor_names_what_fit_and_load_would_refuse(source, tmp_path):
     """A role without rights, a target that is the source, and no declared identity."""
     role = f"nobody_{os.getpid()}"
     market.execute(
@@ -54,7 +54,7 @@ def test_what_a_fit_and_a_load_would_refuse(source, tmp_path):
         found.require_sound()
 
 
-def test_a_server_that_is_not_there_is_a_line(source, tmp_path):
+def test_doctor_of_a_server_that_is_not_there_is_a_line(source, tmp_path):
     nowhere = conninfo.make_conninfo(source, dbname="no_such_database")
     ran = market.run("doctor", nowhere, source, "--ledger", tmp_path / "l")
     assert ran.exit_code == 1

@@ -50,7 +50,7 @@ def objects(dsn: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("moment", ["load public.line", "indexes and constraints", "analyze"])
-def test_a_killed_load_leaves_the_target_empty(make_database, model, moment):
+def test_load_that_is_killed_leaves_the_target_empty(make_database, model, moment):
     target = make_database()
     kill_at(moment, pipeline.load, model, target)
     assert objects(target) == []
@@ -59,11 +59,12 @@ def test_a_killed_load_leaves_the_target_empty(make_database, model, moment):
     assert objects(target)
 
 
-def test_a_killed_replace_leaves_what_was_there(make_database, model):
+@pytest.mark.parametrize("moment", ["load public.line", "analyze"])
+def test_load_with_replace_that_is_killed_leaves_what_was_there(make_database, model, moment):
     target = make_database()
     pipeline.load(model, target)
     before = market.counts(target)
-    kill_at("load public.line", pipeline.load, model, target, replace=True)
+    kill_at(moment, pipeline.load, model, target, replace=True)
     assert market.counts(target) == before
     whole(target)
 
@@ -83,7 +84,7 @@ def batches(config):
         [("store:4", False), ("record:12", True)],
     ),
 )
-def test_a_killed_fit_is_resumed(source, config, unbroken, tmp_path, moment, loses):
+def test_fit_that_is_killed_is_resumed(source, config, unbroken, tmp_path, moment, loses):
     """The release counts whole while it is open; resumed, its sum covers the lost events.
 
     What was killed between event and result is spent once more, what has a result is kept, and
@@ -123,9 +124,7 @@ def test_a_killed_fit_is_resumed(source, config, unbroken, tmp_path, moment, los
         pipeline.fit(source, config, output, resume=killed["release"])
 
 
-def test_a_ledger_that_cannot_be_written_is_the_error_that_is_shown(
-    source, config, tmp_path, monkeypatch
-):
+def test_fit_without_a_writable_ledger_says_so(source, config, tmp_path, monkeypatch):
     record = Release.record
 
     def blocked(release, events):
@@ -140,7 +139,7 @@ def test_a_ledger_that_cannot_be_written_is_the_error_that_is_shown(
     assert "privbench ledger abandon" in raised.value.__notes__[0]
 
 
-def test_two_fits_at_once_and_room_for_one(source, config, tmp_path):
+def test_fit_twice_at_once_under_a_cap_for_one_refuses_one(source, config, tmp_path):
     config = config.changed("ledger", cap_epsilon=7.5)
     found = fit_at_once(*((source, config, tmp_path / name) for name in ("a", "b")))
     done, refusal = sorted(found)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -13,21 +14,7 @@ from privbench.encoding import BoundsNeed
 from privbench.pipeline.prepare import prepare
 
 UNITS = 1500
-SOURCE = f"""
-CREATE TABLE country (code text PRIMARY KEY, title text NOT NULL);
-INSERT INTO country VALUES ('x', 'Xanadu'), ('y', 'Yonder');
-CREATE TABLE person (id int PRIMARY KEY, code text NOT NULL REFERENCES country, age int NOT NULL,
-  mood text NOT NULL);
-INSERT INTO person SELECT i, 'x', 20 + i * 7 % 60, md5(i::text) FROM generate_series(1, {UNITS}) i;
-CREATE TABLE visit (id int PRIMARY KEY, person_id int NOT NULL REFERENCES person ON DELETE CASCADE,
-  score int NOT NULL);
-INSERT INTO visit SELECT i, 1 + i % 300, i % 50 FROM generate_series(1, 900) i;
-CREATE TABLE fine (id int PRIMARY KEY, person_id int NOT NULL REFERENCES person ON DELETE CASCADE,
-  price numeric(8, 2));
-CREATE TABLE appeal (id int PRIMARY KEY, fine_id int NOT NULL REFERENCES fine ON DELETE CASCADE);
-CREATE TABLE tip (id int PRIMARY KEY, person_id int REFERENCES person ON DELETE CASCADE, sum int);
-CREATE TABLE notice (id int PRIMARY KEY, at date, level int);
-"""
+SOURCE = sql_of(__file__, "losses", units=UNITS)
 EMPTY = {"public.fine", "public.appeal", "public.tip", "public.notice"}
 
 
@@ -65,7 +52,7 @@ def fitted(request, source, config, tmp_path_factory):
     return model, listener, rows
 
 
-def test_what_noise_cannot_tell_from_empty_is_empty(fitted):
+def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     model, _, rows = fitted
     sizes = {name: len(lines) for name, lines in rows.items()}
     assert all(sizes[name] < 60 for name in EMPTY)
@@ -75,9 +62,7 @@ def test_what_noise_cannot_tell_from_empty_is_empty(fitted):
     assert sizes["public.country"] >= 1
     asked = {event.label for event in model.events}
     assert {"total public.fine", "total public.notice"} <= asked
-
-
-def test_what_is_lost_is_said_with_a_line_of_config(fitted, source):
+    # What is lost is said with a line of config.
     model, _, rows = fitted
     lost = pipeline.losses(model)
     found = {item.place: item for item in lost}
@@ -96,9 +81,16 @@ def test_what_is_lost_is_said_with_a_line_of_config(fitted, source):
     text = pipeline.render_losses(lost)
     assert all(item.remedy in text for item in lost)
     assert "and 3 more" in pipeline.render_losses(lost, most=len(lost) - 3)
+    # Small tables are named when totals are known.
+    _, listener, _ = fitted
+    ((text, stages),) = listener.warned
+    assert "domains" not in stages
+    assert "Too few units" in text
+    assert "public.country " in text
+    assert "ledger abandon" in text
 
 
-def test_a_usual_range_that_rows_told_is_no_loss(fitted):
+def test_losses_of_a_usual_range_that_rows_told_is_none(fitted):
     model, place = fitted[0], "public.person.age"
     plan = prepare(model.schema, Config.model_validate(model.config))
     (reader,) = (i.readers["age"] for i in plan.private if i.table.key == "public.person")
@@ -110,12 +102,3 @@ def test_a_usual_range_that_rows_told_is_no_loss(fitted):
     events = tuple(event for event in model.events if event.label != f"range {place}")
     lost = {item.place: item.what for item in pipeline.losses(replace(model, events=events))}
     assert lost[place] == "range not seen: a usual one"
-
-
-def test_small_tables_are_named_when_totals_are_known(fitted):
-    _, listener, _ = fitted
-    ((text, stages),) = listener.warned
-    assert "domains" not in stages
-    assert "Too few units" in text
-    assert "public.country " in text
-    assert "ledger abandon" in text

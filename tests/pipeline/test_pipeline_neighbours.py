@@ -81,6 +81,6 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_was_not_seen_is_taken_from_what_lies_nearby(case):
+def test_lend_ranges_takes_what_lies_nearby(case):
     tables, limits, given, changed = CASES[case]
     assert lent(tables, limits, **given) == {**given, **changed}

@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 from market import ask
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline import Model
 
-SCHEMA = """
-CREATE TYPE tier AS ENUM ('low', 'high', 'top');
-CREATE TABLE client (
-  id int PRIMARY KEY, code text NOT NULL UNIQUE, "VIP" boolean NOT NULL, tier tier NOT NULL);
-CREATE TABLE sale (
-  id int PRIMARY KEY, client_id int NOT NULL REFERENCES client, ordered date NOT NULL, shipped date,
-  status text NOT NULL, net int NOT NULL, tax int NOT NULL, gross int NOT NULL, rate float8,
-  seen timestamptz NOT NULL, zip text NOT NULL, note text, tags int[], facts jsonb,
-  one int, other int, privbench_rule_2 int CHECK (privbench_rule_2 > 0));
-CREATE TABLE event (id int, at date NOT NULL, size int NOT NULL) PARTITION BY RANGE (at);
-CREATE TABLE event_old PARTITION OF event FOR VALUES FROM ('2000-01-01') TO ('2020-01-01');
-CREATE TABLE visit (length int NOT NULL);
-CREATE TABLE long_visit (reason text NOT NULL) INHERITS (visit);
-CREATE TABLE event_new PARTITION OF event FOR VALUES FROM ('2020-01-01') TO ('2040-01-01');
-"""
+SCHEMA = sql_of(__file__, "rules_schema")
 #: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
-ROWS = """
-INSERT INTO client SELECT i, 'c' || i, false, 'top' FROM generate_series(1, 60) i;
-INSERT INTO sale
-  SELECT i, 1 + i % 60, date 'infinity', date '2020-01-01' + i % 90,
-    CASE i % 2 WHEN 0 THEN 'sent' ELSE 'paid' END, 2 - i % 9, 1, 77,
-    CASE i % 3 WHEN 0 THEN float8 'NaN' WHEN 1 THEN '-Infinity' ELSE 5 END, '2024-01-01', 'none',
-    repeat('long ', 40), ARRAY[1, 2, 3], '[1]', i % 5, i % 5, 1
-  FROM generate_series(1, 120) i;
-INSERT INTO event SELECT i, date '2010-01-01' + 60 * i, -i FROM generate_series(1, 120) i;
-INSERT INTO long_visit SELECT 100 + i % 5, 'none' FROM generate_series(1, 120) i;
-"""
-RULES = {
-    "client": [
-        "Code LIKE 'C-%'  -- all of them",
-        '"VIP"',
-        "tier IN ('low', 'high')",
-    ],
-    "public.sale": [
-        "Shipped >= Ordered",
-        "ordered BETWEEN '2021-01-01' AND '2022-12-31'",
-        "status in ('open', 'paid')",
-        "status <> 'paid' OR net > 0",
-        "gross = net + tax",
-        "rate >= 0 AND rate < 1",
-        "seen < timestamptz '2020-01-01 00:00:00+00'",
-        r"zip ~ '^\d{5}$'",
-        "length(note) <= 7 AND note = upper(note)",
-        "cardinality(tags) = 2",
-        "jsonb_typeof(facts) = 'object'",
-        "num_nonnulls(one, other) = 1",
-    ],
-    "event": ["size > 0"],
-    "visit": ["length BETWEEN 1 AND 9"],
-    "long_visit": ["reason IN ('tea', 'talk')"],
-}
+ROWS = sql_of(__file__, "rules_rows")
+RULES = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))["rules"]
 CONFIG = """
 [privacy]
 epsilon = 20.0
@@ -73,11 +30,8 @@ own = ["client_id"]
 
 
 def configured(rules, folder=None, toml=CONFIG) -> Config:
-    ledger = {"identity": {"identity": "rules"}, "path": {"path": str(folder)}}
-    base = Config.loads(toml).model_copy(update={"rules": rules})
-    return Config.model_validate(
-        {**base.model_dump(), "database": ledger["identity"], "ledger": ledger["path"]}
-    )
+    more = {"rules": rules, "database": {"identity": "rules"}, "ledger": {"path": str(folder)}}
+    return Config.model_validate({**Config.loads(toml).model_dump(), **more})
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +51,7 @@ CASES = [(table, rule) for table, rules in RULES.items() for rule in rules]
 
 
 @pytest.mark.parametrize(("table", "rule"), CASES, ids=[rule for _, rule in CASES])
-def test_every_row_keeps_the_rule(source, clone, table, rule):
+def test_clone_under_a_rule_keeps_it_in_every_row(source, clone, table, rule):
     asked = f"SELECT count(*), count(*) FILTER (WHERE ({rule}\n) IS FALSE) FROM {table}"
     ((rows, broken),) = ask(clone[0], asked)
     assert rows > 20
@@ -105,7 +59,7 @@ def test_every_row_keeps_the_rule(source, clone, table, rule):
     assert ask(source, asked)[0][1] > 20
 
 
-def test_rules_are_constraints_of_the_clone_beside_its_own(clone):
+def test_rules_are_constraints_of_the_clone_and_take_other_names_in_its_clone(clone, tmp_path):
     target, model, report = clone
     asked = (
         "SELECT conrelid::regclass::text, conname, convalidated FROM pg_constraint"
@@ -119,9 +73,7 @@ def test_rules_are_constraints_of_the_clone_beside_its_own(clone):
     assert f"{report.repaired['public.sale']:,} changed to keep a rule" in report.render()
     schema = Model.load(model).schema
     assert {c.columns for c in schema.table("sale").checks} >= {("net", "tax", "gross"), ("zip",)}
-
-
-def test_a_clone_of_a_clone_takes_other_names(clone, tmp_path):
+    # A clone of a clone takes other names.
     rules = {"event": ["size < 1000"], "public.event": ["id IS NOT NULL"]}
     count = len(CASES)
     checked = pipeline.check(configured(rules, tmp_path), clone[0])
@@ -129,7 +81,7 @@ def test_a_clone_of_a_clone_takes_other_names(clone, tmp_path):
     assert names == [f"privbench_rule_{count + 1}", f"privbench_rule_{count + 2}"]
 
 
-def test_check_tells_how_columns_follow_and_what_travels(source, tmp_path):
+def test_check_of_rules_tells_how_columns_follow(source, tmp_path):
     checked = pipeline.check(configured(RULES, tmp_path), source)
     how = {line.column: line.how for line in checked.plan.coverage()}
     assert how["status"] == "2 public values"
@@ -149,7 +101,7 @@ def test_check_tells_how_columns_follow_and_what_travels(source, tmp_path):
         ({"sale": ["net > 5", "net < 3"]}, CONFIG, r"public.sale.net: the range holds no value"),
     ],
 )
-def test_a_rule_that_cannot_be_kept_is_refused(source, tmp_path, rules, toml, message):
+def test_fit_under_a_rule_that_cannot_be_kept_is_refused(source, tmp_path, rules, toml, message):
     config = configured(rules, tmp_path / "ledger", toml)
     for refused in (
         lambda: pipeline.check(config, source),

@@ -11,17 +11,8 @@ import pytest
 from fits import Fitted, check_claims, fit
 
 from privbench.privacy import DatabaseSpec, KeySpec, Query
+from privbench.privacy import queries as q
 from privbench.privacy.neighbour import remove_unit, worst_hub
-from privbench.privacy.queries import (
-    Children,
-    FanIn,
-    Histogram,
-    Owner,
-    Refers,
-    TargetHistogram,
-    Total,
-    UnitRows,
-)
 from privbench.privacy.stability import check
 
 
@@ -40,12 +31,10 @@ def fitted(source, tmp_path_factory) -> Fitted:
     market.some_slow(
         [(n, a, *r) for n, a, r in product(market.CORE, ["pure", "zcdp"], market.RELATIONS)],
         [("independent", "pure", *relation) for relation in market.RELATIONS]
-        + [("graphical", "zcdp", "add-remove", "owner")],
+        + [("privbench", "zcdp", "add-remove", "owner")],
     ),
 )
-def test_every_claim_of_a_fit_holds_also_where_hubs_are_gone(
-    source, tmp_path, name, accounting, neighbours, unit
-):
+def test_check_of_every_claim_of_a_fit_holds(source, tmp_path, name, accounting, neighbours, unit):
     config = market.with_little_noise(
         tmp_path / "ledger", name, neighbours, unit, accounting=accounting
     )
@@ -61,7 +50,7 @@ def test_every_claim_of_a_fit_holds_also_where_hubs_are_gone(
     assert "0 violations" in str(report)
 
 
-def test_the_worst_hub_leaves_bottom_edges(fitted: Fitted) -> None:
+def test_remove_unit_of_the_worst_hub_leaves_bottom_edges(fitted: Fitted) -> None:
     hub = worst_hub(fitted.before)
     assert hub is not None
     rest = remove_unit(fitted.before, *hub)
@@ -76,7 +65,7 @@ def context(spec: DatabaseSpec) -> Iterator[Query]:
     for name, table in spec.tables.items():
         columns = list(table.attributes)[:2]
         for other in spec.tables:
-            yield Histogram.of(spec, name, (*columns[:1], UnitRows(other, (0, 1, 2, 5))))
+            yield q.Histogram.of(spec, name, (*columns[:1], q.UnitRows(other, (0, 1, 2, 5))))
         for key in table.keys:
             yield from _of_key(spec, key, columns)
 
@@ -85,21 +74,21 @@ def _of_key(spec: DatabaseSpec, key: KeySpec, columns: list[str]) -> Iterator[Qu
     if key.role == "public":
         return
     theirs = list(spec.tables[key.parent].attributes)[:2]
-    far = [Histogram.of(spec, key.parent, theirs).axes[0]]
+    far = [q.Histogram.of(spec, key.parent, theirs).axes[0]]
     if key.role == "own":
-        yield Histogram.of(spec, key.table, (*columns, Owner(key, far[0]), Refers(key)))
-        yield Histogram.of(spec, key.parent, (*theirs, Children(key)))
+        yield q.Histogram.of(spec, key.table, (*columns, q.Owner(key, far[0]), q.Refers(key)))
+        yield q.Histogram.of(spec, key.parent, (*theirs, q.Children(key)))
         return
     for cap in (1, 4):
-        yield TargetHistogram.of(spec, key, columns, theirs, cap=cap, outside=cap > 1)
+        yield q.TargetHistogram.of(spec, key, columns, theirs, cap=cap, outside=cap > 1)
     owned = spec.tables[key.parent].own
-    far += [] if owned is None else [Owner(owned, UnitRows(key.table))]
-    yield FanIn(key)
-    for by in (*far, UnitRows(key.table)):
-        yield TargetHistogram.of(spec, key, columns[:1], (by,))
+    far += [] if owned is None else [q.Owner(owned, q.UnitRows(key.table))]
+    yield q.FanIn(key)
+    for by in (*far, q.UnitRows(key.table)):
+        yield q.TargetHistogram.of(spec, key, columns[:1], (by,))
 
 
-def test_claims_of_context_hold_on_real_rows(fitted: Fitted) -> None:
+def test_check_of_context_holds_on_real_rows(fitted: Fitted) -> None:
     settled = fitted.before.copy()
     for table, attribute, recoding in fitted.after.recodings:
         settled.recode(table, attribute, recoding)
@@ -110,14 +99,14 @@ def test_claims_of_context_hold_on_real_rows(fitted: Fitted) -> None:
     assert report.worst_ratio > 0.9
 
 
-def test_a_claim_that_is_too_small_is_found(fitted: Fitted) -> None:
-    class Half(Total):
+def test_check_of_a_claim_too_small_finds_it(fitted: Fitted) -> None:
+    class Half(q.Total):
         def sensitivity(self, spec):
             claim = super().sensitivity(spec)
             return replace(claim, l1=claim.l1 // 2)
 
     report = check_claims(fitted, [Half("public.purchase", 2)], gone=0, ordinary=0)
     assert {bad.reason for bad in report.violations} == {"l1"}
-    sound = [Total("public.purchase", 2)]
+    sound = [q.Total("public.purchase", 2)]
     assert check_claims(fitted, sound, gone=0, ordinary=0).ok
     assert check(sound, fitted.before).ok

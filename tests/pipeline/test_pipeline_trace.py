@@ -65,9 +65,7 @@ def source(make_database):
         [("independent", "add-remove", "owner")],
     ),
 )
-def test_a_neighbour_with_the_same_results_is_the_same_release(
-    source, tmp_path, run, name, neighbours, unit
-):
+def test_fit_of_a_neighbour_is_the_same_release(source, tmp_path, run, name, neighbours, unit):
     """The list of events and the model are functions of the results alone (P17, P23)."""
     config = market.with_little_noise(tmp_path / "one", name, neighbours, unit)
     fitted = run(source, config)
@@ -119,10 +117,9 @@ COPIES = {
 
 
 @pytest.mark.parametrize(
-    ("name", "unit"),
-    market.some_slow(product(NAMES, ["owner", "row"]), [("independent", "owner")]),
+    ("name", "unit"), market.some_slow(product(NAMES, ["owner", "row"]), [("independent", "owner")])
 )
-def test_order_and_keys_do_not_matter(source, shuffled, tmp_path, run, name, unit):
+def test_fit_of_other_keys_and_order_asks_the_same(source, shuffled, tmp_path, run, name, unit):
     """Every exact statistic is the same, but those that read random ranks.
 
     Those are found by drawing ranks anew on the same rows: nothing else moves then.

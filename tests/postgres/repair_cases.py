@@ -1,12 +1,12 @@
 """Cases of repairs as SQL files: a schema, rows that break its rules, and what must have become.
 
-A case begins with ``-- case: title``, then its schema. ``-- rows: table (columns)`` is followed by
-a query that makes the rows, ``-- then:`` by queries of the clone, each with its answer: ``-->``,
-columns as Python writes them, rows apart by ``|``, or ``!`` and the name of an error. ``{deleted}``
-in a query is the number of rows that went. In between may stand, as JSON, what was ``deleted`` and
-``changed`` by table, the constraints that are ``loose``, the tables that are ``suspects``, and the
-first version of PostgreSQL (``since``) that knows such a schema. Every case has a schema of its
-own, which ``public`` stands for, so that the cases of a file are loaded at once.
+A case begins with ``-- case: title``, then its schema. ``-- rows: tables (columns)`` is followed
+by a query that makes the rows of each, ``-- then:`` by queries of the clone, each with its answer:
+``-->``, columns as Python writes them, rows apart by ``|``, or ``!`` and the name of an error.
+``{deleted}`` in a query is the number of rows that went. In between may stand, as JSON, what was
+``deleted`` and ``changed`` by table, the constraints that are ``loose``, the tables that are
+``suspects``, and the first version of PostgreSQL (``since``) that knows such a schema. Every case
+has a schema of its own, which ``public`` stands for: the cases of a file are loaded at once.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def _case(text: str, schema: str) -> Case:
     for line in lines:
         found = _DIRECTIVE.fullmatch(line)
         if found and found[1] == "rows":
-            table, columns = re.fullmatch(r"(\w+) \((.*)\)", found[2]).groups()
-            place = table
-            case.rows[table] = ([name.strip('"') for name in columns.split(", ")], "")
+            tables, columns = re.fullmatch(r"([\w, ]+) \((.*)\)", found[2]).groups()
+            place = tables
+            case.rows[tables] = ([name.strip('"') for name in columns.split(", ")], "")
         elif found and found[1] == "then":
             place = "then"
         elif found:

@@ -55,7 +55,7 @@ def opened(each_server, make_database_on):
 
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_rows_are_those_of_csv_whatever_has_a_binary_form(opened, data):
+def test_copy_rows_in_binary_form_gives_the_rows_of_csv(opened, data):
     connection, table = opened
     places = data.draw(st.sets(st.integers(0, len(COLUMNS) - 1), min_size=1))
     names = [f"c{place}" for place in sorted(places)]

@@ -20,7 +20,7 @@ def two(make_database):
     return make_database(), make_database()
 
 
-def test_the_session_is_named_and_timed(two):
+def test_connect_names_and_times_the_session(two):
     with connect(two[0], lock_timeout=2) as connection:
         row = connection.execute(
             "SELECT current_setting('application_name'), current_setting('statement_timeout'),"
@@ -29,7 +29,7 @@ def test_the_session_is_named_and_timed(two):
     assert row == ("privbench", "0", "2s")
 
 
-def test_every_way_to_spell_a_dsn_leads_to_one_database(two, monkeypatch, tmp_path):
+def test_connect_by_every_spelling_of_a_dsn_reaches_one_database(two, monkeypatch, tmp_path):
     parts = conninfo.conninfo_to_dict(two[0])
     host, name = parts["host"], parts["dbname"]
     user = parts.get("user", "postgres")
@@ -59,7 +59,7 @@ def test_every_way_to_spell_a_dsn_leads_to_one_database(two, monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize("secret", ["hush-hush", "with space", "it's", "hush/hush"])
-def test_a_password_is_never_shown(secret):
+def test_connect_with_a_password_never_shows_it(secret):
     dsn = conninfo.make_conninfo("host=/nonexistent dbname=x user=u", password=secret)
     with pytest.raises(ConnectionFailed) as caught:
         connect(dsn)
@@ -74,13 +74,18 @@ def test_a_password_is_never_shown(secret):
     assert "hush" not in str(unreadable.value)
 
 
-def test_unknown_database_is_a_failed_connection(server):
+def test_connect_to_what_is_not_there_or_goes_away_fails(server, two):
     dsn = conninfo.make_conninfo(server.dsn, dbname="no such database")
     with pytest.raises(ConnectionFailed, match="no such database"):
         connect(dsn)
+    # A lost connection is a failed connection.
+    with connect(two[0], autocommit=True) as victim, connect(two[0]) as killer:
+        killer.execute("SELECT pg_terminate_backend(%s)", [victim.info.backend_pid])
+        with pytest.raises(ConnectionFailed), database_errors("asking"):
+            victim.execute("SELECT pg_sleep(20)")
 
 
-def test_same_database_sees_through_spelling(two, each_server, make_database_on):
+def test_same_database_of_two_spellings_is_true(two, each_server, make_database_on):
     dsn, other = make_database_on(each_server), make_database_on(each_server)
     with connect(dsn) as a, connect(dsn, autocommit=True) as b, connect(other) as c:
         assert same_database(a, a)
@@ -90,7 +95,7 @@ def test_same_database_sees_through_spelling(two, each_server, make_database_on)
         assert identity(a) != identity(c)
 
 
-def test_same_database_without_the_right_to_the_system_identifier(two):
+def test_same_database_without_the_identifier_is_told_all_the_same(two):
     with psycopg.connect(two[0], autocommit=True) as admin:
         admin.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         admin.execute("CREATE ROLE plain LOGIN")
@@ -119,7 +124,7 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("statement", sorted(STATEMENTS))
-def test_no_value_of_a_row_is_in_an_error(statement, two):
+def test_describe_of_an_error_holds_no_value_of_a_row(statement, two):
     with connect(two[0]) as connection:
         connection.execute(
             "CREATE TABLE once (k text PRIMARY KEY CONSTRAINT no_bad CHECK (k !~ 'bad'))"
@@ -130,10 +135,3 @@ def test_no_value_of_a_row_is_in_an_error(statement, two):
         connection.rollback()
     assert "CANARY" not in describe(caught.value)
     assert STATEMENTS[statement] in describe(caught.value)
-
-
-def test_a_lost_connection_is_a_failed_connection(two):
-    with connect(two[0], autocommit=True) as victim, connect(two[0]) as killer:
-        killer.execute("SELECT pg_terminate_backend(%s)", [victim.info.backend_pid])
-        with pytest.raises(ConnectionFailed), database_errors("asking"):
-            victim.execute("SELECT pg_sleep(20)")

@@ -58,7 +58,7 @@ def opened(each_server, make_database_on):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_what_goes_through_copy_comes_back(opened, data):
+def test_csv_blocks_through_copy_come_back(opened, data):
     row = st.fixed_dictionaries({name: st.none() | v for name, (_, _, v) in COLUMNS.items()})
     wanted = data.draw(st.lists(row, min_size=1, max_size=6))
     table = pa.table(
@@ -83,12 +83,10 @@ def test_what_goes_through_copy_comes_back(opened, data):
             assert same(item[name], value, COLUMNS[name][1]), (name, item[name], value)
 
 
-def test_a_column_of_nothing_but_null(opened):
+def test_csv_blocks_of_nulls_and_of_types_without_text(opened):
     (block,) = csv_blocks([pa.table({"x": pa.nulls(2), "y": ["", None]})], 2)
     assert block.to_pybytes() == b',""\n,\n'
-
-
-def test_a_type_without_text_is_an_error():
+    # A type without text is an error.
     table = pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
     with pytest.raises(pa.ArrowException):
         list(csv_blocks([table], 1))

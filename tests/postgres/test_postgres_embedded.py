@@ -26,7 +26,7 @@ def directory():
     shutil.rmtree(path, ignore_errors=True)
 
 
-def test_data_of_a_named_directory_outlive_the_server(program, directory):
+def test_start_in_a_named_directory_keeps_its_data(program, directory):
     with embedded.start(program, directory) as server, psycopg.connect(server.dsn) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 7 AS i")
     with pytest.raises(psycopg.OperationalError):
@@ -37,20 +37,18 @@ def test_data_of_a_named_directory_outlive_the_server(program, directory):
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
 
 
-def test_a_temporary_server_leaves_nothing_behind(program):
+def test_start_of_a_temporary_server_leaves_nothing_and_tells_what_is_wrong(program):
     with embedded.start(program) as server:
         directory = server.directory
         assert (directory / "data" / "PG_VERSION").exists()
     assert not directory.exists()
-
-
-def test_a_setting_that_is_wrong_is_told_by_the_server_s_own_words(program):
+    # A setting that is wrong is told by the server s own words.
     with pytest.raises(ConnectionFailed, match="work_mem"):
         embedded.start(program, settings={"work_mem": "plenty"})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another account for the server")
-def test_a_directory_that_the_server_s_account_cannot_reach_is_refused(program, directory):
+def test_start_in_a_closed_directory_is_refused(program, directory):
     closed = directory / "closed"
     closed.mkdir(mode=0o700)
     directory.chmod(0o700)
@@ -60,7 +58,7 @@ def test_a_directory_that_the_server_s_account_cannot_reach_is_refused(program, 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another account for the server")
-def test_programs_that_the_server_s_account_cannot_reach_are_copied(directory):
+def test_start_of_closed_programs_copies_them(directory):
     programs = embedded.embedded_programs()
     if not programs:
         pytest.skip("the embedded PostgreSQL is not installed")
@@ -76,14 +74,14 @@ def test_programs_that_the_server_s_account_cannot_reach_are_copied(directory):
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_where_no_server_is_the_extra_is_named(monkeypatch):
+def test_any_server_without_one_names_the_extra(monkeypatch):
     monkeypatch.setattr(binaries, "package_directories", list)
     monkeypatch.setattr(binaries, "machine_directories", list)
     with pytest.raises(UsageError, match=r"privbench\[demo\]"):
         embedded.any_server()
 
 
-def test_a_lifeline_stops_the_server_and_removes_all(program):
+def test_lifeline_that_ends_stops_the_server_and_removes_all(program):
     lifeline = embedded.Lifeline()
     server = embedded.start(program, home=lifeline.folder)
     process = int((server.directory / "data" / "postmaster.pid").read_text().split()[0])

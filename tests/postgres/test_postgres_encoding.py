@@ -7,11 +7,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner
+from plans import run
 from psycopg import conninfo, sql
 
 from privbench import pipeline
-from privbench.cli import main
 from privbench.config import Config
 from privbench.errors import SchemaError
 from privbench.postgres.embedded import Server
@@ -31,15 +30,8 @@ def _database(server: Server, encoding: str) -> str:
     return conninfo.make_conninfo(server.dsn, dbname=name)
 
 
-def _run(*words: object) -> tuple[int, str]:
-    result = CliRunner().invoke(main, [str(word) for word in words])
-    return result.exit_code, result.output
-
-
 @pytest.mark.parametrize("encoding", WORDS)
-def test_text_of_another_encoding_comes_through(
-    encoding: str, server: Server, make_database, tmp_path: Path
-) -> None:
+def test_clone_of_an_encoding(encoding: str, server: Server, make_database, tmp_path: Path) -> None:
     dsn, words = _database(server, encoding), WORDS[encoding]
     with psycopg.connect(dsn, client_encoding="UTF8", autocommit=True) as owner:
         owner.execute(f'CREATE TABLE towns (id integer PRIMARY KEY, "{words[0]}" text)')
@@ -48,52 +40,50 @@ def test_text_of_another_encoding_comes_through(
             [words],
         )
     model, clone, workload = tmp_path / "m", make_database(), tmp_path / "w.json"
-    assert _run("inspect", dsn)[0] == 0
-    code, said = _run("fit", dsn, "--yes", "--epsilon", 8, "-o", model, "--ledger", tmp_path / "l")
+    assert run("inspect", dsn)[0] == 0
+    code, said = run("fit", dsn, "--yes", "--epsilon", 8, "-o", model, "--ledger", tmp_path / "l")
     assert code == 0, said
-    assert _run("load", model, clone)[0] == 0
+    assert run("load", model, clone)[0] == 0
     with psycopg.connect(clone) as connection:
         column = sql.Identifier(words[0])
         found = connection.execute(sql.SQL("SELECT DISTINCT {} FROM towns").format(column))
         assert {row[0] for row in found} >= set(words)
-    assert _run("workload", "generate", dsn, "-o", workload, "--queries", 4)[0] == 0
+    assert run("workload", "generate", dsn, "-o", workload, "--queries", 4)[0] == 0
     assert words[0] in json.dumps(json.loads(workload.read_text()), ensure_ascii=False)
-    code, said = _run("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)
+    code, said = run("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)
     assert code == 0, said
 
 
-def test_bytes_that_are_no_text_are_told_before_anything_is_spent(
-    server: Server, tmp_path: Path
-) -> None:
+def test_fit_of_bytes_that_are_no_text_spends_nothing(server: Server, tmp_path: Path) -> None:
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE TABLE town (id integer PRIMARY KEY, name text)")
         owner.execute("INSERT INTO town SELECT g, 'plain' FROM generate_series(1, 300) g")
-    assert _run("inspect", dsn)[0] == 0
+    assert run("inspect", dsn)[0] == 0
     model, ledger = tmp_path / "m", tmp_path / "l"
     fitting = ["fit", dsn, "--yes", "--epsilon", 8, "--ledger", ledger]
-    assert _run(*fitting, "-o", model)[0] == 0
-    before = _run("ledger", "show", dsn, "--ledger", ledger)[1]
+    assert run(*fitting, "-o", model)[0] == 0
+    before = run("ledger", "show", dsn, "--ledger", ledger)[1]
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("INSERT INTO town VALUES (1000, E'K\\366ln')")
-    code, said = _run(*fitting, "-o", tmp_path / "n")
+    code, said = run(*fitting, "-o", tmp_path / "n")
     assert code == 3, said
     assert "public.town" in said
     assert "name" in said
     assert "UTF-8" in said
-    assert _run("ledger", "show", dsn, "--ledger", ledger)[1] == before
+    assert run("ledger", "show", dsn, "--ledger", ledger)[1] == before
 
 
-def test_a_name_that_is_no_text_is_told(server: Server) -> None:
+def test_inspect_of_a_name_that_is_no_text_says_so(server: Server) -> None:
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute(b'CREATE TABLE "K\xf6ln" (id integer)')
-    code, said = _run("inspect", dsn)
+    code, said = run("inspect", dsn)
     assert code == 3
     assert "UTF-8" in said
 
 
-def test_a_column_that_is_replaced_after_consent_runs_nothing(server: Server, tmp_path: Path):
+def test_fit_of_a_column_replaced_after_consent_runs_nothing(server: Server, tmp_path: Path):
     """What is asked of bytes must not reach a cast of users, whatever time consent takes."""
     dsn = _database(server, "SQL_ASCII")
     config = Config.loads('[database]\nidentity = "t"\n[privacy]\nepsilon = 1.0')

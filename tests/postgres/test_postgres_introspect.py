@@ -1,8 +1,8 @@
 import json
 from pathlib import Path
 
-import psycopg
 import pytest
+from plans import offered_by
 from psycopg import conninfo
 
 from privbench.errors import AccessDenied, SchemaError
@@ -19,7 +19,7 @@ def ugly(make_database):
     return make_database(UGLY)
 
 
-def test_ugly_schema_is_read_as_the_golden_file_says(each_server, make_database_on):
+def test_introspect_of_the_ugly_schema_gives_the_golden_file(each_server, make_database_on):
     with connect(make_database_on(each_server, statements=UGLY), autocommit=True) as connection:
         connection.execute("SET search_path = public, pg_catalog")
         schema = introspect(connection)
@@ -32,7 +32,7 @@ def test_ugly_schema_is_read_as_the_golden_file_says(each_server, make_database_
     assert schema.table("public.customer").comment == "people who buy"
 
 
-def test_a_key_into_a_partition_points_at_its_root(make_database):
+def test_introspect_of_keys_partitions_and_capitals_names_what_is_meant(make_database):
     dsn = make_database("""
         CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);
         CREATE TABLE p1 PARTITION OF p DEFAULT;
@@ -44,9 +44,32 @@ def test_a_key_into_a_partition_points_at_its_root(make_database):
         (("a",), "public.p"),
         (("b",), "public.p"),
     }
+    # A partition in a chosen schema of a root that is not.
+    with connect(make_database()) as connection:
+        connection.execute(
+            "CREATE SCHEMA other; CREATE TABLE p (id int) PARTITION BY RANGE (id);"
+            "CREATE TABLE other.p1 PARTITION OF p DEFAULT"
+        )
+        assert introspect(connection, ["public"]).table("p").partitions == (
+            TableName("other", "p1"),
+        )
+        with pytest.raises(SchemaError, match=r"partition of public\.p"):
+            introspect(connection, ["other"])
+    # Capitals that may mean two tables are refused.
+    with connect(make_database()) as connection:
+        connection.execute('CREATE TABLE "Order" (id int); CREATE TABLE "order" (id int)')
+        connection.execute('CREATE TABLE "Alone" (id int)')
+        for name, words in (("Order", "either of two"), ("Alone", "does not exist")):
+            with pytest.raises(SchemaError, match=words) as caught:
+                introspect(connection, exclude=[name])
+            assert f'write "{name}" in double quotes' in str(caught.value)
+        kept = introspect(connection, exclude=['"Order"', '"Alone"'])
+        assert [table.key for table in kept] == ["public.order"]
+        kept = introspect(connection, exclude=["ORDER"])
+        assert [table.key for table in kept] == ['public."Alone"', 'public."Order"']
 
 
-def test_exclusion_drops_the_keys_into_what_is_left_out(ugly):
+def test_introspect_without_tables_drops_the_keys_into_them(ugly):
     with connect(ugly) as connection:
         schema = introspect(connection, exclude=["public.customer", "public.buyers"])
         assert "public.customer" not in schema
@@ -68,56 +91,21 @@ def test_exclusion_drops_the_keys_into_what_is_left_out(ugly):
         ({"exclude": ["public.event_rest"]}, r"Leave out public\.event"),
     ],
 )
-def test_wrong_choices_are_refused(ugly, options, words):
+def test_introspect_of_wrong_choices_is_refused(ugly, options, words):
     with connect(ugly) as connection, pytest.raises(SchemaError, match=words):
         introspect(connection, **options)
 
 
-def test_capitals_that_may_mean_two_tables_are_refused(make_database):
-    with connect(make_database()) as connection:
-        connection.execute('CREATE TABLE "Order" (id int); CREATE TABLE "order" (id int)')
-        connection.execute('CREATE TABLE "Alone" (id int)')
-        for name, words in (("Order", "either of two"), ("Alone", "does not exist")):
-            with pytest.raises(SchemaError, match=words) as caught:
-                introspect(connection, exclude=[name])
-            assert f'write "{name}" in double quotes' in str(caught.value)
-        kept = introspect(connection, exclude=['"Order"', '"Alone"'])
-        assert [table.key for table in kept] == ["public.order"]
-        kept = introspect(connection, exclude=["ORDER"])
-        assert [table.key for table in kept] == ['public."Alone"', 'public."Order"']
-
-
-def test_a_partition_in_a_chosen_schema_of_a_root_that_is_not(make_database):
-    with connect(make_database()) as connection:
-        connection.execute(
-            "CREATE SCHEMA other; CREATE TABLE p (id int) PARTITION BY RANGE (id);"
-            "CREATE TABLE other.p1 PARTITION OF p DEFAULT"
-        )
-        assert introspect(connection, ["public"]).table("p").partitions == (
-            TableName("other", "p1"),
-        )
-        with pytest.raises(SchemaError, match=r"partition of public\.p"):
-            introspect(connection, ["other"])
-
-
-def test_objects_of_extensions_and_temporary_tables_are_left_out(server, make_database):
+def test_introspect_leaves_out_objects_of_extensions_and_temporary_tables(server, make_database):
+    name = offered_by(server, "vector", "hstore")
     with connect(make_database(), autocommit=True) as connection:
-        offered = connection.execute(
-            "SELECT name FROM pg_available_extensions WHERE name IN ('vector', 'hstore') LIMIT 1"
-        ).fetchone()
-        if offered is None:
-            pytest.skip("this server has no extension to try")
-        connection.execute(
-            psycopg.sql.SQL("CREATE EXTENSION {}").format(psycopg.sql.Identifier(offered[0]))
-        )
+        connection.execute(f"CREATE EXTENSION {name}".encode())
         connection.execute("CREATE TEMPORARY TABLE scratch (i int)")
-        connection.execute(
-            psycopg.sql.SQL("CREATE TABLE t (v {})").format(psycopg.sql.Identifier(offered[0]))
-        )
+        connection.execute(f"CREATE TABLE t (v {name})".encode())
         schema = introspect(connection)
     assert [table.key for table in schema] == ["public.t"]
-    assert schema.extensions == (offered[0],)
-    assert schema.table("t").column("v").type.extension == offered[0]
+    assert schema.extensions == (name,)
+    assert schema.table("t").column("v").type.extension == name
 
 
 @pytest.fixture
@@ -129,7 +117,7 @@ def reader(ugly):
         admin.execute('DROP ROLE "Read er"')
 
 
-def test_every_missing_grant_is_named_at_once_and_curing_them_helps(reader):
+def test_check_access_names_every_missing_grant_at_once(reader):
     admin, dsn = reader
     with connect(dsn, autocommit=True) as connection:
         schema = introspect(connection)
@@ -144,7 +132,7 @@ def test_every_missing_grant_is_named_at_once_and_curing_them_helps(reader):
         check_access(connection, schema)
 
 
-def test_row_level_security_that_would_hide_rows_is_refused(reader):
+def test_check_access_of_hidden_rows_is_refused(reader):
     admin, dsn = reader
     admin.execute('GRANT SELECT ON public.region TO "Read er"')
     admin.execute("ALTER TABLE public.region ENABLE ROW LEVEL SECURITY")

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sql_files import cases
 
 from privbench.postgres.introspect import introspect
 from privbench.postgres.keys import DANGLING, NULL, key_expressions, match
@@ -61,7 +62,7 @@ def test_match_is_a_dictionary_join(drawn):
     assert got.tolist() == naive(child, parent)
 
 
-def test_many_columns_do_not_overflow():
+def test_match_of_many_columns_does_not_overflow():
     rng = np.random.Generator(np.random.PCG64(5))
     columns = [rng.integers(0, 2**60, 3000) for _ in range(8)]
     order = rng.permutation(3000)
@@ -69,32 +70,7 @@ def test_many_columns_do_not_overflow():
     assert (got == order).all()
 
 
-#: Parent type, child type, parent values, child values: pairs that PostgreSQL holds equal or not.
-TYPES = {
-    "numbers": ("numeric", "integer", "(1.00), (2.5), (3)", "(1), (3), (4), (NULL)"),
-    "decimals": ("numeric(9,2)", "numeric", "(1.50), (2)", "(1.5), (2.000), (1.51)"),
-    "padding": ("char(4)", "varchar(9)", "('ab'), ('c')", "('ab'), ('c'), ('d')"),
-    "widths": ("bigint", "smallint", "(1), (32767)", "(32767), (2)"),
-    "moments": ("timestamptz", "timestamptz", "('2020-01-01 00:00+00')", "('2020-01-01 02:00+02')"),
-    "mixed": ("timestamp", "date", "('2020-01-01'), ('2020-01-02 01:00')", "('2020-01-01')"),
-    "spans": ("interval", "interval", "('1 day'), ('1 mon')", "('24 hours'), ('30 days')"),
-    "long spans": (
-        "interval",
-        "interval",
-        "('1 year'), ('365 days 6 hours')",
-        "('365 days 6 hours'), ('360 days'), ('12 mons')",
-    ),
-    "ids": (
-        "uuid",
-        "uuid",
-        "('6f9619ff-8b86-d011-b42d-00cf4fc964ff')",
-        "('6F9619FF-8B86-D011-B42D-00CF4FC964FF')",
-    ),
-    "addresses": ("inet", "inet", "('10.0.0.1')", "('10.0.0.1/32'), ('10.0.0.1/8')"),
-    "floats": ("double precision", "real", "(0), ('NaN'), (0.5)", "('-0'), ('NaN'), (0.5), (7)"),
-    "folded": ('text COLLATE public."any Case"', "text", "('Ada'), ('Bob')", "('ADA'), ('eve')"),
-    "moods": ("public.mood", "public.mood", "('sad'), ('glad')", "('glad')"),
-}
+TYPES = dict(cases(__file__, "keys"))
 
 
 def case_blind(connection):
@@ -109,16 +85,12 @@ def case_blind(connection):
 
 @pytest.mark.parametrize("name", sorted(TYPES))
 def test_key_expressions_agree_with_the_server(name, each_server, make_database_on):
-    parent, child, parents, children = TYPES[name]
     dsn = make_database_on(each_server)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('sad', 'glad')")
-        if "COLLATE" in parent:
+        if "COLLATE" in TYPES[name]:
             case_blind(connection)
-        connection.execute(f"CREATE TABLE parent (k {parent} UNIQUE)")
-        connection.execute(f"CREATE TABLE child (k {child}, n serial)")
-        connection.execute(f"INSERT INTO parent VALUES {parents}")
-        connection.execute(f"INSERT INTO child (k) VALUES {children}")
+        connection.execute(TYPES[name])
         connection.execute(
             "ALTER TABLE child ADD CONSTRAINT fk FOREIGN KEY (k) REFERENCES parent (k) NOT VALID"
         )

@@ -1,50 +1,15 @@
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from dataclasses import asdict
-
 import psycopg
 import pyarrow as pa
 import pytest
-from plans import ask, plan, script
+from plans import ask, load, plan, script
+from sql_files import sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.load import Loader
 
-SHOP = """
-CREATE SCHEMA shop;
-CREATE TYPE shop.mood AS ENUM ('sad', 'glad');
-CREATE TABLE shop.person (
-  id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  name text NOT NULL UNIQUE,
-  mood shop.mood,
-  upper_name text GENERATED ALWAYS AS (upper(name)) STORED,
-  boss integer REFERENCES shop.person,
-  favourite bigint
-);
-CREATE TABLE shop.thing (
-  id bigserial PRIMARY KEY,
-  owner integer NOT NULL REFERENCES shop.person ON DELETE CASCADE,
-  price numeric CHECK (price > 0)
-);
-ALTER TABLE shop.person ADD FOREIGN KEY (favourite) REFERENCES shop.thing;
-CREATE SEQUENCE shop.down INCREMENT -5 MINVALUE -1000 MAXVALUE -1;
-CREATE TABLE shop.log (at date, n integer DEFAULT nextval('shop.down'), PRIMARY KEY (at, n))
-  PARTITION BY RANGE (at);
-CREATE TABLE shop.log_old PARTITION OF shop.log FOR VALUES FROM (MINVALUE) TO ('2020-01-01');
-CREATE TABLE shop.log_new PARTITION OF shop.log DEFAULT;
-CREATE MATERIALIZED VIEW shop.wealth AS
-  SELECT owner, sum(price) AS total FROM shop.thing GROUP BY owner;
-CREATE MATERIALIZED VIEW shop.a_summary AS SELECT max(total) AS top FROM shop.wealth;
-CREATE FUNCTION shop.boom() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN RAISE EXCEPTION 'triggers must not fire during a load'; END $$;
-CREATE TRIGGER boom BEFORE INSERT ON shop.person FOR EACH ROW EXECUTE FUNCTION shop.boom();
-"""
+SHOP = sql_of(__file__, "shop")
 PERSON = pa.table(
     {
         "id": [1, 2, 7],
@@ -56,13 +21,8 @@ PERSON = pa.table(
 )
 THING = pa.table({"id": [40, 41], "owner": [1, 7], "price": ["1.50", "2"]})
 LOG = pa.table({"at": ["2019-01-01", "2021-01-01"], "n": [-6, -11]})
-
-
-def fill(loader):
-    # Children first: keys are made after the rows, so the order is free.
-    loader.copy_table("shop.thing", THING.column_names, [THING])
-    loader.copy_table("shop.person", PERSON.column_names, PERSON.to_batches(max_chunksize=2))
-    loader.copy_table("shop.log", LOG.column_names, [LOG])
+#: Children first: keys are made after the rows, so the order is free.
+ROWS = {"shop.thing": THING, "shop.person": PERSON, "shop.log": LOG}
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +30,11 @@ def shop(make_database):
     return plan(make_database(SHOP))
 
 
-def test_a_load_brings_everything(each_server, make_database_on):
+def test_loader_brings_everything(each_server, make_database_on):
     schema, ddl = plan(script(make_database_on(each_server), SHOP))
     steps = []
     copy = make_database_on(each_server)
-    with Loader(copy, schema, ddl, progress=lambda step, n: steps.append((step, n))) as loader:
-        fill(loader)
-        loader.finish()
+    load(copy, (schema, ddl), rows=ROWS, progress=lambda step, n: steps.append((step, n)))
     assert ask(
         copy, "SELECT id, name, mood::text, boss, favourite FROM shop.person ORDER BY id"
     ) == [tuple(row.values()) for row in PERSON.to_pylist()]
@@ -99,7 +57,7 @@ def test_a_load_brings_everything(each_server, make_database_on):
     assert plan(copy)[1] == ddl
 
 
-def test_a_target_with_anything_in_it_is_refused_and_left_alone(shop, make_database):
+def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
     for text, words in (
         ("CREATE TABLE keep (i int)", "table public.keep"),
         (
@@ -116,7 +74,7 @@ def test_a_target_with_anything_in_it_is_refused_and_left_alone(shop, make_datab
         assert ask(copy, "SELECT count(*) FROM pg_namespace WHERE nspname = 'shop'") == [(0,)]
 
 
-def test_replace_drops_all_that_users_made(shop, make_database):
+def test_loader_with_replace_drops_all_that_users_made(shop, make_database):
     copy = script(
         make_database(),
         """CREATE SCHEMA "Old one"; CREATE TABLE "Old one"."T" (i int PRIMARY KEY);
@@ -130,16 +88,13 @@ def test_replace_drops_all_that_users_made(shop, make_database):
         CREATE TEXT SEARCH CONFIGURATION conf (COPY = simple);
         CREATE COLLATION coll FROM "C";""",
     )
-    with Loader(copy, *shop, replace=True) as loader:
-        fill(loader)
-        loader.finish()
+    load(copy, shop, rows=ROWS, replace=True)
     assert plan(copy)[1] == shop[1]
-    with Loader(copy, *shop, replace=True) as loader:
-        loader.finish()
+    load(copy, shop, replace=True)
     assert ask(copy, "SELECT count(*) FROM shop.person") == [(0,)]
 
 
-def test_the_source_is_never_the_target(shop, make_database):
+def test_loader_into_the_source_is_refused(shop, make_database):
     dsn = script(make_database(), "CREATE TABLE precious (i int)")
     with connect(dsn) as source, pytest.raises(TargetError, match="source database itself"):
         Loader(dsn, *shop, source=source, replace=True)
@@ -150,47 +105,38 @@ def test_the_source_is_never_the_target(shop, make_database):
     ("wrong", "words"),
     [
         ({"id": [40, 40], "owner": [1, 7], "price": ["5550123", "1"]}, "thing_pkey"),
-        (
-            {"id": [40, 41], "owner": [1, 5550123], "price": ["1", "1"]},
-            "thing_owner_fkey",
-        ),
-        (
-            {"id": [40, 41], "owner": [1, 7], "price": ["1", "-5550123"]},
-            "price_check",
-        ),
+        ({"id": [40, 41], "owner": [1, 5550123], "price": ["1", "1"]}, "thing_owner_fkey"),
+        ({"id": [40, 41], "owner": [1, 7], "price": ["1", "-5550123"]}, "price_check"),
         ({"id": [40, 41], "owner": [1, None], "price": ["1", "5550123"]}, "NOT NULL"),
-        (
-            {"id": [40, 41], "owner": [1, 7], "price": ["1", "x5550123"]},
-            "InvalidText",
-        ),
+        ({"id": [40, 41], "owner": [1, 7], "price": ["1", "x5550123"]}, "InvalidText"),
     ],
 )
-def test_a_broken_constraint_is_named_without_the_row(shop, make_database, wrong, words):
+def test_loader_of_a_broken_constraint_names_it_without_the_row(shop, make_database, wrong, words):
     copy = make_database()
-
-    def load():
-        with Loader(copy, *shop) as loader:
-            loader.copy_table("shop.person", PERSON.column_names, [PERSON])
-            loader.copy_table("shop.thing", list(wrong), [pa.table(wrong)])
-            loader.finish()
-
+    rows = {"shop.person": PERSON, "shop.thing": pa.table(wrong)}
     with pytest.raises(DatabaseError, match=words) as caught:
-        load()
+        load(copy, shop, rows=rows)
     assert "5550123" not in str(caught.value)
     assert caught.value.table == "shop.thing"
     assert caught.value.__suppress_context__
     assert ask(copy, "SELECT to_regclass('shop.thing') IS NULL") == [(True,)]
 
 
-def test_generated_columns_and_wrong_widths_are_refused(shop, make_database):
+def test_loader_refuses_wrong_columns_and_a_second_load(shop, make_database):
     with Loader(make_database(), *shop) as loader:
         with pytest.raises(ValueError, match="upper_name"):
             loader.copy_table("shop.person", ["id", "upper_name"], [])
         with pytest.raises(ValueError, match="2 columns"):
             loader.copy_table("shop.person", ["id", "name"], [PERSON])
+    # Two loads into one target do not mix.
+    copy = make_database()
+    with Loader(copy, *shop) as loader:
+        with pytest.raises(TargetError, match="another load"):
+            Loader(copy, *shop)
+        loader.finish()
 
 
-def test_an_extension_that_lives_elsewhere_is_named_before_anything_is_done(shop, make_database):
+def test_loader_of_an_extension_elsewhere_names_it_first(shop, make_database):
     """IF NOT EXISTS would leave it there, and tables would look for its types in vain."""
     schema, ddl = shop
     entry = 'CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA "other ""one";'
@@ -201,7 +147,7 @@ def test_an_extension_that_lives_elsewhere_is_named_before_anything_is_done(shop
     assert ask(copy, "SELECT to_regnamespace('other') IS NULL") == [(True,)]
 
 
-def test_a_role_that_may_not_create_is_denied(shop, make_database):
+def test_loader_as_a_role_that_may_not_create_is_denied(shop, make_database):
     copy = script(make_database(), "CREATE ROLE guest LOGIN")
     try:
         with pytest.raises(AccessDenied):
@@ -210,82 +156,15 @@ def test_a_role_that_may_not_create_is_denied(shop, make_database):
         script(copy, "DROP ROLE guest")
 
 
-def test_two_loads_into_one_target_do_not_mix(shop, make_database):
-    copy = make_database()
-    with Loader(copy, *shop) as loader:
-        with pytest.raises(TargetError, match="another load"):
-            Loader(copy, *shop)
-        loader.finish()
-
-
-def test_without_finish_nothing_is_left(shop, make_database):
+def test_loader_without_finish_leaves_nothing(shop, make_database):
     copy = script(make_database(), "CREATE TABLE old (i int)")
     with Loader(copy, *shop, replace=True) as loader:
-        fill(loader)
+        loader.copy_table("shop.thing", THING.column_names, [THING])
     left = "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
     assert ask(copy, left) == [(True, True)]
 
 
-KILLED = """
-import sys, json, time
-import pyarrow as pa
-from pydantic import TypeAdapter
-from privbench.postgres.ddl import Ddl
-from privbench.postgres.load import Loader
-from privbench.schema import Schema
-
-dsn, plan = sys.argv[1:]
-data = json.load(open(plan))
-schema = TypeAdapter(Schema).validate_python(data["schema"])
-ddl = TypeAdapter(Ddl).validate_python(data["ddl"])
-
-def told(step, rows):
-    if step == "analyze":
-        print("ready", flush=True)
-        time.sleep(600)
-
-loader = Loader(dsn, schema, ddl, replace=True, progress=told)
-loader.copy_table("shop.person", ["id", "name"], [pa.table({"id": [1], "name": ["n"]})])
-loader.finish()
-"""
-
-
-def test_a_killed_load_leaves_the_target_as_it_was(shop, make_database, tmp_path):
-    copy = script(make_database(), "CREATE TABLE old AS SELECT 7 AS i")
-    (tmp_path / "plan.json").write_text(
-        json.dumps({"schema": shop[0].to_json(), "ddl": asdict(shop[1])})
-    )
-    (tmp_path / "killed.py").write_text(KILLED)
-    child = subprocess.Popen(
-        [sys.executable, tmp_path / "killed.py", copy, tmp_path / "plan.json"],
-        stdout=subprocess.PIPE,
-        cwd=os.getcwd(),
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    try:
-        assert child.stdout.readline() == b"ready\n"
-        child.send_signal(signal.SIGKILL)
-    finally:
-        child.kill()
-        child.wait()
-    deadline = time.monotonic() + 20
-    while _busy(copy) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert ask(copy, "SELECT i FROM old") == [(7,)]
-    assert ask(copy, "SELECT to_regclass('shop.person') IS NULL") == [(True,)]
-    with Loader(copy, *shop, replace=True) as loader:
-        loader.finish()
-
-
-def _busy(dsn):
-    return ask(
-        dsn,
-        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
-        " AND pid <> pg_backend_pid()",
-    )
-
-
-def test_xml_stays_null_where_the_server_was_built_without(each_server, make_database_on):
+def test_loader_of_xml_where_there_is_none_leaves_null(each_server, make_database_on):
     ddl = "CREATE TABLE page (id int PRIMARY KEY, doc xml, title text)"
     schema, made = plan(script(make_database_on(each_server), ddl))
     try:

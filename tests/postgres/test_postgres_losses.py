@@ -9,6 +9,7 @@ import plans
 import pyarrow as pa
 import pytest
 from plans import ask
+from sql_files import sql_of
 
 from privbench.errors import DatabaseError, SchemaError, TargetError
 from privbench.postgres.load import Loader
@@ -21,7 +22,7 @@ def plan(each_server, make_database_on):
 
 
 @pytest.mark.parametrize("major", [99, 9])
-def test_a_server_older_than_the_source_is_named_as_the_reason(plan, server, make_database, major):
+def test_loader_into_an_older_server_names_it_as_the_reason(plan, server, make_database, major):
     schema, made = plan("CREATE TABLE t (id text)")
     later = made.pre_data.replace("id text", "id text COLLATE pg_catalog.later")
     with pytest.raises(DatabaseError, match=r'"pg_catalog.later" .* does not exist') as caught:
@@ -34,26 +35,13 @@ def test_a_server_older_than_the_source_is_named_as_the_reason(plan, server, mak
     assert (told in str(caught.value)) == (major == 99)
 
 
-VIEWS = """
-CREATE TABLE t (id int PRIMARY KEY, kind text, n int);
-CREATE MATERIALIZED VIEW kinds AS SELECT kind, n FROM t;
-CREATE UNIQUE INDEX kinds_kind ON kinds (kind);
-CREATE INDEX kinds_n ON kinds (n);
-CREATE VIEW upper_kinds AS SELECT upper(kind) AS kind FROM kinds;
-CREATE MATERIALIZED VIEW of_kinds AS SELECT count(*) AS c FROM upper_kinds;
-CREATE MATERIALIZED VIEW one AS SELECT (SELECT n FROM t WHERE n = 5) AS n;
-CREATE MATERIALIZED VIEW shares AS SELECT 100 / n AS share FROM t;
-CREATE MATERIALIZED VIEW whole AS SELECT count(*) AS c FROM t;
-"""
+VIEWS = sql_of(__file__, "materialised_views")
 
 
-def test_materialised_views_that_rows_break_stay_empty(plan, each_server, make_database_on):
+def test_loader_of_views_that_rows_break_leaves_them_empty(plan, each_server, make_database_on):
     rows = pa.table({"id": [1, 2, 3], "kind": ["a", "a", "b"], "n": [5, 5, 0]})
     target = make_database_on(each_server)
-    with Loader(target, *plan(VIEWS)) as loader:
-        loader.copy_table("t", rows.column_names, [rows])
-        loader.finish()
-    lost = loader.lost
+    lost = plans.load(target, plan(VIEWS), rows={"t": rows}).lost
     filled = "SELECT relname FROM pg_class WHERE relkind = 'm' AND relispopulated"
     assert ask(target, filled) == [("whole",)]
     assert ask(target, "SELECT c FROM whole") == [(3,)]
@@ -80,7 +68,7 @@ CREATE TABLE t0 PARTITION OF t FOR VALUES FROM (0) TO (10);
 """
 
 
-def test_foreign_tables_and_what_is_built_upon_them_are_named(plan):
+def test_foreign_tables_are_left_behind_by_name_and_foreign_partitions_refused(plan):
     _, made = plan(
         FOREIGN + "CREATE FOREIGN TABLE f (i int) SERVER nowhere;"
         "CREATE VIEW v AS SELECT * FROM f; CREATE VIEW w AS SELECT * FROM t;"
@@ -92,15 +80,13 @@ def test_foreign_tables_and_what_is_built_upon_them_are_named(plan):
         "stays behind: view public.v, built upon what stays behind",
     )
     assert "VIEW public.w" in made.pre_data
-
-
-def test_rows_that_lie_on_another_server_are_refused(plan):
+    # Rows that lie on another server are refused.
     foreign = "CREATE FOREIGN TABLE f PARTITION OF t FOR VALUES FROM (10) TO (20) SERVER nowhere;"
     with pytest.raises(SchemaError, match=r"public\.t: its partition public\.f is a foreign table"):
         plan(FOREIGN + foreign)
 
 
-def test_an_extension_that_only_functions_may_need_is_named(plan, each_server, make_database_on):
+def test_loader_of_an_extension_for_functions_alone_names_it(plan, each_server, make_database_on):
     schema, made = plan("CREATE TABLE t (i int)")
     lacking = "CREATE EXTENSION no_such_extension WITH SCHEMA public;"
     head = "--\n-- Name: no_such_extension; Type: EXTENSION; Schema: -; Owner: -\n--\n\n"

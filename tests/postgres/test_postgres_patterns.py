@@ -43,7 +43,7 @@ def dsn(make_database):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_patterns_choose_what_psql_chooses(dsn, pattern):
+def test_introspect_by_patterns_chooses_what_psql_does(dsn, pattern):
     psql = binaries.find("psql", binaries.machine_directories() + binaries.package_directories())
     if not psql:
         pytest.skip("there is no psql")
@@ -71,7 +71,7 @@ def test_patterns_choose_what_psql_chooses(dsn, pattern):
         ({"tables": ["a.b.c"]}, None, None),
     ],
 )
-def test_choices_come_together(dsn, chosen, tables, views):
+def test_introspect_by_several_choices_takes_them_together(dsn, chosen, tables, views):
     with connect(dsn) as connection:
         if tables is None:
             with pytest.raises(SchemaError, match=r"does not exist|is not a name"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -13,10 +12,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner
+from plans import free_port, run
 from psycopg import conninfo
+from sql_files import TOWNS
 
-from privbench.cli import main
 from privbench.postgres.connect import same_database
 from privbench.postgres.reading import reading
 
@@ -24,18 +23,6 @@ PGBOUNCER = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not installed")
 #: Server sessions of the pool: what a comparison holds at once.
 SESSIONS = 6
-TABLES = """
-CREATE TABLE town (id integer PRIMARY KEY, name text);
-CREATE TABLE person (id integer PRIMARY KEY, town integer REFERENCES town, age integer);
-INSERT INTO town SELECT g, 'town ' || g FROM generate_series(1, 5) g;
-INSERT INTO person SELECT g, g % 5 + 1, g % 70 FROM generate_series(1, 300) g;
-"""
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def _account(host: str) -> list[str]:
@@ -50,9 +37,9 @@ def pooled(make_database: Callable[..., str], tmp_path: Path) -> Iterator[str]:
     """DSN through a pool in transaction mode; the database's tables are there already."""
     dsn = make_database()
     with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(TABLES)
+        owner.execute(TOWNS)
     parts = conninfo.conninfo_to_dict(dsn)
-    port = _free_port()
+    port = free_port()
     user = parts.get("user", "postgres")
     place = f"host={parts['host']} port={parts.get('port', 5432)} user={user}"
     folder = Path("/tmp") / f"pb-pool-{port}"
@@ -116,12 +103,10 @@ def test_commands_that_read_leave_the_pool_as_it_was(pooled: str, tmp_path: Path
         ["run", failing, "--on", pooled, "-o", tmp_path / "b.json"],
         ["compare", pooled, pooled, "-o", tmp_path / "r", "-w", workload, "--no-floor"],
     ):
-        result = CliRunner().invoke(main, [str(word) for word in words])
-        assert result.exit_code == 0, result.output
+        code, said = run(*words)
+        assert code == 0, said
         _sessions_are_clean(pooled)
-
-
-def test_two_pooled_connections_are_told_to_be_one_database(pooled: str) -> None:
+    # Two pooled connections are told to be one database.
     with reading(pooled) as one, reading(pooled) as two:
         assert same_database(one, two)
     _sessions_are_clean(pooled)

@@ -5,29 +5,14 @@ import psycopg
 import pyarrow as pa
 import pytest
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.errors import AccessDenied, DatabaseError
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
 ID = [(sql.Identifier("id"), "id")]
-TABLES = """
-CREATE TABLE t (id integer PRIMARY KEY, pad text);
-INSERT INTO t SELECT g, repeat('x', 200) FROM generate_series(1, 5000) g;
-DELETE FROM t WHERE id % 3 = 0;
-VACUUM t;
-INSERT INTO t SELECT g, 'late' FROM generate_series(6000, 6500) g;
-CREATE INDEX ON t (pad);
-CREATE TABLE parent (id integer);
-CREATE TABLE child () INHERITS (parent);
-INSERT INTO parent VALUES (1);
-INSERT INTO child VALUES (2), (3);
-CREATE TABLE part (id integer) PARTITION BY LIST (id);
-CREATE TABLE part1 PARTITION OF part FOR VALUES IN (1);
-CREATE TABLE part2 PARTITION OF part DEFAULT;
-INSERT INTO part VALUES (2), (1), (3);
-CREATE TABLE nothing (id numeric);
-"""
+TABLES = sql_of(__file__, "snapshot")
 
 
 def script(dsn, text):
@@ -44,9 +29,7 @@ def dsn(make_database):
     return dsn
 
 
-def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
-    each_server, make_database_on
-):
+def test_stream_beside_a_writer_has_one_order_and_moment(each_server, make_database_on):
     dsn = make_database_on(each_server)
     script(dsn, TABLES)
     wrote, stop = threading.Event(), threading.Event()
@@ -82,15 +65,21 @@ def test_every_stream_has_the_same_order_and_moment_while_a_writer_runs(
         assert "changed" in set(snapshot.read(table, pair).column("pad").to_pylist())
 
 
-def test_streams_of_one_snapshot_run_in_threads(dsn):
+def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("public.t")
         with ThreadPoolExecutor(4) as pool:
             first, *others = pool.map(lambda _: snapshot.read(table, ID), range(4))
         assert all(found.equals(first) for found in others)
-
-
-def test_inheritance_is_read_table_by_table_and_partitions_with_their_root(dsn):
+    # Streams one after another share a connection.
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).tables[0]
+        asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
+        pids = {
+            pid for _ in range(3) for pid in snapshot.read(table, asked).column("pid").to_pylist()
+        }
+    assert len(pids) == 1
+    # Inheritance is read table by table and partitions with their root.
     with Snapshot(dsn) as snapshot:
         schema = introspect(snapshot.connection)
         rows = {
@@ -98,14 +87,32 @@ def test_inheritance_is_read_table_by_table_and_partitions_with_their_root(dsn):
             for name in ("parent", "child", "part")
         }
     assert rows == {"parent": [1], "child": [2, 3], "part": [1, 2, 3]}
-
-
-def test_an_empty_table_gives_one_empty_batch_with_the_plain_type(dsn):
+    # An empty table gives one empty batch with the plain type.
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("nothing")
         (batch,) = snapshot.stream(table, ID)
     assert batch.num_rows == 0
     assert batch.schema == pa.schema([("id", pa.string())])
+    # Long names and odd types arrive plain.
+    long = "x" * 100 + "\x1fpart"
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("parent")
+        got = snapshot.read(
+            table,
+            [
+                (sql.SQL("ARRAY[1.50, NULL]::numeric[]"), long),
+                (sql.SQL("'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid"), "u"),
+                (sql.SQL("'{\"a\": 1}'::jsonb"), "j"),
+                (sql.SQL("NULL::numeric[]"), "n"),
+                (sql.SQL("'12:00+02'::timetz::text"), "tz"),
+            ],
+        )
+    assert got.column_names[0] == long
+    assert got.column(0).to_pylist() == ["{1.50,NULL}"]
+    assert got.column("u").to_pylist() == ["6f9619ff-8b86-d011-b42d-00cf4fc964ff"]
+    assert got.column("j").to_pylist() == ['{"a": 1}']
+    assert got.column("n").to_pylist() == [None]
+    assert got.column("tz").to_pylist() == ["12:00:00+02"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +120,7 @@ def test_an_empty_table_gives_one_empty_batch_with_the_plain_type(dsn):
     ["'plain'", "E'\\x1e'", "E'\\x1f'", "E'a\\x1eb\\n\"\"'", "string_agg(md5(n::text), '')"],
     ids=["plain", "separator", "unit mark", "both and a quote", "out of line"],
 )
-def test_values_arrive_as_they_are(make_database, odd):
+def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
     dsn = make_database()
     script(
         dsn,
@@ -138,34 +145,12 @@ def test_values_arrive_as_they_are(make_database, odd):
             assert list(map(repr, rows)) == list(map(repr, expected))
 
 
-def test_long_names_and_odd_types_arrive_plain(dsn):
-    long = "x" * 100 + "\x1fpart"
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).table("parent")
-        got = snapshot.read(
-            table,
-            [
-                (sql.SQL("ARRAY[1.50, NULL]::numeric[]"), long),
-                (sql.SQL("'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid"), "u"),
-                (sql.SQL("'{\"a\": 1}'::jsonb"), "j"),
-                (sql.SQL("NULL::numeric[]"), "n"),
-                (sql.SQL("'12:00+02'::timetz::text"), "tz"),
-            ],
-        )
-    assert got.column_names[0] == long
-    assert got.column(0).to_pylist() == ["{1.50,NULL}"]
-    assert got.column("u").to_pylist() == ["6f9619ff-8b86-d011-b42d-00cf4fc964ff"]
-    assert got.column("j").to_pylist() == ['{"a": 1}']
-    assert got.column("n").to_pylist() == [None]
-    assert got.column("tz").to_pylist() == ["12:00:00+02"]
-
-
-def test_the_source_cannot_be_written(dsn):
+def test_snapshot_cannot_be_written(dsn):
     with Snapshot(dsn) as snapshot, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         snapshot.connection.execute("CREATE TABLE no (i integer)")
 
 
-def test_a_read_error_holds_no_value(dsn):
+def test_read_that_fails_holds_no_value(dsn):
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("t")
         with pytest.raises(DatabaseError) as caught:
@@ -176,7 +161,7 @@ def test_a_read_error_holds_no_value(dsn):
     assert caught.value.table == "public.t"
 
 
-def test_a_table_that_somebody_is_altering_is_not_waited_for_for_ever(dsn, impatient):
+def test_read_of_a_locked_table_gives_up(dsn, impatient):
     with psycopg.connect(dsn) as other, Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("parent")
         other.execute("LOCK TABLE parent IN ACCESS EXCLUSIVE MODE")
@@ -184,7 +169,7 @@ def test_a_table_that_somebody_is_altering_is_not_waited_for_for_ever(dsn, impat
             snapshot.read(table, ID)
 
 
-def test_missing_right_is_access_denied(dsn, server):
+def test_read_without_the_right_is_denied(dsn, server):
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS nosy")
         connection.execute("CREATE ROLE nosy LOGIN")
@@ -198,17 +183,7 @@ def test_missing_right_is_access_denied(dsn, server):
             connection.execute("DROP ROLE nosy")
 
 
-def test_streams_one_after_another_share_a_connection(dsn):
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).tables[0]
-        asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
-        pids = {
-            pid for _ in range(3) for pid in snapshot.read(table, asked).column("pid").to_pylist()
-        }
-    assert len(pids) == 1
-
-
-def test_closing_ends_streams_of_other_threads(dsn):
+def test_snapshot_that_closes_ends_streams_of_other_threads(dsn):
     begun, ended = threading.Event(), []
 
     def read(snapshot, table):

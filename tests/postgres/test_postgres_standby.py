@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner
+from plans import run
 from psycopg import sql
+from sql_files import TOWNS
 
-from privbench.cli import main
 from privbench.errors import DatabaseError
 from privbench.postgres import embedded
 from privbench.postgres.introspect import introspect
@@ -26,23 +26,12 @@ pytestmark = [
 ]
 
 
-def run(*words: object) -> tuple[int, str]:
-    done = CliRunner().invoke(main, [str(word) for word in words])
-    return done.exit_code, done.output
-
-
 @pytest.fixture(scope="module")
 def pair() -> Iterator[tuple[str, str]]:
     """DSNs of a primary's database and of the same on its standby."""
     with embedded.start(PROGRAMS[0], settings={"wal_level": "replica"}) as primary:
         with psycopg.connect(primary.dsn, autocommit=True) as owner:
-            owner.execute(
-                "CREATE TABLE town (id integer PRIMARY KEY, name text);"
-                "CREATE TABLE person (id integer PRIMARY KEY, town integer REFERENCES town,"
-                " age integer);"
-                "INSERT INTO town SELECT g, 'town ' || g FROM generate_series(1, 5) g;"
-                "INSERT INTO person SELECT g, g % 5 + 1, g % 70 FROM generate_series(1, 300) g"
-            )
+            owner.execute(TOWNS)
         folder = Path(tempfile.mkdtemp(prefix="pb-standby-"))
         embedded._own(folder)
         copy = [PROGRAMS[0].path.parent / "pg_basebackup", "-d", primary.dsn, "-R", "-c", "fast"]

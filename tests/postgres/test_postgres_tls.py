@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
 
 import psycopg
 import pytest
+from plans import free_port
 
 from privbench import pipeline
 from privbench.config import Config
@@ -29,12 +29,6 @@ def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
     return certificate, key
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory):
     """DSN of a server that takes TLS alone, without its certificate."""
@@ -51,7 +45,7 @@ def secure(tmp_path_factory):
     if not row[0]:
         shutil.rmtree(folder)
         pytest.skip("the server was built without TLS")
-    data, port = folder / "data", _free_port()
+    data, port = folder / "data", free_port()
     owner = data.stat()
     for path in (certificate, key):
         shutil.copy(path, data / path.name)
@@ -67,7 +61,7 @@ def secure(tmp_path_factory):
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_everything_that_reads_the_source_speaks_tls(secure, tmp_path):
+def test_clone_over_tls_speaks_nothing_else(secure, tmp_path):
     dsn, certificate = secure
     checked = f"{dsn} sslmode=verify-full sslrootcert={certificate}"
     with connect(checked, autocommit=True) as connection:
@@ -85,7 +79,7 @@ def test_everything_that_reads_the_source_speaks_tls(secure, tmp_path):
     assert 40 < report.loaded.rows["public.t"] < 140
 
 
-def test_a_certificate_of_somebody_else_is_refused(secure, tmp_path):
+def test_connect_with_another_certificate_is_refused(secure, tmp_path):
     dsn, _ = secure
     other, _ = _certificate(tmp_path, "other")
     with pytest.raises(ConnectionFailed, match="certificate"):

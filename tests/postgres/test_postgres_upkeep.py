@@ -5,26 +5,15 @@ import logging
 import pyarrow as pa
 import pytest
 from plans import ask, plan, script
+from sql_files import sql_of
 
 from privbench.postgres.connect import connect
 from privbench.postgres.load import Loader
 
-TABLES = """
-CREATE TABLE plain (id int PRIMARY KEY, pad text);
-CREATE TABLE worked (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (2 * id) STORED);
-CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id);
-CREATE TABLE part_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (5000);
-CREATE TABLE part_high PARTITION OF parts DEFAULT;
-CREATE TABLE empty (id int);
-CREATE MATERIALIZED VIEW few AS SELECT id FROM plain WHERE id % 7 = 0;
-"""
+TABLES = sql_of(__file__, "upkeep")
 COUNT = 10_000
 FILLED = {"plain", "worked", "part_low", "part_high", "few"}
-PAGES = """
-SELECT c.relname, c.relpages, c.relallvisible, c.reltuples::bigint,
-  pg_relation_size(c.oid) / current_setting('block_size')::int
-FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'm')
-"""
+PAGES = sql_of(__file__, "upkeep_pages")
 CHANGES = """
 SELECT relname, n_mod_since_analyze, n_dead_tup, vacuum_count, analyze_count
 FROM pg_stat_all_tables WHERE schemaname = 'public'
@@ -55,7 +44,7 @@ def _ask(dsn, query):
     return {row[0]: row[1:] for row in ask(dsn, query)}
 
 
-def test_a_clone_is_left_as_vacuum_would_leave_it(planned, copy):
+def test_loader_leaves_tables_as_vacuum_would(planned, copy):
     with Loader(copy, *planned) as loader:
         _fill(loader)
         loader.finish()
@@ -72,18 +61,14 @@ def test_a_clone_is_left_as_vacuum_would_leave_it(planned, copy):
     assert _ask(copy, PAGES) == before
 
 
-def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, caplog, impatient):
+def test_loader_of_a_held_table_names_it(planned, copy, caplog, impatient):
     held = connect(copy)
 
     def told(step, _rows):
         if step == "vacuum":
             held.execute("LOCK TABLE public.plain IN ACCESS EXCLUSIVE MODE")
 
-    with (
-        held,
-        caplog.at_level(logging.WARNING),
-        Loader(copy, *planned, progress=told) as loader,
-    ):
+    with held, caplog.at_level(logging.WARNING), Loader(copy, *planned, progress=told) as loader:
         _fill(loader)
         loader.finish()
     assert "could not be vacuumed: public.plain" in caplog.text
@@ -92,7 +77,7 @@ def test_a_table_that_is_held_keeps_its_statistics_and_is_named(planned, copy, c
     assert _ask(copy, PAGES)["plain"][2] == COUNT // 2 + 1
 
 
-def test_time_limits_of_the_database_do_not_stop_it(planned, copy, caplog):
+def test_loader_under_time_limits_is_not_stopped(planned, copy, caplog):
     with connect(copy, autocommit=True) as connection:
         connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET statement_timeout = 1')
     with caplog.at_level(logging.WARNING), Loader(copy, *planned) as loader:

@@ -43,22 +43,14 @@ class Counts(Query):
     """A vector of counts; ``secret`` makes it fail with a private value in the message."""
 
     values: tuple[int, ...] = (10, 20, 30)
-    name: str = "public.users"
-    grid: int = 1
+    table: str = "public.users"
+    unit: int = 1
     l1: int = 1
     l2: float = 1.0
     linf: int = 1
     secret: str = ""
 
     kind = "counts"
-
-    @property
-    def unit(self) -> int:
-        return self.grid
-
-    @property
-    def table(self) -> str:
-        return self.name
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -82,15 +74,7 @@ class LabelToy(Query):
     k: int = 1
 
     kind = "labels"
-    unit = 1
-
-    @property
-    def table(self) -> str:
-        return "public.users"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (1,)
+    table, unit, shape = "public.users", 1, (1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return Sensitivity(self.k, self.k**0.5, 1, self.k)

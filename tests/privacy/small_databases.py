@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import children
+from privbench.privacy import queries as q
 from privbench.privacy.data import (
     BOTTOM,
     NAN,
@@ -28,35 +29,6 @@ from privbench.privacy.data import (
     PrivateTable,
     Recoding,
 )
-from privbench.privacy.queries import (
-    Children,
-    ClippedGradients,
-    Column,
-    DependenceScores,
-    FanIn,
-    Features,
-    GridHistogram,
-    Histogram,
-    Joined,
-    Joint,
-    LabelCounts,
-    Latent,
-    Lengths,
-    MixtureMoments,
-    Owner,
-    PairScores,
-    PublicArray,
-    PublicTarget,
-    RankedCounts,
-    Refers,
-    Region,
-    RegionMoments,
-    SecondMoments,
-    Split,
-    TargetHistogram,
-    Total,
-    UnitRows,
-)
 from privbench.privacy.query import Query
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
 
@@ -70,7 +42,7 @@ LABELS = [f"word{k}" for k in range(6)]
 EDGES = EdgesRecoding((-3, 0, 4, 9), ("below", "nan"), nullable=True)
 NAMES = LabelsRecoding(("word1", "word4"), nullable=True)
 PUBLIC_ROWS = 4
-BINS = PublicArray([0, 0, 1, 1])
+BINS = q.PublicArray([0, 0, 1, 1])
 
 
 def table_names(count: int) -> list[str]:
@@ -164,17 +136,17 @@ def queries(spec: DatabaseSpec, seed: int = 0) -> list[Query]:
 
 
 def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
-    yield from (Total(name), Total(name, clip=2))
-    yield Histogram.of(spec, name, ())
-    yield Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
-    yield Histogram.of(spec, name, ("g", "l"))
+    yield from (q.Total(name), q.Total(name, clip=2))
+    yield q.Histogram.of(spec, name, ())
+    yield q.Histogram.of(spec, name, ("c0", "c1", ("c2", BINS)))
+    yield q.Histogram.of(spec, name, ("g", "l"))
     yield from _of_parent(spec, name, rng)
-    yield GridHistogram(name, "g", PublicArray([-5, 0, 1, 7, 30]))
-    yield GridHistogram(name, "g", PublicArray([3]))
-    yield from (LabelCounts(name, "l"), LabelCounts(name, "l", norm="l1", most=3))
-    yield LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
-    yield LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
-    yield from (RankedCounts(name, "l"), RankedCounts(name, "g", 4))
+    yield q.GridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]))
+    yield q.GridHistogram(name, "g", q.PublicArray([3]))
+    yield from (q.LabelCounts(name, "l"), q.LabelCounts(name, "l", norm="l1", most=3))
+    yield q.LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
+    yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)
+    yield from (q.RankedCounts(name, "l"), q.RankedCounts(name, "g", 4))
     yield from _scores(spec, name, rng)
     yield from _regions(spec, name, rng)
     yield from _of_features(spec, name, rng)
@@ -187,19 +159,19 @@ def _scores(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
     pairs = [(0, 1), (0, 2), (1, 2)]
     predictions = [rng.random((sizes[i], sizes[j])) * 4 for i, j in pairs]
-    for kind in (PairScores, DependenceScores):
+    for kind in (q.PairScores, q.DependenceScores):
         whole = kind.of(spec, name, axes, pairs, predictions, penalties=[0.1, 0.2, 0.3])
         yield whole
-        yield replace(whole, among=PublicArray([2, 0]))
+        yield replace(whole, among=q.PublicArray([2, 0]))
 
 
 def _region_scores(
-    kind: type[PairScores],
+    kind: type[q.PairScores],
     spec: DatabaseSpec,
     name: str,
     rng: np.random.Generator,
-    region: Region,
-) -> PairScores:
+    region: q.Region,
+) -> q.PairScores:
     axes = ("c0", "c1", "c2") if rng.random() < 0.5 else ("c1", "c2")
     sizes = [spec.tables[name].attributes[axis].size for axis in axes]
     pairs = [(i, j) for i in range(len(axes)) for j in range(i + 1, len(axes))]
@@ -208,90 +180,94 @@ def _region_scores(
 
 
 def _regions(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
-    first = Split.of({"c0": rng.integers(0, 50, (3, 3)), "c1": rng.integers(0, 50, (2, 3))})
-    second = Split.by_code("c2", [0, 1, 1, 0])
-    root = Region(name)
+    first = q.Split.of({"c0": rng.integers(0, 50, (3, 3)), "c1": rng.integers(0, 50, (2, 3))})
+    second = q.Split.by_code("c2", [0, 1, 1, 0])
+    root = q.Region(name)
     parts = root.children(first)
     leaves = (*parts[0].children(second), *parts[1:])
-    yield Histogram.of(spec, name, ("c1",), leaves[1])
-    yield Joint(tuple(Histogram.of(spec, name, ("c1", "c2"), leaf) for leaf in leaves))
+    yield q.Histogram.of(spec, name, ("c1",), leaves[1])
+    yield q.Joint(tuple(q.Histogram.of(spec, name, ("c1", "c2"), leaf) for leaf in leaves))
     mixed = [
-        Histogram.of(spec, name, ("c1",), leaves[0]),
-        Histogram.of(spec, name, ("c0",), parts[0]),
-        Histogram.of(spec, name, ("c2",), root),
-        Histogram.of(spec, name, ("c2",), root.child(second, 1)),
+        q.Histogram.of(spec, name, ("c1",), leaves[0]),
+        q.Histogram.of(spec, name, ("c0",), parts[0]),
+        q.Histogram.of(spec, name, ("c2",), root),
+        q.Histogram.of(spec, name, ("c2",), root.child(second, 1)),
     ]
-    yield Joint(tuple(mixed))
-    for kind in (PairScores, DependenceScores):
+    yield q.Joint(tuple(mixed))
+    for kind in (q.PairScores, q.DependenceScores):
         scored = [_region_scores(kind, spec, name, rng, region) for region in (*leaves, root)]
-        yield Joint(tuple(scored))
-    yield RegionMoments.of(spec, ("c0", "c1"), root, first)
-    yield Joint(tuple(RegionMoments.of(spec, ("c0", "c1"), leaf, first) for leaf in leaves))
-    wide = [RegionMoments.of(spec, ("c0", "c2"), part, second) for part in (*parts, root)]
-    yield Joint((*wide, RegionMoments.of(spec, ("c1",), parts[0], second)))
+        yield q.Joint(tuple(scored))
+    yield q.RegionMoments.of(spec, ("c0", "c1"), root, first)
+    yield q.Joint(tuple(q.RegionMoments.of(spec, ("c0", "c1"), leaf, first) for leaf in leaves))
+    wide = [q.RegionMoments.of(spec, ("c0", "c2"), part, second) for part in (*parts, root)]
+    yield q.Joint((*wide, q.RegionMoments.of(spec, ("c1",), parts[0], second)))
 
 
 def _of_features(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
     """Rows as vectors: some are shortened, and so are latent rows and gradients."""
-    features = replace(Features.of(spec, name, most=3), origin=2**13, bound=int(1.4 * 2**14))
-    yield Lengths(features, PublicArray([2**14, int(1.5 * 2**14)]))
-    yield SecondMoments(features)
-    latent = Latent(PublicArray(rng.integers(-(2**15), 2**15, (2, features.width))))
-    yield MixtureMoments(features, latent, PublicArray(rng.integers(-900, 900, (3, 5))))
-    hidden = PublicArray(rng.integers(-(2**15), 2**15, (3, 3)))
-    output = PublicArray(rng.integers(-(2**15), 2**15, (features.width - 1, 4)))
-    yield ClippedGradients(features, latent, hidden, output, 2**14)
+    features = replace(q.Features.of(spec, name, most=3), origin=2**13, bound=int(1.4 * 2**14))
+    yield q.Lengths(features, q.PublicArray([2**14, int(1.5 * 2**14)]))
+    yield q.SecondMoments(features)
+    latent = q.Latent(q.PublicArray(rng.integers(-(2**15), 2**15, (2, features.width))))
+    yield q.MixtureMoments(features, latent, q.PublicArray(rng.integers(-900, 900, (3, 5))))
+    hidden = q.PublicArray(rng.integers(-(2**15), 2**15, (3, 3)))
+    output = q.PublicArray(rng.integers(-(2**15), 2**15, (features.width - 1, 4)))
+    yield q.ClippedGradients(features, latent, hidden, output, 2**14)
 
 
 def _of_parent(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterator[Query]:
     """Context that units give: sizes, fan-outs together, and a region of rows."""
     other = list(spec.tables)[rng.integers(len(spec.tables))]
-    yield Histogram.of(spec, name, ("c1", UnitRows(name, (0, 1, 2)), UnitRows(other, (0, 1, 3))))
+    yield q.Histogram.of(
+        spec, name, ("c1", q.UnitRows(name, (0, 1, 2)), q.UnitRows(other, (0, 1, 3)))
+    )
     own = children(spec, name)
-    group = Joined(
-        (Column("c1", 2), UnitRows(name, (0, 1, 2))), PublicArray([[0, 1, 1], [0, 2, 2]])
+    group = q.Joined(
+        (q.Column("c1", 2), q.UnitRows(name, (0, 1, 2))), q.PublicArray([[0, 1, 1], [0, 2, 2]])
     )
     for key in own:
-        yield Histogram.of(spec, key.table, ("c0", Owner(key, group)))
+        yield q.Histogram.of(spec, key.table, ("c0", q.Owner(key, group)))
     if len(own) > 1:
-        yield Histogram.of(spec, name, tuple(Children(key, (0, 1, 2, 5)) for key in own))
-    inner = Region(name).child(Split.by_code("c0", rng.integers(0, 2, 3)), 0)
+        yield q.Histogram.of(spec, name, tuple(q.Children(key, (0, 1, 2, 5)) for key in own))
+    inner = q.Region(name).child(q.Split.by_code("c0", rng.integers(0, 2, 3)), 0)
     for key in own:
-        yield Histogram.of(spec, name, ("c2", Children(key, (0, 1, 2))), inner)
+        yield q.Histogram.of(spec, name, ("c2", q.Children(key, (0, 1, 2))), inner)
 
 
 def _of_targets(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     """Attributes of both ends of a reference: columns, fan-outs, owners' columns."""
-    yield TargetHistogram.of(spec, key, (), ())
-    yield TargetHistogram.of(spec, key, ("c0",), ("c1",), cap=2)
+    yield q.TargetHistogram.of(spec, key, (), ())
+    yield q.TargetHistogram.of(spec, key, ("c0",), ("c1",), cap=2)
     source, target = spec.tables[key.table].own, spec.tables[key.parent].own
-    near: list[Any] = ["c1"] if source is None else [Owner(source, Column("c1", SIZES[1]))]
-    far: list[Any] = [Children(child, (0, 1, 3)) for child in children(spec, key.parent)]
-    far += [] if target is None else [Owner(target, Column("c0", SIZES[0]))]
-    yield TargetHistogram.of(spec, key, (*near, Refers(key)), far, outside=True)
-    score = reduce(np.add.outer, [np.arange(part.size) for part in (Column("c0", SIZES[0]), *far)])
-    whole = Joined((Column("c0", SIZES[0]), *far), PublicArray(np.maximum(score - 1, 0)))
-    yield TargetHistogram.of(spec, key, (), [whole], cap=4, outside=True)
-    yield FanIn(key, buckets=3)
+    near: list[Any] = ["c1"] if source is None else [q.Owner(source, q.Column("c1", SIZES[1]))]
+    far: list[Any] = [q.Children(child, (0, 1, 3)) for child in children(spec, key.parent)]
+    far += [] if target is None else [q.Owner(target, q.Column("c0", SIZES[0]))]
+    yield q.TargetHistogram.of(spec, key, (*near, q.Refers(key)), far, outside=True)
+    score = reduce(
+        np.add.outer, [np.arange(part.size) for part in (q.Column("c0", SIZES[0]), *far)]
+    )
+    whole = q.Joined((q.Column("c0", SIZES[0]), *far), q.PublicArray(np.maximum(score - 1, 0)))
+    yield q.TargetHistogram.of(spec, key, (), [whole], cap=4, outside=True)
+    yield q.FanIn(key, buckets=3)
 
 
 def _of_key(spec: DatabaseSpec, key: KeySpec) -> Iterator[Query]:
     if key.role == "public":
-        yield Histogram(key.table, (PublicTarget(key, PUBLIC_ROWS),))
+        yield q.Histogram(key.table, (q.PublicTarget(key, PUBLIC_ROWS),))
         return
-    yield Histogram(key.table, (Refers(key),))
-    yield Histogram(key.table, (Refers(key, own=True),))
+    yield q.Histogram(key.table, (q.Refers(key),))
+    yield q.Histogram(key.table, (q.Refers(key, own=True),))
     if key.role == "own":
-        yield Histogram.of(spec, key.parent, ("c0", Children(key, (0, 1, 2, 4))))
-        deep: Any = Owner(key, Children(key, (0, 1, 3)))
-        yield Histogram.of(spec, key.table, ("c1", deep))
+        yield q.Histogram.of(spec, key.parent, ("c0", q.Children(key, (0, 1, 2, 4))))
+        deep: Any = q.Owner(key, q.Children(key, (0, 1, 3)))
+        yield q.Histogram.of(spec, key.table, ("c1", deep))
         above = spec.tables[key.parent].own
         if above is not None:
-            yield Histogram.of(
-                spec, key.table, (Owner(key, Owner(above, Children(above))), Refers(key))
+            yield q.Histogram.of(
+                spec, key.table, (q.Owner(key, q.Owner(above, q.Children(above))), q.Refers(key))
             )
     else:
-        yield from (FanIn(key), FanIn(key, buckets=1), FanIn(key, outside=True))
+        yield from (q.FanIn(key), q.FanIn(key, buckets=1), q.FanIn(key, outside=True))
         yield from _of_targets(spec, key)
 
 
@@ -333,6 +309,17 @@ def with_relation(spec: DatabaseSpec, relation: Relation) -> DatabaseSpec:
     return replace(spec, relation=relation)
 
 
+def of_tables(relation: Relation = ADD, **tables: Any) -> PrivateDatabase:
+    """Tables by name: the number of rows, attributes, and the edges of each key."""
+    specs, held = {}, {}
+    for name, (rows, attributes, *more) in tables.items():
+        keys = more[0] if more else {}
+        specs[name] = TableSpec(name, {}, tuple(keys), tau=1)
+        edges = {key.name: np.array(found, np.int64) for key, found in keys.items()}
+        held[name] = PrivateTable(rows, attributes, edges)
+    return PrivateDatabase(DatabaseSpec(specs, relation), held)
+
+
 def two_tables(
     owners: Sequence[int],
     cells: Sequence[Sequence[int]] = ((),),
@@ -343,27 +330,18 @@ def two_tables(
     bound: Any = "weights",
     tau: int = 1,
     relation: Relation = ADD,
+    **attributes: Any,
 ) -> PrivateDatabase:
-    """Users who own posts; posts have the given cells and refer to users by ``ref``."""
-    rows = len(owners)
+    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``."""
     count = max(owners, default=-1) + 1 if users is None else users
-    keys = (KeySpec("own", "posts", "users", "own", nullable=True),)
-    parents = {"own": np.array(owners, dtype=np.int64)}
+    keys = {KeySpec("own", "posts", "users", "own", nullable=True): owners}
     if refs is not None:
-        keys += (KeySpec("ref", "posts", "users", "ref", nullable=True),)
-        parents["ref"] = np.array(refs, dtype=np.int64)
-    spec = DatabaseSpec(
-        {
-            "users": TableSpec("users", {}),
-            "posts": TableSpec("posts", {}, keys, bound, tau),
-        },
-        relation,
-    )
+        keys[KeySpec("ref", "posts", "users", "ref", nullable=True)] = refs
     columns = {
         f"a{k}": Cells(np.array(column, dtype=np.int64), Domain(size))
         for k, (column, size) in enumerate(zip(cells, sizes, strict=False))
     }
-    return PrivateDatabase(
-        spec,
-        {"users": PrivateTable(count, {}, {}), "posts": PrivateTable(rows, columns, parents)},
-    )
+    posts = (len(owners), {**columns, **attributes}, keys)
+    made = of_tables(relation, users=(count, {}), posts=posts)
+    tables = {**made.spec.tables, "posts": TableSpec("posts", {}, tuple(keys), bound, tau)}
+    return PrivateDatabase(DatabaseSpec(tables, relation), made._tables)

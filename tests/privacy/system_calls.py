@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _sqlite3
 import ctypes
+import multiprocessing
 import os
 import signal
+from collections.abc import Callable
 from contextlib import contextmanager
 
 import pytest
@@ -65,6 +67,21 @@ def die_at(step: int, how: str) -> None:
         return call
 
     _replace({name: _CALLS[name] for name in _CALLS if how != "after" or name == "unlink"}, counted)
+
+
+def killed_at(step: int, how: str, act: Callable[[], object]) -> bool:
+    """Run an action in a process that dies at a step, see `die_at`; whether it died."""
+
+    def run() -> None:
+        die_at(step, how)
+        act()
+        os._exit(0)
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    process.join(30)
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
 
 
 @contextmanager

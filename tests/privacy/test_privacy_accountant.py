@@ -73,7 +73,7 @@ def test_conversion_refuses_what_has_no_meaning():
             rho_for(epsilon, 1e-9)
 
 
-def test_gaussian_events_against_the_oracle():
+def test_loss_of_gaussian_and_laplace_events_agrees_with_the_oracle():
     delta, events = 1e-9, []
     rdp, exact = RdpAccountant(ORDERS), PLDAccountant()
     for rho in (0.01, 0.02, 0.005):
@@ -85,9 +85,7 @@ def test_gaussian_events_against_the_oracle():
     assert ours.epsilon == pytest.approx(rdp.get_epsilon(delta), rel=1e-3)
     assert ours.epsilon >= exact.get_epsilon(delta)
     assert ours.delta == delta
-
-
-def test_laplace_events_against_the_oracle():
+    # Laplace events against the oracle.
     exact = PLDAccountant()
     events = [event("discrete_laplace", 0.1, l1=3) for _ in range(7)]
     for item in events:
@@ -127,14 +125,16 @@ def test_a_claim_below_the_mechanisms_loss_is_refused(name):
             price(replace(honest, delta=1e-7), "zcdp")
 
 
+@pytest.mark.parametrize(("accounting", "delta"), [("pure", 0.0), ("zcdp", 1e-9)])
 @given(parts=st.integers(1, 97), epsilon=st.floats(1e-3, 20.0))
-@settings(max_examples=40, deadline=None)
-def test_equal_parts_of_the_whole_always_fit(parts, epsilon):
-    accountant = Accountant("pure", epsilon)
+@settings(max_examples=20, deadline=None)
+def test_charge_of_equal_parts_spends_the_whole(accounting, delta, parts, epsilon):
+    accountant = Accountant(accounting, epsilon, delta, threshold_delta=0.0)
     for _ in range(parts):
-        accountant.charge(event("discrete_laplace", accountant.total / parts))
-    assert accountant.guarantee().epsilon <= epsilon
-    assert accountant.spent >= epsilon * (1 - 1e-6)
+        accountant.charge(event(VECTOR[accounting].name, accountant.total / parts))
+    guarantee = accountant.guarantee()
+    assert epsilon * (1 - 1e-6) <= guarantee.epsilon <= epsilon
+    assert guarantee.delta <= delta
 
 
 @given(
@@ -170,32 +170,25 @@ def test_no_adaptive_sequence_passes_the_cap(amounts, accounting):
         accountant.charge(event(name, 1e-3, []))
 
 
-def test_delta_is_the_sum_of_thresholds_and_conversion():
-    accountant = Accountant("zcdp", 2.0, 1e-6, threshold_delta=4e-7)
-    assert accountant.delta_conversion == pytest.approx(6e-7)
+@pytest.mark.parametrize(
+    ("accounting", "epsilon", "share", "name", "amount", "delta", "more"),
+    [
+        ("zcdp", 2.0, 4e-7, "gaussian_threshold", 0.001, 1e-7, 1e-9),
+        ("pure", 1.0, None, "laplace_threshold", 0.125, 2e-7, 2.1e-7),
+    ],
+)
+def test_charge_of_thresholds_sums_delta(accounting, epsilon, share, name, amount, delta, more):
+    accountant = Accountant(accounting, epsilon, 1e-6, threshold_delta=share)
+    conversion = 0.0 if share is None else 1e-6 - share
+    assert accountant.delta_conversion == pytest.approx(conversion)
     for _ in range(4):
-        accountant.charge(event("gaussian_threshold", 0.001, delta=1e-7))
+        accountant.charge(event(name, amount, delta=delta))
     with pytest.raises(BudgetExceeded, match="delta"):
-        accountant.charge(event("gaussian_threshold", 0.001, delta=1e-9))
-    assert accountant.guarantee().delta <= 1e-6
-    assert accountant.guarantee().delta == pytest.approx(1e-6)
-
-
-def test_delta_under_pure_accounting():
-    accountant = Accountant("pure", 1.0, 1e-6)
-    assert accountant.delta_conversion == 0.0
-    accountant.charge(event("laplace_threshold", 0.5, delta=9e-7))
-    assert accountant.guarantee() == Guarantee(0.5, 9e-7)
-    with pytest.raises(BudgetExceeded, match="delta"):
-        accountant.charge(event("laplace_threshold", 0.1, delta=2e-7))
-
-
-def test_zcdp_total_converts_back_to_the_epsilon_asked_for():
-    accountant = Accountant("zcdp", 3.2, 1e-9, threshold_delta=0.0)
-    accountant.charge(event("discrete_gaussian", accountant.total))
-    assert accountant.guarantee().epsilon == pytest.approx(3.2, rel=1e-6)
-    assert accountant.guarantee().epsilon <= 3.2
-    assert accountant.guarantee().delta <= 1e-9
+        accountant.charge(event(name, amount, delta=more))
+    guarantee = accountant.guarantee()
+    assert guarantee.delta <= 1e-6
+    assert guarantee.delta == pytest.approx(conversion + 4 * delta)
+    assert accounting == "zcdp" or guarantee.epsilon == 4 * amount
 
 
 @pytest.mark.parametrize(

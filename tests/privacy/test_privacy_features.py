@@ -13,17 +13,9 @@ from scipy.special import logsumexp
 from small_databases import two_tables
 
 from privbench.errors import SchemaError
+from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.neighbour import remove_unit
-from privbench.privacy.queries import (
-    ClippedGradients,
-    Features,
-    Latent,
-    Lengths,
-    MixtureMoments,
-    PublicArray,
-    SecondMoments,
-)
 from privbench.privacy.queries.features import STEP
 from privbench.privacy.queries.outer import OfFeatures
 from privbench.privacy.query import Integers, Sensitivity
@@ -41,18 +33,18 @@ def asked(database: PrivateDatabase, clip: int = STEP) -> list[OfFeatures]:
     """One query of each kind on posts."""
     rng = np.random.default_rng(5)
     spec = database.spec
-    line = PublicArray.rounded(np.linspace(-0.5, 0.5, 40)[:, None], STEP)
-    features = Features.of(spec, "posts", most=64)
+    line = q.PublicArray.rounded(np.linspace(-0.5, 0.5, 40)[:, None], STEP)
+    features = q.Features.of(spec, "posts", most=64)
     features = replace(features, lines=(*features.lines[:2], line), bound=int(1.2 * STEP))
     width = features.width
-    latent = Latent(PublicArray(rng.integers(-STEP, STEP, (2, width))))
-    hidden = PublicArray(rng.integers(-STEP, STEP, (4, 3)))
-    output = PublicArray(rng.integers(-STEP, STEP, (width - 1, 5)))
+    latent = q.Latent(q.PublicArray(rng.integers(-STEP, STEP, (2, width))))
+    hidden = q.PublicArray(rng.integers(-STEP, STEP, (4, 3)))
+    output = q.PublicArray(rng.integers(-STEP, STEP, (width - 1, 5)))
     return [
-        Lengths(features, PublicArray([int(1.45 * STEP)])),
-        SecondMoments(features),
-        MixtureMoments(features, latent, PublicArray(rng.integers(-900, 900, (3, 5)))),
-        ClippedGradients(features, latent, hidden, output, clip),
+        q.Lengths(features, q.PublicArray([int(1.45 * STEP)])),
+        q.SecondMoments(features),
+        q.MixtureMoments(features, latent, q.PublicArray(rng.integers(-900, 900, (3, 5)))),
+        q.ClippedGradients(features, latent, hidden, output, clip),
     ]
 
 
@@ -80,17 +72,17 @@ def rows_of(query: OfFeatures, database: PrivateDatabase) -> np.ndarray[Any, Any
     return np.concatenate([np.ones((len(whole), 1)) * query.features.origin / STEP, short], axis=1)
 
 
-def latent_rows(latent: Latent, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def latent_rows(latent: q.Latent, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Latent rows in floating point, by the definition."""
     found = rows @ (latent.matrix.values.T / STEP)
     return found / np.maximum(np.linalg.norm(found, axis=1), 1)[:, None]
 
 
-def test_moments_are_what_their_formulas_say() -> None:
+def test_moments_and_lengths_are_what_their_formulas_say() -> None:
     database = small(200)
     _, second, mixture, _ = asked(database)
-    assert isinstance(second, SecondMoments)
-    assert isinstance(mixture, MixtureMoments)
+    assert isinstance(second, q.SecondMoments)
+    assert isinstance(mixture, q.MixtureMoments)
     rows = rows_of(second, database)
     found = second.matrix(second.evaluate(database) / second.unit)
     assert found == pytest.approx(rows.T @ rows, abs=0.05)
@@ -99,12 +91,10 @@ def test_moments_are_what_their_formulas_say() -> None:
     scores = np.exp(terms @ (mixture.scores.values.T / 2**8))
     chances = scores / scores.sum(axis=1, keepdims=True)
     assert mixture.evaluate(database) / mixture.unit == pytest.approx(chances.T @ terms, abs=0.5)
-
-
-def test_lengths_are_counted_before_rows_are_shortened() -> None:
+    # Lengths are counted before rows are shortened.
     database = small(200)
     query = asked(database)[0]
-    whole = rows_of(SecondMoments(replace(query.features, bound=2**20)), database)[:, 1:]
+    whole = rows_of(q.SecondMoments(replace(query.features, bound=2**20)), database)[:, 1:]
     above = int((np.linalg.norm(whole, axis=1) > 1.45).sum())
     assert query.evaluate(database).tolist() == [(200 - above) * STEP, above * STEP]
 
@@ -114,7 +104,7 @@ def test_gradients_are_those_of_the_loss_row_by_row(clip: float) -> None:
     """Finite differences of each row's cross-entropy, clipped, against the statistic."""
     database = small(20)
     query = asked(database, int(clip * STEP))[3]
-    assert isinstance(query, ClippedGradients)
+    assert isinstance(query, q.ClippedGradients)
     latent = latent_rows(query.latent, rows_of(query, database))
     codes = np.stack([database._codes("posts", name)[0] for name in query.columns], axis=1)
     layers = [query.hidden.values / STEP, query.output.values / STEP]
@@ -136,18 +126,15 @@ def test_gradients_are_those_of_the_loss_row_by_row(clip: float) -> None:
     assert query.evaluate(database) / query.unit == pytest.approx(wanted, abs=0.02 + 0.01 * clip)
 
 
-# mutants -----------------------------------------------------------------------------------------
-
-
-class Unshortened(SecondMoments):
+class Unshortened(q.SecondMoments):
     """Rows as they are, under the claim for shortened ones."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         long = replace(self.features, bound=2**20)
-        return SecondMoments(long).evaluate(data)
+        return q.SecondMoments(long).evaluate(data)
 
 
-class ExactMean(SecondMoments):
+class ExactMean(q.SecondMoments):
     """The mean that centres rows is their own: it moves for all of them when one goes."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
@@ -157,7 +144,7 @@ class ExactMean(SecondMoments):
         return found[np.triu_indices(self.features.width)]
 
 
-class HalfAClaim(MixtureMoments):
+class HalfAClaim(q.MixtureMoments):
     """Numbers and sums are paid for, squares are not."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -165,7 +152,7 @@ class HalfAClaim(MixtureMoments):
         return replace(claim, l2=claim.l2 / np.sqrt(3))
 
 
-class SharesOfAll(MixtureMoments):
+class SharesOfAll(q.MixtureMoments):
     """Sums over numbers, as the paper releases means: the quotient moves for every row."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
@@ -175,18 +162,18 @@ class SharesOfAll(MixtureMoments):
         return np.concatenate([found[:, :1], means], axis=1)
 
 
-class Unclipped(ClippedGradients):
+class Unclipped(q.ClippedGradients):
     """Gradients as they are."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        return ClippedGradients.evaluate(replace(self, clip=2**20), data)
+        return q.ClippedGradients.evaluate(replace(self, clip=2**20), data)
 
 
-class ClippedTogether(ClippedGradients):
+class ClippedTogether(q.ClippedGradients):
     """The sum of all gradients is clipped, not each."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        found = ClippedGradients.evaluate(replace(self, clip=2**20), data).astype(np.float64)
+        found = q.ClippedGradients.evaluate(replace(self, clip=2**20), data).astype(np.float64)
         bound, length = float(self.clip) * STEP, max(float(np.linalg.norm(found)), 1.0)
         return np.trunc(found * min(1.0, bound / length) * len(found)).astype(np.int64)
 
@@ -215,10 +202,10 @@ def test_what_does_not_fit_is_refused() -> None:
     features = mixture.features
     for wrong in (
         lambda: replace(features, bound=0),
-        lambda: replace(features, lines=(*features.lines[:2], PublicArray([[2 * STEP]] * 40))),
-        lambda: Latent(PublicArray([[2**21]])),
-        lambda: replace(mixture, scores=PublicArray(np.zeros((3, 4), np.int64))),  # type: ignore[call-arg]
-        lambda: replace(network, hidden=PublicArray(np.full((4, 3), 2**19))),  # type: ignore[call-arg]
+        lambda: replace(features, lines=(*features.lines[:2], q.PublicArray([[2 * STEP]] * 40))),
+        lambda: q.Latent(q.PublicArray([[2**21]])),
+        lambda: replace(mixture, scores=q.PublicArray(np.zeros((3, 4), np.int64))),  # type: ignore[call-arg]
+        lambda: replace(network, hidden=q.PublicArray(np.full((4, 3), 2**19))),  # type: ignore[call-arg]
         lambda: replace(network, clip=0),  # type: ignore[call-arg]
     ):
         with pytest.raises(SchemaError):

@@ -52,26 +52,21 @@ def total(ledger, definition):
     return Guarantee(shown[definition.id]["epsilon"], shown[definition.id]["delta"])
 
 
-def test_nothing_is_created_before_the_first_write(ledger):
+def test_a_closed_release_counts_as_what_it_spent(tmp_path):
+    """One without events costs nothing, and nothing is created before the first write."""
+    ledger = Ledger.open(tmp_path, "shop")
     assert ledger.show()["releases"] == []
     assert not ledger.directory.exists()
-
-
-def test_a_closed_release_counts_as_what_it_spent(tmp_path):
-    for amount in (0.125, 0.5):
+    for amount in (None, 0.125, 0.5):
         with open_session(Toy(), Accountant("pure", 2.0), tmp_path, "shop") as session:
-            session.measure(Counts(), amount, "counts")
-    ledger = Ledger.open(tmp_path, "shop")
+            if amount is not None:
+                session.measure(Counts(), amount, "counts")
+        assert total(ledger, OWNER).delta == 0.0
+        assert amount is not None or total(ledger, OWNER).epsilon == 0.0
     assert total(ledger, OWNER).epsilon == pytest.approx(0.625)
     assert total(ledger, OWNER).epsilon >= 0.625
-    assert [item["state"] for item in ledger.show()["releases"]] == ["closed", "closed"]
-    assert [item["events"] for item in ledger.show()["releases"]] == [1, 1]
-
-
-def test_a_release_without_events_costs_nothing(tmp_path):
-    with open_session(Toy(), Accountant("zcdp", 2.0, 1e-9), tmp_path, "shop"):
-        pass
-    assert total(Ledger.open(tmp_path, "shop"), OWNER) == Guarantee(0.0, 0.0)
+    assert [item["state"] for item in ledger.show()["releases"]] == ["closed"] * 3
+    assert [item["events"] for item in ledger.show()["releases"]] == [0, 1, 1]
 
 
 def test_the_cap_refuses_the_next_release(ledger):
@@ -100,12 +95,14 @@ def test_the_stricter_cap_wins(ledger, own, config):
         spend(ledger, 0.2, cap=Cap(config))
 
 
-def test_a_month_has_a_cap_of_its_own(ledger, monkeypatch):
+@pytest.fixture
+def at(monkeypatch):
+    """``at(time)`` sets the ledger's clock."""
+    return lambda time: monkeypatch.setattr("privbench.privacy.ledger._now", lambda: time)
+
+
+def test_a_month_has_a_cap_of_its_own(ledger, at):
     """A release counts in the month in which it was opened; the next month begins at zero."""
-
-    def at(time):
-        monkeypatch.setattr("privbench.privacy.ledger._now", lambda: time)
-
     ledger.set_cap(Cap(monthly=1.0))
     at("2030-01-01T00:00:00+00:00")
     spend(ledger, 0.75)
@@ -124,28 +121,26 @@ def test_a_month_has_a_cap_of_its_own(ledger, monkeypatch):
         spend(ledger, 0.5, cap=Cap(2.25))
     (shown,) = ledger.show()["definitions"]
     assert shown["months"] == {"2030-01": 1.0, "2030-02": 1.0}
-
-
-def test_a_month_is_not_refused_for_the_seeded_fit_of_another(ledger, monkeypatch):
-    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-01T00:00:00+00:00")
+    # A month is not refused for the seeded fit of another.
+    ledger.set_cap(Cap())
     spend(ledger, 0.1, private=False)
-    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-02-01T00:00:00+00:00")
-    with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-02 would be 0\.5"):
+    at("2030-04-01T00:00:00+00:00")
+    with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-04 would be 0\.5"):
         spend(ledger, 0.5, cap=Cap(monthly=0.25))
     with pytest.raises(BudgetExceeded, match="seeded"):
         spend(ledger, 0.1, private=False, cap=Cap(monthly=0.25))
 
 
-def test_a_resumed_release_counts_in_the_month_of_its_opening(tmp_path, monkeypatch):
+def test_a_resumed_release_counts_in_the_month_of_its_opening(tmp_path, at):
     ledger = Ledger.open(tmp_path, "shop")
-    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-31T23:00:00+00:00")
+    at("2030-01-31T23:00:00+00:00")
     session = open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop")
     asked = Measurement(Counts(), 0.25, "lost")
     lost = asked.event(CHAIN, asked.method(CHAIN, "pure"), private=True)
     session._release.record([lost])
     session._release.leave()
     ledger.set_cap(Cap(monthly=1.2))
-    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-02-01T00:00:00+00:00")
+    at("2030-02-01T00:00:00+00:00")
     with pytest.raises(BudgetExceeded, match=r"epsilon of 2030-01 would be 1\.25"):
         open_session(Toy(), Accountant("pure", 1.0), tmp_path, "shop", resume=session.release_id)
 
@@ -162,12 +157,17 @@ def test_identities_do_not_share_a_ledger(tmp_path):
         two.show()
 
 
-def test_a_weaker_unit_is_infinite_for_a_stronger_one(ledger):
+def test_show_of_other_units_counts_what_they_are_promised(ledger):
+    """A weaker unit's loss is infinite for a stronger one; add-remove counts twice for replace."""
+    spend(ledger, 0.5)
+    spend(ledger, 0.25, definition=REPLACE)
+    assert total(ledger, REPLACE).epsilon == 1.25
+    assert total(ledger, OWNER).epsilon == math.inf
     spend(ledger, 1.0, definition=ROW)
-    spend(ledger, 0.5, definition=OWNER)
     assert total(ledger, OWNER) == Guarantee(math.inf, 1.0)
     shown = {item["id"]: item for item in ledger.show()["definitions"]}
-    assert shown[OWNER.id]["infinite"] == [ledger.show()["releases"][0]["release"]]
+    _, replaced, row = (item["release"] for item in ledger.show()["releases"])
+    assert shown[OWNER.id]["infinite"] == [replaced, row]
     assert "Infinity" in json.dumps(ledger.show())
 
 
@@ -209,13 +209,6 @@ def test_what_a_loss_counts_for_other_units(lost, units, counts):
 def test_row_units_are_owner_units_where_nothing_is_owned():
     rows = DatabaseSpec(FLAT, Relation(unit="row"))
     assert UnitDefinition.of(DatabaseSpec(FLAT)) == UnitDefinition.of(rows)
-
-
-def test_add_remove_counts_twice_for_replace(ledger):
-    spend(ledger, 0.5)
-    spend(ledger, 0.25, definition=REPLACE)
-    assert total(ledger, REPLACE).epsilon == 1.25
-    assert total(ledger, OWNER).epsilon == math.inf
 
 
 def test_a_grown_schema_adds_to_the_same_sum(ledger):

@@ -9,12 +9,13 @@ import shutil
 import signal
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from core_toys import Counts, Toy
-from system_calls import die_at
+from system_calls import die_at, killed_at
 
 from privbench.errors import BudgetExceeded, LedgerError
 from privbench.privacy import Accountant, Cap, Ledger, Measurement, OpenDPNoise, open_session
@@ -186,29 +187,20 @@ def check_given_up(path, outcome) -> None:
 
 @pytest.mark.parametrize("how", ["before", "torn", "after"])
 def test_a_kill_while_a_release_is_given_up_frees_nothing_that_was_spent(tmp_path, how):
-    context = multiprocessing.get_context("fork")
     states = set()
     for step in range(1, 20):
         path = tmp_path / f"{how}-{step}"
         release = lose_one(path)
-
-        def give_up(path=path, release=release, step=step):
-            die_at(step, how)
-            Ledger.holding(path, release).abandon(release)
-            os._exit(0)
-
-        process = context.Process(target=give_up)
-        process.start()
-        process.join(30)
+        give_up = lambda p, r: Ledger.holding(p, r).abandon(r)  # noqa: E731
+        killed = killed_at(step, how, partial(give_up, path, release))
         (shown,) = Ledger.open(path, "shop").show()["releases"]
         states.add(shown["state"])
         assert shown["epsilon"] == (1.0 if shown["state"] == "open" else pytest.approx(0.875))
         if shown["state"] == "open":
             assert Ledger.holding(path, release).abandon(release).epsilon == pytest.approx(0.875)
-        if process.exitcode == 0:
+        if not killed:
             assert states == ({"closed"} if how == "after" else {"open", "closed"})
             return
-        assert process.exitcode == -signal.SIGKILL
     raise AssertionError("it was never given up")
 
 

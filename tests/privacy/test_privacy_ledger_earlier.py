@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 from core_toys import Counts, Toy
 from filelock import FileLock
-from system_calls import die_at
+from system_calls import killed_at
 
 from privbench import files
 from privbench.errors import BudgetExceeded, LedgerError
@@ -136,51 +133,38 @@ def test_a_damaged_file_is_not_converted(base, folder, name):
     check(base)
 
 
-def test_a_release_that_an_earlier_version_still_writes_stops_the_conversion(base, folder):
+def test_conversion_beside_earlier_versions_neither_overtakes_nor_forgets(base, folder):
+    """Not while they write a release, nor where they put their file back.
+
+    They find no empty ledger: they would begin anew and spend twice. What is in its place they
+    refuse as damaged.
+    """
     with FileLock(folder / f"{OPEN}.lock"), pytest.raises(LedgerError, match="another process"):
         check(base)
     check(base)
-
-
-def test_earlier_versions_find_no_empty_ledger(base, folder):
-    """They would begin anew and spend twice; what is in its place they refuse as damaged."""
+    placeholder = (folder / "ledger.jsonl").read_bytes()
+    assert not placeholder.startswith(b"{")
+    (folder / "ledger.jsonl").write_bytes(lines(entries(folder / "ledger.jsonl.kept")[:-1]))
+    with pytest.raises(LedgerError, match="beside the newer"):
+        check(base)
+    (folder / "ledger.jsonl").unlink()
     check(base)
-    assert not (folder / "ledger.jsonl").read_bytes().startswith(b"{")
+    (folder / "ledger.jsonl").write_bytes(placeholder)
     (folder / "ledger.sqlite").unlink()
     with pytest.raises(LedgerError, match="is damaged"):
         check(base)
 
 
-def test_an_old_file_that_is_put_back_is_not_passed_over(base, folder):
-    check(base)
-    found = entries(folder / "ledger.jsonl.kept")
-    (folder / "ledger.jsonl").write_bytes(lines(found[:-1]))
-    with pytest.raises(LedgerError, match="beside the newer"):
-        check(base)
-    (folder / "ledger.jsonl").unlink()
-    check(base)
-
-
 @pytest.mark.parametrize("how", ["before", "torn", "after"])
 def test_a_kill_at_any_step_of_a_conversion_loses_nothing(base, tmp_path, how):
-    context = multiprocessing.get_context("fork")
     for step in range(1, 60):
         copy = shutil.copytree(base, tmp_path / f"copy{step}")
-
-        def run(copy=copy, step=step):
-            die_at(step, how)
-            Ledger.open(copy, "shop").show()
-            os._exit(0)
-
-        process = context.Process(target=run)
-        process.start()
-        process.join(30)
+        killed = killed_at(step, how, lambda copy=copy: Ledger.open(copy, "shop").show())
         check(copy)
         assert Ledger.holding(copy, OPEN).abandon(OPEN).epsilon == pytest.approx(0.5)
         shutil.rmtree(copy)
-        if process.exitcode == 0:
+        if not killed:
             return
-        assert process.exitcode == -signal.SIGKILL
     raise AssertionError("it was never converted")
 
 

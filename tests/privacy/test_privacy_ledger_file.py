@@ -40,13 +40,12 @@ def read(folder, part=""):
         return book.read(part)
 
 
-def test_entries_are_read_as_they_were_written(written):
+def test_entries_are_read_as_they_were_written_and_undone_by_an_exception(written):
     assert read(written) == ENTRIES
     assert read(written, "release") == [{"of": place} for place in range(5)]
     assert read(written, "nobody") == []
 
-
-def test_an_exception_undoes_the_transaction(written):
+    # An exception undoes the transaction.
     def broken():
         with transaction(written) as book:
             book.append({"n": 5})

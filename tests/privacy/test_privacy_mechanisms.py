@@ -81,7 +81,7 @@ def test_vector_noise_on_the_weight_grid(accounting, law, source):
     assert stats.kstest(halved / scale, law.cdf).pvalue < ALARM
 
 
-def test_noise_is_centred_on_the_values_and_keeps_the_shape():
+def test_draw_of_a_vector_is_centred_fresh_and_clamped():
     values = np.arange(12, dtype=np.int64).reshape(3, 4) * 1_000_000
     for mechanism in VECTOR.values():
         noisy = mechanism.draw(values, 10.0)
@@ -89,6 +89,15 @@ def test_noise_is_centred_on_the_values_and_keeps_the_shape():
         assert noisy.dtype == np.int64
         assert np.abs(noisy - values).max() < 1000
     assert VECTOR["pure"].draw(np.empty((0, 3), np.int64), 1.0).shape == (0, 3)
+    # Two draws differ.
+    zeros = np.zeros(64, np.int64)
+    assert (VECTOR["pure"].draw(zeros, 1e6) != VECTOR["pure"].draw(zeros, 1e6)).any()
+    # Huge statistics are clamped not wrapped.
+    ends = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
+    for mechanism in VECTOR.values():
+        noisy = mechanism.draw(ends, 1000.0)
+        assert np.abs(np.abs(noisy) - CLAMP).max() < 10**6
+        assert noisy[0] < 0 < noisy[1]
 
 
 def test_chunks_keep_order_and_law(monkeypatch):
@@ -100,19 +109,6 @@ def test_chunks_keep_order_and_law(monkeypatch):
     first, second = noise[:700], noise[700:1400]
     assert (first == second).mean() < 0.5
     assert abs(np.corrcoef(first, second)[0, 1]) < 0.25
-
-
-def test_two_draws_differ():
-    zeros = np.zeros(64, np.int64)
-    assert (VECTOR["pure"].draw(zeros, 1e6) != VECTOR["pure"].draw(zeros, 1e6)).any()
-
-
-def test_huge_statistics_are_clamped_not_wrapped():
-    ends = np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max])
-    for mechanism in VECTOR.values():
-        noisy = mechanism.draw(ends, 1000.0)
-        assert np.abs(np.abs(noisy) - CLAMP).max() < 10**6
-        assert noisy[0] < 0 < noisy[1]
 
 
 def flip_law(scores: np.ndarray, scale: float) -> np.ndarray:
@@ -211,11 +207,7 @@ def test_the_librarys_own_statement_is_below_what_its_threshold_releases():
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-@given(
-    delta=st.floats(1e-13, 0.05),
-    amount=st.floats(1e-3, 20.0),
-    k=st.integers(1, 16),
-)
+@given(delta=st.floats(1e-13, 0.05), amount=st.floats(1e-3, 20.0), k=st.integers(1, 16))
 @settings(max_examples=25, deadline=None)
 def test_threshold_is_the_least_that_delta_allows(accounting, delta, amount, k):
     mechanism = THRESHOLD[accounting]
@@ -236,11 +228,7 @@ def test_labels_may_hold_any_text():
 
 
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
-@given(
-    amount=st.floats(1e-6, 50.0),
-    l1=st.integers(1, 100 * 2**30),
-    spread=st.floats(0.01, 1.0),
-)
+@given(amount=st.floats(1e-6, 50.0), l1=st.integers(1, 100 * 2**30), spread=st.floats(0.01, 1.0))
 @settings(max_examples=40, deadline=None)
 def test_price_never_exceeds_the_amount_and_wastes_nothing(name, amount, l1, spread):
     # Noise past what 64-bit integers hold is refused.

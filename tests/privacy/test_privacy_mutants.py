@@ -13,42 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import Mutants, caught
-from small_databases import ADD, two_tables
+from small_databases import ADD, of_tables, two_tables
 
 from privbench.privacy import neighbour, units
-from privbench.privacy.data import (
-    BOTTOM,
-    NONE,
-    NULL,
-    Grid,
-    Labels,
-    PrivateDatabase,
-    PrivateTable,
-)
-from privbench.privacy.queries import (
-    Axis,
-    Children,
-    DependenceScores,
-    FanIn,
-    GridHistogram,
-    Histogram,
-    Joint,
-    LabelCounts,
-    PairScores,
-    PublicArray,
-    RankedCounts,
-    Refers,
-    Region,
-    RegionMoments,
-    Split,
-    Total,
-    UnitRows,
-    labels,
-)
+from privbench.privacy import queries as q
+from privbench.privacy.data import BOTTOM, NONE, NULL, Grid, Labels, PrivateDatabase
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
-from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.stability import check
 
 mutants = Mutants()
@@ -56,13 +29,13 @@ mutants = Mutants()
 
 def posts(*names: Any, **given: Any) -> Any:
     """Makes a histogram of posts."""
-    return lambda d: replace(Histogram.of(d.spec, "posts", names), **given)
+    return lambda d: replace(q.Histogram.of(d.spec, "posts", names), **given)
 
 
-def scores(kind: type[PairScores], prediction: Any, **given: Any) -> Any:
+def scores(kind: type[q.PairScores], prediction: Any, **given: Any) -> Any:
     """Makes scores of pairs of the columns a0 to a2, each with the same prediction."""
 
-    def made(d: PrivateDatabase) -> PairScores:
+    def made(d: PrivateDatabase) -> q.PairScores:
         names = tuple(d.spec.tables["posts"].attributes)
         pairs = [(i, j) for j in range(len(names)) for i in range(j)]
         whole = kind.of(d.spec, "posts", names, pairs, [np.array(prediction, float)] * len(pairs))
@@ -85,12 +58,12 @@ def off_the_diagonal() -> PrivateDatabase:
 # exact margins in a score ------------------------------------------------------------------------
 
 
-@mutants.of(off_the_diagonal, scores(PairScores, [[19, 1], [1, 0]]), "linf")
-class ExactMargins(PairScores):
+@mutants.of(off_the_diagonal, scores(q.PairScores, [[19, 1], [1, 0]]), "linf")
+class ExactMargins(q.PairScores):
     """The prediction is made of the rows' own margins: the score goes from 4(n−1)/n to 0."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        table = Histogram("posts", self.axes).evaluate(data) // GRID
+        table = q.Histogram("posts", self.axes).evaluate(data) // GRID
         total = max(int(table.sum()), 1)
         prediction = np.outer(table.sum(1), table.sum(0)) / total
         return np.array([round(float(np.abs(table - prediction).sum()) * GRID)], dtype=np.int64)
@@ -98,11 +71,11 @@ class ExactMargins(PairScores):
 
 @mutants.of(
     lambda: two_tables(range(3), [[0] * 3] * 3, [2, 2, 2]),
-    scores(PairScores, np.zeros((2, 2)), among=PublicArray([0, 2])),
+    scores(q.PairScores, np.zeros((2, 2)), among=q.PublicArray([0, 2])),
     "l1",
     "l2",
 )
-class OneLeft(PairScores):
+class OneLeft(q.PairScores):
     """The claim of one candidate for all that are left."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -115,31 +88,31 @@ class OneLeft(PairScores):
 
 @mutants.of(
     lambda: two_tables(range(3), [[0] * 3, [0] * 3], [2, 2]),
-    scores(DependenceScores, [[0, 5], [5, 0]]),
+    scores(q.DependenceScores, [[0, 5], [5, 0]]),
     "l1",
     "l2",
     "linf",
 )
-class MarginsForFree(DependenceScores):
+class MarginsForFree(q.DependenceScores):
     """The claim of plain scores, as if the margins' distance could not move as well."""
 
-    most = PairScores.most
-    moved = PairScores.moved
+    most = q.PairScores.most
+    moved = q.PairScores.moved
 
 
 def test_the_claim_for_margins_that_move_against_the_table_is_reached() -> None:
     """A cell that is above its prediction while both of its margins are below theirs."""
     database = two_tables(range(3), [[0] * 3, [0] * 3], [2, 2])
-    sound = scores(DependenceScores, [[0, 5], [5, 0]])(database)
+    sound = scores(q.DependenceScores, [[0, 5], [5, 0]])(database)
     assert check([sound], database, every=True).worst_ratio == 1.0
 
 
-@mutants.of(off_the_diagonal, scores(DependenceScores, [[19, 1], [1, 0]]), "linf")
-class OwnMargins(DependenceScores):
+@mutants.of(off_the_diagonal, scores(q.DependenceScores, [[19, 1], [1, 0]]), "linf")
+class OwnMargins(q.DependenceScores):
     """The prediction is raked to the rows' own margins: it moves by almost 4, not by 2."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        table = Histogram("posts", self.axes).evaluate(data) // GRID
+        table = q.Histogram("posts", self.axes).evaluate(data) // GRID
         predicted = np.outer(table.sum(1), table.sum(0)) / max(int(table.sum()), 1)
         return np.array([round(float(np.abs(table - predicted).sum()) * GRID)], dtype=np.int64)
 
@@ -150,7 +123,7 @@ class OwnMargins(DependenceScores):
 @mutants.of(
     lambda: two_tables([0] * 9, [[1] * 9], [2], bound="truncation", tau=4), posts("a0"), "l2"
 )
-class RootOfTau(Histogram):
+class RootOfTau(q.Histogram):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         tau = spec.tables["posts"].tau
         claim = super().sensitivity(spec)
@@ -162,16 +135,16 @@ class RootOfTau(Histogram):
 
 @mutants.of(
     lambda: two_tables([0, 0, 1], [[0, 1, 0]], [2]),
-    lambda d: Joint(
+    lambda d: q.Joint(
         tuple(
-            Histogram.of(d.spec, "posts", (), half)
-            for half in Region("posts").children(Split.by_code("a0", [0, 1]))
+            q.Histogram.of(d.spec, "posts", (), half)
+            for half in q.Region("posts").children(q.Split.by_code("a0", [0, 1]))
         )
     ),
     "l1",
     "l2",
 )
-class WeightsAfterFilter(Joint):
+class WeightsAfterFilter(q.Joint):
     """A unit's rows share its weight anew within every region (against P16)."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
@@ -179,7 +152,7 @@ class WeightsAfterFilter(Joint):
         codes = data._codes("posts", "a0")[0]
         identity = data._units.identity("posts")
         for part in self.parts:
-            assert isinstance(part, Histogram)
+            assert isinstance(part, q.Histogram)
             assert part.region is not None
             rows = np.flatnonzero(codes == part.region.path[-1][1])
             _, inverse, sizes = np.unique(identity[rows], return_inverse=True, return_counts=True)
@@ -200,7 +173,7 @@ def test_nearest_rounding_instead_of_floor(monkeypatch: pytest.MonkeyPatch) -> N
     """Six rows of ⌈GRID/6⌉ pass GRID by two grid units; the comparison is exact."""
     owners = [0] * 6
     sound = two_tables(owners, [[0] * 6], [2])
-    query = Histogram.of(sound.spec, "posts", ("a0",))
+    query = q.Histogram.of(sound.spec, "posts", ("a0",))
     assert caught(query, sound) == set()
     monkeypatch.setattr(units, "row_weights", nearest)
     assert {"l1", "linf"} <= caught(query, two_tables(owners, [[0] * 6], [2]))
@@ -211,11 +184,11 @@ def test_nearest_rounding_instead_of_floor(monkeypatch: pytest.MonkeyPatch) -> N
 
 def presence(own: bool = False) -> Any:
     """Makes a histogram of whether posts refer."""
-    return lambda d: Histogram("posts", (Refers(ref(d), own),))
+    return lambda d: q.Histogram("posts", (q.Refers(ref(d), own),))
 
 
 @mutants.of(lambda: hub(), presence(), "l1")
-class BottomIsNull(Histogram):
+class BottomIsNull(q.Histogram):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         edges, weights = data._parents(ref(data)), data._units.weights("posts")
         present = edges >= 0
@@ -234,11 +207,11 @@ def test_null_for_bottom_in_the_neighbour(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @mutants.of(hub, presence(own=True), "l1")
-class OwnTargetOfTheGone(Histogram):
+class OwnTargetOfTheGone(q.Histogram):
     """⊥ counted as a target in the own unit."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        counts = Histogram.evaluate(self, data)
+        counts = q.Histogram.evaluate(self, data)
         gone = data._units.weights("posts")[data._parents(ref(data)) == BOTTOM].sum()
         return counts + np.array([0, -gone, gone])
 
@@ -269,7 +242,7 @@ def hashed_ranks(identity: Any, edges: Any) -> Any:
     "l1",
     "linf",
 )
-class HashedRank(Histogram):
+class HashedRank(q.Histogram):
     """Two posts each, one refers to the hub: when it goes, the hash picks the other one."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
@@ -283,7 +256,7 @@ def test_ranks_drawn_anew_break_the_coupling(monkeypatch: pytest.MonkeyPatch) ->
     """The harness compares coupled databases: without coupling it reports violations."""
     owners = [user for user in range(40) for _ in range(2)]
     database = two_tables(owners, [[0, 1] * 40], [2], bound="truncation")
-    query = Histogram.of(database.spec, "posts", ("a0",))
+    query = q.Histogram.of(database.spec, "posts", ("a0",))
     assert caught(query, database) == set()
 
     def uncoupled(spec: Any, tables: Any, ranks: Any = None) -> PrivateDatabase:
@@ -296,8 +269,8 @@ def test_ranks_drawn_anew_break_the_coupling(monkeypatch: pytest.MonkeyPatch) ->
 # fan-in ------------------------------------------------------------------------------------------
 
 
-@mutants.of(lambda: referrers_of_a_hub(), lambda d: FanIn(ref(d)), "l1")
-class DropsBeforeTheCut(FanIn):
+@mutants.of(lambda: referrers_of_a_hub(), lambda d: q.FanIn(ref(d)), "l1")
+class DropsBeforeTheCut(q.FanIn):
     """NULL and ⊥ edges are dropped first, then sixteen are kept."""
 
     def _edges(self, data: PrivateDatabase) -> Any:
@@ -318,8 +291,8 @@ def referrers_of_a_hub() -> PrivateDatabase:
     return two_tables(owners, refs=refs, users=121)
 
 
-@mutants.of(lambda: hubs_of_sixteen(), lambda d: FanIn(ref(d)), "l1")
-class ClosedForm(FanIn):
+@mutants.of(lambda: hubs_of_sixteen(), lambda d: q.FanIn(ref(d)), "l1")
+class ClosedForm(q.FanIn):
     """1 + 16·log₂(17/16), which forgets that an edge moves two buckets."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -340,12 +313,12 @@ def test_the_claim_for_a_fan_in_is_reached() -> None:
     """User 0, a hub of 48 edges, refers to sixteen users to whom nobody else refers."""
     owners, refs = [0] * 16 + list(range(17, 65)), list(range(1, 17)) + [0] * 48
     database = two_tables(owners, refs=refs)
-    report = check([FanIn(ref(database))], database, units=[("users", 0)])
+    report = check([q.FanIn(ref(database))], database, units=[("users", 0)])
     assert report.ok
     assert report.worst_ratio > 0.9999
 
 
-class SourceOnly(FanIn):
+class SourceOnly(q.FanIn):
     def roots(self, spec: DatabaseSpec) -> frozenset[str]:
         return spec.roots(self.key.table)
 
@@ -353,42 +326,40 @@ class SourceOnly(FanIn):
 def two_roots() -> PrivateDatabase:
     """Tags that refer to users; both are roots."""
     key = KeySpec("ref", "tags", "users", "ref", nullable=True)
-    spec = DatabaseSpec({"tags": TableSpec("tags", {}, (key,)), "users": TableSpec("users", {})})
-    tags = PrivateTable(4, {}, {"ref": np.array([0, 0, 1, -1])})
-    return PrivateDatabase(spec, {"tags": tags, "users": PrivateTable(2, {}, {})})
+    return of_tables(tags=(4, {}, {key: [0, 0, 1, -1]}), users=(2, {}))
 
 
 def test_a_reference_is_charged_to_both_ends() -> None:
     database = two_roots()
     key = database.spec.tables["tags"].key("ref")
-    assert caught(FanIn(key), database) == set()
+    assert caught(q.FanIn(key), database) == set()
     assert caught(SourceOnly(key), database) == {"roots"}
 
 
 # the rest ----------------------------------------------------------------------------------------
 
 
-@mutants.of(lambda: two_tables([0] * 9), lambda d: Total("posts", clip=5), "l1")
-class Unclipped(Total):
+@mutants.of(lambda: two_tables([0] * 9), lambda d: q.Total("posts", clip=5), "l1")
+class Unclipped(q.Total):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         return np.array([data._rows("posts")], dtype=np.int64)
 
 
 @mutants.of(lambda: two_tables([0, 1], [[0, 1]], [2]), lambda d: overlapping(d), "l1", "l2")
-class OneForAll(Joint):
+class OneForAll(q.Joint):
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return self.parts[0].sensitivity(spec)
 
 
-def overlapping(database: PrivateDatabase) -> Joint:
+def overlapping(database: PrivateDatabase) -> q.Joint:
     """A histogram of all posts and one of a part of them."""
-    whole = Histogram.of(database.spec, "posts", ("a0",))
-    inside = replace(whole, region=Region("posts").child(Split.by_code("a0", [0, 1]), 0))
-    return Joint((whole, inside))
+    whole = q.Histogram.of(database.spec, "posts", ("a0",))
+    inside = replace(whole, region=q.Region("posts").child(q.Split.by_code("a0", [0, 1]), 0))
+    return q.Joint((whole, inside))
 
 
 @mutants.of(lambda: two_numbers(), lambda d: moments(d, "a0", "a1"), "l1")
-class Uncentred(RegionMoments):
+class Uncentred(q.RegionMoments):
     """Coordinates 0..1 under the claim for −½..½."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
@@ -401,54 +372,43 @@ def two_numbers() -> PrivateDatabase:
     return two_tables([0, 1], [[3, 0], [3, 0]], [4, 4])
 
 
-def moments(database: PrivateDatabase, *names: str) -> RegionMoments:
-    split = Split.by_code("a0", [0, 0, 0, 0])
-    return RegionMoments.of(database.spec, names, Region("posts"), split)
+def moments(database: PrivateDatabase, *names: str) -> q.RegionMoments:
+    split = q.Split.by_code("a0", [0, 0, 0, 0])
+    return q.RegionMoments.of(database.spec, names, q.Region("posts"), split)
 
 
-@mutants.of(
-    two_numbers,
-    lambda d: Joint((moments(d, "a0"), moments(d, "a1"))),
-    "l1",
-    "l2",
-)
-class LargestPart(Joint):
+@mutants.of(two_numbers, lambda d: q.Joint((moments(d, "a0"), moments(d, "a1"))), "l1", "l2")
+class LargestPart(q.Joint):
     """Parts over the same rows as if these were different ones."""
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return max((part.sensitivity(spec) for part in self.parts), key=lambda claim: claim.l1)
 
 
-@mutants.of(lambda: shared_labels(), lambda d: LabelCounts("posts", "l", most=2), "l0")
-class AllLabels(LabelCounts):
+@mutants.of(lambda: shared_labels(), lambda d: q.LabelCounts("posts", "l", most=2), "l0")
+class AllLabels(q.LabelCounts):
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
-        return LabelCounts(self.source, self.attribute).evaluate_labels(data)
-
-
-def posts_with(owners: Sequence[int], **attributes: Any) -> PrivateDatabase:
-    posts = PrivateTable(len(owners), attributes, {"own": np.array(owners)})
-    users = PrivateTable(max(owners) + 1, {}, {})
-    return PrivateDatabase(two_tables(owners).spec, {"users": users, "posts": posts})
+        return q.LabelCounts(self.source, self.attribute).evaluate_labels(data)
 
 
 def labelled(values: Sequence[int] = (1, 1, 1, 9)) -> PrivateDatabase:
     words = Labels(np.array([0, 1, 2, 0]), ["x", "y", "z"])
-    return posts_with([0, 0, 0, 1], l=words, g=Grid(np.array(values)))
+    return two_tables([0, 0, 0, 1], l=words, g=Grid(np.array(values)))
 
 
 def shared_labels() -> PrivateDatabase:
     """Two units that hold the same three values."""
     words = Labels(np.array([0, 1, 2, 0, 1, 2]), ["x", "y", "z"])
-    return posts_with([0, 0, 0, 1, 1, 1], l=words)
+    return two_tables([0, 0, 0, 1, 1, 1], l=words)
 
 
 def labelled_by_one() -> PrivateDatabase:
     """One unit that holds one value in four rows."""
-    return posts_with([0, 0, 0, 0], l=Labels(np.zeros(4, np.int64), ["x"]))
+    return two_tables([0, 0, 0, 0], l=Labels(np.zeros(4, np.int64), ["x"]))
 
 
-@mutants.of(labelled_by_one, lambda d: LabelCounts("posts", "l"), "linf", "l2")
-class RowsOfLabels(LabelCounts):
+@mutants.of(labelled_by_one, lambda d: q.LabelCounts("posts", "l"), "linf", "l2")
+class RowsOfLabels(q.LabelCounts):
     """Rows at full weight, not units: one unit lifts a value of its own above 1."""
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
@@ -458,8 +418,8 @@ class RowsOfLabels(LabelCounts):
         return np.zeros(self.shape, np.int64), found
 
 
-@mutants.of(shared_labels, lambda d: LabelCounts("posts", "l"), "l2")
-class NormalisedApart(LabelCounts):
+@mutants.of(shared_labels, lambda d: q.LabelCounts("posts", "l"), "l2")
+class NormalisedApart(q.LabelCounts):
     """A unit's values are normalised one by one, so that each weighs 1."""
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
@@ -471,8 +431,8 @@ class NormalisedApart(LabelCounts):
         return np.zeros(self.shape, np.int64), found
 
 
-@mutants.of(shared_labels, lambda d: LabelCounts("posts", "l", public=("z", "no such")), "shape")
-class PresentCandidates(LabelCounts):
+@mutants.of(shared_labels, lambda d: q.LabelCounts("posts", "l", public=("z", "no such")), "shape")
+class PresentCandidates(q.LabelCounts):
     """Public candidates are cells only where a row has them."""
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
@@ -480,21 +440,21 @@ class PresentCandidates(LabelCounts):
         return cells[np.append(True, cells[1:] > 0)], counts
 
 
-@mutants.of(shared_labels, lambda d: LabelCounts("posts", "l", public=("x", "y", "z")), "l2")
-class DrawnTwice(LabelCounts):
+@mutants.of(shared_labels, lambda d: q.LabelCounts("posts", "l", public=("x", "y", "z")), "l2")
+class DrawnTwice(q.LabelCounts):
     """A candidate that rows hold is a public cell and a label of the threshold too."""
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
         cells, _ = super().evaluate_labels(data)
-        return cells, LabelCounts(self.source, self.attribute).evaluate_labels(data)[1]
+        return cells, q.LabelCounts(self.source, self.attribute).evaluate_labels(data)[1]
 
 
-@mutants.of(shared_labels, lambda d: LabelCounts("posts", "l", public=("any",)), "l2", "linf")
-class CellsAfterwards(LabelCounts):
+@mutants.of(shared_labels, lambda d: q.LabelCounts("posts", "l", public=("any",)), "l2", "linf")
+class CellsAfterwards(q.LabelCounts):
     """Values are merged into one public cell after they were normalised, not before."""
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
-        single = LabelCounts(self.source, self.attribute, public=("x", "y", "z"))
+        single = q.LabelCounts(self.source, self.attribute, public=("x", "y", "z"))
         values = single.evaluate_labels(data)[0]
         return np.array([values[0], values[1:].sum()]), {}
 
@@ -505,23 +465,23 @@ def test_a_root_that_is_rounded_down(monkeypatch: pytest.MonkeyPatch) -> None:
     def rounded_down(squares: Integers) -> Integers:
         return np.floor(np.sqrt(squares.astype(np.float64)) * 2**8).astype(np.int64) << 8
 
-    monkeypatch.setattr(labels, "_root_up", rounded_down)
-    query = LabelCounts("posts", "l", public=("x", "y", "z"))
+    monkeypatch.setattr(q.labels, "_root_up", rounded_down)
+    query = q.LabelCounts("posts", "l", public=("x", "y", "z"))
     assert "l2" in caught(query, shared_labels())
 
 
-@mutants.of(shared_labels, lambda d: RankedCounts("posts", "l"), "l1", "l2")
-class BlocksOfL2(RankedCounts):
+@mutants.of(shared_labels, lambda d: q.RankedCounts("posts", "l"), "l1", "l2")
+class BlocksOfL2(q.RankedCounts):
     """Sums over blocks of weights of norm 1 in L2: a unit's rare values fall into one block."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        cells = LabelCounts("posts", "l", public=("x", "y", "z")).evaluate_labels(data)[0]
+        cells = q.LabelCounts("posts", "l", public=("x", "y", "z")).evaluate_labels(data)[0]
         falling = np.sort(cells[1:])[::-1]
         return np.append([0, falling[0], falling[1:].sum()], np.zeros(BLOCKS - 2, np.int64))
 
 
-@mutants.of(labelled, lambda d: RankedCounts("posts", "l"), "l1")
-class OfTheFirstRow(RankedCounts):
+@mutants.of(labelled, lambda d: q.RankedCounts("posts", "l"), "l1")
+class OfTheFirstRow(q.RankedCounts):
     """Ranks of values are kept as they came: a value's place moves when a unit goes."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
@@ -531,8 +491,10 @@ class OfTheFirstRow(RankedCounts):
         return np.append(0, np.resize(GRID * counts[np.argsort(first)], BLOCKS))
 
 
-@mutants.of(labelled, lambda d: GridHistogram("posts", "g", PublicArray([0, 5, 9])), "l1", "linf")
-class UnweightedGrid(GridHistogram):
+@mutants.of(
+    labelled, lambda d: q.GridHistogram("posts", "g", q.PublicArray([0, 5, 9])), "l1", "linf"
+)
+class UnweightedGrid(q.GridHistogram):
     """Every row counts 1, however many rows its unit has."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
@@ -543,20 +505,20 @@ class UnweightedGrid(GridHistogram):
 
 @mutants.of(
     lambda: labelled([1, 1, NULL, 9]),
-    lambda d: GridHistogram("posts", "g", PublicArray([0, 5, 9])),
+    lambda d: q.GridHistogram("posts", "g", q.PublicArray([0, 5, 9])),
     "l1",
 )
-class NullsToo(GridHistogram):
+class NullsToo(q.GridHistogram):
     """NULL counts at full weight in the lowest cell, on top of its unit's other rows."""
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        found = GridHistogram.evaluate(self, data)
+        found = q.GridHistogram.evaluate(self, data)
         values = data._raw("posts", "g")._values  # type: ignore[union-attr]
         found[0] += GRID * np.count_nonzero(values == NULL)
         return found
 
 
-class RowsThatRefer(UnitRows):
+class RowsThatRefer(q.UnitRows):
     """The number of rows that refer to the row: other units' doing."""
 
     def read(self, data: PrivateDatabase, table: str) -> Any:
@@ -566,20 +528,20 @@ class RowsThatRefer(UnitRows):
 
 
 @pytest.mark.parametrize(
-    ("kind", "reasons"), [(UnitRows, set()), (RowsThatRefer, {"l1", "l2", "linf"})]
+    ("kind", "reasons"), [(q.UnitRows, set()), (RowsThatRefer, {"l1", "l2", "linf"})]
 )
-def test_rows_that_refer_are_no_rows_of_the_unit(kind: type[UnitRows], reasons: set[str]) -> None:
+def test_rows_that_refer_are_no_rows_of_the_unit(kind: type[q.UnitRows], reasons: set[str]) -> None:
     database = two_tables([0] * 20, refs=list(range(1, 21)), users=21)
-    query = Histogram("users", (kind("posts", (0, 1, 2)),))
+    query = q.Histogram("users", (kind("posts", (0, 1, 2)),))
     assert caught(query, database, units=[("users", 0)]) == reasons
 
 
 def test_a_reference_as_if_it_were_owned() -> None:
     """A fan-out along a REF key is refused; forced, one unit moves all its targets."""
     database = hubs_of_sixteen()
-    forced: Axis = Children(replace(ref(database), role="own"))
+    forced: q.Axis = q.Children(replace(ref(database), role="own"))
     assert database.spec.relation == ADD
-    assert "l1" in caught(Histogram("users", (forced,)), database)
+    assert "l1" in caught(q.Histogram("users", (forced,)), database)
 
 
 # counters --------------------------------------------------------------------------------------
@@ -606,7 +568,7 @@ class WeighsParts:
 @pytest.mark.parametrize("rows", [1, 4])
 def test_counters_that_weigh_rows_by_their_part(rows: int) -> None:
     database = two_tables([0] * 30 + [1, 2, 3], [[0, 1] * 16 + [1]], [2])
-    query = Histogram.of(database.spec, "posts", ("a0",))
+    query = q.Histogram.of(database.spec, "posts", ("a0",))
     database.counter = local
     assert caught(query, database) == set()
     database.counter = WeighsParts(rows)

@@ -9,6 +9,7 @@ from small_databases import (
     ADD,
     ROW,
     fill,
+    of_tables,
     queries,
     recodings,
     settled,
@@ -17,6 +18,7 @@ from small_databases import (
 )
 
 from privbench.domain import Domain
+from privbench.privacy import queries as q
 from privbench.privacy.data import (
     BOTTOM,
     NAN,
@@ -30,18 +32,6 @@ from privbench.privacy.data import (
     Labels,
     LabelsRecoding,
     PrivateDatabase,
-    PrivateTable,
-)
-from privbench.privacy.queries import (
-    Children,
-    FanIn,
-    GridHistogram,
-    Histogram,
-    LabelCounts,
-    PublicArray,
-    RankedCounts,
-    Refers,
-    Total,
 )
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
@@ -54,35 +44,30 @@ MILLION = 10**6
 def glutton() -> PrivateDatabase:
     """User 0 owns 10⁶ rows with 10⁶ distinct strings; users 1 to 9 own ten each."""
     owners = np.concatenate([np.zeros(MILLION, np.int32), np.repeat(np.arange(1, 10), 10)])
-    rows = owners.size
-    spec = two_tables([0], refs=[0], tau=2).spec
-    words = pa.array(np.arange(rows).astype(str))
-    posts = PrivateTable(
-        rows,
-        {
-            "a0": Cells(np.arange(rows) % 7, Domain(7)),
-            "g": Grid(np.arange(rows) * 10**6),
-            # Strings of its own for the one, three that they share for the others.
-            "l": Labels(np.where(owners, MILLION + np.arange(rows) % 3, np.arange(rows)), words),
-        },
-        {"own": owners, "ref": np.full(rows, 5)},
+    rows = np.arange(owners.size)
+    return two_tables(
+        owners,
+        [rows % 7],
+        [7],
+        refs=np.full(owners.size, 5),
+        tau=2,
+        g=Grid(rows * 10**6),
+        # Strings of its own for the one, three that they share for the others.
+        l=Labels(np.where(owners, MILLION + rows % 3, rows), pa.array(rows.astype(str))),
     )
-    return PrivateDatabase(spec, {"users": PrivateTable(10, {}, {}), "posts": posts})
 
 
-def test_one_unit_with_a_million_rows_moves_nothing_by_more_than_the_claim(
-    glutton: PrivateDatabase,
-) -> None:
+def test_check_of_a_unit_of_a_million_rows_holds(glutton: PrivateDatabase) -> None:
     table = glutton.spec.tables["posts"]
     asked: list[Query] = [
-        Total("posts"),
-        Histogram.of(glutton.spec, "posts", ("a0",)),
-        GridHistogram("posts", "g", PublicArray([0, 10**9, 10**12])),
-        LabelCounts("posts", "l", most=3),
-        RankedCounts("posts", "l"),
-        Histogram("users", (Children(table.key("own")),)),
-        FanIn(table.key("ref")),
-        Histogram("posts", (Refers(table.key("ref")),)),
+        q.Total("posts"),
+        q.Histogram.of(glutton.spec, "posts", ("a0",)),
+        q.GridHistogram("posts", "g", q.PublicArray([0, 10**9, 10**12])),
+        q.LabelCounts("posts", "l", most=3),
+        q.RankedCounts("posts", "l"),
+        q.Histogram("users", (q.Children(table.key("own")),)),
+        q.FanIn(table.key("ref")),
+        q.Histogram("posts", (q.Refers(table.key("ref")),)),
     ]
     report = check(asked, glutton, units=[("users", 0), ("users", 5)])
     assert report.ok
@@ -93,15 +78,15 @@ def test_one_unit_with_a_million_rows_moves_nothing_by_more_than_the_claim(
 
 def test_a_million_distinct_strings_count_for_one(glutton: PrivateDatabase) -> None:
     """Nine units with three shared strings each, in equal parts: each counts 1/√3 for each."""
-    cells, counts = LabelCounts("posts", "l", most=3).evaluate_labels(glutton)
+    cells, counts = q.LabelCounts("posts", "l", most=3).evaluate_labels(glutton)
     assert cells.tolist() == [0]
     assert len(counts) == 3
     assert sum(counts.values()) == pytest.approx(3 * GRID * (9 / 3**0.5 - 1), rel=0.3)
-    ranked = RankedCounts("posts", "l").evaluate(glutton)
+    ranked = q.RankedCounts("posts", "l").evaluate(glutton)
     assert ranked.sum() == pytest.approx(10 * GRID, rel=1e-6)
     ready = glutton.copy()
     domain = ready.recode("posts", "l", LabelsRecoding(("17", "no such"), nullable=True))
-    found = Histogram.of(ready.spec, "posts", ("l",)).evaluate(ready)
+    found = q.Histogram.of(ready.spec, "posts", ("l",)).evaluate(ready)
     assert domain.size == 4
     assert (found > 0).tolist() == [True, False, True, False]
 
@@ -118,7 +103,7 @@ def test_empty_tables_answer_every_query(relation: Relation) -> None:
     database = fill(spec, 0, 1)
     ready = settled(database)
     for query in queries(ready.spec):
-        if isinstance(query, LabelCounts):
+        if isinstance(query, q.LabelCounts):
             cells, counts = query.evaluate_labels(database)
             assert not cells.any()
             assert counts == {}
@@ -131,75 +116,61 @@ def test_empty_tables_answer_every_query(relation: Relation) -> None:
 
 def test_columns_and_keys_that_are_all_null() -> None:
     rows = 30
-    spec = two_tables([0], refs=[0]).spec
-    posts = PrivateTable(
-        rows,
-        {
-            "g": Grid(np.full(rows, NULL)),
-            "l": Labels(np.full(rows, -1), []),
-            "c": Cells(np.full(rows, 2), Domain(2, nullable=True)),
-        },
-        {"own": np.full(rows, NONE), "ref": np.full(rows, NONE)},
+    database = two_tables(
+        [NONE] * rows,
+        refs=[NONE] * rows,
+        g=Grid(np.full(rows, NULL)),
+        l=Labels(np.full(rows, -1), []),
+        c=Cells(np.full(rows, 2), Domain(2, nullable=True)),
     )
-    database = PrivateDatabase(spec, {"users": PrivateTable(0, {}, {}), "posts": posts})
     table = database.spec.tables["posts"]
-    nothing = GridHistogram("posts", "g", PublicArray([0, 5])).evaluate(database)
+    nothing = q.GridHistogram("posts", "g", q.PublicArray([0, 5])).evaluate(database)
     assert nothing.tolist() == [0, 0, 0]
     for attribute in ("l", "g"):
-        cells, counts = LabelCounts("posts", attribute).evaluate_labels(database)
+        cells, counts = q.LabelCounts("posts", attribute).evaluate_labels(database)
         assert (cells.tolist(), counts) == ([0], {})
-        assert not RankedCounts("posts", attribute).evaluate(database).any()
-    assert Histogram.of(database.spec, "posts", ("c",)).evaluate(database).tolist()[:2] == [0, 0]
-    assert FanIn(table.key("ref")).evaluate(database).tolist() == [0] * 11
-    assert Histogram("posts", (Refers(table.key("ref")),)).evaluate(database)[1] == 0
+        assert not q.RankedCounts("posts", attribute).evaluate(database).any()
+    assert q.Histogram.of(database.spec, "posts", ("c",)).evaluate(database).tolist()[:2] == [0, 0]
+    assert q.FanIn(table.key("ref")).evaluate(database).tolist() == [0] * 11
+    assert q.Histogram("posts", (q.Refers(table.key("ref")),)).evaluate(database)[1] == 0
     ready = database.copy()
     ready.recode("posts", "g", EdgesRecoding((0, 1), nullable=True))
     ready.recode("posts", "l", LabelsRecoding((), nullable=True))
-    found = Histogram.of(ready.spec, "posts", ("g", "l")).evaluate(ready)
+    found = q.Histogram.of(ready.spec, "posts", ("g", "l")).evaluate(ready)
     assert found[1, 1] == found.sum() > 0
 
 
-def test_null_nan_and_infinities_are_in_no_cell() -> None:
-    spec = DatabaseSpec({"t": TableSpec("t", {})})
-    raw = np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4])
-    database = PrivateDatabase(spec, {"t": PrivateTable(6, {"g": Grid(raw)}, {})})
-    query = GridHistogram("t", "g", PublicArray([0, 4, 9]))
-    assert query.evaluate(database).tolist() == [0, GRID, GRID, 0]
-    assert check([query], database, every=True).ok
-
-
-def test_a_hub_above_the_last_bucket() -> None:
+def test_fan_in_of_hubs_and_of_bottom_edges_holds_its_claim() -> None:
     """A target of far more edges than the tables reach stays in the last bucket."""
     rows = 5000
     database = two_tables(range(rows), refs=[0] * rows)
     key = database.spec.tables["posts"].key("ref")
-    query = FanIn(key, buckets=3)
+    query = q.FanIn(key, buckets=3)
     assert query.evaluate(database).tolist() == [(rows - 1) * GRID, 0, 0, GRID]
     assert check([query], database, units=[("users", 0), ("users", 1)]).ok
-
-
-def test_a_hub_whose_referrers_have_more_than_sixteen_edges() -> None:
+    # A hub whose referrers have more than sixteen edges.
     owners = np.repeat(np.arange(1, 30), 40).tolist()
     refs = ([0] * 20 + [30] * 20) * 29
     database = two_tables(owners, refs=refs, users=31)
     key = database.spec.tables["posts"].key("ref")
-    asked: list[Query] = [FanIn(key), Histogram("posts", (Refers(key, own=True),))]
+    asked: list[Query] = [q.FanIn(key), q.Histogram("posts", (q.Refers(key, own=True),))]
     assert check(asked, database, every=True).ok
-
-
-def test_edges_are_bottom_from_the_start() -> None:
+    # Edges are bottom from the start.
     rows = 40
     refs = [BOTTOM, 3] * (rows // 2)
     database = two_tables([k % 7 for k in range(rows)], refs=refs, users=7)
     key = database.spec.tables["posts"].key("ref")
-    refers, apart = (Histogram("posts", (Refers(key, own=own),)) for own in (False, True))
-    assert check([FanIn(key), refers, apart], database, every=True).ok
+    refers, apart = (q.Histogram("posts", (q.Refers(key, own=own),)) for own in (False, True))
+    assert check([q.FanIn(key), refers, apart], database, every=True).ok
     assert refers.evaluate(database)[0] == 0
 
 
-def test_tables_without_keys_or_attributes() -> None:
-    database = PrivateDatabase(
-        DatabaseSpec({"t": TableSpec("t", {})}), {"t": PrivateTable(3, {}, {})}
-    )
-    assert Histogram.of(database.spec, "t", ()).evaluate(database).tolist() == [3 * GRID]
-    assert Total("t").evaluate(database).tolist() == [3]
+def test_tables_without_keys_attributes_or_known_values_are_counted() -> None:
+    rows = of_tables(t=(3, {}))
+    assert q.Histogram.of(rows.spec, "t", ()).evaluate(rows).tolist() == [3 * GRID]
+    assert q.Total("t").evaluate(rows).tolist() == [3]
+    # Null nan and infinities are in no cell.
+    rows = of_tables(t=(6, {"g": Grid(np.array([NAN, NEG_INF, POS_INF, NULL, 3, 4]))}))
+    query = q.GridHistogram("t", "g", q.PublicArray([0, 4, 9]))
+    assert query.evaluate(rows).tolist() == [0, GRID, GRID, 0]
+    assert check([query], rows, every=True).ok

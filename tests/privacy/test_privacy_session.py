@@ -31,18 +31,6 @@ from privbench.privacy.events import fingerprint
 from privbench.privacy.queries import PublicArray
 
 USERS = "public.users"
-SECRET = "4111-1111-1111-1111"
-
-
-class Spy(OpenDPNoise):
-    """Counts draws."""
-
-    def __init__(self) -> None:
-        self.draws = 0
-
-    def vector(self, *arguments):
-        self.draws += 1
-        return super().vector(*arguments)
 
 
 class Recorder(OpenDPNoise):
@@ -71,7 +59,7 @@ def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", **options) -> Ses
 
 def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
     session = start(tmp_path, 50.0)
-    grid = Counts(values=(3 * GRID, 0, 5 * GRID // 2), grid=GRID, l1=GRID, l2=GRID, linf=GRID)
+    grid = Counts(values=(3 * GRID, 0, 5 * GRID // 2), unit=GRID, l1=GRID, l2=GRID, linf=GRID)
     noisy = session.measure(grid, 40.0, "weights")
     assert noisy.dtype == np.float64
     assert noisy.shape == (3,)
@@ -89,7 +77,7 @@ def test_measure_returns_counted_units_of_the_querys_shape(tmp_path):
 )
 def test_noise_scale_is_the_spread_of_what_is_released(tmp_path, accounting, delta, mechanism):
     session = start(tmp_path, 1.0, delta, accounting)
-    query = Counts(values=(0,) * 20_000, grid=4, l1=8, l2=6.0, linf=8)
+    query = Counts(values=(0,) * 20_000, unit=4, l1=8, l2=6.0, linf=8)
     amount = session.amount_total / 2
     noisy = session.measure(query, amount, "zeros")
     assert session.trace[0].event.mechanism == mechanism
@@ -114,29 +102,22 @@ def test_a_selection_finds_a_clear_winner_of_a_vector(tmp_path, accounting, delt
 
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-def test_labels_are_released_sorted_and_rare_ones_kept_back(tmp_path, accounting):
-    session = start(tmp_path, 2.0, 1e-6, accounting)
+def test_ask_of_labels_releases_common_ones_sorted_and_draws_one_vector(tmp_path, accounting):
+    recorder = Recorder()
+    session = start(tmp_path, 2.0, 1e-6, accounting, noise=recorder)
     found = release_labels(
         session, LabelToy(), session.amount_total / 2, session.delta_total / 2, "names"
     )
-    assert found.labels == ("also", "common")
-    assert all(count >= session.trace[0].event.threshold for count in found.counts)
-    sd = session.trace[0].event.scale * 2**0.5
-    assert abs(found.cells[0] - 500) < 12 * sd
     event = session.trace[0].event
+    assert found.labels == ("also", "common")
+    assert all(count >= event.threshold for count in found.counts)
+    assert abs(found.cells[0] - 500) < 12 * event.scale * 2**0.5
     assert event.shape == ()
     assert event.delta == session.delta_total / 2
     assert event.threshold > 10
     assert session.guarantee().delta > 0
-
-
-@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
-def test_public_cells_and_labels_are_one_vector_drawn_once(tmp_path, accounting):
-    recorder = Recorder()
-    session = start(tmp_path, 2.0, 1e-6, accounting, noise=recorder)
-    half = session.amount_total / 2
-    found = release_labels(session, LabelToy(), half, session.delta_total, "names")
-    (cells, labels), event = recorder.calls, session.trace[0].event
+    # Public cells and labels are one vector, drawn once.
+    cells, labels = recorder.calls
     assert (cells[0], labels[0]) == ("vector", "labels")
     assert cells[1] == labels[1] == event.scale
     assert cells[2] != labels[2]
@@ -144,7 +125,7 @@ def test_public_cells_and_labels_are_one_vector_drawn_once(tmp_path, accounting)
     assert labels[3] == dict(zip(found.labels, found.counts, strict=True))
 
 
-def test_labels_need_delta_and_a_label_query(tmp_path):
+def test_ask_of_what_has_no_meaning_is_refused_before_anything_is_drawn(tmp_path):
     session = start(tmp_path, 2.0, 0.0)
     with pytest.raises(PrivacyRefusal, match="delta = 0"):
         release_labels(session, LabelToy(), 0.5, 0.0, "names")
@@ -153,23 +134,28 @@ def test_labels_need_delta_and_a_label_query(tmp_path):
     with pytest.raises(BudgetExceeded, match="delta"):
         release_labels(session, LabelToy(), 0.5, 1e-6, "names")
     assert session.trace == []
+    # Amounts that are no amounts are refused.
+    session = start(tmp_path / "amounts")
+    for amount in (0.0, -0.5, math.nan, math.inf):
+        with pytest.raises(PrivacyRefusal):
+            session.measure(Counts(), amount, "counts")
+    assert session.trace == []
+    assert session._release.events == []
 
 
-def test_a_refused_measurement_draws_and_reads_nothing(tmp_path):
-    spy, data = Spy(), Toy()
-    session = start(tmp_path, 1.0, data=data, noise=spy)
+def test_a_refused_measurement_or_batch_charges_draws_and_reads_nothing(tmp_path):
+    recorder, data = Recorder(), Toy()
+    session = start(tmp_path, 1.0, data=data, noise=recorder)
     session.measure(Counts(), 0.75, "most")
     with pytest.raises(BudgetExceeded):
         session.measure(Counts(), 0.5, "too much")
-    assert spy.draws == data.evaluated == 1
+    assert len(recorder.calls) == data.evaluated == 1
     assert len(session.trace) == 1
     assert len(session._release.events) == 1
     session.measure(Counts(), session.remaining(USERS), "the rest")
     assert session.guarantee().epsilon <= 1.0
-
-
-def test_a_refused_batch_charges_nothing(tmp_path):
-    session = start(tmp_path)
+    # A refused batch charges nothing.
+    session = start(tmp_path / "batch")
     with pytest.raises(BudgetExceeded, match="'second'"):
         session.ask([Measurement(Counts(), 0.6, "first"), Measurement(Counts(), 0.6, "second")])
     assert session.spent == 0
@@ -179,26 +165,20 @@ def test_a_refused_batch_charges_nothing(tmp_path):
 
 
 def test_an_error_on_private_rows_tells_nothing_and_stays_spent(tmp_path):
-    session = start(tmp_path)
-    with pytest.raises(PrivbenchError) as caught:
-        session.measure(Counts(secret=SECRET), 0.5, "counts")
-    error = caught.value
-    assert SECRET not in str(error)
-    assert error.__cause__ is None
-    assert error.__context__ is None
-    assert session.spent == 0.5
-    assert session.trace == []
-    assert session.guarantee().epsilon == 0.5
-
-
-def test_errors_of_recoding_tell_nothing(tmp_path):
+    """One of a recoding costs nothing."""
     session = start(tmp_path)
     assert session.recode(USERS, "age", "public map") == Domain(3)
-    with pytest.raises(PrivbenchError) as caught:
-        session.recode(USERS, "age", "fail")
-    assert "SECRET" not in str(caught.value)
-    assert caught.value.__context__ is None
-    assert session.spent == 0.0
+    for act, spent in (
+        (lambda: session.recode(USERS, "age", "fail"), 0.0),
+        (lambda: session.measure(Counts(secret="SECRET row"), 0.5, "counts"), 0.5),
+    ):
+        with pytest.raises(PrivbenchError) as caught:
+            act()
+        assert "SECRET" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        assert session.spent == session.guarantee().epsilon == spent
+        assert session.trace == []
 
 
 class Wrong(Counts):
@@ -225,11 +205,11 @@ def test_events_are_charged_to_every_root_that_reaches_the_table(tmp_path):
     tables["public.posts"] = TableSpec("public.posts", {}, (key,))
     session = start(tmp_path, data=Toy(DatabaseSpec(tables)))
     session.measure(Counts(), 0.75, "users")
-    session.measure(Counts(name="public.posts"), 0.25 - 1e-6, "posts")
+    session.measure(Counts(table="public.posts"), 0.25 - 1e-6, "posts")
     assert session.trace[1].event.roots == ("public.posts", USERS)
     assert session.remaining(USERS) == pytest.approx(0.0, abs=1e-5)
     assert session.remaining("public.posts") == pytest.approx(0.75, abs=1e-5)
-    session.measure(Counts(name="public.tags"), 0.9, "tags")
+    session.measure(Counts(table="public.tags"), 0.9, "tags")
 
 
 def test_the_ledger_and_the_session_must_agree(tmp_path):
@@ -246,18 +226,16 @@ def test_the_ledger_and_the_session_must_agree(tmp_path):
         Session(Toy(), accountant, release)
 
 
-def test_a_closed_session_draws_no_more(tmp_path):
+def test_a_session_draws_no_more_once_closed_and_stays_open_once_failed(tmp_path):
     with start(tmp_path) as session:
         session.measure(Counts(), 0.5, "counts")
     with pytest.raises(LedgerError, match="closed"):
         session.measure(Counts(), 0.25, "counts")
-
-
-def test_a_failed_fit_stays_open_for_resumption(tmp_path):
-    with pytest.raises(RuntimeError), start(tmp_path) as session:  # noqa: PT012
+    # A failed fit stays open for resumption.
+    with pytest.raises(RuntimeError), start(tmp_path / "failed") as session:  # noqa: PT012
         session.measure(Counts(), 0.5, "counts")
         raise RuntimeError
-    shown = Ledger.open(tmp_path, "shop").show()["releases"][0]
+    shown = Ledger.open(tmp_path / "failed", "shop").show()["releases"][0]
     assert shown["state"] == "open"
     assert shown["epsilon"] == 1.0
 
@@ -277,26 +255,15 @@ def test_resume_replays_results_without_reading_or_charging_again(tmp_path, acco
     first = start(tmp_path, 2.0, 1e-6, accounting, config_hash="c")
     before = run(first)
     first._release.leave()
-    spy, data = Spy(), Toy()
-    options = {"config_hash": "c", "resume": first.release_id, "noise": spy, "data": data}
+    recorder, data = Recorder(), Toy()
+    options = {"config_hash": "c", "resume": first.release_id, "noise": recorder, "data": data}
     again = start(tmp_path, 2.0, 1e-6, accounting, **options)
     assert run(again) == before
-    assert spy.draws == data.evaluated == 0
+    assert len(recorder.calls) == data.evaluated == 0
     assert again.spent == first.spent
     assert [step.event for step in again.trace] == [step.event for step in first.trace]
     assert len(again._release.events) == 4
     assert again.close() == first.guarantee()
-
-
-def test_a_resumed_fit_goes_on_where_it_stopped(tmp_path):
-    first = start(tmp_path, config_hash="c")
-    kept = first.measure(Counts(), 0.25, "one")
-    first._release.leave()
-    again = start(tmp_path, config_hash="c", resume=first.release_id)
-    assert (again.measure(Counts(), 0.25, "one") == kept).all()
-    again.measure(Counts(), 0.5, "two")
-    assert [step.event.id for step in again.trace] == [0, 1]
-    assert again.close().epsilon == pytest.approx(0.75)
 
 
 def test_a_seeded_fit_resumes_to_what_it_would_have_been(tmp_path):
@@ -363,26 +330,14 @@ def test_resume_requires_the_same_fit(tmp_path, changed):
         start(tmp_path, **options)
 
 
-def test_a_running_release_cannot_be_resumed_beside_itself(tmp_path):
+def test_resume_of_what_runs_is_closed_or_is_no_release_is_refused(tmp_path):
+    """Ids are looked up, never opened."""
     first = start(tmp_path)
     with pytest.raises(LedgerError, match="another process"):
         start(tmp_path, resume=first.release_id)
     first.close()
     with pytest.raises(LedgerError, match="closed"):
         start(tmp_path, resume=first.release_id)
-
-
-@pytest.mark.parametrize("bad", ["../../etc/passwd", "", "x"])
-def test_a_release_id_is_looked_up_not_opened(tmp_path, bad):
-    start(tmp_path).close()
-    with pytest.raises(LedgerError, match="no release"):
-        start(tmp_path, resume=bad)
-
-
-def test_amounts_that_are_no_amounts_are_refused(tmp_path):
-    session = start(tmp_path)
-    for amount in (0.0, -0.5, math.nan, math.inf):
-        with pytest.raises(PrivacyRefusal):
-            session.measure(Counts(), amount, "counts")
-    assert session.trace == []
-    assert session._release.events == []
+    for wrong in ("../../etc/passwd", "", "x"):
+        with pytest.raises(LedgerError, match="no release"):
+            start(tmp_path, resume=wrong)

@@ -13,14 +13,14 @@ import pytest
 from harness import Mutants
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_databases import ADD, ROW, fill, settled, specs, two_tables
+from small_databases import ADD, ROW, fill, of_tables, settled, specs, two_tables
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
-from privbench.privacy.data import NONE, Cells, PrivateDatabase, PrivateTable
+from privbench.privacy.data import NONE, Cells, PrivateDatabase
 from privbench.privacy.queries import TargetHistogram
 from privbench.privacy.query import GRID, Integers, Sensitivity
-from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
 from privbench.privacy.stability import check
 from privbench.privacy.units import BOTTOM, row_weights, single
 
@@ -57,9 +57,7 @@ def by_definition(database: PrivateDatabase, query: TargetHistogram) -> Integers
 
 @given(data=st.data(), seed=SEED, cap=st.sampled_from([1, 2, 5]), outside=st.booleans())
 @QUICK
-def test_targets_count_rows_one_by_one(
-    data: st.DataObject, seed: int, cap: int, outside: bool
-) -> None:
+def test_targets_count_every_row(data: st.DataObject, seed: int, cap: int, outside: bool) -> None:
     spec = data.draw(specs(data.draw(st.sampled_from([ADD, ROW]))))
     database = settled(fill(spec, 40, seed))
     for key in (key for table in spec.tables.values() for key in table.keys if key.role == "ref"):
@@ -98,19 +96,14 @@ def test_the_claim_for_targets_is_reached(cap: int) -> None:
 def apart(sources: int, relation: Relation = ADD) -> PrivateDatabase:
     """Rows of a root table that refer to one row of another root table, in two cells."""
     key = KeySpec("ref", "tags", "posts", "ref", nullable=True)
-    spec = DatabaseSpec(
-        {"tags": TableSpec("tags", {}, (key,)), "posts": TableSpec("posts", {})}, relation
-    )
     cells = Cells(np.array([1] + [0] * (sources - 1)), Domain(2))
-    tags = PrivateTable(sources, {"c": cells}, {"ref": np.zeros(sources, dtype=np.int64)})
-    return PrivateDatabase(spec, {"tags": tags, "posts": PrivateTable(1, {}, {})})
+    tags = (sources, {"c": cells}, {key: [0] * sources})
+    return of_tables(relation, tags=tags, posts=(1, {}))
 
 
 @pytest.mark.parametrize("relation", [ADD, ROW], ids=str)
 @pytest.mark.parametrize("sources", [1, 2, 5])
-def test_disjoint_roots_with_one_edge_have_sensitivity_one(
-    sources: int, relation: Relation
-) -> None:
+def test_sensitivity_of_disjoint_roots_is_one(sources: int, relation: Relation) -> None:
     database = apart(sources, relation)
     key = database.spec.tables["tags"].key("ref")
     query = TargetHistogram.of(database.spec, key, ("c",), ())
@@ -122,8 +115,6 @@ def test_disjoint_roots_with_one_edge_have_sensitivity_one(
     assert report.worst_ratio > 0.9999
     assert query.roots(database.spec) == {"tags", "posts"}
 
-
-# mutants ------------------------------------------------------------------------------------------
 
 mutants = Mutants()
 
@@ -216,15 +207,13 @@ def test_mutants_are_caught(mutant: Any) -> None:
     mutant.must_be_caught()
 
 
-def test_edges_into_the_own_unit_and_to_nowhere() -> None:
+def test_target_histogram_of_own_unit_and_nowhere_and_what_it_refuses() -> None:
     database = two_tables([0, 0, 1], refs=[0, 1, BOTTOM], users=2)
     key = database.spec.tables["posts"].key("ref")
     whole = TargetHistogram.of(database.spec, key, (), ())
     assert whole.evaluate(database).tolist() == [[GRID]]
     assert replace(whole, outside=True).evaluate(database).tolist() == [[GRID // 2]]
-
-
-def test_what_target_histograms_refuse() -> None:
+    # What target histograms refuse.
     database = two_tables([0], refs=[0])
     table = database.spec.tables["posts"]
     with pytest.raises(PrivacyRefusal, match="REF"):

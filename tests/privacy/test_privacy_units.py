@@ -76,25 +76,16 @@ def test_identity_size_and_weight_match_their_definitions(spec: DatabaseSpec, se
         for number, weight in zip(numbers, units.weights(name).tolist(), strict=True):
             sums[number] += weight
         assert max(sums.values(), default=0) <= contribution(spec, name)
-
-
-@given(spec=specs(), seed=st.integers(0, 2**32))
-@QUICK
-def test_ranks_number_the_rows_of_each_unit(spec: DatabaseSpec, seed: int) -> None:
-    database = fill(spec, 9, seed)
-    for name in spec.tables:
+        # Ranks number the rows of each unit.
         seen: dict[int, list[int]] = {}
-        identity, ranks = database._units.identity(name), database._units.ranks(name)
-        for unit, rank in zip(identity.tolist(), ranks.tolist(), strict=True):
-            seen.setdefault(unit, []).append(rank)
+        for number, rank in zip(numbers, units.ranks(name).tolist(), strict=True):
+            seen.setdefault(number, []).append(rank)
         assert all(sorted(found) == list(range(len(found))) for found in seen.values())
 
 
 @given(spec=st.one_of(specs(), specs(ROW)), seed=st.integers(0, 2**32), pick=st.integers(0, 10**6))
 @QUICK
-def test_removal_deletes_the_unit_and_marks_edges_bottom(
-    spec: DatabaseSpec, seed: int, pick: int
-) -> None:
+def test_remove_unit_marks_its_edges_bottom(spec: DatabaseSpec, seed: int, pick: int) -> None:
     database = fill(spec, 9, seed)
     units = list(all_units(database))
     if not units:
@@ -125,16 +116,14 @@ def expected(database: PrivateDatabase, key: KeySpec, target: int, gone: tuple[s
     return sum(root(database, key.parent, row) != gone for row in range(target))
 
 
-def test_removal_leaves_the_database_as_it_was() -> None:
+def test_remove_unit_of_a_root_leaves_the_database_as_it_was() -> None:
     database = two_tables([0, 0, 1, -1], [[0, 1, 1, 0]], [2], refs=[1, 0, 0, BOTTOM])
     smaller = remove_unit(database, "users", 0)
     ref = database.spec.tables["posts"].key("ref")
     assert database._parents(ref).tolist() == [1, 0, 0, BOTTOM]
     assert smaller._parents(ref).tolist() == [BOTTOM, BOTTOM]
     assert smaller._rows("posts") == 2
-
-
-def test_only_roots_can_be_removed() -> None:
+    # Only roots can be removed.
     database = two_tables([0, -1])
     with pytest.raises(SchemaError, match="not the root"):
         remove_unit(database, "posts", 0)
@@ -170,16 +159,14 @@ def test_weights_are_floors_and_units_stay_within_one(sizes: list[int], tau: int
         assert weight * n <= GRID
 
 
-def test_ranks_are_uniform() -> None:
+def test_ranks_are_uniform_and_differ_between_databases() -> None:
     """4,000 units of 3 rows: each of the 6 orders equally often."""
     ranks = random_ranks(np.repeat(np.arange(4000), 3), system_keys(12_000, "")).reshape(-1, 3)
     seen = {order: 0 for order in itertools.permutations(range(3))}
     for order in ranks.tolist():
         seen[tuple(order)] += 1
     assert stats.chisquare(list(seen.values())).pvalue > 1e-9
-
-
-def test_ranks_differ_between_databases() -> None:
+    # Ranks differ between databases.
     owners = [0] * 200
     first, second = two_tables(owners), two_tables(owners)
     assert not np.array_equal(first._units.ranks("posts"), second._units.ranks("posts"))
@@ -197,24 +184,13 @@ def test_ranks_of_a_seeded_fit_are_those_of_its_seed(tmp_path: Path) -> None:
     assert ranks("private", OpenDPNoise()) != ranks("again", OpenDPNoise())
 
 
-# what the database refuses and hides --------------------------------------------------------------
-
-
-def test_an_owner_that_is_promised_must_be_there() -> None:
+def test_private_database_refuses_rows_that_do_not_fit_without_quoting_them() -> None:
     key = KeySpec("o", "b", "a", "own")
     spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
     rows = {"a": PrivateTable(1, {}, {}), "b": PrivateTable(1, {}, {"o": np.array([BOTTOM])})}
     with pytest.raises(SchemaError, match="promises"):
         PrivateDatabase(spec, rows)
-
-
-@pytest.mark.parametrize("edge", [1, -3])
-def test_edges_lead_somewhere(edge: int) -> None:
-    with pytest.raises(SchemaError, match="leads nowhere"):
-        two_tables([edge], users=1)
-
-
-def test_lengths_codes_and_labels_are_checked_without_quoting_them() -> None:
+    # Lengths codes and labels are checked without quoting them.
     with pytest.raises(SchemaError, match="another length"):
         PrivateTable(2, {"a": Grid(np.array([777]))}, {})
     with pytest.raises(SchemaError, match="another length"):
@@ -227,6 +203,12 @@ def test_lengths_codes_and_labels_are_checked_without_quoting_them() -> None:
     with pytest.raises(SchemaError, match="duplicates") as caught:
         Labels(np.array([0]), ["secret", "secret"])
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("edge", [1, -3])
+def test_edges_lead_somewhere(edge: int) -> None:
+    with pytest.raises(SchemaError, match="leads nowhere"):
+        two_tables([edge], users=1)
 
 
 def test_nothing_private_is_shown_or_pickled() -> None:
@@ -242,8 +224,6 @@ def test_nothing_private_is_shown_or_pickled() -> None:
     with pytest.raises(PrivacyRefusal):
         pickle.dumps(held._attributes["a0"])
 
-
-# recoding -----------------------------------------------------------------------------------------
 
 RAW = np.array([NULL, NAN, NEG_INF, -9, 0, 4, 5, 9, 10, 99, POS_INF])
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import json
 
-import attacks
 import market
 import psycopg
 import pytest
+from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.errors import DatabaseError, ModelError
@@ -26,18 +26,18 @@ from privbench.postgres.introspect import introspect
 TABLE = "CREATE TABLE public.t (a int, b text); "
 #: Attack, and what the refusal says: nothing of the model is run.
 REFUSED = {
-    **{text: said for said, text in attacks.read("ddl_refused.sql")},
+    **{text: said for said, text in cases(__file__, "ddl_refused")},
     # Texts that are too much for a parser.
     "CREATE VIEW public.x AS SELECT " + "||".join("a" * 60_000): "tokens",
     "CREATE VIEW public.x AS SELECT " + "(" * 30_000 + "1" + ")" * 30_000: "memory exhausted",
     "CREATE VIEW public.x AS SELECT '" + "x" * (1 << 20) + "'": "longer than",
 }
 #: Attack, and why it is left out: everything else of the model is made.
-LEFT_OUT = {text: said for said, text in attacks.read("ddl_left_out.sql")}
+LEFT_OUT = {text: said for said, text in cases(__file__, "ddl_left_out")}
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_a_statement_that_refuses_the_model(text):
+def test_allowed_of_an_attack_refuses_the_model(text):
     with pytest.raises(ModelError) as caught:
         allowed(TABLE, text)
     assert REFUSED[text] in str(caught.value)
@@ -45,14 +45,14 @@ def test_a_statement_that_refuses_the_model(text):
 
 
 @pytest.mark.parametrize("text", LEFT_OUT)
-def test_a_statement_that_is_left_out_and_named(text):
+def test_allowed_of_what_rows_need_not_leaves_it_out(text):
     judged = allowed(TABLE, text)
     assert judged.parts[1] == ()
     (line,) = judged.left_out
     assert LEFT_OUT[text] in line
 
 
-def test_the_answer_to_a_text_that_was_broken_off_is_not_that_of_the_next(monkeypatch):
+def test_statements_after_a_broken_answer_are_its_own(monkeypatch):
     """Attack: Ctrl-C while a long text is read; a harmless one would be taken for what follows."""
 
     def broken_off(data):
@@ -63,19 +63,6 @@ def test_the_answer_to_a_text_that_was_broken_off_is_not_that_of_the_next(monkey
         with pytest.raises(KeyboardInterrupt):
             statements("SELECT 1; SELECT 2; SELECT 3")
     assert [found.text for found in statements("TABLE t")] == ["TABLE t"]
-
-
-def test_what_was_left_out_takes_along_what_stands_on_it():
-    """Attack: an object is left out, and one of that name in the target is used instead."""
-    judged = allowed(
-        TABLE + "CREATE VIEW public.v AS SELECT pg_read_file('x') AS a;"
-        "CREATE VIEW public.w AS SELECT a FROM public.v;"
-        "CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS '';"
-        "CREATE INDEX i ON public.t (public.lower(b));"
-        "ALTER INDEX public.i ATTACH PARTITION public.i"
-    )
-    assert [found.tree.kind for found in judged.parts[0]] == ["CreateStmt"]
-    assert len(judged.left_out) == 5
 
 
 @pytest.fixture(scope="module")
@@ -90,44 +77,30 @@ def adding(text, member="ddl/pre.sql"):
 
 
 @pytest.mark.parametrize("member", ["ddl/pre.sql", "ddl/post.sql"])
-def test_a_refused_model_is_refused_before_a_connection_is_made(small, forge, member):
+def test_load_of_a_refused_model_makes_no_connection(small, forge, member):
     """Attack: the same statements within a model's file."""
     forged = forge(small, adding("COPY public.t TO PROGRAM 'sh'", member))
     with pytest.raises(ModelError, match="CopyStmt"):
         pipeline.load(forged, "host=/nowhere")
 
 
-#: What of the issue's attacks a server with dblink and tablefunc would carry out.
-CARRIED_OUT = [
-    "CREATE MATERIALIZED VIEW public.m AS SELECT * FROM"
-    " ts_stat($$select to_tsvector(public.dblink_exec('dbname=' || current_database(), '{}'))$$)"
-    " WITH NO DATA",
-    "CREATE MATERIALIZED VIEW public.m AS SELECT * FROM public.crosstab($$select 'a'::text,"
-    " 'b'::text, public.dblink_exec('dbname=' || current_database(), '{}')$$) AS (x text, y text)"
-    " WITH NO DATA",
-    "CREATE MATERIALIZED VIEW public.m AS SELECT"
-    r""" public.U&"\0064blink_exec"('dbname=' || current_database(), '{}') WITH NO DATA""",
-]
-
-
-@pytest.mark.parametrize("attack", CARRIED_OUT)
-def test_nothing_runs_where_the_target_has_what_it_takes(
-    small, forge, make_database_on, each_server, attack
-):
-    """Attack: the target has dblink, which a view calls when it is filled."""
+def test_load_beside_dblink_carries_out_no_view(small, forge, make_database_on, each_server):
+    """Attack: the target has dblink, which views call when they are filled."""
     target = make_database_on(each_server)
     try:
         market.execute(target, "CREATE EXTENSION dblink; CREATE EXTENSION tablefunc")
     except psycopg.errors.FeatureNotSupported:
         pytest.skip("this server has no dblink")
-    done = attack.format("CREATE TABLE public.carried_out ()")
+    views = dict(cases(__file__, "ddl_carried_out"))
+    done = ";\n".join(views.values()).format(*["CREATE TABLE public.carried_out ()"] * 3)
     report = pipeline.load(forge(small, adding(done)), target)
-    assert len(report.lost) == 1
-    assert "MATERIALIZED VIEW public.m" in report.lost[0]
+    assert len(report.lost) == len(views)
+    for lost, name in zip(report.lost, views, strict=True):
+        assert f"MATERIALIZED VIEW public.{name}" in lost
     assert market.one(target, "SELECT to_regclass('public.carried_out')") is None
 
 
-def test_psql_commands_around_a_dump_are_stripped_only_in_a_pair():
+def test_dumped_strips_psql_commands_only_in_a_pair():
     """Attack: a hostile source smuggles a psql command into what pg_dump writes.
 
     Door: source. Stopped by: PostgreSQL's parser takes no backslash outside quotes.
@@ -144,25 +117,10 @@ def test_psql_commands_around_a_dump_are_stripped_only_in_a_pair():
             dumped(bad)
 
 
-def dump(dsn):
-    """The DDL of a database that travels."""
-    with connect(dsn) as connection:
-        ddl = dump_ddl(connection, introspect(connection))
-    return ddl.pre_data + ddl.post_data
-
-
-def test_numbers_of_distinct_values_never_travel(make_database):
-    """Attack: a column's name holds a line feed, so that no line begins with its option."""
-    dsn = make_database(
-        statements='CREATE TABLE t (a int, "b\nALTER" int);'
-        ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
-    )
-    assert "4711" not in dump(dsn)
-
-
-def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database):
-    """Attack: an index named ``b<U+2028>z`` drops the foreign key listed after it, and a server so
-    named carries a user mapping with its password past the list of what may travel.
+def test_dump_ddl_with_line_separators_in_names_loses_nothing_and_brings_nothing(make_database):
+    """Attack: an index named ``b<U+2028>z`` drops the foreign key listed after it, a server so
+    named carries a user mapping with its password past the list of what may travel, and a column
+    with a line feed in its name brings its number of distinct values.
 
     Door: source. Stopped by: lists of contents are cut at line feeds alone, statements by kind.
     """
@@ -172,69 +130,39 @@ def test_names_with_line_separators_lose_nothing_and_bring_nothing(make_database
         "CREATE FOREIGN DATA WRAPPER w;"
         'CREATE SERVER "s\u2028123; 1259 1 TABLE public x y" FOREIGN DATA WRAPPER w;'
         'CREATE USER MAPPING FOR CURRENT_USER SERVER "s\u2028123; 1259 1 TABLE public x y"'
-        " OPTIONS (password 'hush')"
+        " OPTIONS (password 'hush');"
+        'CREATE TABLE t (a int, "b\nALTER" int);'
+        ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
     )
     try:
-        text = dump(dsn)
+        with connect(dsn) as connection:
+            ddl = dump_ddl(connection, introspect(connection))
     finally:
         market.execute(dsn, "DROP FOREIGN DATA WRAPPER w CASCADE")
-    assert "FOREIGN KEY" in text
-    assert "b\u2028z" in text
-    assert "hush" not in text
-    assert "SERVER" not in text
+    text = ddl.pre_data + ddl.post_data
+    for kept in ("FOREIGN KEY", "b\u2028z", '"b\nALTER"'):
+        assert kept in text
+    for secret in ("hush", "SERVER", "4711"):
+        assert secret not in text
 
 
 #: What an extension of the target's has made before the load.
-THEIRS = """
-CREATE TABLE public.jobs (command text DEFAULT 'none'); INSERT INTO public.jobs VALUES ('secret');
-CREATE VIEW public.seen AS SELECT 'truth'::text AS word; CREATE SEQUENCE public.ticket;
-CREATE MATERIALIZED VIEW public.kept AS SELECT 1 AS x;
-ALTER EXTENSION plpgsql ADD TABLE public.jobs; ALTER EXTENSION plpgsql ADD VIEW public.seen;
-ALTER EXTENSION plpgsql ADD SEQUENCE public.ticket;
-ALTER EXTENSION plpgsql ADD MATERIALIZED VIEW public.kept;
-"""
-STATE = """
-SELECT (SELECT array_agg(c.relname::text || c.relrowsecurity ORDER BY c.relname)
-    FROM pg_class c WHERE c.relnamespace = 2200 AND c.relname ~ '^(jobs|seen|ticket|kept|stolen)'),
-  pg_get_viewdef('public.seen'), (SELECT seqincrement FROM pg_sequence
-    WHERE seqrelid = 'public.ticket'::regclass),
-  (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'public.jobs'::regclass)
-"""
-CLAIM = "CREATE TABLE public.x (i int CONSTRAINT {} CHECK (i > 0));"
-#: Statements that reach what the target's extensions hold, under names that seem to be made here.
-CLAIMS = [
-    f"{CLAIM.format('jobs')} CREATE MATERIALIZED VIEW public.stolen AS SELECT command"
-    " FROM public.jobs WITH NO DATA",
-    f"{CLAIM.format('jobs')} CREATE INDEX jobs_i ON public.jobs (command)",
-    f"{CLAIM.format('jobs')} ALTER TABLE public.jobs ENABLE ROW LEVEL SECURITY",
-    "CREATE TABLE public.x (i int PRIMARY KEY, j int CONSTRAINT jobs REFERENCES public.x);"
-    " ALTER TABLE public.jobs ALTER command SET DEFAULT 'evil'",
-    f"{CLAIM.format('seen')} CREATE OR REPLACE VIEW public.seen AS SELECT 'lie'::text AS word",
-    "CREATE OR REPLACE VIEW public.seen AS SELECT 'lie'::text AS word",
-    "CREATE TABLE IF NOT EXISTS public.jobs (command text);"
-    " ALTER TABLE public.jobs ALTER command SET DEFAULT 'evil'",
-    "CREATE SEQUENCE IF NOT EXISTS public.ticket; ALTER SEQUENCE public.ticket INCREMENT 99",
-    "CREATE MATERIALIZED VIEW IF NOT EXISTS public.kept AS SELECT 1 AS x WITH NO DATA;"
-    " CREATE INDEX kept_i ON public.kept (x)",
-]
+THEIRS = sql_of(__file__, "objects_of_extensions")
+STATE = sql_of(__file__, "objects_of_extensions_now")
+CLAIMS = dict(cases(__file__, "ddl_claims"))
 
 
-@pytest.mark.parametrize("text", CLAIMS)
-def test_a_model_touches_nothing_that_extensions_of_the_target_hold(
-    small, forge, make_database, text: str
-) -> None:
-    """Attack: the name of a constraint, IF NOT EXISTS or OR REPLACE passes for making a relation.
-
-    What stops it: only constraints that make an index count, and statements must make anew.
-    """
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim: str) -> None:
+    """What stops it: only constraints that make an index count, and statements must make anew."""
     target = make_database(statements=THEIRS)
     before = market.ask(target, STATE)
     with contextlib.suppress(ModelError):
-        pipeline.load(forge(small, adding(text)), target)
+        pipeline.load(forge(small, adding(CLAIMS[claim])), target)
     assert market.ask(target, STATE) == before
 
 
-def test_what_a_dump_writes_of_views_and_constraints_is_still_made() -> None:
+def test_allowed_of_what_a_dump_writes_keeps_it_and_drops_what_stands_on_what_is_left_out() -> None:
     """No attack: a view in two steps, and a partition's index by the name of a constraint."""
     text = """CREATE TABLE public.t (a int CONSTRAINT positive CHECK (a > 0));
         CREATE VIEW public.v AS SELECT NULL::int AS a;
@@ -242,3 +170,13 @@ def test_what_a_dump_writes_of_views_and_constraints_is_still_made() -> None:
         ALTER TABLE public.t ADD CONSTRAINT t_key UNIQUE (a);
         ALTER INDEX public.t_key ATTACH PARTITION public.t_key"""
     assert allowed(text).left_out == ()
+    # Attack: an object is left out, and one of that name in the target is used instead.
+    judged = allowed(
+        TABLE + "CREATE VIEW public.v AS SELECT pg_read_file('x') AS a;"
+        "CREATE VIEW public.w AS SELECT a FROM public.v;"
+        "CREATE FUNCTION public.lower(text) RETURNS text LANGUAGE sql AS '';"
+        "CREATE INDEX i ON public.t (public.lower(b));"
+        "ALTER INDEX public.i ATTACH PARTITION public.i"
+    )
+    assert [found.tree.kind for found in judged.parts[0]] == ["CreateStmt"]
+    assert len(judged.left_out) == 5

@@ -44,7 +44,7 @@ def modes(folder):
     [("native", "w.json"), ("sql", "w.sql"), ("sql", "folder"), ("card-sql", "w.txt"),
      ("pgbench", "one.sql"), ("pgbench", "scripts")],
 )  # fmt: skip
-def test_workloads_with_literals_of_rows_are_their_owners(tmp_path, form, name):
+def test_write_of_a_workload_is_its_owners(tmp_path, form, name):
     """Attack: another user reads a captured workload, or the log of a replay. Door: files.
 
     All are 0600 from the start.
@@ -56,7 +56,7 @@ def test_workloads_with_literals_of_rows_are_their_owners(tmp_path, form, name):
     assert set(modes(tmp_path).values()) == {0o600}
 
 
-def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
+def test_commands_write_results_logs_and_reports_for_their_owner(make_database, tmp_path):
     """Attack: another user reads what run and compare wrote. Door: files. All are 0600."""
     dsn = make_database(statements="CREATE TABLE customer (id integer PRIMARY KEY)")
     path = tmp_path / "w.json"
@@ -74,32 +74,28 @@ def test_results_logs_and_reports_are_their_owners(make_database, tmp_path):
     assert stat.S_IMODE((tmp_path / "report").stat().st_mode) == 0o700
 
 
-def test_a_file_is_never_open_to_others_while_it_is_written(tmp_path):
-    """Attack: open the file between its making and its chmod. Door: files.
-
-    It is made with its mode, under a name that nobody knows.
-    """
+def test_replacing_a_file_is_private_whole_and_at_its_place(tmp_path):
+    # Attack: open the file between its making and its chmod. Door: files. It is made with its mode,
+    # under a name that nobody knows.
     with files.replacing(tmp_path / "x") as file:
         file.write(b"secret")
         file.flush()
         assert set(modes(tmp_path).values()) == {0o600}
         assert not (tmp_path / "x").exists()
     assert (tmp_path / "x").read_bytes() == b"secret"
-
-
-def test_a_link_is_replaced_and_not_followed(tmp_path):
-    """Attack: a link at the report's name leads to a file of the victim's. Door: files.
-
-    The new file takes the link's place.
-    """
+    # Attack: a link at the report's name leads to a file of the victim's. Door: files. The new file
+    # takes the link's place.
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "report.html").symlink_to(tmp_path / "mine")
     files.write_text(tmp_path / "report.html", "report")
     assert (tmp_path / "mine").read_text() == "mine"
     assert not (tmp_path / "report.html").is_symlink()
+    # Attack: read a log that grows by lines. Door: files. It is made with its mode, too.
+    files.append_text(tmp_path / "log", "line")
+    assert modes(tmp_path)["log"] == 0o600
 
 
-def test_a_broken_write_leaves_what_was_there(tmp_path):
+def test_replacing_that_breaks_leaves_what_was_there(tmp_path):
     """Attack: a full disk between two halves of a file. Door: files. It is renamed when whole."""
     files.write_text(tmp_path / "x", "old")
 
@@ -113,7 +109,7 @@ def test_a_broken_write_leaves_what_was_there(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_a_pipe_is_written_to(tmp_path):
+def test_write_text_to_a_pipe_keeps_it(tmp_path):
     """No attack: -o /dev/stdout and pipes stay what they are."""
     os.mkfifo(tmp_path / "pipe")
     read = []
@@ -140,7 +136,7 @@ tables = st.builds(TableName, names, names)
 @example([TableName("é" * 31, "ü" * 31), TableName("é" * 31, "ü" * 30)])
 @example([TableName("s", "é"), TableName("s", "e\u0301"), TableName("s", "É")])
 @settings(max_examples=60, deadline=None)
-def test_two_tables_never_share_a_file(found):
+def test_file_names_of_two_tables_differ(found):
     """Attack: tables A/b and A_b, a and A, `..`. Door: header. Names are spelled as in URLs.
 
     They differ also where capitals do not count, stay in the folder, and can be read back.
@@ -159,7 +155,7 @@ def test_two_tables_never_share_a_file(found):
         assert schema.lower() not in {"con", "nul", "aux", "prn", "com1"}
 
 
-def test_sample_loses_no_table(make_database, tmp_path):
+def test_sample_of_odd_names_loses_no_table(make_database, tmp_path):
     """Attack: two tables whose names differ in a slash and in a case. Door: header.
 
     All rows are there.

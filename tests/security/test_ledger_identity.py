@@ -6,6 +6,7 @@ Each test names the attack, its door, and what stops it.
 from __future__ import annotations
 
 import uuid
+from itertools import product
 
 import market
 import pytest
@@ -61,7 +62,7 @@ def known(dsn, declared=None):
         return identity(connection, declared)
 
 
-def test_spellings_of_an_address_are_no_ledgers(plain, source, tmp_path):
+def test_fit_without_an_identity_is_refused_whatever_the_address(plain, source, tmp_path):
     """Attack: socket, symbolic link and names of one server, a whole cap each. Door: ledger.
 
     An address is no identity: the release is refused before anything is written.
@@ -89,7 +90,7 @@ def test_spellings_of_an_address_are_no_ledgers(plain, source, tmp_path):
     assert found.to_json()["identity"]["name"] == "market"
 
 
-def test_a_rename_makes_no_new_ledger(make_database, server, tmp_path):
+def test_identity_of_a_renamed_database_is_the_same(make_database, server, tmp_path):
     """Attack: ALTER DATABASE … RENAME between two releases. Door: ledger. Stopped by the OID."""
     old, new = f"old_{uuid.uuid4().hex[:8]}", f"new_{uuid.uuid4().hex[:8]}"
     dsn = make_database(name=old)
@@ -109,19 +110,24 @@ def test_a_rename_makes_no_new_ledger(make_database, server, tmp_path):
         spend(tmp_path, after.required(), covers=after.covers, cap=1.5)
 
 
-@pytest.mark.parametrize("declared", [None, "shop"])
-@pytest.mark.parametrize(
-    "former",
-    ["{system}/shop", "{system}/another name, before a rename", "localhost:5432/shop",
-     "/var/run/postgresql:5432/old", "db.example:6432/shop", "[::1]:5432/a/b"],
-)  # fmt: skip
-def test_losses_under_names_of_earlier_versions_count(make_database, tmp_path, former, declared):
-    """Attack: the new version looks under a new name, the old losses are forgotten. Door: ledger.
+FORMER = [
+    "{system}/shop", "{system}/another name, before a rename", "localhost:5432/shop",
+    "/var/run/postgresql:5432/old", "db.example:6432/shop", "[::1]:5432/a/b",
+]  # fmt: skip
 
-    Every ledger that an earlier version may have kept for this database counts.
+
+@pytest.mark.parametrize(
+    ("former", "declared"), [*product(FORMER, [None, "shop"]), ("{undeclared}", "shop")]
+)
+def test_spend_under_a_former_name_counts_under_the_new(make_database, tmp_path, former, declared):
+    """Attack: an earlier version used another name, or a name is declared after the OID was used,
+    and the old losses are forgotten. Door: ledger.
+
+    Every ledger that may have been kept for this database counts.
     """
-    now = known(make_database(), declared)
-    old = former.format(system=now.system)
+    dsn = make_database()
+    now = known(dsn, declared)
+    old = former.format(system=now.system, undeclared=known(dsn).required())
     spend(tmp_path, old, 1.0)
     Ledger.open(tmp_path, old).set_cap(Cap(1.5))
     with pytest.raises(BudgetExceeded):
@@ -137,20 +143,7 @@ def test_losses_under_names_of_earlier_versions_count(make_database, tmp_path, f
         spend(tmp_path, now.required(), 0.1, covers=now.covers)
 
 
-def test_a_name_that_is_declared_later_keeps_what_was_spent(make_database, tmp_path):
-    """Attack: spend under the OID, then declare a name and have a whole cap again. Door: ledger.
-
-    The ledger of the database's own OID counts under a declared name.
-    """
-    dsn = make_database()
-    now = known(dsn)
-    spend(tmp_path, now.required(), covers=now.covers)
-    later = known(dsn, "shop")
-    with pytest.raises(BudgetExceeded):
-        spend(tmp_path, later.required(), covers=later.covers, cap=1.5)
-
-
-def test_a_damaged_ledger_of_unknown_name_is_not_passed_over(make_database, tmp_path):
+def test_spend_beside_a_damaged_ledger_is_refused(make_database, tmp_path):
     """Attack: spoil the name of an old ledger, so that it cannot be read. Door: ledger.
 
     What cannot be told apart is refused.
@@ -163,7 +156,7 @@ def test_a_damaged_ledger_of_unknown_name_is_not_passed_over(make_database, tmp_
         spend(tmp_path, now.required(), covers=now.covers)
 
 
-def test_other_folders_beside_the_ledgers_are_let_be(make_database, tmp_path):
+def test_spend_beside_other_folders_goes_on(make_database, tmp_path):
     """No attack: lost+found, notes and copies do not stop a release."""
     now = known(make_database())
     (tmp_path / "lost+found").mkdir(mode=0o000)
@@ -172,7 +165,7 @@ def test_other_folders_beside_the_ledgers_are_let_be(make_database, tmp_path):
     assert len(Ledger.open(tmp_path, now.required(), now.covers).show()["releases"]) == 1
 
 
-def test_a_release_of_an_earlier_name_is_resumed_and_given_up_there(tmp_path):
+def test_resume_of_an_earlier_name_goes_on_in_its_file(tmp_path):
     """Attack: resume a release of an old name, so that it is counted nowhere. Door: ledger.
 
     It goes on in the file where it was opened.
@@ -186,7 +179,7 @@ def test_a_release_of_an_earlier_name_is_resumed_and_given_up_there(tmp_path):
     assert ledger.show()["definitions"][0]["epsilon"] == 0
 
 
-def test_giving_up_frees_what_no_event_took(tmp_path):
+def test_ledger_abandon_frees_what_no_event_took(tmp_path):
     """Attack: a fit whose disk was full holds its budget for ever. Door: ledger.
 
     `ledger abandon` closes it at the loss of its events, drawn or not, and no lower.
@@ -201,19 +194,10 @@ def test_giving_up_frees_what_no_event_took(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [str(uuid.UUID(int=1)), "", "../../etc/passwd", "%00", "é"])
-def test_giving_up_what_is_no_release(tmp_path, wrong):
+def test_ledger_abandon_of_no_release_is_refused(tmp_path, wrong):
     """Attack: a path in the place of an id. Door: ledger. Ids are looked up, never opened."""
     spend(tmp_path, "shop")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(LedgerError, match="no ledger in"):
         pipeline.ledger_abandon(wrong, str(tmp_path))
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_running_release_is_not_given_up(tmp_path):
-    """Attack: free what a fit that still draws has reserved. Door: ledger. Its lock is held."""
-    ledger = Ledger.open(tmp_path, "shop")
-    release = ledger.open_release(Fit("hash", DEFINITION), Accountant("pure", 1.0))
-    with pytest.raises(LedgerError, match="another process"):
-        Ledger.holding(tmp_path, release.id).abandon(release.id)
-    release.close()

@@ -151,7 +151,7 @@ def judged(path):
 @pytest.mark.parametrize(("cases", "seed"), CASES)
 @pytest.mark.parametrize("synthesizer", ["privbench-paper", "privbench"])
 @pytest.mark.parametrize("spoil", [odd_header, spoilt_member, spoilt_archive])
-def test_models_that_somebody_changed(honest, tmp_path, spoil, synthesizer, cases, seed):
+def test_decode_of_changed_models_is_sound(honest, tmp_path, spoil, synthesizer, cases, seed):
     """Attack: odd values, other numbers, other bytes, mostly with hashes that fit.
 
     Doors: header, arrays, public data, archive. Exit 2, or a sound sample.
@@ -175,7 +175,7 @@ def test_models_that_somebody_changed(honest, tmp_path, spoil, synthesizer, case
 
 
 @pytest.mark.parametrize("cases", [300, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_texts_that_somebody_spoilt(honest, cases):
+def test_read_table_of_spoilt_bytes_is_text_or_an_error(honest, cases):
     """Attack: other bytes of public tables. Door: public data. Texts, or an error; no crash."""
     rng = random.Random(cases)
     data = model_files.members(honest["privbench-paper"])["public/0.csv"]
@@ -189,7 +189,7 @@ def test_texts_that_somebody_spoilt(honest, cases):
 
 @given(st.binary(max_size=400))
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-def test_any_bytes_are_no_model(tmp_path_factory, data):
+def test_load_of_any_bytes_is_refused(tmp_path_factory, data):
     """Attack: anything at all. Door: archive. It is no model, and says so."""
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(data)
@@ -213,7 +213,7 @@ CLUSTER = (
     ("synthesizer", "cases"),
     [("privbench-paper", 4), pytest.param("privbench", 100, marks=pytest.mark.slow)],
 )
-def test_models_that_can_still_be_loaded(honest, make_database, tmp_path, synthesizer, cases):
+def test_load_of_changed_models_is_contained(honest, make_database, tmp_path, synthesizer, cases):
     """Attack: odd values that pass the header. Door: header. A clone or nothing."""
     path, target, rng, loaded = tmp_path / "m", make_database(), random.Random(1), 0
     before = [market.ask(target, query) for query in CLUSTER]

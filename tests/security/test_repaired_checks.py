@@ -50,7 +50,7 @@ def held(statement):
 
 @settings(max_examples=150, deadline=None)
 @given(one=TEXTS, other=TEXTS, name=NAMES, second=NAMES)
-def test_pieces_of_a_check_hold_its_strings_and_no_calls(one, other, name, second):
+def test_values_of_a_check_hold_its_strings_and_no_calls(one, other, name, second):
     """Strings of any signs stay strings, names stay names."""
     name, second = f"a{name}", f"b{second}"
     text = ColumnType("text", "text", category="S")

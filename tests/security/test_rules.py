@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-import attacks
 import market
 import pytest
+from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -20,17 +20,10 @@ from privbench.pipeline.rules import with_rules
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 
-SCHEMA = """
-CREATE TABLE secret (word text);
-CREATE TYPE pair AS (a int, b int);
-CREATE FUNCTION mine(int) RETURNS boolean LANGUAGE plpgsql AS
-  $$BEGIN RAISE EXCEPTION 'it ran'; END$$;
-CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);
-CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text, pair pair, "column 2" text);
-"""
+SCHEMA = sql_of(__file__, "rules_schema")
 NO_EXPRESSION = "it is not one expression of SQL"
 HOSTILE = {
-    **{text: said for said, text in attacks.read("rules.sql")},
+    **{text: said for said, text in cases(__file__, "rules")},
     "": NO_EXPRESSION,
     "-- nothing": NO_EXPRESSION,
     "a > 'x\n\x1b[2J'": r"invalid input syntax for type integer: \"x \[2J\"",
@@ -73,7 +66,7 @@ def catalog(source):
 
 
 @pytest.mark.parametrize("rule", HOSTILE, ids=lambda rule: rule[:40].replace("\0", "NUL"))
-def test_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
+def test_with_rules_of_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
     with pytest.raises(ConfigError, match=HOSTILE[rule]) as refused:
         with_rules(*catalog, config(tmp_path, "a >= 0", rule))
     said = str(refused.value)
@@ -82,7 +75,7 @@ def test_a_hostile_rule_is_one_line_of_error(catalog, tmp_path, rule):
     assert len(said) < 800
 
 
-def test_a_hostile_rule_is_refused_before_anything_is_spent(source, tmp_path):
+def test_fit_of_a_hostile_rule_spends_nothing(source, tmp_path):
     wanted = config(tmp_path, "public.mine(a)")
     for refused in (
         lambda: pipeline.check(wanted, source),
@@ -102,7 +95,7 @@ def test_a_hostile_rule_is_refused_before_anything_is_spent(source, tmp_path):
         ("public.mine(a)", True),
     ],
 )
-def test_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged, left_out):
+def test_load_of_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged, left_out):
     """A rule that was changed in the model's file, in its DDL and in its header."""
 
     def change(parts, header):
@@ -120,10 +113,7 @@ def test_a_strangers_rule_runs_no_code(make_database, forge, fitted_rule, forged
 
 
 @pytest.fixture(scope="module")
-def fitted_rule(make_database, tmp_path_factory):
+def fitted_rule(fitted):
     """The model of one table with one rule."""
-    folder = tmp_path_factory.mktemp("rule")
     table = "CREATE TABLE t (id int PRIMARY KEY, a int NOT NULL, s text);"
-    dsn = make_database(statements=table + ROWS)
-    pipeline.fit(dsn, config(folder, "a >= 0"), folder / "m")
-    return folder / "m"
+    return fitted(table + ROWS, '[rules]\nt = ["a >= 0"]')

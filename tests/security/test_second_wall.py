@@ -14,6 +14,7 @@ import market
 import psycopg
 import pyarrow as pa
 import pytest
+from sql_files import sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
 from privbench.postgres.connect import connect
@@ -23,12 +24,7 @@ from privbench.postgres.load import Loader
 from privbench.postgres.repair import Repair
 from privbench.postgres.statement import run
 
-SCHEMA = """
-CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n > 0), m int GENERATED ALWAYS AS (n * 2) STORED);
-CREATE MATERIALIZED VIEW sums AS SELECT sum(n) AS total FROM t;
-ALTER TABLE t ENABLE ROW LEVEL SECURITY;
-CREATE POLICY low ON t USING (n < 10);
-"""
+SCHEMA = sql_of(__file__, "second_wall")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +65,7 @@ def fill(target, plan, more="", after="", **options):
         loader.finish()
 
 
-def test_a_weak_role_loads_and_owns_everything(plan, weak):
+def test_loader_as_a_weak_role_owns_everything(plan, weak):
     """No attack: a role that owns the database alone is enough for a load, VACUUM included."""
     target, role = weak
     fill(target, plan, as_role=role)
@@ -96,7 +92,7 @@ def test_a_weak_role_loads_and_owns_everything(plan, weak):
     ],
 )
 @pytest.mark.parametrize("place", ["more", "after"])
-def test_a_hole_in_the_allow_list_behind_a_weak_role(plan, weak, burglary, statement, place):
+def test_loader_as_a_weak_role_is_a_wall(plan, weak, burglary, statement, place):
     """Attack: a statement that needs rights which the operator has and the weak role has not.
 
     Door: DDL, before or after the rows.
@@ -116,32 +112,24 @@ def test_a_hole_in_the_allow_list_behind_a_weak_role(plan, weak, burglary, state
     "attributes",
     ["SUPERUSER", "CREATEROLE", "CREATEDB", "REPLICATION", "BYPASSRLS",
      "IN ROLE pg_execute_server_program", "IN ROLE pg_write_server_files",
-     "IN ROLE pg_read_all_data", "NOINHERIT IN ROLE pg_monitor"],
+     "IN ROLE pg_read_all_data", "NOINHERIT IN ROLE pg_monitor", 'IN ROLE "{strong}"', None],
 )  # fmt: skip
-def test_a_strong_role_is_no_wall(plan, make_database, make_role, attributes):
-    """Attack: none; an operator takes a strong role for a weak one.
+def test_loader_as_a_strong_role_is_refused(plan, make_database, make_role, attributes):
+    """Attack: none; an operator takes a strong role for a weak one, or one that may become it.
 
     Door: --as-role.
-    Stopped by: the role's attributes and memberships are asked for before anything runs.
-    """
-    role = make_role(attributes)
-    refused = rf"the role '{role}' may do too much: it (is|may|passes)"
-    with pytest.raises(TargetError, match=refused):
-        fill(make_database(), plan, as_role=role)
-
-
-def test_a_role_that_is_stronger_by_another(plan, make_database, make_role):
-    """Attack: the role may become another one that is strong.
-
-    Door: --as-role.
-    Stopped by: no membership is taken but that of the database's owner.
+    Stopped by: the role's attributes and memberships are asked for before anything runs; none is
+    taken but that of the database's owner.
     """
     strong = make_role("SUPERUSER")
-    weak = make_role(f'IN ROLE "{strong}"')
-    with pytest.raises(TargetError, match=f"is a member of {strong}"):
-        fill(make_database(), plan, as_role=weak)
-    with pytest.raises(TargetError, match="there is no role 'nobody at all'"):
-        fill(make_database(), plan, as_role="nobody at all")
+    role = make_role(attributes.format(strong=strong)) if attributes else "nobody at all"
+    refused = rf"the role '{role}' may do too much: it (is|may|passes)"
+    if not attributes:
+        refused = "there is no role 'nobody at all'"
+    elif "{" in attributes:
+        refused = f"is a member of {strong}"
+    with pytest.raises(TargetError, match=refused):
+        fill(make_database(), plan, as_role=role)
 
 
 @pytest.mark.parametrize("place", ["more", "after"])
@@ -157,7 +145,7 @@ def test_a_role_that_is_stronger_by_another(plan, make_database, make_role):
         "SET ROLE pg_monitor",
     ],
 )
-def test_a_statement_that_leaves_what_the_load_set_up(plan, make_database, statement, place):
+def test_loader_of_ddl_that_leaves_it_is_refused(plan, make_database, statement, place):
     """Attack: end the transaction, so that a load that fails leaves tables; or have texts read in
     another way.
 
@@ -171,7 +159,7 @@ def test_a_statement_that_leaves_what_the_load_set_up(plan, make_database, state
         fill(make_database(), plan, **{place: f"\n{statement};\n"})
 
 
-def test_a_temporary_object_in_front_of_the_systems(plan, make_database):
+def test_loader_of_temporary_objects_is_refused(plan, make_database):
     """Attack: a temporary type named text captures ``::text`` of the tool's own questions.
 
     Door: DDL.
@@ -183,7 +171,7 @@ def test_a_temporary_object_in_front_of_the_systems(plan, make_database):
                 fill(make_database(), plan, **{place: f"\n{text};\n"})
 
 
-def test_two_statements_in_one_text(make_database):
+def test_run_of_two_statements_in_one_text_fails(make_database):
     """Attack: a text that the parser takes for one statement and the server for two.
 
     Door: DDL, and whatever else reaches a load.

@@ -14,11 +14,10 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import attacks
 import market
-import psycopg
 import pytest
 from psycopg import conninfo
+from sql_files import TOWNS, cases
 
 from privbench.errors import DatabaseError, SchemaError
 from privbench.pgsql import statements
@@ -27,19 +26,11 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
 OWNER = "mallory"
-TABLES = """
-CREATE TABLE town (id integer PRIMARY KEY, name varchar(20) NOT NULL, size smallint);
-CREATE TABLE person (
-  id integer PRIMARY KEY, town integer REFERENCES town, note text, age integer, born date);
-INSERT INTO town SELECT g, 'town ' || g, g FROM generate_series(1, 8) g;
-INSERT INTO person SELECT g, g % 8 + 1, 'note ' || g % 5, g % 70, '2001-02-03'
-FROM generate_series(1, 400) g;
-"""
 #: What a function of the owner's does when it is called: it fails, and the server's log tells it.
 BODY = "LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'EVIL RAN'; END $$;"
 
 #: The database's search path and the name of an attack, and what the owner makes for it.
-ATTACKS = {said: text.replace("$BODY", BODY) for said, text in attacks.read("source.sql")}
+ATTACKS = {said: text.replace("$BODY", BODY) for said, text in cases(__file__, "source")}
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +68,7 @@ def hostile(make_database: Callable[..., str]) -> Callable[..., str]:
         )
         market.execute(
             conninfo.make_conninfo(dsn, user=OWNER),
-            TABLES,
+            TOWNS,
             *(attack.replace("{database}", str(name)) for attack in attacks),
             f"ALTER DATABASE {name} SET search_path = {path}",
         )
@@ -93,9 +84,7 @@ def run(*words: object) -> str:
 
 
 @pytest.mark.parametrize("path", sorted({said.split(": ")[0] for said in ATTACKS}))
-def test_nothing_of_the_owner_runs_in_any_command_that_reads(
-    path: str, hostile: Callable[..., str], tmp_path: Path
-) -> None:
+def test_commands_run_nothing(path: str, hostile: Callable[..., str], tmp_path: Path) -> None:
     """Door: the source's catalog, names, types, casts and settings.
 
     What stops it: the first message is BEGIN READ ONLY, the path holds pg_catalog alone, values of
@@ -126,14 +115,14 @@ ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["fit", "--epsilon", "4", "--yes", "-o", "m"]])
-def test_an_implicit_cast_is_refused_by_table_and_column(
+def test_inspect_of_an_implicit_cast_is_refused(
     command: list[str], make_database: Callable[..., str], tmp_path: Path
 ) -> None:
     """Door: ``mood = 'glad'`` calls an implicit cast to text, with pg_catalog alone in the path.
 
     What stops it: columns of such types are refused as the catalog is read.
     """
-    dsn = make_database(statements=TABLES + IMPLICIT)
+    dsn = make_database(statements=TOWNS + IMPLICIT)
     words = [str(tmp_path / "m") if word == "m" else word for word in command[1:]]
     result = market.run(command[0], dsn, *words)
     assert result.exit_code != 0
@@ -151,16 +140,14 @@ def test_an_implicit_cast_is_refused_by_table_and_column(
         "ALTER TABLE person DROP COLUMN note, ADD COLUMN note public.mood DEFAULT 'glad'",
     ],
 )
-def test_a_table_that_becomes_something_else_is_not_read(
-    swap: str, make_database: Callable[..., str]
-) -> None:
+def test_hold_of_a_swapped_table_is_refused(swap: str, make_database: Callable[..., str]) -> None:
     """Door: between the look at the catalog and the reading, a table is replaced.
 
     What stops it: tables are locked, then their kind and columns are held against the catalog of
     that moment, before a row is read.
     """
     dsn = make_database(
-        f"""{TABLES} CREATE FUNCTION public.f() RETURNS integer {BODY}
+        f"""{TOWNS} CREATE FUNCTION public.f() RETURNS integer {BODY}
         CREATE VIEW ready AS SELECT public.f() AS id;
         CREATE TYPE public.mood AS ENUM ('sad', 'glad');
         CREATE FUNCTION public.f(public.mood) RETURNS text {BODY}
@@ -171,54 +158,6 @@ def test_a_table_that_becomes_something_else_is_not_read(
         market.execute(dsn, swap)
         with pytest.raises((DatabaseError, SchemaError), match=r"changed|any more"):
             snapshot.hold(schema)
-
-
-def test_a_generated_column_cannot_call_a_function_of_users(server, make_database) -> None:
-    """Door: a virtual column is computed as it is read.
-
-    What stops it: PostgreSQL itself, which takes no function of users there.
-    """
-    if server.major < 18:
-        pytest.skip("virtual generated columns are PostgreSQL 18's")
-    with pytest.raises(psycopg.errors.FeatureNotSupported, match="user-defined function"):
-        make_database(
-            "CREATE FUNCTION public.f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';"
-            "CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (public.f(a)) VIRTUAL)"
-        )
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "CREATE EVENT TRIGGER t ON login EXECUTE FUNCTION public.f()",
-        "ALTER DATABASE {} SET session_preload_libraries = 'evil'",
-        "CREATE TYPE public.raw (INPUT = public.f, OUTPUT = public.f)",
-        "CREATE OPERATOR CLASS public.o DEFAULT FOR TYPE public.mood USING btree AS FUNCTION 1"
-        " public.c(public.mood, public.mood)",
-        "CREATE CAST (pg_catalog.varchar AS pg_catalog.int4) WITH FUNCTION public.v(varchar)",
-    ],
-)
-def test_what_would_run_before_anything_is_asked_needs_a_superuser(
-    statement: str, hostile: Callable[..., str], server: Server
-) -> None:
-    """Doors that no client can close: code at login, output functions, the order of a type.
-
-    What stops it: the server gives them to its superusers alone, who need no such door.
-    """
-    if "login" in statement and server.major < 17:
-        pytest.skip("login event triggers are PostgreSQL 17's")
-    dsn = hostile("public", ATTACKS["public: a cast of an enum to text"])
-    name = str(conninfo.conninfo_to_dict(dsn)["dbname"])
-    owner = conninfo.make_conninfo(dsn, user=OWNER)
-    returning = "event_trigger" if "EVENT" in statement else "integer"
-    market.execute(
-        owner,
-        f"CREATE FUNCTION public.c(public.mood, public.mood) RETURNS integer {BODY}",
-        f"CREATE FUNCTION public.v(varchar) RETURNS integer {BODY}",
-        f"CREATE FUNCTION public.f() RETURNS {returning} {BODY}",
-    )
-    with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedFunction)):
-        market.execute(owner, statement.replace("{}", name))
 
 
 #: Autovacuum would run the functions too, but as the table's owner.
@@ -237,7 +176,7 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("attack", COMPUTED)
-def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
+def test_commands_of_computed_functions_are_refused(
     attack: str, hostile: Callable[..., str], tmp_path: Path
 ) -> None:
     """Door: a constant part of an expression in the source's catalog; nobody calls it by name.
@@ -259,9 +198,7 @@ def test_tables_of_which_the_planner_runs_functions_of_the_owner_are_refused(
     assert not (tmp_path / "l").exists()
 
 
-def test_checks_of_the_owner_are_not_computed_and_need_not_be_refused(
-    hostile: Callable[..., str], tmp_path: Path
-) -> None:
+def test_fit_computes_no_check_of_the_owner(hostile: Callable[..., str], tmp_path: Path) -> None:
     """Door: a CHECK with a constant part, and ``constraint_exclusion`` set for the database.
 
     What stops it: the sessions that read rows switch that off.
@@ -277,7 +214,7 @@ def test_checks_of_the_owner_are_not_computed_and_need_not_be_refused(
     run("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
 
 
-def test_a_process_that_is_forked_while_a_thread_parses_goes_on() -> None:
+def test_statements_in_a_fork_beside_a_parsing_thread_work() -> None:
     """Door: the parser's lock, which a fork copies as it is held. A long text holds it for seconds.
 
     What stops it: a forked process begins with a parser of its own.

@@ -1,41 +1,55 @@
-"""What the server's log tells of the tool's own statements: where they begin, and how they name."""
+"""What the server's log tells of the tool: what it asks, how it begins, and how it names."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import market
 import postgast
 import pytest
+from psycopg import sql
+from sql_files import sql_of
 
+from privbench.pipeline import Model
 from privbench.postgres import embedded
+from privbench.postgres.ddl import dump_ddl
+from privbench.postgres.introspect import check_access, introspect
+from privbench.postgres.keys import key_expressions
+from privbench.postgres.snapshot import Snapshot
 
-TABLES = """
-CREATE TYPE mood AS ENUM ('sad', 'glad');
-CREATE TABLE town (id integer PRIMARY KEY, name varchar(20) NOT NULL, size smallint, open time);
-CREATE TABLE person (
-  id integer PRIMARY KEY, town integer REFERENCES town, note text, age integer, born date,
-  moods mood[], mood mood, stay daterange, paid numeric(8,2), seen timestamptz, took interval,
-  body jsonb, tag uuid, CHECK (age >= 0));
-INSERT INTO town SELECT g, 'town ' || g, g, '12:30' FROM generate_series(1, 8) g;
-INSERT INTO person SELECT g, g % 8 + 1, 'note ' || g % 5, g % 70, '2001-02-03', '{sad}', 'glad',
-  '[2001-01-01,2001-02-01)', g * 0.5, now(), '1 hour', '{}', gen_random_uuid()
-FROM generate_series(1, 600) g;
-CREATE VIEW seen AS SELECT * FROM person;
-"""
+TABLES = sql_of(__file__, "towns_of_many_types")
+UGLY = (Path(__file__).parents[1] / "postgres" / "golden" / "ugly.sql").read_text(encoding="utf-8")
 #: Nodes of a tree that name something, and where the name stands.
 NAMES = {"FuncCall": "funcname", "TypeName": "names"}
 COUNTED = "SELECT /* privbench */ pg_catalog.count(*)"
+FORBIDDEN = re.compile(
+    r"pg_stats|pg_statistic\b|pg_stat_|reltuples|relpages|last_value|n_live_tup|n_distinct"
+    r"|information_schema\.|pg_class_size|pg_relation_size|pg_total_relation_size",
+    re.I,
+)
+WRITING = re.compile(r"\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\s", re.I)
+#: Commands that read the catalog alone, and those whose questions PRIVACY P3 binds beside them.
+CATALOG = ("inspect", "check", "plan", "ledger")
+BOUND = (*CATALOG, "fit", "clone", "generate", "ugly")
+
+
+class Said(NamedTuple):
+    """A statement, and during which command it came."""
+
+    command: str
+    session: str
+    program: str
+    text: str
 
 
 @pytest.fixture(scope="module")
-def statements(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]]:
-    """(session, statement) of every statement of the tool's own, in order."""
-    folder = tmp_path_factory.mktemp("log")
+def said(tmp_path_factory: pytest.TempPathFactory) -> list[Said]:
+    """Every statement on a source, in order."""
     program = (embedded.embedded_programs() + embedded.machine_programs())[0]
     settings = {
         **embedded.FAST,
@@ -46,44 +60,115 @@ def statements(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str]
         "log_rotation_size": "0",
     }
     with embedded.start(program, settings=settings) as server:
-        other = f"{server.dsn} dbname=other"
-        market.execute(server.dsn, "CREATE DATABASE other", TABLES)
-        market.execute(other, TABLES)
-        _commands(server.dsn, other, folder)
+        _commands(server.dsn, tmp_path_factory.mktemp("log"))
         assert server.directory is not None
         text = next((server.directory / "data" / "log").glob("*.csv")).read_text()
-    return list(_own(text))
+    return list(_statements(text))
 
 
-def _commands(source: str, other: str, folder: Path) -> None:
-    workload = folder / "w.sql"
+def _commands(server: str, folder: Path) -> None:
+    source, other, clone, ugly = (
+        f"{server} dbname={n}" for n in ("house", "other", "made", "ugly")
+    )
+    market.execute(server, *(f"CREATE DATABASE {n}" for n in ("house", "other", "made", "ugly")))
+    for dsn, tables in ((source, TABLES), (other, TABLES), (ugly, UGLY)):
+        market.execute(dsn, tables)
+    workload, config, made = folder / "w.sql", folder / "c.toml", folder / "g.json"
     workload.write_text("SELECT count(*) FROM seen;\n")
-    config, made = folder / "c.toml", folder / "g.json"
-    for words in (
-        ["inspect", source, "-o", config],
-        ["check", config, source],
-        ["plan", config, source, "--epsilon", 4],
-        ["fit", source, "-c", config, "--epsilon", 4, "-o", folder / "m", "--ledger", folder / "l"],
-        ["workload", "generate", source, "-o", made, "--queries", 5],
-        ["run", workload, "--on", source, "-o", folder / "a.json", "--repeats", 1, "--explain"],
-        ["compare", source, other, "-o", folder / "r", "--repeats", 1, "-w", workload],
-        ["ledger", "show", source, "--ledger", folder / "l"],
+    ledger, once = ("--ledger", folder / "l"), ("--repeats", 1)
+    for name, *words in (
+        ("inspect", source, "-o", config),
+        ("check", config, source),
+        ("plan", config, source, "--epsilon", 4),
+        ("ledger", "show", source, *ledger),
+        ("fit", source, "-c", config, "--epsilon", 4, "-o", folder / "m", *ledger),
+        ("clone", source, clone, "-c", config, "--epsilon", 4, "--yes", *ledger),
+        ("workload", "generate", source, "-o", made, "--queries", 5),
+        ("run", workload, "--on", source, "-o", folder / "a.json", *once, "--explain"),
+        ("compare", source, other, "-o", folder / "r", *once, "-w", workload),
     ):
-        result = market.run(*words)
+        market.execute(server, f"SELECT 'mark {words[0] if name == 'workload' else name}'")
+        with pytest.MonkeyPatch.context() as patch:
+            if name == "clone":
+                # The model is not read back from its file.
+                patch.setattr(Model, "load", None)
+            result = market.run(name, *words)
         assert result.exit_code == 0, result.output
+        assert (folder / "l").exists() == (name not in CATALOG)
+        if name == "inspect":
+            config.write_text(f"{config.read_text()}\n[ledger]\npath = '{folder / 'l'}'\n")
+    market.execute(server, "SELECT 'mark ugly'")
+    _read_ugly(ugly)
 
 
-def _own(text: str) -> Iterator[tuple[str, str]]:
+def _read_ugly(dsn: str) -> None:
+    with Snapshot(dsn) as snapshot:
+        schema = introspect(snapshot.connection)
+        check_access(snapshot.connection, schema)
+        for table in schema:
+            columns: list[Any] = [(sql.Identifier(c.name), c.name) for c in table.columns[:3]]
+            for key in table.foreign_keys:
+                columns += [(e, "key") for e in key_expressions(schema, key)[0]]
+            if columns:
+                snapshot.read(table, columns)
+        dump_ddl(snapshot.connection, schema)
+
+
+def _statements(text: str) -> Iterator[Said]:
+    command = ""
     for row in csv.reader(io.StringIO(text)):
-        message, program, session = row[13], row[22], row[5]
+        database, session, message, program = row[2], row[5], row[13], row[22]
         for head in ("statement: ", "execute <unnamed>: "):
-            if program == "privbench" and message.startswith(head):
-                yield session, message.removeprefix(head)
+            if not message.startswith(head):
+                continue
+            statement = message.removeprefix(head)
+            if statement.startswith("SELECT 'mark "):
+                command = statement[len("SELECT 'mark ") : -1]
+            elif database != "made" and program in ("privbench", "pg_dump"):
+                yield Said(command, session, program, statement)
 
 
-def test_the_first_message_is_begin_read_only_and_the_second_sets_and_shows(
-    statements: list[tuple[str, str]],
-) -> None:
+@pytest.fixture(scope="module")
+def statements(said: list[Said]) -> list[tuple[str, str]]:
+    """(session, statement) of every statement of the tool's own, in order."""
+    return [(item.session, item.text) for item in said if item.program == "privbench"]
+
+
+def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing(said: list[Said]) -> None:
+    """P3. pg_dump asks for sizes to order its own work by; what it prints holds none of them."""
+    own = [item for item in said if item.program == "privbench"]
+    assert {item.command for item in own} == {*BOUND, "run", "compare"}
+    assert not [i for i in own if i.command in BOUND and FORBIDDEN.search(i.text)]
+    assert not [i for i in said if WRITING.search(i.text)]
+    assert not [i for i in own if re.search(r"\b(ANALYZE|VACUUM)\s", i.text)]
+
+
+def test_commands_of_the_catalog_read_no_row(said: list[Said]) -> None:
+    """`check` shows the literals of the DDL, which pg_dump prints; it copies no rows for that."""
+    found = [item for item in said if item.command in CATALOG]
+    read = re.compile(
+        r'(?:FROM|JOIN)\s+(?:ONLY\s+)?(?:"?public"?\.)?"?(?:town|person|seen)\b', re.I
+    )
+    assert read.search('SELECT 1 FROM ONLY "public"."town"')
+    assert len(found) > 20
+    assert {item.program for item in found} == {"privbench", "pg_dump"}
+    assert not [i for i in found if re.search(r"\bCOPY\b", i.text)]
+    assert not [i for i in found if i.program == "privbench" and read.search(i.text)]
+
+
+def test_a_clone_reads_rows_catalog_and_ddl_once(said: list[Said]) -> None:
+    found = [item for item in said if item.command == "clone"]
+    own = [item.text for item in found if item.program == "privbench"]
+    assert sum("ISOLATION LEVEL" in i.text for i in found if i.program == "pg_dump") == 1
+    # The catalog is read once, and once more when the tables are locked.
+    assert sum("a.attrelid::bigint AS relation" in text for text in own) == 2
+    for table in ("town", "person"):
+        reads = re.compile(rf'SELECT .* FROM ONLY "public"."{table}"(?! LIMIT 0)', re.S)
+        assert sum(len(reads.findall(text)) for text in own) == 1, table
+    assert any("REPEATABLE READ" in text for text in own)
+
+
+def test_first_messages_begin_read_only_and_set(statements: list[tuple[str, str]]) -> None:
     """Door: whatever is asked before settings hold, or outside a transaction.
 
     What stops it: BEGIN … READ ONLY, SET LOCAL and SHOW are utility statements and come first, in

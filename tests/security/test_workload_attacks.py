@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import attacks
 import psycopg
 import pytest
+from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.postgres.embedded import Server
@@ -31,18 +31,7 @@ from privbench.workload.rebind import Planner, rebind
 from privbench.workload.safety import Trust
 
 #: ``act`` writes the file of the attack; ``calm`` is immutable for all that the planner knows.
-SETUP = """
-CREATE FUNCTION public.act() RETURNS text LANGUAGE plpgsql AS
-  $$ BEGIN EXECUTE format('COPY (SELECT 1) TO %L', '{file}'); RETURN 'x'; END $$;
-CREATE FUNCTION public.calm(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
-  $$ BEGIN PERFORM public.act(); RETURN t; END $$;
-CREATE FUNCTION public.sure(t text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
-  $$ BEGIN PERFORM public.act(); RETURN true; END $$;
-CREATE FUNCTION public.same(t text, u text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
-  $$ BEGIN PERFORM public.act(); RETURN true; END $$;
-CREATE TABLE public.victim (name text, n int);
-INSERT INTO public.victim VALUES ('a', 1), ('b', 2);
-"""
+SETUP = sql_of(__file__, "workload_setup")
 
 
 @dataclass(frozen=True)
@@ -50,7 +39,7 @@ class Attack:
     """The query, what the refusal says, and what makes it possible in the source."""
 
     query: str
-    refused: str
+    refused: str = ""
     made: str = ""
     extension: str = ""
     needs: str = "SELECT 1"  # a query that fails where the attack cannot be
@@ -60,7 +49,7 @@ class Attack:
 def read_attacks(name: str) -> dict[str, Attack]:
     """The attacks of a file, by what they are called."""
     found = {}
-    for attack, text in attacks.read(name):
+    for attack, text in cases(__file__, name):
         head, query = text.split("-- query:\n")
         said = dict(re.findall(r"^-- (refused|extension|needs|it writes)(?::)? (.*)", head, re.M))
         made = "\n".join(line for line in head.split("\n") if not line.startswith("-- "))
@@ -69,10 +58,12 @@ def read_attacks(name: str) -> dict[str, Attack]:
     return found
 
 
+#: ``source(attack)`` as of the fixture.
+Source = Callable[[Attack], tuple[str, Path]]
 #: Functions that the query names, and what stands for its operators and words; what stops the
 #: latter: `judge` asks for all that a clause may stand for, and `Database` for what the planner and
 #: functions written in SQL put in the place of what is written.
-ATTACKS = read_attacks("named.sql") | read_attacks("unnamed.sql")
+ATTACKS = read_attacks("named") | read_attacks("unnamed")
 
 
 @pytest.fixture
@@ -84,11 +75,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def source(
-    each_server: Server,
-    make_database_on: Callable[..., str],
-    open_folder: Path,
-) -> Callable[[Attack], tuple[str, Path]]:
+def source(each_server: Server, make_database_on: Callable[..., str], open_folder: Path) -> Source:
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
@@ -119,9 +106,7 @@ def _run(dsn: str, query: str, trust: Trust = Trust()) -> str:  # noqa: B008
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_is_refused_and_only_trust_lets_it_happen(
-    source: Callable[[Attack], tuple[str, Path]], name: str
-) -> None:
+def test_replay_of_an_attack_is_refused_without_trust(source: Source, name: str) -> None:
     attack = ATTACKS[name]
     dsn, file = source(attack)
     with pytest.raises(UsageError, match=r"query q\d of workload theirs") as refusal:
@@ -133,61 +118,20 @@ def test_an_attack_is_refused_and_only_trust_lets_it_happen(
     assert file.exists() if attack.writes else status == "ok"
 
 
-#: Queries that only read, whatever the source holds beside.
-CALM = {
-    "an index on a column's function": (
-        "CREATE INDEX i ON public.victim (public.calm(name))", "SELECT count(*) FROM victim"),
-    "a CHECK of a column": (
-        "ALTER TABLE public.victim ADD CHECK (name IS NULL OR n > 0)",
-        "SELECT count(*) FROM victim WHERE n = 1"),
-    "a generated column and a default": (
-        "ALTER TABLE public.victim ADD m text DEFAULT public.act(),"
-        " ADD g text GENERATED ALWAYS AS (public.calm(name)) STORED",
-        "SELECT count(g), count(m) FROM victim"),
-    "a column with a function's name": (
-        "CREATE FUNCTION public.n(int, int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
-        "SELECT v.n, v.name FROM victim v"),
-    "a policy that does not hold for the role": (
-        "ALTER TABLE public.victim ENABLE ROW LEVEL SECURITY;"
-        " CREATE POLICY p ON public.victim USING (public.act() IS NOT NULL)",
-        "SELECT count(*) FROM victim"),
-    "types, domains, collations and views of its own": (
-        "CREATE TYPE public.kind AS ENUM ('a'); CREATE DOMAIN public.nat AS int CHECK (VALUE > 0);"
-        " CREATE COLLATION public.plain FROM \"C\"; CREATE TYPE public.pair AS (a nat, b kind);"
-        " CREATE TYPE public.span AS RANGE (subtype = float8); CREATE VIEW public.v AS"
-        " SELECT lower(name COLLATE public.plain) AS name, sum(n) OVER () FROM public.victim;"
-        " CREATE MATERIALIZED VIEW public.m AS SELECT public.act() AS stored",
-        "SELECT 'a'::kind, 1::nat, ROW(1, 'a')::pair, '[1,2]'::span, stored"
-        " FROM v, m ORDER BY name COLLATE plain"),
-    "catalogs and sequences": (
-        "CREATE SEQUENCE public.s",
-        "SELECT count(*), max(last_value) FROM pg_catalog.pg_class, s, pg_stat_activity a,"
-        " information_schema.tables t WHERE a.pid IS NOT NULL AND t.table_name <> ''"),
-    "an operator, a cast and a view that go by allowed functions": (
-        "CREATE OPERATOR public.==> (LEFTARG = text, RIGHTARG = text, FUNCTION = public.same);"
-        " CREATE TYPE public.k AS ENUM ('a'); CREATE FUNCTION public.spell(public.k) RETURNS text"
-        " LANGUAGE sql AS $$ SELECT 'k' $$; CREATE CAST (public.k AS text) WITH FUNCTION"
-        " public.spell(public.k) AS IMPLICIT; CREATE VIEW public.v AS SELECT public.act()",
-        "SELECT length('a'::k), 'a' ==> 'b', pg_sleep(0) FROM v"),
-}  # fmt: skip
+CALM = read_attacks("calm")
 ALLOWED = ["public.same", "public.spell", "public.act", "pg_catalog.pg_sleep"]
 
 
 @pytest.mark.parametrize("name", CALM)
-def test_what_only_reads_still_runs(
-    source: Callable[[Attack], tuple[str, Path]], name: str
-) -> None:
-    made, query = CALM[name]
-    dsn, file = source(Attack(query, "", made))
+def test_replay_of_what_only_reads_runs(source: Source, name: str) -> None:
+    dsn, file = source(CALM[name])
     allowed = "allowed" in name
     file.unlink(missing_ok=True)
-    assert _run(dsn, query, Trust.of(ALLOWED) if allowed else Trust()) == "ok"
+    assert _run(dsn, CALM[name].query, Trust.of(ALLOWED) if allowed else Trust()) == "ok"
     assert file.exists() == allowed
 
 
-def test_functions_of_listed_and_allowed_extensions_may_be_called(
-    source: Callable[[Attack], tuple[str, Path]],
-) -> None:
+def test_functions_of_listed_and_allowed_extensions_may_be_called(source: Source) -> None:
     query = "SELECT similarity('a', 'b'), 'a'::text % 'b', normal_rand(1, 0, 1) FROM victim"
     dsn, _ = source(Attack(query, "", "CREATE EXTENSION pg_trgm", extension="tablefunc"))
     with pytest.raises(UsageError, match=r"public\.normal_rand, a function of the extension"):
@@ -197,9 +141,7 @@ def test_functions_of_listed_and_allowed_extensions_may_be_called(
         Trust.of(["act"])
 
 
-def test_a_strong_role_is_warned_of_by_name(
-    source: Callable[[Attack], tuple[str, Path]],
-) -> None:
+def test_a_strong_role_is_warned_of_by_name(source: Source) -> None:
     dsn, _ = source(Attack("SELECT 1", ""))
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -221,9 +163,7 @@ def test_a_strong_role_is_warned_of_by_name(
     assert (weak.role, weak.warning) == (f"weak_{name}", "")
 
 
-def test_a_table_with_a_foreign_part_is_not_read(
-    source: Callable[[Attack], tuple[str, Path]],
-) -> None:
+def test_a_table_with_a_foreign_part_is_not_read(source: Source) -> None:
     made = (
         "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
         " CREATE FOREIGN TABLE public.host (name text, n int) INHERITS (public.victim)"
@@ -239,7 +179,7 @@ def test_a_table_with_a_foreign_part_is_not_read(
 
 
 def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_allowed(
-    source: Callable[[Attack], tuple[str, Path]],
+    source: Source,
 ) -> None:
     query = "SELECT count(*) FROM victim WHERE public.calm('secret') <> name"
     assert reason_against(query) is None

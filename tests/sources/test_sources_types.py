@@ -100,7 +100,7 @@ def columns_of(dsn: str) -> list[tuple[str, str | None, bool]]:
 
 
 @pytest.mark.parametrize("form", ["duckdb", "parquet"])
-def test_values_arrive_as_they_are(tmp_path: Path, form: str) -> None:
+def test_stream_of_odd_values_gives_them_as_they_are(tmp_path: Path, form: str) -> None:
     values = [
         item for item in VALUES
         if form == "duckdb" or not any(word in item[0] for word in NOT_IN_PARQUET)

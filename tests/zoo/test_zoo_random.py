@@ -47,7 +47,7 @@ def clone_whole(server, folder, ddl: str) -> None:
 
 @pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.timeout(3600)
-def test_random_schemas(server, tmp_path, count):
+def test_generate_keys_of_random_schemas_keeps_every_constraint(server, tmp_path, count):
     @settings(max_examples=count, **QUIET)
     @given(databases())
     def run(ddl):

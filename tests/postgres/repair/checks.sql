@@ -167,3 +167,64 @@ SELECT least(count(DISTINCT net), count(DISTINCT price),
     count(*) FILTER (WHERE net = id AND tax = id / 5)) >= 295,
   count(*) FILTER (WHERE kind = 'item') > 180, count(amount) > 220 FROM bill
 --> True, True, True
+
+-- case: implications of every form are kept by changing no more than needed
+CREATE TYPE mood AS ENUM ('cold', 'hot');
+CREATE TABLE o (id int PRIMARY KEY);
+DO $$
+DECLARE
+  rule text;
+  number int := 0;
+BEGIN
+  FOREACH rule IN ARRAY ARRAY[
+    'x <> ''a'' OR y IS NULL',
+    '(y IS NULL) = (z IS NULL)',
+    'CASE x WHEN ''a'' THEN y IS NOT NULL AND z IS NULL ELSE z = y + 1 END',
+    'CASE WHEN x = ''a'' THEN y > 900 ELSE z IS NULL END',
+    'num_nonnulls(p, q, r) = 1',
+    '((p IS NOT NULL)::int + (q IS NOT NULL)::int + (r IS NOT NULL)::int) = 2',
+    'f = (y IS NOT NULL AND x = ''a'')',
+    'NOT (f AND (y IS NULL OR z IS NULL))',
+    'x IS DISTINCT FROM ''a'' OR y BETWEEN 950 AND 960 OR m IN (''hot'')',
+    '(x = ''a'' AND p IS NOT NULL AND q IS NULL) OR (x = ''b'' AND q IS NOT NULL AND p IS NULL)',
+    'g IS NULL OR z IS NULL'
+  ] LOOP
+    EXECUTE format('CREATE TABLE t%s (
+      id int PRIMARY KEY, x text NOT NULL, y int, z int, f boolean NOT NULL, m mood,
+      p int REFERENCES o, q int REFERENCES o, r int REFERENCES o,
+      g int GENERATED ALWAYS AS (y + 1) STORED, CHECK (%s))', number, rule);
+    number := number + 1;
+  END LOOP;
+END $$;
+-- rows: o (id)
+VALUES (1), (2)
+-- rows: t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10 (id, x, y, z, f, m, p, q, r)
+SELECT i, CASE WHEN i % 2 = 1 THEN 'a' ELSE 'b' END, CASE WHEN i % 3 > 0 THEN i % 50 + 1 END,
+  CASE WHEN i % 3 <> 1 THEN 100 + i END, i % 2 = 0, 'cold',
+  CASE WHEN i % 12 IN (0, 3, 5) THEN 1 END, CASE WHEN i % 12 IN (1, 3, 4) THEN 1 END,
+  CASE WHEN i % 12 IN (2, 4, 5) THEN 1 END
+FROM generate_series(0, 119) i
+-- deleted: {}
+-- then:
+SELECT count(*), count(*) FILTER (WHERE x = 'a') >= 40 FROM t0
+--> 120, True
+SELECT count(*), count(*) FILTER (WHERE x = 'a') >= 40 FROM t1
+--> 120, True
+SELECT count(*), count(*) FILTER (WHERE x = 'a' AND y > 0) >= 40 FROM t2
+--> 120, True
+SELECT count(*), count(*) FILTER (WHERE x = 'a') >= 40 FROM t3
+--> 120, True
+SELECT count(*), least(count(p), count(q), count(r)) >= 5 FROM t4
+--> 120, True
+SELECT count(*), least(count(p), count(q), count(r)) >= 10 FROM t5
+--> 120, True
+SELECT count(*), count(*) FILTER (WHERE f) >= 1 FROM t6
+--> 120, True
+SELECT count(*), count(*) FILTER (WHERE f) >= 40 FROM t7
+--> 120, True
+SELECT count(*), count(*) FILTER (WHERE x = 'a') >= 40 FROM t8
+--> 120, True
+SELECT count(*), count(*) FILTER (WHERE x = 'a') >= 40 FROM t9
+--> 120, True
+SELECT count(*), count(z) >= 10 FROM t10
+--> 120, True

@@ -135,3 +135,32 @@ SELECT i, 1, 1, 2 FROM generate_series(0, 199) i
 -- then:
 SELECT count(*), count(a) > 20, count(y) > 20, count(x) = count(y) FROM f
 --> 200, True, True, True
+
+-- case: repairs lead no reference of a table to itself in a circle
+-- A row goes that all others are below of (-2 and 2 are one): they take another one of their tenant.
+CREATE TABLE may (
+  tenant int, id int, top boolean NOT NULL, up int, v int NOT NULL,
+  PRIMARY KEY (tenant, id), FOREIGN KEY (tenant, up) REFERENCES may (tenant, id)
+);
+CREATE TABLE must (
+  tenant int, id int, top boolean NOT NULL, up int NOT NULL, v int NOT NULL,
+  PRIMARY KEY (tenant, id), FOREIGN KEY (tenant, up) REFERENCES must (tenant, id)
+);
+CREATE UNIQUE INDEX ON may (abs(v));
+CREATE UNIQUE INDEX ON must (abs(v));
+-- rows: may, must (tenant, id, top, up, v)
+SELECT 1, i, true, CASE i WHEN 1 THEN 59 ELSE greatest(i - 1, 0) END,
+  CASE i WHEN 1 THEN -2 ELSE i END FROM generate_series(0, 59) i
+-- then:
+WITH RECURSIVE up AS (SELECT id AS start, up FROM may WHERE up <> id UNION
+  SELECT up.start, t.up FROM up JOIN may t ON t.id = up.up WHERE t.up <> t.id)
+SELECT count(*) FROM up WHERE start = up
+--> 0
+SELECT count(*), count(*) FILTER (WHERE up IS NULL OR up = id) BETWEEN 1 AND 3 FROM may
+--> 59, True
+WITH RECURSIVE up AS (SELECT id AS start, up FROM must WHERE up <> id UNION
+  SELECT up.start, t.up FROM up JOIN must t ON t.id = up.up WHERE t.up <> t.id)
+SELECT count(*) FROM up WHERE start = up
+--> 0
+SELECT count(*), count(*) FILTER (WHERE up IS NULL OR up = id) BETWEEN 1 AND 3 FROM must
+--> 59, True

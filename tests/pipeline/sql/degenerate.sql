@@ -1,0 +1,15 @@
+CREATE TABLE no_rows (id int PRIMARY KEY, a int, t text, d date);
+CREATE TABLE one_row (id int PRIMARY KEY, a int, t text, d date);
+INSERT INTO one_row VALUES (7, 3, 'word', '2020-02-02');
+CREATE TABLE two_rows (id int PRIMARY KEY, a int, t text, d date);
+INSERT INTO two_rows VALUES (1, 3, 'word', '2020-02-02'), (2, -9, NULL, NULL);
+CREATE TABLE all_null (id int PRIMARY KEY, a int, b boolean, t text, d date, f float8);
+INSERT INTO all_null (id) SELECT generate_series(1, 300);
+CREATE TABLE constant (id int PRIMARY KEY, a int NOT NULL, b boolean NOT NULL, t text NOT NULL);
+INSERT INTO constant SELECT i, 42, true, 'same' FROM generate_series(1, 300) i;
+CREATE TABLE distinct_rows (id int PRIMARY KEY, a bigint UNIQUE, t text UNIQUE, f float8 NOT NULL);
+INSERT INTO distinct_rows SELECT i, i * 7919, md5(i::text), i / 7.0 FROM generate_series(1, 300) i;
+CREATE TABLE one_column (a int NOT NULL);
+INSERT INTO one_column SELECT i % 9 FROM generate_series(1, 300) i;
+CREATE TABLE only_key (id int PRIMARY KEY);
+INSERT INTO only_key SELECT generate_series(1, 300);

@@ -1,0 +1,7 @@
+CREATE TABLE note (id serial PRIMARY KEY, owner text);
+ALTER TABLE note ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY mine ON note USING (owner = current_user);
+CREATE POLICY theirs ON note AS RESTRICTIVE FOR UPDATE TO pg_monitor USING (id > 10);
+CREATE MATERIALIZED VIEW all_notes AS SELECT id FROM note;
+CREATE TABLE other (id int);
+CREATE POLICY asleep ON other USING (false);

@@ -1,0 +1,12 @@
+CREATE ROLE owner_of_secrets;
+COMMENT ON SCHEMA public IS 'CANARY comment';
+COMMENT ON COLUMN public.customer.email IS 'CANARY comment';
+GRANT SELECT ON public.customer TO owner_of_secrets;
+CREATE PUBLICATION canary FOR TABLE public.region;
+CREATE FUNCTION public.on_ddl() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';
+CREATE EVENT TRIGGER canary ON ddl_command_end EXECUTE FUNCTION public.on_ddl();
+CREATE FOREIGN DATA WRAPPER canary;
+CREATE SERVER canary FOREIGN DATA WRAPPER canary OPTIONS (host 'CANARY');
+CREATE USER MAPPING FOR owner_of_secrets SERVER canary OPTIONS (password 'CANARY');
+CREATE FOREIGN TABLE public.canary (i int) SERVER canary OPTIONS (name 'CANARY');
+ALTER INDEX public."customer lower" ALTER COLUMN 1 SET STATISTICS 77;

@@ -1,0 +1,15 @@
+CREATE TABLE t (id integer PRIMARY KEY, pad text);
+INSERT INTO t SELECT g, repeat('x', 200) FROM generate_series(1, 5000) g;
+DELETE FROM t WHERE id % 3 = 0;
+VACUUM t;
+INSERT INTO t SELECT g, 'late' FROM generate_series(6000, 6500) g;
+CREATE INDEX ON t (pad);
+CREATE TABLE parent (id integer);
+CREATE TABLE child () INHERITS (parent);
+INSERT INTO parent VALUES (1);
+INSERT INTO child VALUES (2), (3);
+CREATE TABLE part (id integer) PARTITION BY LIST (id);
+CREATE TABLE part1 PARTITION OF part FOR VALUES IN (1);
+CREATE TABLE part2 PARTITION OF part DEFAULT;
+INSERT INTO part VALUES (2), (1), (3);
+CREATE TABLE nothing (id numeric);
