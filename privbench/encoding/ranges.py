@@ -267,7 +267,7 @@ class RangeCodec(Codec):
             high = low + _floats(_scale(_REAL).build(size, {}))
             parts = (self.lower.decimals, self.size.decimals)
             if None not in parts:
-                # A sum of two doubles has more decimals than either; a large one rounds below itself.
+                # A sum of doubles has more decimals than either; a large one rounds below itself.
                 high = np.maximum(np.round(high, max(filter(None, parts), default=0)), low)
             return pa.array(low).cast(pa.string()), pa.array(high).cast(pa.string())
         lo, hi = scale.limits
