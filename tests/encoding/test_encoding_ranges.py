@@ -15,6 +15,7 @@ from privbench.encoding.base import Decimals
 from privbench.encoding.bounds import Bounds
 from privbench.encoding.ranges import PointCodec, RangeCodec
 from privbench.encoding.registry import codec_from_json, reader
+from privbench.encoding.scale import scale_of
 from privbench.postgres.introspect import introspect
 from privbench.rng import generator
 from privbench.schema import ColumnType
@@ -170,3 +171,19 @@ def test_decode_of_points_is_near_where_they_were(connection):
     assert [x is None for x, _ in points] == [False, False, True, False, False]
     assert (math.isnan(points[3][0]), points[3][1]) == (True, math.inf)
     np.testing.assert_allclose(points[:2], [(13.4, 52.5), (-95.25, 29.75)], atol=10)
+
+
+def test_decode_of_large_numbers_keeps_bounds_in_order(connection):
+    """Rounding the sum of beginning and size takes nothing off."""
+    plan = plan_of(connection, "numrange", "n")
+    start = scale_of(ColumnType("numeric", "numeric", category="N")).parse("6.6068e34")
+    found = {name: Bounds(0, 1) for name in plan.attributes} | {
+        name: Decimals(5) for name in plan.attributes if name.endswith("decimals")
+    }
+    codec = plan.finish(found | {"n\x1flower": Bounds(start, start + 1)})
+    codes = {name: np.zeros(1, np.int64) for name in codec.domains}
+    low = int(np.searchsorted(codec.lower.recoding.edges, start, "right")) - 1
+    codes["n\x1flower"] = np.array([low])
+    codes["n\x1fsize"] = np.array([int(np.searchsorted(codec.size.recoding.edges, 0, "right")) - 1])
+    (text,) = codec.decode(codes, generator(1)).to_pylist()
+    assert connection.execute("SELECT isempty(%s::numrange)", [text]).fetchone() == (False,)
