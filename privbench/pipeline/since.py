@@ -26,7 +26,7 @@ from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.privacy import Event, Guarantee, Session, loss_of, loss_within
-from privbench.privacy.data import EdgesRecoding, LabelsRecoding
+from privbench.privacy.data import Cells, EdgesRecoding, Labels, LabelsRecoding
 from privbench.synthesizers import Synthesizer
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel
@@ -222,16 +222,15 @@ def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
         ModelError: They are not.
     """
     aside = {need.attribute for need in reader.needs if isinstance(need, DecimalsNeed)}
-    fits = {*codec.domains} == {*reader.attributes} - aside
-    fits &= {*codec.recodings} == {*codec.domains} - {*reader.cells}
-    for name, domain in codec.domains.items():
-        recoding = codec.recodings.get(name)
-        if name in reader.cells:
-            fits &= domain == reader.cells[name]
-        else:
-            labels = name == reader.name and reader.labelled
-            kind = LabelsRecoding if labels else EdgesRecoding
-            fits &= isinstance(recoding, kind) and recoding.domain == domain
+    # What the reader makes of no rows has its kinds of attributes.
+    read = {name: held for name, held in reader.collect([]).items() if name not in aside}
+    settled = {name: held.domain for name, held in read.items() if isinstance(held, Cells)}
+    recoded = {name: recoding.domain for name, recoding in codec.recodings.items()}
+    fits = {**settled, **recoded} == codec.domains and {*read} == {*codec.domains}
+    for name in {*read} - {*settled}:
+        kind = LabelsRecoding if isinstance(read[name], Labels) else EdgesRecoding
+        fits &= isinstance(codec.recodings.get(name), kind)
+    fits &= not {*recoded} & {*settled}
     if not fits:
         _refuse("has other cells.", table, reader.name)
     if isinstance(codec, OrderedCodec) and not codec.settled:

@@ -53,6 +53,20 @@ CHANGES = {
 }
 
 
+#: A table with a column of every kind.
+KINDS = """
+CREATE TYPE mood AS ENUM ('calm', 'glad');
+CREATE TABLE thing (f float8, n numeric, s text, c char(3), u uuid, b bytea, a int[], e mood,
+  i inet, iv interval, t time, m money, bb bool, r tstzrange, ir int4range, p point, j jsonb,
+  bt bit(4));
+INSERT INTO thing SELECT i * 0.37, i * 0.25, 'word' || i % 5, 'x' || i % 3, gen_random_uuid(), 'aa',
+  array[i, 1], CASE WHEN i % 2 = 0 THEN 'calm' ELSE 'glad' END::mood, '10.0.0.1',
+  i * interval '1 min', time '10:00', i * 0.5, i % 3 = 0,
+  tstzrange('2020-01-01', timestamptz '2020-01-01' + i * interval '1 min'), int4range(i, i + 5),
+  point(i, i), '{}', b'0101' FROM generate_series(1, 500) i;
+"""
+
+
 def library(dsn: str) -> str:
     market.execute(dsn, LIBRARY)
     return dsn
@@ -111,6 +125,19 @@ def test_nothing_is_asked_of_columns_that_did_not_change(make_database, old, tmp
     )
     assert again.promise.epsilon > made.promise.epsilon
     require_sound(certificate_of(again, tmp_path / "next", "15"))
+
+
+def test_domains_of_every_kind_of_column_are_taken_over(make_database, tmp_path):
+    source = make_database()
+    market.execute(source, KINDS)
+    config = market.config(tmp_path / "ledger", CONFIG.split("[tables")[0])
+    pipeline.fit(source, config, tmp_path / "old")
+    made = pipeline.fit(source, config, tmp_path / "new", since=tmp_path / "old")
+    before = Model.load(tmp_path / "old")
+    assert made.tables == before.tables
+    spent = {event.kind for event in made.events[len(before.events) :]}
+    assert not spent & {"ranked counts", "label counts", "grid histogram"}
+    pipeline.load(tmp_path / "new", make_database())
 
 
 @pytest.mark.parametrize("change", CHANGES)
