@@ -259,7 +259,7 @@ def _learn(draft: Draft) -> None:
             found = draft.since.refit(session, domains, draft.plan, draft.data.public)
             draft.fitted = found
             anew = ", ".join(draft.since.anew(found)) or "nothing"
-            draft.reporter.say(f"learned anew, as a test saw a change: {anew}")
+            draft.reporter.say(f"tables that are learned anew: {anew}")
 
 
 #: The stages of a fit, in order.

@@ -161,7 +161,7 @@ def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
         ours, theirs = _columns(now), _columns(then.tables[key])
         for name in sorted({*ours} | {*theirs}):
             if ours.get(name) != theirs.get(name):
-                _refuse("has another column, or does not have it.", key, name)
+                _refuse("has this column otherwise, or does not have it.", key, name)
         if _rules(now) != _rules(then.tables[key]):
             _refuse("has another role, owner, key, bound, UNIQUE set or CHECK.", key)
 
