@@ -283,9 +283,7 @@ def finish(draft: Draft) -> Model:
             f"this release by itself: ε = {spent.epsilon:.4g}, δ = {spent.delta:.3g}"
         )
         conversion = draft.accountant.delta_conversion
-        events, spent = draft.since.composed(
-            events, draft.release.events, draft.session, conversion
-        )
+        events, spent = draft.since.composed(events, draft.release.events, spent, conversion)
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
     tables = {}

@@ -125,7 +125,7 @@ class Since:
         ]
 
     def composed(
-        self, events: Sequence[Event], charged: Sequence[Event], session: Session, conversion: float
+        self, events: Sequence[Event], charged: Sequence[Event], spent: Guarantee, conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
         """The events of both releases, and what both together cost.
 
@@ -135,15 +135,14 @@ class Since:
         Args:
             events: Events of the fit's answers.
             charged: All events of the fit, lost ones included.
-            session: The fit's session.
+            spent: What these cost.
             conversion: δ of the fit's conversion from zCDP.
         """
         before, promise = self.model.events, self.model.promise
         found = loss_of([*before, *charged], promise.accounting, conversion)
         stated = loss_within(before, promise.accounting, promise.delta)
         if stated.epsilon < promise.epsilon * (1 - _ROUNDING):
-            new = session.guarantee()
-            epsilon, delta = promise.epsilon + new.epsilon, promise.delta + new.delta
+            epsilon, delta = promise.epsilon + spent.epsilon, promise.delta + spent.delta
             found = Guarantee(max(epsilon, found.epsilon), max(delta, found.delta))
         both = (replace(event, id=place) for place, event in enumerate([*before, *events]))
         return tuple(both), found
