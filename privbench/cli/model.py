@@ -47,7 +47,13 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     pipeline.require_writable(output, overwrite=force)
     config, seen = _accept(config, source, release)
     fitted = pipeline.fit(
-        source, config, output, reporter=state.reporter, resume=release.resume, seen=seen
+        source,
+        config,
+        output,
+        reporter=state.reporter,
+        resume=release.resume,
+        seen=seen,
+        since=release.since,
     )
     lost = pipeline.render_losses(pipeline.losses(fitted))
     click.echo("\n".join(filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
@@ -185,6 +191,7 @@ def clone(
         output=output,
         replace=replace,
         resume=release.resume,
+        since=release.since,
         strict=strict,
         seen=seen,
         reporter=state.reporter,

@@ -204,6 +204,7 @@ class ReleaseOptions:
         lookups: What look-up tables become in a proposal.
         yes: Whether a proposal is accepted unseen.
         resume: Id of a release to go on with.
+        since: An earlier model to start from.
         settings: What the other options change of the config; see `read_config`.
     """
 
@@ -211,6 +212,7 @@ class ReleaseOptions:
     lookups: str
     yes: bool
     resume: str | None
+    since: str | None
     settings: dict[str, Any]
 
     def config(self) -> Config:
@@ -263,9 +265,14 @@ _SETTINGS = {
 
 
 def _release(
-    config_path: str | None, lookups: str, yes: bool, resume: str | None, **settings: Any
+    config_path: str | None,
+    lookups: str,
+    yes: bool,
+    resume: str | None,
+    since: str | None,
+    **settings: Any,
 ) -> dict[str, Any]:
-    return {"release": ReleaseOptions(config_path, lookups, yes, resume, settings)}
+    return {"release": ReleaseOptions(config_path, lookups, yes, resume, since, settings)}
 
 
 #: The options of a release, handed to the command as ``release: ReleaseOptions``.
@@ -292,6 +299,11 @@ release_options = gathered(
         help="Where rows are counted: local, or by a Dask scheduler as tcp://host:port.",
     ),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
+    click.option(
+        "--since",
+        metavar="MODEL",
+        help="Start from this released model, and measure only what a noisy test says has changed.",
+    ),
     click.option(
         "--pay-again",
         is_flag=True,

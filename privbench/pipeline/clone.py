@@ -52,6 +52,7 @@ def clone(
     as_role: str | None = None,
     strict: bool = False,
     seen: Catalog | None = None,
+    since: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> CloneReport:
     """Make a synthetic clone of one database in another.
@@ -68,6 +69,7 @@ def clone(
         as_role: Role of the target that the load goes on as, see `load`.
         strict: Refuse a target that lacks anything of the schema, before any budget is spent.
         seen: The source's catalog and DDL, if they were read a moment ago.
+        since: A released model to start from, see `fit`.
         reporter: Told of stages; CONFIDENTIAL.
 
     Raises:
@@ -87,7 +89,7 @@ def clone(
             with teller.stage("rehearse the schema"):
                 seen = seen or look(here, config)
                 rehearse(here, target, seen, replace=replace, as_role=as_role, strict=strict)
-            model = fit(here, config, path, reporter=teller, resume=resume, seen=seen)
+            model = fit(here, config, path, reporter=teller, resume=resume, seen=seen, since=since)
     except BaseException:
         if output is None:
             shutil.rmtree(path.parent)

@@ -194,13 +194,21 @@ def _codecs(
             )
             if isinstance(codec, TextCodec):
                 codec = replace(codec, surrogates=rest.get((table, name)))
-            for attribute, recoding in codec.recodings.items():
+            codecs[table][name] = codec
+    recode(session, plan, codecs)
+    return codecs
+
+
+def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
+    """Recode the attributes of all columns as their codecs have it."""
+    for item in plan.private:
+        table = item.table.key
+        for name, reader in item.readers.items():
+            for attribute, recoding in codecs[table][name].recodings.items():
                 session.recode(table, attribute, recoding)
             for need in reader.needs:
                 if isinstance(need, DecimalsNeed):
                     session.let_go(table, need.attribute)
-            codecs[table][name] = codec
-    return codecs
 
 
 def _better(session: Session, table: str, second: Answer, totals: Mapping[str, float]) -> float:

@@ -21,6 +21,7 @@ from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
+from privbench.pipeline.since import Since
 from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
@@ -49,6 +50,7 @@ class Draft:
     """What the stages of a fit hand on; each stage sets one of the last fields, in this order.
 
     Attributes:
+        since: The earlier release to start from, or None.
         counting: What counts rows elsewhere; open from the extraction to the end of learning.
     """
 
@@ -60,6 +62,7 @@ class Draft:
     plan: FitPlan
     catalog: Catalog
     accountant: Accountant
+    since: Since | None = None
     counting: ExitStack = field(default_factory=ExitStack)
     release: Release = field(init=False)
     data: Extract = field(init=False)
@@ -77,6 +80,7 @@ def fit(
     reporter: Reporter | None = None,
     resume: str | None = None,
     seen: Catalog | None = None,
+    since: str | Path | None = None,
 ) -> Model:
     """Learn a model of a database under differential privacy, and write it to a file.
 
@@ -88,6 +92,8 @@ def fit(
         resume: Id of a release that was killed.
         seen: The catalog and the DDL for the model, if they were read a moment ago. A table that
             has been changed since is refused when it is locked.
+        since: A released model: what a noisy test finds unchanged is not measured again, and the
+            promise covers both releases.
 
     Returns:
         The model that was written.
@@ -102,7 +108,7 @@ def fit(
     require_writable(output)
     require_identity(source, config)
     with staged(source, config) as here:
-        draft = begin(here, config, reporter or Reporter(), resume, seen)
+        draft = begin(here, config, reporter or Reporter(), resume, seen, since=since)
         try:
             for name, stage in STAGES:
                 with draft.reporter.stage(name):
@@ -125,6 +131,7 @@ def begin(
     seen: Catalog | None = None,
     *,
     dump: bool = True,
+    since: str | Path | None = None,
 ) -> Draft:
     """Check everything that can be checked before a row is read or budget is spent.
 
@@ -145,8 +152,9 @@ def begin(
         if not snapshot.all_text:
             _hold(snapshot, plan)
             snapshot.require_text(plan.schema)
+    earlier = None if since is None else Since.read(since, plan, synthesizer)
     accountant = Accountant(
-        settle_accounting(plan, privacy),
+        settle_accounting(plan, earlier.accounting(privacy) if earlier else privacy),
         privacy.epsilon,
         privacy.delta,
         # Nothing of δ is set aside for categories where none are released.
@@ -154,7 +162,7 @@ def begin(
     )
     # What the synthesizer's options ask for in vain shows in its plan.
     foresee(plan, synthesizer, accountant, {})
-    return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant)
+    return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant, earlier)
 
 
 def _extract(draft: Draft) -> None:
@@ -192,9 +200,8 @@ def _open(draft: Draft) -> None:
         draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
     cap = Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month)
     draft.reporter.spending = spending = Spending(ledger, cap, draft.accountant)
-    fingerprint = config_hash(draft.config, draft.catalog)
     release = ledger.open_release(
-        Fit(fingerprint, definition, _noise(config).private, known.own),
+        Fit(config_hash(draft), definition, _noise(config).private, known.own),
         draft.accountant,
         cap=cap,
         resume=draft.resume,
@@ -235,7 +242,8 @@ def _totals(draft: Draft) -> None:
 
 
 def _domains(draft: Draft) -> None:
-    draft.domains = release_domains(draft.session, draft.plan, draft.totals)
+    settle = draft.since.domains if draft.since else release_domains
+    draft.domains = settle(draft.session, draft.plan, draft.totals)
 
 
 def _learn(draft: Draft) -> None:
@@ -243,9 +251,15 @@ def _learn(draft: Draft) -> None:
     draft.counting.callback(setattr, draft.data.database, "counter", None)
     public = {name: rows.num_rows for name, rows in draft.data.public.items()}
     with draft.counting:
-        draft.fitted = draft.synthesizer.fit(
-            session, domains.totals, domains.left, public_rows=public
-        )
+        if draft.since is None:
+            draft.fitted = draft.synthesizer.fit(
+                session, domains.totals, domains.left, public_rows=public
+            )
+        else:
+            found = draft.since.refit(session, domains, draft.plan, draft.data.public)
+            draft.fitted = found
+            anew = ", ".join(draft.since.anew(found)) or "nothing"
+            draft.reporter.say(f"tables that are learned anew: {anew}")
 
 
 #: The stages of a fit, in order.
@@ -262,7 +276,16 @@ def finish(draft: Draft) -> Model:
     """The model of a draft whose stages are done."""
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
-    spent = draft.session.guarantee()
+    spent, roles = draft.session.guarantee(), privacy.roles
+    events = tuple(step.event for step in draft.session.trace)
+    if draft.since is not None:
+        draft.reporter.say(
+            f"this release by itself: ε = {spent.epsilon:.4g}, δ = {spent.delta:.3g}"
+        )
+        conversion = draft.accountant.delta_conversion
+        events, spent = draft.since.composed(events, draft.release.events, spent, conversion)
+        earlier = draft.since.model.promise.roles
+        roles = "proposed" if "proposed" in (roles, earlier) else roles
     tables = {}
     for item in draft.plan.private:
         key, own = item.table.key, spec.tables[item.table.key].own
@@ -278,14 +301,14 @@ def finish(draft: Draft) -> Model:
             unit=privacy.unit,
             roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),
             private=draft.session.private,
-            roles=privacy.roles,
+            roles=roles,
         ),
         config=_public_config(draft.config),
         tables=tables,
         synthesizer=draft.synthesizer.name,
         state=state,
         arrays=arrays,
-        events=tuple(step.event for step in draft.session.trace),
+        events=events,
         ddl=draft.catalog.ddl,
         public=dict(draft.data.public),
     )
@@ -315,9 +338,12 @@ def _public_config(config: Config) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude={"ledger", "counting"}, exclude_none=True)
 
 
-def config_hash(config: Config, catalog: Catalog) -> str:
+def config_hash(draft: Draft) -> str:
     """Hash of what a resumed fit must share with the one that was killed (P25)."""
-    text = json.dumps(
-        {"config": _public_config(config), "schema": catalog.schema.to_json()}, sort_keys=True
-    )
+    shared = {
+        "config": _public_config(draft.config),
+        "schema": draft.catalog.schema.to_json(),
+        **({"since": draft.since.digest} if draft.since else {}),
+    }
+    text = json.dumps(shared, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

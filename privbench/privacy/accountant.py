@@ -105,6 +105,18 @@ def loss_of(events: Iterable[Event], accounting: Accounting, delta_conversion: f
     return tally.guarantee(accounting, delta_conversion)
 
 
+def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -> Guarantee:
+    """The (ε, δ) of a list of events whose conversion takes what thresholds leave of a δ.
+
+    Its δ is greater where they leave nothing.
+    """
+    tally = Tally()
+    for event in events:
+        tally.add(event, price(event, accounting))
+    rest = round_down(Fraction(delta) - tally.delta())
+    return tally.guarantee(accounting, max(rest, 0.0))
+
+
 class Accountant:
     """The budget of one release.
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
 from privbench.errors import ModelError, PrivacyRefusal
 from privbench.pipeline import Model
-from privbench.privacy.accountant import Tally, price
-from privbench.privacy.budget import round_down
+from privbench.privacy import loss_within
 from privbench.publish.facts import Certificate, Release
 
 #: Rounding of sums of floats: the zCDP conversion minimises over a grid, to about 10⁻¹². Twice as
@@ -57,7 +55,7 @@ def require_sound(certificate: Certificate) -> None:
     Raises:
         ModelError: It states less, or its parts do not fit each other.
     """
-    promise, events, spent = certificate.promise, certificate.events, Tally()
+    promise, events = certificate.promise, certificate.events
     for place, event in enumerate(events):
         ours = event.id == place and event.private and event.neighbours == promise.neighbours
         if not ours or not event.roots or not {*event.roots} <= {*promise.roots}:
@@ -66,16 +64,13 @@ def require_sound(certificate: Certificate) -> None:
     if not {*certificate.owned_by} <= private or not {*promise.roots} <= private:
         raise ModelError("the units are not made of the private tables.")
     try:
-        for event in events:
-            spent.add(event, price(event, promise.accounting))
-        rest = Fraction(promise.delta) - spent.delta()
-        found = spent.guarantee(promise.accounting, max(round_down(rest), 0.0))
+        found = loss_within(events, promise.accounting, promise.delta)
     except PrivacyRefusal as error:
         raise ModelError(str(error)) from None
     except Exception as error:
         # What a stranger states may be no number that a mechanism takes.
         raise ModelError(f"the events have no price ({type(error).__name__}).") from None
-    if rest < 0 or found.epsilon > promise.epsilon * (1 + _ROUNDING):
+    if found.delta > promise.delta or found.epsilon > promise.epsilon * (1 + _ROUNDING):
         raise ModelError(
             f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
         )

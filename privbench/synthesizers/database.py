@@ -50,7 +50,9 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         """
         start = PlanInput.of(session, totals, amount, public_rows)
         budget, learner = self._budget(session.spec, start), self._learner(session, start)
-        fit = DatabaseFit(session, totals, budget, dict(start.public_rows), learner)
+        return self._run(DatabaseFit(session, totals, budget, dict(start.public_rows), learner))
+
+    def _run(self, fit: DatabaseFit) -> DatabaseModel:
         references = fit.run()
         return DatabaseModel(self.name, fit.laws, references, fit.public_rows)
 

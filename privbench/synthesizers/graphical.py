@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from privbench.errors import ConfigError
-from privbench.privacy import DatabaseSpec
-from privbench.synthesizers.base import Options
+from privbench.learning.graphical.budget import TESTS
+from privbench.learning.graphical.database import DatabaseFit
+from privbench.learning.graphical.model import TableLaw
+from privbench.privacy import DatabaseSpec, Session
+from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import DatabaseSynthesizer
+from privbench.synthesizers.model import DatabaseModel
 
 
 class GraphicalOptions(Options):
@@ -27,6 +33,19 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
 
     name: ClassVar[str] = "privbench"
     options_type: ClassVar[type[Options]] = GraphicalOptions
+
+    def refit(
+        self,
+        session: Session,
+        totals: Mapping[str, float],
+        amount: float,
+        public_rows: Mapping[str, int],
+        old: Mapping[str, TableLaw],
+    ) -> DatabaseModel:
+        """As `fit`, but tables of an earlier release keep their model if a test sees no change."""
+        start = PlanInput.of(session, totals, amount, public_rows)
+        budget = replace(self._budget(session.spec, start), tests=TESTS)
+        return self._run(DatabaseFit(session, totals, budget, dict(public_rows), old=old))
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
         """See `DatabaseSynthesizer.target`.

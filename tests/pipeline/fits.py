@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -31,9 +32,14 @@ class Fitted:
         return [step.query for step in self.trace]
 
 
-def fit(source: str, config: Config, rows: PrivateDatabase | None = None) -> Fitted:
+def fit(
+    source: str,
+    config: Config,
+    rows: PrivateDatabase | None = None,
+    since: Path | None = None,
+) -> Fitted:
     """The stages of a fit, on other rows than the source's if some are given."""
-    draft = begin(source, config, Reporter())
+    draft = begin(source, config, Reporter(), since=since)
     for name, stage in STAGES:
         stage(draft)
         if name == "extract":

@@ -53,6 +53,10 @@ CLIPPED, FREE = 0.3, 0.15
 #: Most of a reference's amount that goes to columns of the targets, and number of columns from
 #: which on it does; the rest goes to fan-in.
 TARGETS, SOME_COLUMNS = 0.6, 4
+#: Most of a tree's amount that the tests of its tables against an earlier model take. It binds in
+#: tables of few units alone: Adult's test takes under a thousandth of that. Half or double: not
+#: measured; tests of few units see less, or what changes is learned with a twentieth less.
+TESTS = 0.05
 
 
 #: How columns of a table are learned: singly and in pairs; singly; or attributes by a learner of
@@ -118,6 +122,7 @@ class Budget:
         units: Units that have rows in owned tables, where they were counted; at least the noise.
         target: Table and attribute that rows are to tell from the others, or None.
         learns: How columns are learned.
+        tests: Share of the amount that is for tests of tables against an earlier model.
         total: Amount per tree of ownership: with what all of its roots have to spare.
         sizes: What is known of the tables' sizes.
         columns: Columns of the tables.
@@ -134,6 +139,7 @@ class Budget:
     units: Mapping[str, float]
     target: tuple[str, str] | None = None
     learns: Learns = "pairs"
+    tests: float = 0.0
     total: dict[str, float] = field(init=False, default_factory=dict)
     sizes: Mapping[str, TableSize] = field(init=False, default_factory=dict)
     columns: Mapping[str, list[Column]] = field(init=False, default_factory=dict)
@@ -145,7 +151,7 @@ class Budget:
     def __post_init__(self) -> None:
         for table in self.spec.tables:
             least = min((self.spare.get(root, 0.0) for root in self.spec.roots(table)), default=0.0)
-            top, amount = self.spec.top(table), (self.amount + least) * MARGIN
+            top, amount = self.spec.top(table), (self.amount + least) * MARGIN * (1 - self.tests)
             self.total[top] = min(self.total.get(top, amount), amount)
 
     def tree(self, top: str) -> list[str]:
@@ -251,10 +257,7 @@ class Budget:
         candidates = min(own * (own - 1) // 2 + own * context, MOST_CANDIDATES)
         if self.learns != "pairs" or not candidates or amount <= 0:
             return PairBudget()
-        gap = 1.0 if self.spec.tables[table].own else 0.5
-        gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
-        scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
-        each = 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
+        each = self._choice(table, candidates, 1.0 if self.spec.tables[table].own else 0.5)
         most = min(max(2, round(PICKS * own * ROUNDS)), candidates, MOST_SCORES // candidates)
         picks = max(min(2, candidates), min(most, int(SELECTION * amount / each)))
         star = len(star_of(self.target, table, columns))
@@ -265,6 +268,22 @@ class Budget:
         # first ones: total variation .0351 for .0334; with .4 and .6: the same.
         half = (amount - picks * each) / 2
         return PairBudget(picks, star, each, half / (picks + star), half)
+
+    def _choice(self, table: str, candidates: int, gap: float) -> float:
+        """Amount of a choice among candidates that sees `LEAST_GAP`.
+
+        `gap` is the sensitivity of a score under add/remove.
+        """
+        gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
+        scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
+        return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
+
+    def test_amount(self, table: str, candidates: int, gap: float) -> float:
+        """Amount of either question of a test of a table; an owned table has two tests at most."""
+        top = self.spec.top(table)
+        questions = 2 * sum(1 if name == top else 2 for name in self.tree(top))
+        most = self.total[top] / (1 - self.tests) * self.tests / questions
+        return min(self._choice(table, candidates, gap), most)
 
 
 def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, TableSize]:

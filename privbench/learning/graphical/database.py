@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import hypot, log
 
 import numpy as np
@@ -56,7 +57,7 @@ from privbench.learning.graphical.sizes import (
 )
 from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
-from privbench.privacy.queries import Total
+from privbench.privacy.queries import Histogram, Total
 from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
@@ -84,6 +85,8 @@ class DatabaseFit:
         budget: Amounts of all measurements.
         public_rows: Rows of the public tables.
         learner: Learns attributes, if the budget has amounts for that.
+        old: Laws of tables from an earlier release on the same domains, whose models are kept where
+            a test sees no change. One of other columns, or below such a one, is not taken.
     """
 
     session: Session
@@ -91,6 +94,7 @@ class DatabaseFit:
     budget: Budget
     public_rows: dict[str, int]
     learner: AttributeLearner | None = None
+    old: Mapping[str, TableLaw] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.spec: DatabaseSpec = self.session.spec
@@ -215,8 +219,10 @@ class DatabaseFit:
         self.people.start(table, size.owned, size.free)
         pairs = self.budget.learns == "pairs"
         context = self.people.context(table, width, None if pairs else ())
-        self._measure_one_ways(table, 1.0)
-        model = self._in_pairs(table, context) if pairs else self._singly(table)
+        model = self._unchanged(table, context)
+        if model is None:
+            self._measure_one_ways(table, 1.0)
+            model = self._in_pairs(table, context) if pairs else self._singly(table)
         drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
         self.people.codes[table] = {column.name: drawn[at] for at, column in enumerate(columns)}
         self.laws[table] = TableLaw(
@@ -226,6 +232,35 @@ class DatabaseFit:
             self.spec.tables[table].keys,
             model,
         )
+
+    def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
+        """The earlier model of a table, unless there is none or a test says that it is out of date.
+
+        Nothing else is asked of a table's columns then.
+        """
+        if not all(self._is_known(name) for name in (table, *self.spec.ancestors(table))):
+            return None
+        model = self.old[table].model
+        columns, weights, floor = self.columns[table], self._weights(table), self._floor(table)
+        numbers = self.people.stream("rows", table)
+        drawn = model.sample(context, self.people.rows(table), numbers)
+        own = [
+            Variable.of(column, _shares_of(drawn[at], weights, column.domain.size), floor)
+            for at, column in enumerate(columns)
+        ]
+        learner = self._learner(table, context, weights, own, drawn)
+        amounts = [self.budget.one_ways.get((table, column.name), 0.0) for column in columns]
+        noises = [
+            self.session.noise_scale(Histogram(table, ()), amount) if amount else 0.0
+            for amount in amounts
+        ]
+        changed = learner.differs(noises, partial(self.budget.test_amount, table))
+        return None if changed else model
+
+    def _is_known(self, table: str) -> bool:
+        """Whether an earlier law has the columns of a table."""
+        cells = [(column.name, column.domain.size) for column in self.columns[table]]
+        return table in self.old and [*self.old[table].columns.items()] == cells
 
     def _singly(self, table: str) -> TableModel:
         """One-way factors of all columns, but for attributes that have a learner of their own."""
@@ -242,7 +277,9 @@ class DatabaseFit:
 
     def _in_pairs(self, table: str, context: Mapping[int, Codes]) -> TableModel:
         """A graphical model of all columns, given the context."""
-        learner = self._learner(table, context, self._weights(table))
+        floor = self._floor(table)
+        own = [Variable.of(c, self._shares(table, c), floor) for c in self.columns[table]]
+        learner = self._learner(table, context, self._weights(table), own)
         learner.learn()
         unspent, top = self._improve(table, learner), self.spec.top(table)
         self.unspent[top] = self.unspent.get(top, 0.0) + unspent
@@ -271,10 +308,16 @@ class DatabaseFit:
             return own
         return replace(own, refine=own.refine + self.unspent.pop(self.spec.top(table), 0.0))
 
-    def _learner(self, table: str, context: Mapping[int, Codes], weights: Floats) -> PairLearner:
-        """A learner of pairs on released one-ways."""
+    def _learner(
+        self,
+        table: str,
+        context: Mapping[int, Codes],
+        weights: Floats,
+        own: list[Variable],
+        old: Mapping[int, Codes] | None = None,
+    ) -> PairLearner:
+        """A learner of pairs on released one-ways, or a test of an earlier model by its rows."""
         columns, floor = self.columns[table], self._floor(table)
-        own = [Variable.of(column, self._shares(table, column), floor) for column in columns]
         self.variables[table] = own
         sampled = float((weights**2).sum() / max(weights.sum(), 1e-9))
         return PairLearner(
@@ -284,10 +327,11 @@ class DatabaseFit:
             Rows(len(own), context, weights),
             self.sizes[table].weight,
             sampled * (1.0 + 1.0 / self.people.scale),
-            self._pair_budget(table),
+            self._pair_budget(table) if old is None else self.budget.pairs[table],
             self.law,
             lambda *labels: self.people.stream(table, *labels),
             star_of(self.budget.target, table, columns),
+            old,
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:
@@ -370,8 +414,7 @@ class DatabaseFit:
         place = len(self.columns[table])
         for column, path in columns_above(self.spec, table, self.columns):
             cells = column.domain.size + len(path)
-            counts = np.bincount(codes[place], weights, minlength=cells)
-            shares = counts / max(float(counts.sum()), 1e-9)
+            shares = _shares_of(codes[place], weights, cells)
             found.append(Variable.of(column, shares, floor, path))
             place += 1
         return found
@@ -414,6 +457,12 @@ class DatabaseFit:
         if size.units is None:
             return 1.0
         return min((contributed(size.units, KEPT) + size.free) / max(size.rows, 1.0), 1.0)
+
+
+def _shares_of(codes: Codes, weights: Floats, cells: int) -> Floats:
+    """Shares of the cells of a column among weighted synthetic rows."""
+    counts = np.bincount(codes, weights, minlength=cells)
+    return np.asarray(counts / max(float(counts.sum()), 1e-9))
 
 
 def _needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:

@@ -1,0 +1,243 @@
+"""``fit --since``: an earlier release that a fit starts from, read as what a stranger has made.
+
+Its domains are taken over, and its models of tables that a noisy test finds unchanged. All of it is
+public: it is checked before any budget is spent, so that whatever it holds, every question that is
+asked because of it has a sensitivity of its own (``docs/adr/incremental-releases.md``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pyarrow as pa
+
+from privbench.config import ColumnConfig, Config, PrivacyConfig
+from privbench.encoding import Codec, ColumnReader, DecimalsNeed
+from privbench.encoding.ordered import OrderedCodec
+from privbench.errors import ConfigError, ModelError
+from privbench.learning.graphical.model import TableLaw
+from privbench.pipeline.decode import sound
+from privbench.pipeline.domain_budget import totals_share
+from privbench.pipeline.domains import Codecs, Domains, recode
+from privbench.pipeline.model import Model
+from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
+from privbench.privacy import Event, Guarantee, Session, loss_of, loss_within
+from privbench.privacy.data import Cells, EdgesRecoding, Labels, LabelsRecoding
+from privbench.synthesizers import Synthesizer
+from privbench.synthesizers.graphical import GraphicalSynthesizer
+from privbench.synthesizers.model import DatabaseModel
+
+#: Rounding of a promise's ε, as for certificates (`privbench.publish.accounts`).
+_ROUNDING = 1e-9
+_REMEDY = "Fit without --since."
+
+
+@dataclass(frozen=True)
+class Since:
+    """An earlier release that fits the plan of a fit.
+
+    Attributes:
+        learner: The synthesizer of both.
+        model: Its model.
+        digest: SHA-256 of its file.
+        codecs: Its codecs, per private table and modelled column.
+        laws: What it says of every private table.
+    """
+
+    learner: GraphicalSynthesizer
+    model: Model
+    digest: str
+    codecs: Codecs
+    laws: Mapping[str, TableLaw]
+
+    @classmethod
+    def read(cls, path: str | Path, plan: FitPlan, learner: Synthesizer[Any]) -> Since:
+        """Read a model that a fit may start from.
+
+        Raises:
+            ConfigError: The fit's synthesizer cannot.
+            ModelError: It is damaged, states less than its events cost, or is of another schema,
+                synthesizer or privacy unit than the fit.
+        """
+        if not isinstance(learner, GraphicalSynthesizer):
+            raise ConfigError(f"the synthesizer {learner.name!r} has no --since.", remedy=_REMEDY)
+        model = Model.load(path)
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if model.synthesizer != learner.name:
+            _refuse(f"was made by the synthesizer {model.synthesizer!r}, not {learner.name!r}.")
+        with sound():
+            _require_same_tables(plan, prepare(model.schema, Config.model_validate(model.config)))
+            _require_same_promise(plan, model)
+            codecs: Codecs = {}
+            for item in plan.private:
+                key, made = item.table.key, model.tables[item.table.key].codecs
+                codecs[key] = {
+                    name: _taken(key, reader, made[name]) for name, reader in item.readers.items()
+                }
+            fitted = learner.load(model.state, model.arrays)
+            assert isinstance(fitted, DatabaseModel)
+        return cls(learner, model, digest, codecs, fitted.laws)
+
+    def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
+        """The privacy of a fit, with the accounting of the release; see `settle_accounting`.
+
+        Raises:
+            ModelError: The fit asks for another one.
+        """
+        found = self.model.promise.accounting
+        if privacy.accounting not in ("auto", found):
+            _refuse(f"has the accounting {found}, not {privacy.accounting}.")
+        return privacy.model_copy(update={"accounting": found})
+
+    def domains(self, session: Session, plan: FitPlan, totals: dict[str, float]) -> Domains:
+        """The domains of the release; nothing is spent for them."""
+        recode(session, plan, self.codecs)
+        return Domains(self.codecs, totals, session.amount_total * (1 - totals_share(plan)))
+
+    def refit(
+        self, session: Session, domains: Domains, plan: FitPlan, public: Mapping[str, pa.Table]
+    ) -> DatabaseModel:
+        """Learn what has changed.
+
+        A table that refers to public rows which are others now is learned anew without a test: its
+        codes would mean other rows.
+        """
+        changed = {key for key, rows in public.items() if not rows.equals(self.model.public[key])}
+        keys = {name: table.keys for name, table in plan.spec.tables.items()}
+        laws = {
+            name: law
+            for name, law in self.laws.items()
+            if not any(key.parent in changed for key in keys.get(name, ()))
+        }
+        rows = {name: table.num_rows for name, table in public.items()}
+        return self.learner.refit(session, domains.totals, domains.left, rows, laws)
+
+    def anew(self, fitted: DatabaseModel) -> list[str]:
+        """The tables whose models are not those of the release."""
+        return [
+            name
+            for name, law in fitted.laws.items()
+            if name not in self.laws or law.model is not self.laws[name].model
+        ]
+
+    def composed(
+        self, events: Sequence[Event], charged: Sequence[Event], spent: Guarantee, conversion: float
+    ) -> tuple[tuple[Event, ...], Guarantee]:
+        """The events of both releases, and what both together cost.
+
+        Answers that the release lost and paid for are in its promise alone. Then the promises of
+        both are added up, which holds as well.
+
+        Args:
+            events: Events of the fit's answers.
+            charged: All events of the fit, lost ones included.
+            spent: What these cost.
+            conversion: δ of the fit's conversion from zCDP.
+        """
+        before, promise = self.model.events, self.model.promise
+        found = loss_of([*before, *charged], promise.accounting, conversion)
+        stated = loss_within(before, promise.accounting, promise.delta)
+        if stated.epsilon < promise.epsilon * (1 - _ROUNDING):
+            epsilon, delta = promise.epsilon + spent.epsilon, promise.delta + spent.delta
+            found = Guarantee(max(epsilon, found.epsilon), max(delta, found.delta))
+        both = (replace(event, id=place) for place, event in enumerate([*before, *events]))
+        return tuple(both), found
+
+
+def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
+    """Refuse a release of other tables, columns, keys, roles or public knowledge.
+
+    Raises:
+        ModelError: It is.
+    """
+    for key in sorted({*plan.tables} ^ {*then.tables}):
+        _refuse("does not have the same tables.", key)
+    for key, now in plan.tables.items():
+        ours, theirs = _columns(now), _columns(then.tables[key])
+        for name in sorted({*ours} | {*theirs}):
+            if ours.get(name) != theirs.get(name):
+                _refuse("has this column otherwise, or does not have it.", key, name)
+        if _rules(now) != _rules(then.tables[key]):
+            _refuse("has another role, owner, key, bound, UNIQUE set or CHECK.", key)
+
+
+def _columns(item: TablePlan) -> dict[str, tuple[Any, ...]]:
+    """What of every column decides how it is read and made."""
+    return {
+        column.name: (
+            column.type,
+            column.not_null,
+            column.generated,
+            item.making.get(column.name),
+            item.section.columns.get(column.name, ColumnConfig()),
+        )
+        for column in item.table.columns
+    }
+
+
+def _rules(item: TablePlan) -> tuple[Any, ...]:
+    """What of a table decides whose its rows are, and which may be there."""
+    table, spec = item.table, replace(item.spec(), weight=1.0)
+    keys = [(key.name, key.columns, key.ref_columns) for key in table.foreign_keys]
+    uniques = {unique.columns for unique in table.unique_sets}
+    return item.public, spec, keys, uniques, {check.expression for check in table.checks}
+
+
+def _require_same_promise(plan: FitPlan, model: Model) -> None:
+    """Refuse a release with another unit, or one that states less than its events cost.
+
+    Raises:
+        ModelError: It has, or does.
+    """
+    promise, privacy, spec = model.promise, plan.config.privacy, plan.spec
+    if not promise.private and privacy.seed is None:
+        _refuse("is NOT PRIVATE: its noise was seeded.")
+    for name in ("neighbours", "unit"):
+        if getattr(promise, name) != getattr(privacy, name):
+            _refuse(f"has {name} = {getattr(promise, name)!r}.")
+    roots = {root for name in spec.tables for root in spec.roots(name)}
+    for event in model.events:
+        ours = event.roots and {*event.roots} <= roots and (event.private or not promise.private)
+        if not ours or event.neighbours != promise.neighbours:
+            _refuse("has an event that is not its own.", event.table)
+    if {*promise.roots} != roots:
+        _refuse("has other root tables.")
+    try:
+        found = loss_within(model.events, promise.accounting, promise.delta)
+    except Exception as error:  # what a stranger states may be no number that a mechanism takes
+        raise ModelError("the events of --since have no price.", remedy=_REMEDY) from error
+    if found.delta > promise.delta or found.epsilon > promise.epsilon * (1 + _ROUNDING):
+        _refuse("states less than its events cost.")
+
+
+def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
+    """A codec of the release, if its cells are of what the reader reads.
+
+    Raises:
+        ModelError: They are not.
+    """
+    aside = {need.attribute for need in reader.needs if isinstance(need, DecimalsNeed)}
+    # What the reader makes of no rows has its kinds of attributes.
+    read = {name: held for name, held in reader.collect([]).items() if name not in aside}
+    settled = {name: held.domain for name, held in read.items() if isinstance(held, Cells)}
+    recoded = {name: recoding.domain for name, recoding in codec.recodings.items()}
+    fits = {**settled, **recoded} == codec.domains and {*read} == {*codec.domains}
+    for name in {*read} - {*settled}:
+        kind = LabelsRecoding if isinstance(read[name], Labels) else EdgesRecoding
+        fits &= isinstance(codec.recodings.get(name), kind)
+    fits &= not {*recoded} & {*settled}
+    if not fits:
+        _refuse("has other cells.", table, reader.name)
+    if isinstance(codec, OrderedCodec) and not codec.settled:
+        # For denoising alone, and not part of a model.
+        places = codec.scale.places(codec.recoding.edges)
+        return replace(codec, recoding=replace(codec.recoding, places=places))
+    return codec
+
+
+def _refuse(what: str, table: str | None = None, column: str | None = None) -> NoReturn:
+    raise ModelError(f"the model of --since {what}", table=table, column=column, remedy=_REMEDY)
