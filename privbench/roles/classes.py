@@ -168,6 +168,9 @@ def classify(
     # By name: a table may speak of another that speaks of it, and the first is decided first.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
+    for name in _compounds(tables, kinds):
+        to_people = any(kinds[key.parent] in PEOPLE for key in tables[name].keys)
+        kinds[name] = Kind.ROLE if to_people else Kind.LINK
     for name, facts in tables.items():
         if kinds[name] in _PLAIN and not facts.marked and _extends_person(facts, kinds):
             kinds[name] = Kind.ROLE
@@ -227,6 +230,19 @@ def _person(facts: TableFacts) -> Kind | None:
     if not confirmed:
         return None
     return Kind.SUBJECT if is_subject else Kind.WORK
+
+
+def _compounds(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> list[str]:
+    """Tables like ``project_members``: details of another table, not people of their own."""
+    known = {facts.noun for facts in tables.values()}
+    return [
+        name
+        for name, facts in tables.items()
+        if kinds[name] in {*PEOPLE, Kind.ORG, Kind.PROXY}
+        and not facts.marked
+        and facts.keys
+        and any(facts.noun[:size] in known for size in range(1, len(facts.noun)))
+    ]
 
 
 def _extends_person(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:
