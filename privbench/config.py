@@ -114,7 +114,7 @@ class ColumnConfig(_Section):
 
     Attributes:
         kind: ``auto`` by type; ``categories`` a list (declared, or released under δ); ``range``
-            public bounds, within which a range is released if they are over 512 steps apart and
+            public bounds, within which a range is released if they hold more than 512 values and
             `bins` is not given; ``text`` free text, never copied; ``skip`` filled with NULL or a
             constant.
         values: Declared categories, or labels in order.
@@ -129,7 +129,7 @@ class ColumnConfig(_Section):
     values: list[Scalar] | None = None
     min: Scalar | None = None
     max: Scalar | None = None
-    bins: Annotated[int, Field(ge=1, le=1024)] | None = None
+    bins: Annotated[int, Field(ge=1, le=65536)] | None = None
     per_unit: Annotated[int, Field(ge=1, le=64)] = 64
     faker: str | None = None
 

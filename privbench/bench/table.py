@@ -292,6 +292,8 @@ def _number(column: str, known: ColumnConfig, numbers: pd.Series[Any], nullable:
     low = known.min if known.min is not None else float(numbers.min())
     high = known.max if known.max is not None else float(numbers.max())
     whole = bool((numbers == numbers.round()).all() and numbers.abs().max() < _WHOLE)
+    if not -np.inf < float(low) <= float(high) < np.inf:
+        raise ConfigError("the range holds no value, or is infinite.", table=TABLE, column=column)
     type_ = _INTEGER if whole else _FLOAT
     scale = scale_of(type_)
     assert scale is not None

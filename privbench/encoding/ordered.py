@@ -302,9 +302,10 @@ class OrderedReader(ColumnReader):
             return USUAL if self.scale.fractions and not bounds.seen else None
         if result.count == choices[-1]:
             return None
-        # A range that holds no such number has others.
+        # A range, released or declared, that holds no such number has others.
         scale = self.scale.with_decimals(result.count)
-        return result.count if scale.has_value(bounds.lo, bounds.hi) else None
+        held = scale.first_aligned(self.range.lo) <= self.range.hi
+        return result.count if held and scale.has_value(bounds.lo, bounds.hi) else None
 
     @cached_property
     def _recoding(self) -> EdgesRecoding:

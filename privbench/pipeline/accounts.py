@@ -119,7 +119,7 @@ def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
     return Ledger.holding(path, release_id).abandon(release_id)
 
 
-def ledgers_of(connection: Connection, path: str | None) -> list[Path]:
+def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False) -> list[Path]:
     """Ledgers that have releases of a database: then it may be a source and no clone.
 
     A source that was never fitted, or whose ledger lies elsewhere, looks like any clone; so does
@@ -128,12 +128,16 @@ def ledgers_of(connection: Connection, path: str | None) -> list[Path]:
     Args:
         connection: To the database.
         path: Directory of the ledgers; None means the user's state directory.
+        surely: Leave out ledgers under an address or a database's name, which may be of any.
 
     Raises:
         LedgerError: A ledger is damaged.
     """
     found = database_identity(connection)
-    return [item.directory for item in Ledger.of_database(path, found.own, found.covers)]
+    every = Ledger.of_database(
+        path, found.own, (lambda name: name == found.own) if surely else found.covers
+    )
+    return [item.directory for item in every]
 
 
 def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:

@@ -30,6 +30,8 @@ MAX_BYTES = 16 * 2**30
 MAX_DDL, MAX_MEMBERS = 32 * 2**20, 2**16
 #: Rows of a public table without columns: nothing else bounds their number.
 MAX_EMPTY_ROWS = 1_000_000
+#: Parts of a public table that may be shorter than 65,536 bytes; each takes kilobytes of memory.
+_SHORT_PARTS = 64
 HEADER, PRE, POST = "header.json", "ddl/pre.sql", "ddl/post.sql"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -149,7 +151,7 @@ def table_bytes(table: pa.Table) -> bytes:
     """A table of texts as CSV, in parts after their sizes; without columns, its number of rows."""
     if not table.num_columns:
         return str(table.num_rows).encode()
-    parts = map(bytes, csv_blocks([table], table.num_columns))
+    parts = map(bytes, csv_blocks([table.combine_chunks()], table.num_columns))
     return b"".join(b"%d\n%b" % (len(part), part) for part in parts if part)
 
 
@@ -173,11 +175,14 @@ def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
     if b"\0" in data:
         raise ModelError("a public table of the model holds what is no text.")
     texts = [pa.string() for _ in names]
-    found, buffer = [], io.BytesIO(data)
+    buffer, found = io.BytesIO(data), list[pa.Table]()
     while line := buffer.readline():
         part = buffer.read(size := int(line))
         if not 0 < size == len(part):
             raise ModelError("a public table of the model has fewer bytes than it says.")
+        # A part has 65,536 rows of a byte or more, unless a column of more than 2 GiB ends there.
+        if len(found) > _SHORT_PARTS + len(data) // 2**16:
+            raise ModelError("a public table of the model has more parts than rows need.")
         found.append(read_csv(pa.py_buffer(part), texts).rename_columns(list(names)))
     return (
         pa.concat_tables(found)

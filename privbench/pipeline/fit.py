@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench.config import Config
-from privbench.errors import LedgerError
+from privbench.errors import LedgerError, ModelError
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
@@ -106,6 +106,8 @@ def fit(
         PrivacyRefusal: The ledger's cap has no room, or the contract forbids it.
     """
     require_writable(output)
+    if since is not None and Path(since).resolve() == Path(output).resolve():
+        raise ModelError("the new model cannot take the place of the one that --since names.")
     require_identity(source, config)
     with staged(source, config) as here:
         draft = begin(here, config, reporter or Reporter(), resume, seen, since=since)
@@ -277,13 +279,14 @@ def finish(draft: Draft) -> Model:
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
     spent, roles = draft.session.guarantee(), privacy.roles
-    events = tuple(step.event for step in draft.session.trace)
+    # Events whose answers a crash has lost are paid for as well.
+    events = tuple(draft.release.events)
     if draft.since is not None:
         draft.reporter.say(
             f"this release by itself: ε = {spent.epsilon:.4g}, δ = {spent.delta:.3g}"
         )
         conversion = draft.accountant.delta_conversion
-        events, spent = draft.since.composed(events, draft.release.events, spent, conversion)
+        events, spent = draft.since.composed(events, spent, conversion)
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
     tables = {}

@@ -200,7 +200,7 @@ def refuse_sources(target_dsn: str, ledger: str | None) -> None:
         ConnectionFailed: The server is unreachable.
     """
     with reading(target_dsn) as connection:
-        found = target.contents(connection) and ledgers_of(connection, ledger)
+        found = target.contents(connection) and ledgers_of(connection, ledger, surely=True)
     if found:
         raise TargetError(
             "nothing is replaced: the target has releases in the ledger, so that it may be the "

@@ -34,6 +34,8 @@ from privbench.synthesizers.model import DatabaseModel
 #: Rounding of a promise's ε, as for certificates (`privbench.publish.accounts`).
 _ROUNDING = 1e-9
 _REMEDY = "Fit without --since."
+#: Events of an earlier release, of some 500 bytes each: half of what a header may hold.
+_MOST_EVENTS = 30_000
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,15 @@ class Since:
             raise ConfigError(f"the synthesizer {learner.name!r} has no --since.", remedy=_REMEDY)
         model = Model.load(path)
         digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        if len(model.events) > _MOST_EVENTS:
+            _refuse("has so many events that the header of the next one would be too long.")
         if model.synthesizer != learner.name:
             _refuse(f"was made by the synthesizer {model.synthesizer!r}, not {learner.name!r}.")
         with sound():
             _require_same_tables(plan, prepare(model.schema, Config.model_validate(model.config)))
             _require_same_promise(plan, model)
+            if {*model.public} != {item.table.key for item in plan.public}:
+                _refuse("has other public tables.")
             codecs: Codecs = {}
             for item in plan.private:
                 key, made = item.table.key, model.tables[item.table.key].codecs
@@ -80,6 +86,9 @@ class Since:
                 }
             fitted = learner.load(model.state, model.arrays)
             assert isinstance(fitted, DatabaseModel)
+            for name, law in fitted.laws.items():
+                if name not in plan.spec.tables or law.keys != plan.spec.tables[name].keys:
+                    _refuse("has other keys.", name)
         return cls(learner, model, digest, codecs, fitted.laws)
 
     def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
@@ -125,21 +134,20 @@ class Since:
         ]
 
     def composed(
-        self, events: Sequence[Event], charged: Sequence[Event], spent: Guarantee, conversion: float
+        self, events: Sequence[Event], spent: Guarantee, conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
         """The events of both releases, and what both together cost.
 
-        Answers that the release lost and paid for are in its promise alone. Then the promises of
-        both are added up, which holds as well.
+        A release of an earlier version does not hold the events of answers that were lost, but its
+        promise pays for them. Then the promises of both are added up, which holds as well.
 
         Args:
-            events: Events of the fit's answers.
-            charged: All events of the fit, lost ones included.
+            events: All events of the fit, lost ones included.
             spent: What these cost.
             conversion: δ of the fit's conversion from zCDP.
         """
         before, promise = self.model.events, self.model.promise
-        found = loss_of([*before, *charged], promise.accounting, conversion)
+        found = loss_of([*before, *events], promise.accounting, conversion)
         stated = loss_within(before, promise.accounting, promise.delta)
         if stated.epsilon < promise.epsilon * (1 - _ROUNDING):
             epsilon, delta = promise.epsilon + spent.epsilon, promise.delta + spent.delta

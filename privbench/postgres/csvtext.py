@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 _ROWS = 1 << 16
-#: Bytes that are parsed at a time. A line break of two characters loses one where it is parted.
+#: Bytes that are parsed at a time: at the border of two blocks Arrow loses the second character of
+#: a line break ``\r\n``.
 _LONGEST = 2**31 - 1
 _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
 

@@ -156,3 +156,16 @@ def test_references_to_any_number_of_targets_have_a_law(mean):
     shares = references_per_target(noisy, 5.0, mean, 3.0, 1.0, 1, False, [])
     assert np.isfinite(shares).all()
     assert shares.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("sd", "most"), [(1.0, 0.02), (10.0, 0.2)])
+def test_a_wide_column_keeps_its_shape_and_its_heavy_values(sd, most):
+    """Noise hides each of 20,000 cells; their sums and single values of many rows it does not."""
+    values = np.random.default_rng(1).exponential(300.0, 5000).astype(int).clip(0, 19_999)
+    true = np.bincount(values, minlength=20_000).astype(float)
+    true[15_000] += 500.0
+    shares = means(true, sd, Domain(20_000, ordered=True), 5500.0, 15)
+    assert shares.sum(axis=1) == pytest.approx(1.0)
+    assert shares.min() >= 0
+    assert np.median(np.abs(shares.cumsum(axis=1) - true.cumsum() / 5500).max(axis=1)) < most
+    assert shares[:, 15_000] == pytest.approx(500 / 5500, rel=0.2)

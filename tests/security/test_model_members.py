@@ -331,3 +331,9 @@ def test_save_is_its_owners_and_always_the_same(model, tmp_path):
     assert (tmp_path / "m").read_bytes() == model.read_bytes()
     assert stat.S_IMODE((tmp_path / "m").stat().st_mode) == 0o600
     assert json.loads(model_files.members(model)["header.json"])["version"] == 5
+
+
+def test_read_table_of_many_short_parts_is_refused():
+    """Attack: a million parts of one row. Door: public data. Parts have 65,536 rows."""
+    with pytest.raises(ModelError, match="more parts than rows need"):
+        archive.read_table(b"1\n\n" * 1_000_000, ["a"])

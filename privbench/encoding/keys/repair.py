@@ -148,9 +148,10 @@ def exchanged(left: Indices, right: Indices) -> Indices:
     [1, 0]
     """
     order = np.arange(len(left))
-    gap = right - left
-    ranked = np.argsort(gap, kind="stable")
-    bad = int((gap < 0).sum())
+    wrong = left > right
+    bad = int(wrong.sum())
+    # Differences of two grid points may pass int64; as floats they only rank.
+    ranked = np.lexsort((right.astype(np.float64) - left, ~wrong))
     if not bad:
         return order
 

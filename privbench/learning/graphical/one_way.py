@@ -1,4 +1,4 @@
-"""The one-way marginal of a column from its noisy histogram: smoothing and tails."""
+"""The one-way marginal of a column from its noisy histogram: smoothing, tails, wide domains."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ BEFORE = 20
 ENDED = 10.0
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
 ABSENT = 0.03
+#: Ordered cells from which on a one-way is estimated as a tree. Without, `capital_gain` in 100,000
+#: cells is off by .79 for .03 (total variation of 24 parts, noise 10), `duration` in 3,880 by .23
+#: for .08. At 64: `age` in 78 cells is off by .057 for .044 (noise 30). Double: not measured.
+WIDE = 512
 
 
 def smooth(noisy: Floats) -> Floats:
@@ -91,8 +95,8 @@ def one_way(
 ) -> Floats:
     """Shares of a column's cells from its noisy histogram.
 
-    All are shrunk to a prediction, with a known sum where there is one. See "The one estimator" in
-    ``docs/method.md``.
+    All are shrunk to a prediction, with a known sum where there is one; more than `WIDE` ordered
+    cells are estimated by `halves` instead. See "The one estimator" in ``docs/method.md``.
 
     Returns:
         Shares, shape (cells,), that sum to 1.
@@ -105,7 +109,8 @@ def one_way(
         if name != "other":
             prediction[cell] = noisy[cell] if noisy[cell] > least * sd else TINY * sd
     low, high = domain.core or (0, domain.values)
-    if high - low > 1:
+    wide = domain.ordered and high - low > WIDE
+    if high - low > 1 and not wide:
         part = noisy[low:high]
         guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
         prediction[low:high] = np.maximum(guess, ABSENT * sd)
@@ -115,9 +120,54 @@ def one_way(
     if low > 0:
         back = edges if edges is None else edges[::-1]
         prediction[:low] = _tail(inner[::-1], back, domain.values - low, sd, law)[::-1]
-    counts = shrink(noisy, sd, prediction, law, total)
-    # Noise in a cell far out would else be most of its group, and take all rows of a heavy tail.
     place = np.arange(len(noisy))
-    outer = ((place < low) | (place >= high)) & (place < domain.values) & (noisy < SURE * sd)
+    core = (place >= low) & (place < high)
+    rest = ~core if wide else np.ones(len(noisy), bool)
+    counts = np.empty(len(noisy))
+    counts[rest] = shrink(noisy[rest], sd, prediction[rest], law, None if wide else total)
+    # Noise in a cell far out would else be most of its group, and take all rows of a heavy tail.
+    outer = ~core & (place < domain.values) & (noisy < SURE * sd)
     counts[outer] = np.minimum(counts[outer], prediction[outer])
+    if wide:
+        held = float(noisy.sum()) if total is None else total
+        counts[low:high] = halves(noisy[low:high], sd, max(held - float(counts[rest].sum()), sd))
     return np.asarray(counts / counts.sum())
+
+
+def halves(noisy: Floats, sd: float, total: float) -> Floats:
+    """Estimate the counts of very many ordered cells, by halving their total again and again.
+
+    This is the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and Vidakovic
+    1998): each half's share of the count is shrunk towards its share of the cells. The variance of
+    the prior is estimated from all halves of a level, by the method of moments. Cells whose noisy
+    count exceeds what noise alone gives among so many cells keep it as measured.
+
+    Args:
+        noisy: Noisy counts, shape (cells,).
+        sd: Standard deviation of the noise.
+        total: Sum of the counts.
+
+    Returns:
+        Counts of at least 0, shape (cells,), that sum to about the total.
+    """
+    heavy = noisy > sd * (1.0 + np.sqrt(2.0 * np.log(len(noisy))))
+    total = max(total - float(noisy[heavy].sum()), sd)
+    size = 1 << (len(noisy) - 1).bit_length()
+    padded = np.zeros((2, size))
+    padded[0, : len(noisy)], padded[1, : len(noisy)] = np.where(heavy, 0.0, noisy), ~heavy
+    levels = [padded]
+    while levels[-1].shape[1] > 1:
+        levels.append(levels[-1].reshape(2, -1, 2).sum(axis=2))
+    found = np.array([total])
+    for counts, cells in reversed(levels[:-1]):
+        count, cell = counts.reshape(-1, 2), cells.reshape(-1, 2)
+        part = cell[:, 0] / np.maximum(cell.sum(axis=1), 1.0)
+        off = count[:, 0] - part * count.sum(axis=1)
+        noise = sd * sd * cell.sum(axis=1) * part * (1.0 - part) + TINY
+        spread = found * found * part * (1.0 - part)
+        weight = spread / noise**2
+        prior = float((weight * (off * off - noise)).sum()) / max(float(weight @ spread), TINY)
+        spread *= min(max(prior, 0.0), 1.0)
+        left = np.clip(found * part + off * spread / (spread + noise), 0.0, found)
+        found = np.stack([left, found - left], axis=1).ravel()
+    return np.where(heavy, noisy, found[: len(noisy)])
