@@ -78,6 +78,7 @@ max = 25
 kind = "range"
 min = 0
 max = 9999
+bins = 100
 
 [tables."public.sale".columns.status]
 kind = "categories"
@@ -87,6 +88,7 @@ values = ["open", "paid", "returned", "cancelled"]
 kind = "range"
 min = "2020-01-01"
 max = "2025-12-31"
+bins = 72
 """
 
 
