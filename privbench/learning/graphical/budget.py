@@ -14,9 +14,10 @@ from typing import Literal
 
 from privbench.learning.graphical.columns import Column, shown, varies
 from privbench.learning.graphical.estimate import Floats
-from privbench.learning.graphical.sizes import MANY, ONE
+from privbench.learning.graphical.sizes import MANY, ONE, contributed
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
 from privbench.privacy.queries import FanIn, Histogram, Refers, Total, UnitRows
+from privbench.privacy.queries.fanin import KEPT
 
 #: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. References: that part
 #: times R / (R + T), R references that touch the tree and T its tables; half as much again: no
@@ -84,6 +85,13 @@ class TableSize:
     def owned(self) -> float:
         """Rows with an owner."""
         return max(self.rows - self.free, 0.0)
+
+    @property
+    def kept(self) -> float:
+        """Share of its rows among the first `KEPT` of their unit."""
+        if self.units is None:
+            return 1.0
+        return min((contributed(self.units, KEPT) + self.free) / max(self.rows, 1.0), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ The context of an owned table are all columns of all its ancestors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import Literal
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privbench.domain import Domain
+from privbench.domain import Codes, Domain
 from privbench.learning.graphical.estimate import Floats, Ints
 from privbench.learning.graphical.sizes import MANY, ONE, Buckets
 from privbench.privacy import DatabaseSpec, KeySpec
@@ -286,3 +286,19 @@ def _merge_ordered(held: Floats, apart: NDArray[np.bool_], most: int, floor: flo
         merged[place] = number
         used += 2.0 if alone else float(length[place])
     return merged
+
+
+def shares_of(codes: Codes, weights: Floats, cells: int) -> Floats:
+    """Shares of the cells of a column among weighted synthetic rows."""
+    counts = np.bincount(codes, weights, minlength=cells)
+    return np.asarray(counts / max(float(counts.sum()), 1e-9))
+
+
+def needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:
+    """Some tables, and all that rows of theirs must refer to."""
+    found, new = set[str](), set(present)
+    while new:
+        found |= new
+        keys = [key for name in new for key in spec.tables[name].keys if key.role != "public"]
+        new = {key.parent for key in keys if key.role == "own" or not key.nullable} - found
+    return found

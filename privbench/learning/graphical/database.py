@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import hypot, log
@@ -30,7 +30,9 @@ from privbench.learning.graphical.columns import (
     columns_above,
     columns_of,
     may_stay_inside,
+    needed,
     scope_name,
+    shares_of,
 )
 from privbench.learning.graphical.estimate import Floats, cell_fits
 from privbench.learning.graphical.model import Population, TableLaw
@@ -58,7 +60,6 @@ from privbench.learning.graphical.sizes import (
 from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
 from privbench.privacy.queries import Histogram, Total
-from privbench.privacy.queries.fanin import KEPT
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
@@ -146,7 +147,7 @@ class DatabaseFit:
             odds = self.odds[name] + log(SOME) if table.own else float(total) - SEEN * sd
             if odds > 0 or self.sizes[name].free > 0:
                 told.add(name)
-        for name in set(self.laws) - _needed(self.spec, told):
+        for name in set(self.laws) - needed(self.spec, told):
             self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
 
     # sizes ---------------------------------------------------------------------------------------
@@ -242,10 +243,9 @@ class DatabaseFit:
             return None
         model = self.old[table].model
         columns, weights, floor = self.columns[table], self._weights(table), self._floor(table)
-        numbers = self.people.stream("rows", table)
-        drawn = model.sample(context, self.people.rows(table), numbers)
+        drawn = model.sample(context, self.people.rows(table), self.people.stream("rows", table))
         own = [
-            Variable.of(column, _shares_of(drawn[at], weights, column.domain.size), floor)
+            Variable.of(column, shares_of(drawn[at], weights, column.domain.size), floor)
             for at, column in enumerate(columns)
         ]
         learner = self._learner(table, context, weights, own, drawn)
@@ -254,8 +254,7 @@ class DatabaseFit:
             self.session.noise_scale(Histogram(table, ()), amount) if amount else 0.0
             for amount in amounts
         ]
-        changed = learner.differs(noises, partial(self.budget.test_amount, table))
-        return None if changed else model
+        return None if learner.differs(noises, partial(self.budget.test_amount, table)) else model
 
     def _is_known(self, table: str) -> bool:
         """Whether an earlier law has the columns of a table."""
@@ -414,7 +413,7 @@ class DatabaseFit:
         place = len(self.columns[table])
         for column, path in columns_above(self.spec, table, self.columns):
             cells = column.domain.size + len(path)
-            shares = _shares_of(codes[place], weights, cells)
+            shares = shares_of(codes[place], weights, cells)
             found.append(Variable.of(column, shares, floor, path))
             place += 1
         return found
@@ -425,8 +424,7 @@ class DatabaseFit:
         """How often rows are referred to, and by which of their columns."""
         inside = may_stay_inside(self.spec, key)
         scope = self.people.codes[key.table][scope_name(key.name)]
-        outside = self._weights(key.table) * (scope == OUTSIDE)
-        weight = float(outside.sum())
+        weight = float((self._weights(key.table) * (scope == OUTSIDE)).sum())
         part = float((scope == OUTSIDE).mean()) if len(scope) else 0.0
         rows = self.sizes[key.table].rows * part
         target = self.sizes[key.parent]
@@ -442,7 +440,7 @@ class DatabaseFit:
             sd,
             rows / max(target.rows, 1.0),
             target.weight,
-            self._kept(key.table),
+            self.sizes[key.table].kept,
             question.query.scale(self.spec),  # type: ignore[attr-defined]
             self.spec.tables[key.parent].own is not None,
             shares_of_the_upper(asked, answers, codes),
@@ -450,26 +448,3 @@ class DatabaseFit:
         weight, cap = weight * self.people.scale, cap_of(self.spec, key)
         numbers = self.people.stream("reference", key.table, key.name)
         return fit_reference(fan_in, asked, answers, codes, units, weight, cap, self.law, numbers)
-
-    def _kept(self, table: str) -> float:
-        """Share of a table's rows among the first `KEPT` of their unit."""
-        size = self.sizes[table]
-        if size.units is None:
-            return 1.0
-        return min((contributed(size.units, KEPT) + size.free) / max(size.rows, 1.0), 1.0)
-
-
-def _shares_of(codes: Codes, weights: Floats, cells: int) -> Floats:
-    """Shares of the cells of a column among weighted synthetic rows."""
-    counts = np.bincount(codes, weights, minlength=cells)
-    return np.asarray(counts / max(float(counts.sum()), 1e-9))
-
-
-def _needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:
-    """Some tables, and all that rows of theirs must refer to."""
-    found, new = set[str](), set(present)
-    while new:
-        found |= new
-        keys = [key for name in new for key in spec.tables[name].keys if key.role != "public"]
-        new = {key.parent for key in keys if key.role == "own" or not key.nullable} - found
-    return found
