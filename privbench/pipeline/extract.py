@@ -105,6 +105,8 @@ def extract(
             for fk, (child, parent) in _aliases(item)
         }
         tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents)
+    # Arrow keeps the memory of texts that are gone, which may be more than that of all codes.
+    pa.default_memory_pool().release_unused()
     database = PrivateDatabase(plan.spec, tables)
     database.counter = WorkersCounter(workers) if workers else None
     return Extract(database, public)

@@ -302,8 +302,9 @@ class Owner(Axis):
         kind = np.min_scalar_type(self.axis.size)
 
         def context() -> tuple[NDArray[np.integer[Any]]]:
-            known = np.append(self.axis.codes(data, self.key.parent), self.axis.size).astype(kind)
-            return (known[np.where(edges >= 0, edges, known.size - 1)],)
+            # Rows without an owner have −1 or −2 for its row: the last two of these codes.
+            known = np.append(self.axis.codes(data, self.key.parent), [self.axis.size] * 2)
+            return (known.astype(kind)[edges],)
 
         return data._cache.get(self, context)[0], None
 
@@ -350,11 +351,11 @@ class Joined(Axis):
         (codes,) = data._cache.get((self.axes, table), lambda: (self._cells(data, table),))
         return codes, None if self.groups is None else self.groups.values.ravel()
 
-    def _cells(self, data: PrivateDatabase, table: str) -> NDArray[np.int32]:
-        index = np.zeros(data._rows(table), dtype=np.int32)
+    def _cells(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
+        index = np.zeros(data._rows(table), dtype=np.min_scalar_type(math.prod(self._sizes)))
         for axis in self.axes:
-            index *= np.int32(axis.size)
-            index += axis.codes(data, table).astype(np.int32)
+            index *= index.dtype.type(axis.size)
+            index += axis.codes(data, table).astype(index.dtype)
         return index
 
 
