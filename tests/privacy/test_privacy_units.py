@@ -15,7 +15,7 @@ from small_databases import ADD, ROW, fill, specs, two_tables
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
-from privbench.privacy import Accountant, OpenDPNoise, SeededNoise, open_session
+from privbench.privacy import Accountant, OpenDPNoise, SeededNoise, open_session, queries
 from privbench.privacy.data import (
     BOTTOM,
     NAN,
@@ -171,6 +171,30 @@ def test_ranks_are_uniform_and_differ_between_databases() -> None:
     first, second = two_tables(owners), two_tables(owners)
     assert not np.array_equal(first._units.ranks("posts"), second._units.ranks("posts"))
     assert np.array_equal(first._units.ranks("posts"), first.copy()._units.ranks("posts"))
+
+
+def test_ranks_and_label_counts_of_many_rows_are_those_of_their_units() -> None:
+    """3.2 million rows, which are more than one block: unit u has u % 5 rows of the value u % 3."""
+    owners = np.repeat(np.arange(1_600_000), np.arange(1_600_000) % 5).astype(np.int32)
+    np.random.default_rng(1).shuffle(owners)
+    key = KeySpec("o", "b", "a", "own")
+    database = PrivateDatabase(
+        DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))}),
+        {
+            "a": PrivateTable(1_600_000, {}, {}),
+            "b": PrivateTable(
+                owners.size, {"v": Grid(owners.astype(np.int64) % 3 * 10**9)}, {"o": owners}
+            ),
+        },
+    )
+    ranks = database._units.ranks("b")
+    wanted = np.tile([0, 0, 1, 0, 1, 2, 0, 1, 2, 3], 320_000)
+    assert np.array_equal(ranks[np.lexsort((ranks, owners))], wanted)
+    _, counts = queries.LabelCounts("b", "v").evaluate_labels(database)
+    having = np.unique(owners) % 3
+    assert counts == {
+        str(value * 10**9): GRID * (np.count_nonzero(having == value) - 1) for value in range(3)
+    }
 
 
 def test_ranks_of_a_seeded_fit_are_those_of_its_seed(tmp_path: Path) -> None:
