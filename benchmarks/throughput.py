@@ -1,12 +1,14 @@
-"""Seconds and memory of `fit` and `load` on one big table, against `pg_dump | psql` of the same.
+"""Seconds and memory of `fit` and `load`, against copies of the same rows in the same run.
 
-    python benchmarks/throughput.py                  ten million rows
+    python benchmarks/throughput.py                  ten million rows in one table
     python benchmarks/throughput.py --rows 1000000   fewer
-    python benchmarks/throughput.py --synthesizer independent
+    python benchmarks/throughput.py --source postgresql:///imdb --config schemas/imdb/imdb.toml
 
-Makes a table of six columns on an embedded PostgreSQL, fits a model and loads it, stage by stage,
-copies the same table with `pg_dump | psql` in the same run, and prints the ratio. Memory is the
-peak of the Python process within each stage; the server's own is not counted.
+Makes a table of six columns on an embedded PostgreSQL, or takes a database that is there; fits a
+model and loads it, stage by stage; copies the same rows by `pg_dump | psql`, and by `pg_dump -Fd`
+and `pg_restore` with several jobs, each with ANALYZE; prints the ratios. Memory is the peak of the
+Python process within each stage; the server's own is not counted. The databases that it makes
+beside a source, ``privbench_throughput_...``, are dropped in the end.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import json
 import os
 import platform
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -30,7 +33,8 @@ from privbench.pipeline.fit import fit
 from privbench.pipeline.load import load
 from privbench.pipeline.progress import Reporter, StageTime
 from privbench.postgres import binaries
-from privbench.postgres.embedded import Server, any_server
+from privbench.postgres.embedded import any_server
+from privbench.threads import JOBS
 
 OUT = Path(__file__).parent / "out"
 
@@ -119,31 +123,57 @@ def main() -> None:
     """Run the benchmark."""
     options = _options()
     OUT.mkdir(exist_ok=True)
-    with any_server() as server:
-        source, clone, copy = _databases(server)
-        steps = [_timed("make the table", lambda: _fill(source, options.rows))]
-        steps += _privbench(source, clone, options)
-        steps.append(_timed("pg_dump | psql", lambda: _dump_restore(server, source, copy)))
-        counts = {name: _count(dsn) for name, dsn in (("clone", clone), ("copy", copy))}
-    if counts["copy"] != options.rows:
-        raise SystemExit(f"pg_dump | psql copied {counts['copy']} rows of {options.rows}")
-    _report(options, server.major, steps, counts)
+    with ExitStack() as stack:
+        steps: list[Measured] = []
+        if options.source:
+            source, config = options.source, Config.load(options.config)
+        else:
+            source = stack.enter_context(any_server()).dsn
+            config = Config.loads(CONFIG)
+        clone, copy, restored, table = stack.enter_context(_databases(source))
+        if not options.source:
+            source = table
+            steps.append(_timed("make the table", lambda: _fill(source, options.rows)))
+        with psycopg.connect(source) as connection:
+            major = connection.info.server_version // 10_000
+        steps += _privbench(source, clone, config, options)
+        steps += [
+            _timed("pg_dump | psql", lambda: _dump_restore(major, source, copy)),
+            _timed("its ANALYZE", lambda: _analyze(copy)),
+            _timed(
+                f"pg_dump -Fd -j{options.jobs}, pg_restore",
+                lambda: _directory_restore(major, source, restored, options.jobs),
+            ),
+            _timed("their ANALYZE", lambda: _analyze(restored)),
+        ]
+        rows = {name: _count(dsn) for name, dsn in (("clone", clone), ("copy", copy))}
+        if rows["copy"] != _count(source):
+            raise SystemExit(f"pg_dump | psql copied {rows['copy']} rows of {_count(source)}")
+    _report(options, major, steps, rows)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--source", help="DSN of a database to take instead of the made table")
+    parser.add_argument("--config", help="its configuration")
     parser.add_argument("--epsilon", type=float, default=3.2)
     parser.add_argument("--synthesizer", default=None)
+    parser.add_argument("--jobs", type=int, default=2, help="connections to the source")
     return parser.parse_args()
 
 
-def _databases(server: Server) -> list[str]:
-    names = ("source", "clone", "copy")
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
+@contextmanager
+def _databases(dsn: str) -> Iterator[list[str]]:
+    names = [f"privbench_throughput_{name}" for name in ("clone", "copy", "restored", "table")]
+    with psycopg.connect(dsn, autocommit=True) as connection:
         for name in names:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    return [conninfo.make_conninfo(server.dsn, dbname=name) for name in names]
+        try:
+            yield [conninfo.make_conninfo(dsn, dbname=name) for name in names]
+        finally:
+            for name in names:
+                connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
 
 def _fill(dsn: str, rows: int) -> None:
@@ -154,16 +184,16 @@ def _fill(dsn: str, rows: int) -> None:
         connection.execute("VACUUM ANALYZE sale")
 
 
-def _privbench(source: str, clone: str, options: argparse.Namespace) -> list[Measured]:
-    config = Config.loads(CONFIG).with_privacy(epsilon=options.epsilon)
+def _privbench(
+    source: str, clone: str, config: Config, options: argparse.Namespace
+) -> list[Measured]:
     # A ledger of its own, made anew: a benchmark must not be stopped by what earlier ones spent.
-    folder = OUT / f"ledger-{time.time_ns()}"
-    config = config.model_copy(
-        update={"ledger": config.ledger.model_copy(update={"path": str(folder)})}
-    )
+    ledger = config.ledger.model_copy(update={"path": str(OUT / f"ledger-{time.time_ns()}")})
+    config = config.with_privacy(epsilon=options.epsilon).model_copy(update={"ledger": ledger})
     if options.synthesizer:
         section = config.synthesizer.model_copy(update={"name": options.synthesizer})
         config = config.model_copy(update={"synthesizer": section})
+    JOBS.set(options.jobs)
     model = OUT / "throughput.privbench"
     steps = []
     for command in ("fit", "load"):
@@ -186,12 +216,15 @@ def _timed(step: str, work: Callable[[], None]) -> Measured:
     return Measured(step, time.perf_counter() - begun, None)
 
 
-def _dump_restore(server: Server, source: str, copy: str) -> None:
-    directories = [*binaries.package_directories(), *binaries.machine_directories()]
-    dump, psql = (_program(name, server.major, directories) for name in ("pg_dump", "psql"))
-    command = [dump, "--no-owner", "--dbname", source]
+def _analyze(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+
+
+def _dump_restore(major: int, source: str, copy: str) -> None:
+    command = [_program("pg_dump", major), "--no-owner", "--dbname", source]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as sender:
-        receiver = [psql, "--quiet", "--no-psqlrc", "--output", os.devnull]
+        receiver = [_program("psql", major), "--quiet", "--no-psqlrc", "--output", os.devnull]
         subprocess.run(
             [*receiver, "--set", "ON_ERROR_STOP=1", "--dbname", copy],
             stdin=sender.stdout,
@@ -201,7 +234,17 @@ def _dump_restore(server: Server, source: str, copy: str) -> None:
         raise SystemExit(f"pg_dump failed with exit code {sender.returncode}")
 
 
-def _program(name: str, major: int, directories: list[Path]) -> str:
+def _directory_restore(major: int, source: str, target: str, jobs: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="privbench-throughput-") as folder:
+        place, several = str(Path(folder, "dump")), f"--jobs={jobs}"
+        dump = [_program("pg_dump", major), "-Fd", several, "--no-owner", "-f", place]
+        subprocess.run([*dump, "--dbname", source], check=True)
+        restore = [_program("pg_restore", major), several, "--no-owner", "--dbname", target]
+        subprocess.run([*restore, place], check=True)
+
+
+def _program(name: str, major: int) -> str:
+    directories = [*binaries.package_directories(), *binaries.machine_directories()]
     fitting = [item for item in binaries.find(name, directories) if item.major >= major]
     if not fitting:
         raise SystemExit(f"no {name} of version {major} or later was found")
@@ -210,31 +253,43 @@ def _program(name: str, major: int, directories: list[Path]) -> str:
 
 def _count(dsn: str) -> int:
     with psycopg.connect(dsn) as connection:
-        row = connection.execute("SELECT count(*) FROM sale").fetchone()
-    assert row is not None
-    return int(row[0])
+        tables = connection.execute(
+            "SELECT relnamespace::regnamespace::text, relname FROM pg_catalog.pg_class"
+            " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        ).fetchall()
+        count = sql.SQL("SELECT count(*) FROM {}")
+        found = [connection.execute(count.format(sql.Identifier(*t))).fetchone() for t in tables]
+    return sum(int(row[0]) for row in found if row is not None)
 
 
 def _report(
     options: argparse.Namespace, major: int, steps: list[Measured], counts: dict[str, int]
 ) -> None:
-    by_name = {step.step: step.seconds for step in steps}
-    ratio = (by_name["fit"] + by_name["load"]) / by_name["pg_dump | psql"]
-    print(f"\n{options.rows:,} rows, 6 columns; PostgreSQL {major}; {os.cpu_count()} CPUs")
-    print(f"{'step':<28}{'seconds':>10}{'peak MiB':>10}")
+    seconds = {step.step: step.seconds for step in steps}
+    *_, plain, analyze, several, again = seconds.values()
+    ours = seconds["fit"] + seconds["load"]
+    ratios = {
+        "pg_dump | psql": ours / plain,
+        "pg_dump | psql with ANALYZE": ours / (plain + analyze),
+        "pg_dump -Fd and pg_restore with ANALYZE": ours / (several + again),
+    }
+    print(f"\n{counts['copy']:,} rows; PostgreSQL {major}; {os.cpu_count()} CPUs")
+    print(f"{'step':<36}{'seconds':>10}{'peak MiB':>10}")
     for step in steps:
         peak = "" if step.peak_mib is None else f"{step.peak_mib:.0f}"
-        print(f"{step.step:<28}{step.seconds:>10.1f}{peak:>10}")
-    print(f"fit + load takes {ratio:.2f} times as long as pg_dump | psql")
+        print(f"{step.step:<36}{step.seconds:>10.1f}{peak:>10}")
+    for name, ratio in ratios.items():
+        print(f"fit + load takes {ratio:.2f} times as long as {name}")
     document = {
-        "rows": options.rows,
+        "source": options.source,
+        "jobs": options.jobs,
         "epsilon": options.epsilon,
         "synthesizer": options.synthesizer,
         "postgresql": major,
         "python": platform.python_version(),
         "cpus": os.cpu_count(),
         "counts": counts,
-        "ratio": ratio,
+        "ratios": ratios,
         "steps": [asdict(step) for step in steps],
     }
     path = OUT / "throughput.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,13 +101,13 @@ class SyntheticTable:
     Attributes:
         rows: Number of rows.
         codes: Codes per attribute, each of shape (rows,); `Parts` where they are drawn later.
-        parents: Row index of the parent per foreign key name, int64, shape (rows,); −1 is NULL.
+        parents: Row index of the parent per foreign key name, shape (rows,); −1 is NULL.
             The parent may be a private or a public table.
     """
 
     rows: int
     codes: Mapping[str, Codes] = field(default_factory=dict)
-    parents: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    parents: dict[str, NDArray[np.signedinteger[Any]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

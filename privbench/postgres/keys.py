@@ -51,10 +51,13 @@ def match(
         low_ours, low_theirs, size = _codes(more_ours, more_theirs)
         ours = pc.add(pc.multiply(high_ours, size), low_ours)
         theirs = pc.add(pc.multiply(high_theirs, size), low_theirs)
-    rows = pc.index_in(ours, value_set=theirs, skip_nulls=True).fill_null(DANGLING)
-    found: NDArray[np.int32] = np.array(rows.to_numpy(), np.int32)
+    rows = pc.index_in(ours, value_set=theirs, skip_nulls=True)
+    # Piece by piece, since all rows of a large table would take much memory several times.
+    pieces = [piece.fill_null(DANGLING).to_numpy() for piece in rows.chunks]
+    found = np.concatenate([np.empty(0, np.int32), *pieces])
     for column, _ in pairs:
-        found[column.is_null().to_numpy()] = NULL
+        if column.null_count:
+            found[column.is_null().to_numpy()] = NULL
     return found
 
 
@@ -89,11 +92,11 @@ def _alike(
     child, parent = (
         pa.chunked_array([item]) if isinstance(item, pa.Array) else item for item in (child, parent)
     )
-    if pa.types.is_integer(child.type) and pa.types.is_integer(parent.type):
-        return child.cast(pa.int64()), parent.cast(pa.int64())
     if pa.types.is_floating(parent.type):
         # Adding zero makes -0.0 into 0.0, which PostgreSQL holds equal.
         return pc.add(child.cast(parent.type), 0.0), pc.add(parent, 0.0)
+    if pa.types.is_integer(child.type) and child.type != parent.type:
+        return child.cast(pa.int64()), parent.cast(pa.int64())
     return child.cast(parent.type), parent
 
 

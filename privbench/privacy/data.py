@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 #: Bytes of derived arrays (region rows, owner context) that one database keeps.
-CACHE_BYTES = 512 * 2**20
+CACHE_BYTES = 256 * 2**20
 
 
 class _Private:

@@ -110,11 +110,23 @@ def _by_unit_and_key(identity: Index, keys: NDArray[np.uint64]) -> NDArray[np.in
     return np.asarray(order)
 
 
-def row_weights(sizes: Index, tau: int) -> NDArray[np.int64]:
-    """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division, int64, shape of ``sizes``."""
+def tally(places: Index, size: int) -> NDArray[np.int64]:
+    """How often every place from 0 to before ``size`` occurs; negative ones are left out.
+
+    It is counted block by block, since NumPy first makes a wider copy of what it counts.
+    """
+    found = np.zeros(size, dtype=np.int64)
+    for start in range(0, places.size, 4 * _BLOCK):
+        block = places[start : start + 4 * _BLOCK]
+        found += np.bincount(block[block >= 0], minlength=size)
+    return found
+
+
+def row_weights(sizes: Index, tau: int) -> NDArray[np.int32]:
+    """⌊GRID·min(n,τ)/(τ·n)⌋ by integer division, shape of ``sizes``."""
     table = np.arange(int(sizes.max(initial=0)) + 1, dtype=np.int64)
     table[0] = 1
-    return np.asarray((GRID * np.minimum(table, tau) // (tau * table))[sizes])
+    return (GRID * np.minimum(table, tau) // (tau * table)).astype(np.int32)[sizes]
 
 
 def _once(find: Callable[[Units, str], _Found]) -> Callable[[Units, str], _Found]:
@@ -184,21 +196,20 @@ class Units:
         above = self.identity(own.parent)[np.maximum(owner, 0)]
         return np.where(owner >= 0, above, itself)
 
-    @_once
-    def sizes(self, table: str) -> Index:
-        """How many rows the row's unit has in the table, at least 1; shape (rows,)."""
-        kind = index_type(self._rows[table])
-        if self._spec.tables[table].own is None:
-            return np.broadcast_to(np.ones((), dtype=kind), self._rows[table])
+    def sizes(self, table: str, rows: NDArray[np.integer[Any]] | None = None) -> Index:
+        """How many rows the unit of a row has in the table, at least 1; of all rows, or some."""
         least, counts = self.members(table)
-        return counts.astype(kind)[self.identity(table) - least]
+        identity = self.identity(table)
+        return counts[(identity if rows is None else identity[rows]) - least]
 
     @_once
-    def members(self, table: str) -> tuple[int, NDArray[np.int64]]:
+    def members(self, table: str) -> tuple[int, Index]:
         """The least unit number in a table, and the rows of that unit and of every later number."""
         identity = self.identity(table)
         least = int(identity.min()) if identity.size else 0
-        return least, np.bincount(identity - least).astype(np.int64)
+        most = int(identity.max(initial=least - 1))
+        counts = tally(identity - least, most - least + 1)
+        return least, counts.astype(index_type(identity.size))
 
     def blocks(self, table: str) -> Iterator[NDArray[np.int64]]:
         """Positions of some units' rows, block by block, so that less memory is used at once.
@@ -224,15 +235,15 @@ class Units:
         return ranks
 
     @_once
-    def weights(self, table: str) -> NDArray[np.int64]:
+    def weights(self, table: str) -> NDArray[np.int32]:
         """Weight of every row in grid units, shape (rows,).
 
         For a root table, where every weight is `GRID`, it is one number, broadcast to that shape.
         """
         spec = self._spec.tables[table]
         if spec.own is None:
-            return np.broadcast_to(np.int64(GRID), self._rows[table])
+            return np.broadcast_to(np.int32(GRID), self._rows[table])
         tau = bound(self._spec, table)
         if spec.bound == "truncation":
-            return np.where(self.ranks(table) < tau, np.int64(GRID), np.int64(0))
+            return np.where(self.ranks(table) < tau, np.int32(GRID), np.int32(0))
         return row_weights(self.sizes(table), tau)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
@@ -37,6 +39,8 @@ from privbench.schema import Column, ForeignKey, Table, Unique
 _UUID_LENGTH = 36
 #: Rows that are numbered at a time, for memory alone.
 _BLOCK = 2**20
+
+Numbers = NDArray[np.signedinteger[Any]]
 #: The referenced columns of a key's parent rows that are kept, in `ref_columns` order.
 ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
 
@@ -158,8 +162,10 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
             others = [name for name in work.table.primary_columns if name in work.fixed]
             _number(work, column, ranks(work.group(others)))
         else:
-            number: Indices = np.cumsum(work.alive, dtype=np.int64)
-            number -= 1
+            # Half the memory where it suffices, since a table may have many millions of rows.
+            kind = np.int32 if work.rows < 2**31 else np.int64
+            number: Numbers = np.cumsum(work.alive, dtype=kind)
+            np.subtract(number, 1, out=number)
             if _number(work, column, number):
                 work.distinct.add(column.name)
 
@@ -178,7 +184,7 @@ def _holds_uuids(table: Table, column: Column) -> bool:
     return not column_limits(table, column) and column_pattern(table, column) is None
 
 
-def _number(work: TableRows, column: Column, index: Indices) -> bool:
+def _number(work: TableRows, column: Column, index: Numbers) -> bool:
     """Give a key column the values of some numbers; rows past the last value are dropped."""
     space = value_space(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)
@@ -194,7 +200,7 @@ def _number(work: TableRows, column: Column, index: Indices) -> bool:
     made = []
     for first in range(0, max(work.rows, 1), _BLOCK):
         some = slice(first, first + _BLOCK)
-        number = np.maximum(index[some], 0)
+        number: Indices = np.maximum(index[some], 0).astype(np.int64)
         work.alive[some] &= number < space.capacity
         made.append(space.nth(np.minimum(number, space.capacity - 1)))
     work.columns[column.name] = made[0] if len(made) == 1 else pa.concat_arrays(made)

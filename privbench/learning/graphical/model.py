@@ -31,6 +31,8 @@ from privbench.rng import generator
 
 #: Most rows of a synthetic database: eight numbers of each row fit into this machine's memory.
 MOST_ROWS = min(2**36, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 64)
+#: Type of row numbers: half the memory where they are below 2³¹.
+_INDEX = np.dtype(np.int32 if MOST_ROWS < 2**31 else np.int64)
 #: How far numbers of children may be scaled to meet their table's size, either way.
 CALIBRATED = 1.5
 
@@ -101,16 +103,16 @@ class Population:
         if key is None:
             count, owners = round(max(rows, 0.0) * self.scale), None
         elif rows + free <= 0:
-            count, owners = 0, np.zeros(0, np.int64)
+            count, owners = 0, np.zeros(0, _INDEX)
         else:
             degrees = self._degrees(key, rows)
             alone = round(free * self.scale) if key.nullable else 0
             _require_room(self._next + int(degrees.sum()) + alone)
-            held = np.repeat(np.arange(len(degrees)), degrees)
-            owners = np.append(held, np.full(alone, NULL)).astype(np.int64)
+            held = np.repeat(np.arange(len(degrees), dtype=_INDEX), degrees)
+            owners = np.append(held, np.full(alone, NULL, _INDEX))
             count = len(owners)
         _require_room(self._next + count)
-        units = np.arange(self._next, self._next + count)
+        units = np.arange(self._next, self._next + count, dtype=_INDEX)
         if owners is not None and key is not None and self.rows(key.parent):
             units = np.where(owners >= 0, self.units[key.parent][np.maximum(owners, 0)], units)
         self._next += count

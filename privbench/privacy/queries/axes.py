@@ -21,7 +21,7 @@ from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import NONE
+from privbench.privacy.units import NONE, tally
 
 #: Lower ends of the fan-out buckets 0, 1, 2, 3–4, 5–8, 9–16 … 2¹⁵+1 and more.
 FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
@@ -238,8 +238,7 @@ class Children(Buckets):
     def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
         if table != self.key.parent:
             raise SchemaError(f"it is not the parent of {self.key.name!r}.", table=table)
-        edges = data._parents(self.key)
-        return np.bincount(edges[edges >= 0], minlength=data._rows(table))
+        return tally(data._parents(self.key), data._rows(table))
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,11 +148,11 @@ class TargetHistogram(OfReference):
         capped(total, cell, units, weights, self.cap * GRID)
         return total.reshape(self.shape)
 
-    def _kept(self, data: PrivateDatabase) -> tuple[Index, NDArray[np.int64]]:
+    def _kept(self, data: PrivateDatabase) -> tuple[Index, NDArray[np.int32]]:
         """Rows that count and their weights."""
         table, most = self.key.table, most_kept(data.spec, self.key)
         kept = kept_rows(data, self.key, outside=self.outside)
-        sizes = np.minimum(data._units.sizes(table)[kept], most)
+        sizes = np.minimum(data._units.sizes(table, kept), most)
         return kept, row_weights(sizes, bound(data.spec, table))
 
 
@@ -172,7 +172,7 @@ def _moved_l2(cap: int, edges: int) -> float:
 
 
 def capped(
-    total: Integers, cell: Index, unit: Index, weights: NDArray[np.int64], most: int
+    total: Integers, cell: Index, unit: Index, weights: NDArray[np.int32], most: int
 ) -> None:
     """Add weights to cells, each target unit scaled down to a sum of ``most``.
 
