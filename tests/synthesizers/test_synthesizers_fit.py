@@ -35,7 +35,7 @@ def assert_valid(database, spec, public=PUBLIC):
             edges = table.parents[key.name]
             size = public[key.parent] if key.role == "public" else database.tables[key.parent].rows
             assert edges.shape == (table.rows,)
-            assert edges.dtype == np.int64
+            assert np.issubdtype(edges.dtype, np.signedinteger)
             assert (edges < size).all()
             assert (edges >= (-1 if key.nullable else 0)).all()
             if key.unique:
