@@ -155,7 +155,7 @@ jobs_option = click.option(
     metavar="N",
     expose_value=False,
     callback=_setting(JOBS),
-    help="Read so many tables at once, and use so many cores.  [default: one table, all cores]",
+    help="Read by so many connections, and use so many cores.  [default: one, all cores]",
 )
 
 

@@ -6,7 +6,7 @@ indices of parents; key values are dropped as soon as they are matched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,16 +14,18 @@ import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
+from privbench.domain import Known
 from privbench.encoding.base import ColumnReader
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.keys import key_expressions, match
+from privbench.postgres.packed import Pages
 from privbench.postgres.snapshot import Part, Snapshot
 from privbench.postgres.stream import Expression
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
 from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ForeignKey
-from privbench.threads import JOBS, spread
+from privbench.threads import JOBS, spread, streamed
 
 #: SQL by the name that its column gets.
 Expressions = dict[str, sql.Composable]
@@ -66,9 +68,10 @@ class _Raw:
 def extract(
     snapshot: Snapshot, plan: FitPlan, reporter: Reporter, workers: Workers | None = None
 ) -> Extract:
-    """Read every table of the plan once, one after the other or `JOBS` of them at once.
+    """Read every table of the plan once.
 
-    With workers, each reads and encodes its own parts of large private tables, by a connection of
+    With `JOBS`, so many connections read parts of a large table or several small ones at once. With
+    workers, each reads and encodes its own parts of large private tables, by a connection of
     its own to the same snapshot; what it made comes back in the order of the rows, so that the
     private database is the same in every bit. It will have its marginals counted by them, too.
 
@@ -83,17 +86,31 @@ def extract(
         SchemaError: Rows contradict the catalog.
     """
     wanted = _key_columns(plan)
+    hands = len(workers.addresses()) if workers else JOBS.get() or 0
+    parts = {
+        item.table.key: snapshot.parts(
+            item.table,
+            _expressions(item, wanted),
+            PARTS * hands,
+            known=_known(item),
+        )
+        for item in plan.private
+        if hands
+    }
 
     def read(item: TablePlan) -> tuple[pa.Table | None, _Raw]:
-        keys = wanted.get(item.table.key, {})
         if item.public:
-            return _read_public(snapshot, item, keys)
-        return None, _read_private(snapshot, item, keys, reporter, workers)
+            return _read_public(snapshot, item, wanted.get(item.table.key, {}))
+        several = parts.get(item.table.key, [])
+        return None, _read_private(snapshot, item, wanted, reporter, several, workers)
 
-    items = list(plan.tables.values())
-    found = spread(read, items) if JOBS.get() else [read(item) for item in items]
-    raw = {item.table.key: rows for item, (_, rows) in zip(items, found, strict=True)}
-    public = {i.table.key: whole for i, (whole, _) in zip(items, found, strict=True) if i.public}
+    large = [key for key, several in parts.items() if len(several) > 1]
+    found = {key: read(plan.tables[key]) for key in large}
+    rest = [item for key, item in plan.tables.items() if key not in found]
+    others = spread(read, rest) if JOBS.get() else [read(item) for item in rest]
+    found.update(zip((item.table.key for item in rest), others, strict=True))
+    raw = {key: rows for key, (_, rows) in found.items()}
+    public = {key: whole for key, (whole, _) in found.items() if plan.tables[key].public}
     tables = {}
     for item in plan.private:
         key = item.table.key
@@ -139,18 +156,31 @@ def _present(expressions: list[Expression]) -> list[Expression]:
     return expressions or [(sql.SQL("true"), "present")]
 
 
-def _read_private(
-    snapshot: Snapshot,
-    item: TablePlan,
-    keys: Expressions,
-    reporter: Reporter,
-    workers: Workers | None,
-) -> _Raw:
+def _expressions(item: TablePlan, wanted: Mapping[str, Expressions]) -> list[Expression]:
+    """What to select of a private table: key columns, and what the readers of columns want."""
+    keys = wanted.get(item.table.key, {})
     expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
         expressions += reader.select(sql.Identifier(reader.name))
-    found: list[_Encoded] = []
-    for piece in _encoded(snapshot, item, _present(expressions), list(keys), workers):
+    return _present(expressions)
+
+
+def _known(item: TablePlan) -> dict[str, Known]:
+    """What is publicly known of values of a private table, by alias."""
+    readers = item.readers.values()
+    return {alias: what for reader in readers for alias, what in reader.known.items()}
+
+
+def _read_private(
+    snapshot: Snapshot,
+    item: TablePlan,
+    wanted: Mapping[str, Expressions],
+    reporter: Reporter,
+    parts: Sequence[Part],
+    workers: Workers | None,
+) -> _Raw:
+    keys, found = list(wanted.get(item.table.key, {})), list[_Encoded]()
+    for piece in _encoded(snapshot, item, wanted, parts, workers):
         found.append(piece)
         reporter.advance(f"read {item.table.key}", sum(part.rows for part in found))
     attributes: dict[str, Attribute] = {}
@@ -169,24 +199,28 @@ def _read_private(
 def _encoded(
     snapshot: Snapshot,
     item: TablePlan,
-    expressions: list[Expression],
-    keys: list[str],
+    wanted: Mapping[str, Expressions],
+    parts: Sequence[Part],
     workers: Workers | None,
 ) -> Iterator[_Encoded]:
-    """A table's rows in order, batch by batch, or part by part as workers read them."""
-    readers = dict(item.readers)
-    known = {alias: what for reader in readers.values() for alias, what in reader.known.items()}
-    if workers is not None:
-        most = PARTS * len(workers.addresses())
-        parts = snapshot.parts(item.table, expressions, max(most, 1), known=known)
-        if len(parts) > 1:
-            calls = [workers.submit(read_part, part, readers, keys) for part in parts]
-            while calls:
-                # A worker lets go of what nobody holds a call for.
-                yield workers.result(calls.pop(0))
-            return
-    for batch in snapshot.stream(item.table, expressions, known=known):
-        yield encode([batch], readers, keys)
+    """A table's rows in order: batch by batch, or part by part, read by workers or by threads."""
+    readers, keys = dict(item.readers), list(wanted.get(item.table.key, {}))
+
+    def stream(pages: Pages = (0, None)) -> Iterator[pa.RecordBatch]:
+        expressions = _expressions(item, wanted)
+        return snapshot.stream(item.table, expressions, known=_known(item), pages=pages)
+
+    if len(parts) < 2:
+        for batch in stream():
+            yield encode([batch], readers, keys)
+    elif workers is None:
+        pages = [(part.first, part.last) for part in parts]
+        yield from streamed(lambda some: encode(stream(some), readers, keys), pages)
+    else:
+        calls = [workers.submit(read_part, part, readers, keys) for part in parts]
+        while calls:
+            # A worker lets go of what nobody holds a call for.
+            yield workers.result(calls.pop(0))
 
 
 def read_part(part: Part, readers: Mapping[str, ColumnReader], keys: list[str]) -> _Encoded:

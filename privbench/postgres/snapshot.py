@@ -18,6 +18,7 @@ from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
+from privbench.postgres.packed import Pages
 from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.stream import Expression, source, stream
 from privbench.schema import Schema, Table, quoted
@@ -110,6 +111,7 @@ class Snapshot:
         *,
         batch_bytes: int = 16 << 20,
         known: Mapping[str, Known] | None = None,
+        pages: Pages = (0, None),
     ) -> Iterator[pa.RecordBatch]:
         """The table's rows in the order they lie in; see `privbench.postgres.stream`.
 
@@ -122,6 +124,7 @@ class Snapshot:
                 need their schema: the search path holds none but ``pg_catalog``.
             batch_bytes: About how large a batch is to be.
             known: What is publicly known of values, see `privbench.postgres.stream`.
+            pages: Which pages to read, of a table that is not partitioned.
 
         Yields:
             Batches, at least one, which may be empty. Integers, floats and booleans come as such,
@@ -136,7 +139,7 @@ class Snapshot:
             raise ValueError("nothing to select")
         self.lock(table)
         with self._reader() as reader:
-            for batch in stream(reader, table, expressions, batch_bytes, known=known):
+            for batch in stream(reader, table, expressions, batch_bytes, pages, known):
                 if self.connection.closed:
                     raise DatabaseError("the snapshot was closed.", table=table.key)
                 yield batch
@@ -150,7 +153,7 @@ class Snapshot:
         least: int = 1024,
         known: Mapping[str, Known] | None = None,
     ) -> list[Part]:
-        """The stream of a table in parts, for readers in other processes; in order they are it.
+        """The stream of a table in parts, for several readers; in order they are it.
 
         The size of the table's file settles who reads what, and nothing else: no row's place in
         the whole depends on it. Partitioned tables are one part.

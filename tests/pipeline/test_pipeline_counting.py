@@ -1,4 +1,4 @@
-"""Rows read and counted by workers: the same model as here."""
+"""Rows read by several connections, or read and counted by workers: the same model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 
 from privbench import pipeline
 from privbench.postgres.snapshot import Snapshot
+from privbench.threads import JOBS
 
 
 class SameRanks:
@@ -34,6 +35,28 @@ def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch
     for name in sorted(model.arrays):
         whole.update(name.encode() + np.ascontiguousarray(model.arrays[name]).tobytes())
     return whole.hexdigest()
+
+
+def test_fit_by_several_connections_gives_the_same_model(
+    make_database: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tables of several pages count as large, so that each is read in parts."""
+    source = market.create(make_database(), 2000)
+    alone = fitted(source, "local", tmp_path / "alone", monkeypatch)
+    monkeypatch.setitem(Snapshot.parts.__kwdefaults__, "least", 1)
+    read, stream = [], Snapshot.stream
+
+    def seen(*given: Any, **more: Any) -> Any:
+        read.append(more.get("pages", (0, None)))
+        return stream(*given, **more)
+
+    monkeypatch.setattr(Snapshot, "stream", seen)
+    token = JOBS.set(2)
+    try:
+        assert fitted(source, "local", tmp_path / "several", monkeypatch) == alone
+    finally:
+        JOBS.reset(token)
+    assert sum(first > 0 for first, _ in read) > 3
 
 
 @pytest.mark.slow
