@@ -116,7 +116,7 @@ def test_nothing_is_asked_of_columns_that_did_not_change(make_database, old, tmp
     assert release["events"] == len(made.events) - len(before.events)
     assert before.events == made.events[: len(before.events)]
     assert before.promise.epsilon < made.promise.epsilon
-    assert made.promise.epsilon <= before.promise.epsilon + release["epsilon"]
+    assert made.promise.epsilon <= (before.promise.epsilon + release["epsilon"]) * (1 + 1e-9)
     stated = loss_within(made.events, made.promise.accounting, made.promise.delta)
     assert made.promise.epsilon == pytest.approx(stated.epsilon, rel=1e-9)
     require_sound(certificate_of(made, tmp_path / "new", "15"))
