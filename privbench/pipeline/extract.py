@@ -232,5 +232,7 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tupl
     ]
     expressions += [(chosen, name) for name, chosen in keys.items()]
     whole = snapshot.read(item.table, _present(expressions))
-    verbatim = pa.table({column.name: whole[f"p{column.position}"] for column in columns})
+    # Without columns it still has rows.
+    verbatim = whole.select([f"p{column.position}" for column in columns])
+    verbatim = verbatim.rename_columns([column.name for column in columns])
     return verbatim, _Raw(whole.num_rows, {}, {name: whole[name] for name in keys})
