@@ -32,7 +32,7 @@ SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 MAX_FACTS = 16 * 2**20
 #: No control characters (a line break would end a line of psql), no line separators, and no marks
 #: that turn the direction of text: a reader must see what is there.
-_PLAIN = "^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$"
+_PLAIN = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$"
 _PART = r"[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}"
 _DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
 _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
@@ -145,15 +145,20 @@ class Sequence(Named):
     called: bool
 
 
-class Bundle(Strict):
-    """``bundle.json``; ``views`` are materialised ones that hold rows."""
+class Said(Strict):
+    """What a publisher says of a bundle."""
 
-    format: Literal["privbench-bundle"]
-    version: Literal[1]
     title: Line
     publisher: Line
     licence: Line
     published: date
+
+
+class Bundle(Said):
+    """``bundle.json``; ``views`` are materialised ones that hold rows."""
+
+    format: Literal["privbench-bundle"]
+    version: Literal[1]
     privbench: Line
     server: Annotated[int, Field(ge=9, le=99)]
     tables: list[Table]
