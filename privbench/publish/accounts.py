@@ -7,8 +7,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from privbench.errors import ModelError, PrivacyRefusal
-from privbench.pipeline import Model, Promise
-from privbench.publish.facts import Certificate, Release
+from privbench.pipeline import Model
+from privbench.publish.facts import Certificate
 
 
 def certificate_of(model: Model, path: Path, server: str) -> Certificate:
@@ -28,7 +28,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
             if key.name == made.own:
                 owners[name], owned_by[name] = ", ".join(key.columns), str(key.ref_table)
     return Certificate(
-        promise=Release(**{**vars(model.promise), "roots": list(model.promise.roots)}),
+        promise=model.promise,
         owners=owners,
         owned_by=owned_by,
         public=sorted(model.public),
@@ -48,7 +48,9 @@ def require_sound(certificate: Certificate) -> None:
     Raises:
         ModelError: It states less, or its parts do not fit each other.
     """
-    promise = Promise(**certificate.promise.model_dump())
+    promise = certificate.promise
+    if not promise.private:
+        raise ModelError("what it promises is NOT PRIVATE.")
     private = {*certificate.owners}
     if not {*certificate.owned_by} <= private or not {*promise.roots} <= private:
         raise ModelError("the units are not made of the private tables.")

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from privbench.errors import ModelError
 from privbench.limits import MAX_DEPTH, MAX_NAME, depth, faults
+from privbench.pipeline import Promise
 from privbench.privacy import Event
 from privbench.schema import TableName, quoted
 
@@ -180,19 +181,6 @@ class Bundle(Said):
         return sum(table.rows for table in self.tables)
 
 
-class Release(Strict):
-    """The guarantee, as the model states it (`privbench.pipeline.Promise`)."""
-
-    epsilon: Annotated[float, Field(ge=0)]
-    delta: Annotated[float, Field(ge=0, lt=1)]
-    accounting: Literal["pure", "zcdp"]
-    neighbours: Literal["add-remove", "replace"]
-    unit: Literal["owner", "row"]
-    roots: list[Line]
-    private: Literal[True]
-    roles: Literal["declared", "proposed"]
-
-
 class Certificate(Strict):
     """``certificate.json``: the guarantee, and every use of a mechanism on private rows.
 
@@ -201,7 +189,7 @@ class Certificate(Strict):
     config of the fit is public knowledge; ``model`` is the SHA-256 of the model file.
     """
 
-    promise: Release
+    promise: Promise
     owners: dict[Line, Line]
     owned_by: dict[Line, Line]
     public: list[Line]
