@@ -146,20 +146,15 @@ class Sequence(Named):
     called: bool
 
 
-class Said(Strict):
-    """What a publisher says of a bundle."""
-
-    title: Line
-    publisher: Line
-    licence: Line
-    published: date
-
-
-class Bundle(Said):
+class Bundle(Strict):
     """``bundle.json``; ``views`` are materialised ones that hold rows."""
 
     format: Literal["privbench-bundle"]
     version: Literal[1]
+    title: Line
+    publisher: Line
+    licence: Line
+    published: date
     privbench: Line
     server: Annotated[int, Field(ge=9, le=99)]
     tables: list[Table]

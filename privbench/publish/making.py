@@ -14,7 +14,7 @@ from typing import Any, LiteralString, TypeVar
 
 from psycopg import sql
 from psycopg.rows import dict_row
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from privbench import __version__, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
@@ -33,7 +33,7 @@ from privbench.postgres.reading import ROWS, reading
 from privbench.publish import facts, planner
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate, Said, Statistics
+from privbench.publish.facts import Bundle, Certificate, Line, Statistics
 from privbench.publish.judging import Made, joined, judge_ddl, judge_workload
 from privbench.publish.oci import write_layout
 from privbench.publish.scripts import rendered
@@ -42,7 +42,7 @@ from privbench.publish.tabular import copy_out, write_parquet
 from privbench.schema import Schema, Table, quoted
 from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
 
-_Part = TypeVar("_Part", bound=Said)
+_Part = TypeVar("_Part")
 #: Joins around rows that join: no answer is zero, however long the query.
 _KIND = "joins"
 _FILLED: LiteralString = """
@@ -60,9 +60,9 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 class About:
     """What a publisher says of a bundle and answers for; none of it is learned from rows."""
 
-    title: str = "Synthetic benchmark database"
-    publisher: str = "not stated"
-    licence: str = "not stated"
+    title: Line = "Synthetic benchmark database"
+    publisher: Line = "not stated"
+    licence: Line = "not stated"
     published: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
@@ -135,7 +135,7 @@ def publish(
         DatabaseError: The server refused.
     """
     by_publisher = vars(about or About())
-    _checked(Said, by_publisher)
+    _checked(About, by_publisher)
     teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
     certificate = certificate_of(found, Path(model), "")
     given = read(workload) if workload is not None else None
@@ -312,7 +312,7 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
 
 def _checked(kind: type[_Part], data: dict[str, Any]) -> _Part:
     try:
-        return kind.model_validate(data)
+        return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
         raise UsageError(f"the bundle cannot be described: {faults(error)[0]}.") from None
 
