@@ -133,17 +133,12 @@ class Since:
         ]
 
     def composed(
-        self, events: Iterable[Event], conversion: float
+        self, events: Iterable[Event], delta_conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
-        """The events of both releases, and what both together cost.
-
-        Args:
-            events: All events of the fit, lost ones included.
-            conversion: δ of the fit's conversion from zCDP.
-        """
+        """All events of both releases, lost ones included, and what they cost at that δ."""
         every = enumerate([*self.model.events, *events])
         both = tuple(replace(event, id=place) for place, event in every)
-        return both, loss_of(both, self.model.promise.accounting, conversion)
+        return both, loss_of(both, self.model.promise.accounting, delta_conversion)
 
 
 def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
