@@ -22,6 +22,8 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
             "the noise of this model was seeded: it is NOT PRIVATE and must not be published.",
             remedy="Fit it again without --seed.",
         )
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     owners, owned_by = dict.fromkeys(model.tables, ""), {}
     for name, made in model.tables.items():
         for key in model.schema.table(name).foreign_keys:
@@ -34,7 +36,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
         public=sorted(model.public),
         config=model.config,
         synthesizer=model.synthesizer,
-        model=hashlib.sha256(path.read_bytes()).hexdigest(),
+        model=digest,
         versions={
             "privbench": version("privbench"), "opendp": version("opendp"), "postgresql": server,
         },
