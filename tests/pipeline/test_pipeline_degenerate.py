@@ -8,6 +8,8 @@ from integrity import schema_of
 from sql_files import sql_of
 
 from privbench import pipeline
+from privbench.errors import SchemaError
+from privbench.pipeline import extract
 
 #: Every table is a root: each has the whole budget for itself.
 TABLES = sql_of(__file__, "degenerate")
@@ -67,7 +69,9 @@ def test_two_hundred_columns(make_database, tmp_path):
     assert market.one(target, share) == pytest.approx(market.one(source, share), abs=0.1)
 
 
-def test_public_tables_without_columns_of_their_own_keep_their_rows(make_database, tmp_path):
+def test_public_tables_without_columns_of_their_own_keep_their_rows(
+    make_database, tmp_path, monkeypatch
+):
     source, target = make_database(BARE), make_database()
     toml = '[tables."public.bare"]\nrole = "public"\n[tables."public.made"]\nrole = "public"\n'
     config = pipeline.inspect(source, base=market.config(tmp_path, toml, epsilon=8.0)).config
@@ -75,3 +79,8 @@ def test_public_tables_without_columns_of_their_own_keep_their_rows(make_databas
     pipeline.load(tmp_path / "m", target, replace=True)
     assert market.one(target, "SELECT count(*) FROM bare") == 1
     assert market.ask(target, "SELECT n FROM made") == [(7,), (7,)]
+    monkeypatch.setattr(extract, "MAX_EMPTY_ROWS", 1)
+    with pytest.raises(SchemaError, match=r"public\.made.*rows without a column"):
+        pipeline.fit(source, config, tmp_path / "m2")
+    releases = pipeline.ledger_show(source, None, config.ledger.path).state["releases"]
+    assert [item["epsilon"] > 0 for item in releases] == [True, False]
