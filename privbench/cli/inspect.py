@@ -23,6 +23,7 @@ from privbench.cli.options import (
     read_config,
     synthesizer_option,
 )
+from privbench.files import file_errors
 
 summary_option = click.option(
     "--summary",
@@ -60,7 +61,8 @@ def inspect(
     found = pipeline.inspect(source, base=base, lookups=lookups)
     click.echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
-        Path(output).write_text(found.config.dumps(), encoding="utf-8")
+        with file_errors(f"cannot write {output}"):
+            Path(output).write_text(found.config.dumps(), encoding="utf-8")
         click.echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output}")
 
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -114,11 +115,8 @@ def _render(run: str, samples: Iterable[Sample]) -> str:
             family = families.setdefault(name, Metric(name, meaning, "gauge"))
             family.add_sample(name, {"run": run, **labels}, value)
 
-    class Collected:
-        def collect(self) -> Iterable[Metric]:
-            return families.values()
-
-    text: bytes = generate_latest(Collected())  # type: ignore[no-untyped-call]
+    collected = SimpleNamespace(collect=families.values)
+    text: bytes = generate_latest(collected)  # type: ignore[no-untyped-call]
     return text.decode()
 
 

@@ -182,7 +182,7 @@ def clone(
     config = release.config()
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
-    pipeline.check_target(source, target, replace=replace, ledger=config.ledger.path)
+    pipeline.check_target(source, target, replace=replace)
     config, seen = _accept(config, source, release)
     report = pipeline.clone(
         source,

@@ -264,20 +264,11 @@ _SETTINGS = {
 }
 
 
-def _release(
-    config_path: str | None,
-    lookups: str,
-    yes: bool,
-    resume: str | None,
-    since: str | None,
-    **settings: Any,
-) -> dict[str, Any]:
-    return {"release": ReleaseOptions(config_path, lookups, yes, resume, since, settings)}
-
-
 #: The options of a release, handed to the command as ``release: ReleaseOptions``.
 release_options = gathered(
-    _release,
+    lambda config_path, lookups, yes, resume, since, **settings: {
+        "release": ReleaseOptions(config_path, lookups, yes, resume, since, settings)
+    },
     config_option,
     identity_option,
     epsilon_option,

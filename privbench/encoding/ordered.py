@@ -371,8 +371,12 @@ class OrderedReader(ColumnReader):
         how = f"{kind}, bounds {'and decimals ' if self._counted else ''}released"
         if self._shared:
             how += ", and, exactly and under δ, values that many units share"
-        limited = "the declared range has many steps: it limits what is released"
-        return how, limited if self.range.declared else "no range is declared"
+        least, most = self.scale.limits
+        low, high = self.range.lo > least, self.range.hi < most
+        if self.range.declared or (low and high):
+            return how, "the declared range has many steps: it limits what is released"
+        ends = "a least value" if low else "a greatest value" if high else "no range"
+        return how, f"{ends} is declared"
 
 
 def public_cells(

@@ -4,13 +4,7 @@ from .demo import demo
 from .doctor import Diagnosis, Finding, doctor
 from .fit import fit
 from .header import Promise
-from .inspection import (
-    Check,
-    Inspection,
-    check,
-    inspect,
-    render_literals,
-)
+from .inspection import Check, Inspection, check, inspect, render_literals
 from .load import LoadReport, check_target, load
 from .losses import losses, render_losses
 from .model import Model, require_writable

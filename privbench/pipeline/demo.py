@@ -20,6 +20,7 @@ from psycopg import conninfo, sql
 from privbench import report
 from privbench.config import Config
 from privbench.errors import TargetError, UsageError
+from privbench.files import file_errors
 from privbench.pipeline.clone import clone
 from privbench.pipeline.inspection import inspect
 from privbench.pipeline.progress import Reporter
@@ -63,7 +64,8 @@ def demo(
     """
     teller = reporter or Reporter()
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
+    with file_errors(f"cannot use {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
     with teller.stage("start PostgreSQL"):
         server = any_server()
     with server:

@@ -22,10 +22,9 @@ from privbench.postgres import catalog, target
 from privbench.postgres.connect import Connection, identity, major_version
 from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.reading import reading
+from privbench.postgres.snapshot import ALL_TEXT
 from privbench.privacy import Ledger
 
-#: Encodings in which every text of a database has a form in UTF-8.
-_ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
 #: Facts of a session in one row; the catalog of roles and of settings is readable by everybody.
 _FACTS = """
 SELECT pg_catalog.pg_backend_pid() AS pid, pg_catalog.pg_is_in_recovery() AS standby,
@@ -164,7 +163,7 @@ def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
         yield _looked(facts.feedback == "on", "source: standby", said, remedy)
     remedy = "Texts that have no form in UTF-8 are refused, by table and column, before budget is "
     remedy += "spent."
-    whole = facts.encoding in _ALL_TEXT
+    whole = facts.encoding in ALL_TEXT
     yield _looked(whole, f"{side}: encoding", f"{facts.encoding}.", remedy)
 
 

@@ -31,15 +31,8 @@ from privbench.pipeline.domain_answers import (
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Law, Noise, Size, believed
 from privbench.pipeline.prepare import FitPlan, item_of
-from privbench.privacy import (
-    Accounting,
-    Measurement,
-    Session,
-    root_sums,
-)
-from privbench.privacy.queries import (
-    Total,
-)
+from privbench.privacy import Accounting, Measurement, Session, root_sums
+from privbench.privacy.queries import Total
 
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16

@@ -16,6 +16,8 @@ from psycopg import sql
 
 from privbench.domain import Known
 from privbench.encoding.base import ColumnReader
+from privbench.errors import SchemaError
+from privbench.pipeline.archive import MAX_EMPTY_ROWS
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.keys import key_expressions, match
@@ -83,7 +85,7 @@ def extract(
 
     Raises:
         DatabaseError: The source refused.
-        SchemaError: Rows contradict the catalog.
+        SchemaError: Rows contradict the catalog, or no model can hold those of a public table.
     """
     wanted = _key_columns(plan)
     hands = len(workers.addresses()) if workers else JOBS.get() or 0
@@ -268,5 +270,10 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tupl
     ]
     expressions += [(chosen, name) for name, chosen in keys.items()]
     whole = snapshot.read(item.table, _present(expressions))
-    verbatim = pa.table({column.name: whole[f"p{column.position}"] for column in columns})
+    if not columns and whole.num_rows > MAX_EMPTY_ROWS:
+        # No model that holds them can be read.
+        said = f"the public table has more than {MAX_EMPTY_ROWS:,} rows without a column."
+        raise SchemaError(said, table=item.table.key, remedy="Exclude it under [database].")
+    verbatim = whole.select([f"p{column.position}" for column in columns])
+    verbatim = verbatim.rename_columns([column.name for column in columns])
     return verbatim, _Raw(whole.num_rows, {}, {name: whole[name] for name in keys})

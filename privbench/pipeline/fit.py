@@ -285,8 +285,7 @@ def finish(draft: Draft) -> Model:
         draft.reporter.say(
             f"this release by itself: ε = {spent.epsilon:.4g}, δ = {spent.delta:.3g}"
         )
-        conversion = draft.accountant.delta_conversion
-        events, spent = draft.since.composed(events, spent, conversion)
+        events, spent = draft.since.composed(events, draft.accountant.delta_conversion)
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
     tables = {}

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainValidator, Va
 from privbench.config import Config
 from privbench.encoding import Codec, Role, codec_from_json
 from privbench.encoding.base import type_to_json
-from privbench.errors import ConfigError, ModelError
+from privbench.errors import ConfigError, ModelError, PrivacyRefusal
 from privbench.limits import (
     MAX_COLUMNS,
     MAX_DEPTH,
@@ -35,7 +35,7 @@ from privbench.limits import (
     depth,
     faults,
 )
-from privbench.privacy import Event
+from privbench.privacy import Event, Guarantee, loss_within
 from privbench.schema import Schema, Table
 
 #: Bytes of the header.
@@ -81,6 +81,32 @@ class Promise:
         change = "added or removed" if self.neighbours == "add-remove" else "replaced"
         roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""
         return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
+
+    def require_sound(self, events: Sequence[Event]) -> Guarantee:
+        """What a release's events cost, priced again; each claim against OpenDP's privacy map.
+
+        Raises:
+            ModelError: An event is not one of the release, or they cost more than is promised.
+        """
+        for place, event in enumerate(events):
+            ours = event.id == place and event.neighbours == self.neighbours
+            ours &= event.private or not self.private
+            if not ours or not event.roots or not {*event.roots} <= {*self.roots}:
+                raise ModelError(f"event {place} is not one of this release.")
+        try:
+            found = loss_within(events, self.accounting, self.delta)
+        except PrivacyRefusal as error:
+            raise ModelError(str(error)) from None
+        except Exception as error:
+            # What a stranger states may be no number that a mechanism takes.
+            raise ModelError(f"the events have no price ({type(error).__name__}).") from None
+        # The zCDP conversion minimises over a grid, to about 10⁻¹². Twice the slack would let
+        # through what no reader can tell apart either.
+        if found.delta > self.delta or found.epsilon > self.epsilon * (1 + 1e-9):
+            raise ModelError(
+                f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
+            )
+        return found
 
 
 @dataclass(frozen=True)

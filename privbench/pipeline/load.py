@@ -209,12 +209,11 @@ def refuse_sources(target_dsn: str, ledger: str | None) -> None:
         )
 
 
-def check_target(source: str, target_dsn: str, *, replace: bool, ledger: str | None = None) -> None:
-    """Refuse a target that a load would refuse, before any budget is spent.
+def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
+    """Refuse a target that a load would refuse, before anybody is asked; ledgers are not read.
 
     Raises:
-        TargetError: It is the source, or may be one, or is not empty.
-        LedgerError: With `replace`, a ledger is damaged.
+        TargetError: It is the source, or is not empty.
         ConnectionFailed: A server is unreachable.
     """
     with contextlib.ExitStack() as stack:
@@ -223,8 +222,6 @@ def check_target(source: str, target_dsn: str, *, replace: bool, ledger: str | N
         target.refuse_source(other, one)
         if not replace:
             target.refuse_contents(target.contents(other))
-    if replace:
-        refuse_sources(target_dsn, ledger)
 
 
 def rehearse(

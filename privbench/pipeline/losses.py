@@ -25,6 +25,7 @@ from privbench.encoding.text import TextCodec
 from privbench.pipeline.foreseen import least_sizes
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
+from privbench.privacy import Event
 from privbench.roles import Proposal, propose
 from privbench.roles.classes import Kind
 from privbench.synthesizers import get as find_synthesizer
@@ -54,12 +55,26 @@ def losses(model: Model) -> list[Loss]:
         t: sum(len(codec.domains) for codec in held.values()) for t, held in codecs.items()
     }
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
-    least = least_sizes(attributes, model.events, model.promise.accounting)
+    least = least_sizes(attributes, _latest(model.events), model.promise.accounting)
     tables = small_tables(plan, fitted.units, least)
     # One line remedies all columns of a table that may be public; an empty one has no values.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
     noise = {event.label: event.scale / event.unit for event in model.events}
     return [*tables, *_columns(plan, codecs, fitted.units, noise, done)]
+
+
+def _latest(events: Sequence[Event]) -> list[Event]:
+    """The events behind a model that ``--since`` made: of each label those of its last release.
+
+    All releases of a chain begin with the same total.
+    """
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        if event.label == events[0].label:
+            release: dict[str, list[Event]] = {}
+        found[event.label] = release.setdefault(event.label, [])
+        found[event.label].append(event)
+    return [event for every in found.values() for event in every]
 
 
 def small_tables(

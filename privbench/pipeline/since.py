@@ -8,7 +8,7 @@ asked because of it has a sensitivity of its own (``docs/adr/incremental-release
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,14 +25,12 @@ from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
-from privbench.privacy import Event, Guarantee, Session, loss_of, loss_within
+from privbench.privacy import Event, Guarantee, Session, loss_of
 from privbench.privacy.data import Cells, EdgesRecoding, Labels, LabelsRecoding
 from privbench.synthesizers import Synthesizer
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel
 
-#: Rounding of a promise's ε, as for certificates (`privbench.publish.accounts`).
-_ROUNDING = 1e-9
 _REMEDY = "Fit without --since."
 #: Events of an earlier release, of some 500 bytes each: half of what a header may hold.
 _MOST_EVENTS = 30_000
@@ -68,7 +66,8 @@ class Since:
         if not isinstance(learner, GraphicalSynthesizer):
             raise ConfigError(f"the synthesizer {learner.name!r} has no --since.", remedy=_REMEDY)
         model = Model.load(path)
-        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        with Path(path).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
         if len(model.events) > _MOST_EVENTS:
             _refuse("has so many events that the header of the next one would be too long.")
         if model.synthesizer != learner.name:
@@ -134,26 +133,12 @@ class Since:
         ]
 
     def composed(
-        self, events: Sequence[Event], spent: Guarantee, conversion: float
+        self, events: Iterable[Event], delta_conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
-        """The events of both releases, and what both together cost.
-
-        A release of an earlier version does not hold the events of answers that were lost, but its
-        promise pays for them. Then the promises of both are added up, which holds as well.
-
-        Args:
-            events: All events of the fit, lost ones included.
-            spent: What these cost.
-            conversion: δ of the fit's conversion from zCDP.
-        """
-        before, promise = self.model.events, self.model.promise
-        found = loss_of([*before, *events], promise.accounting, conversion)
-        stated = loss_within(before, promise.accounting, promise.delta)
-        if stated.epsilon < promise.epsilon * (1 - _ROUNDING):
-            epsilon, delta = promise.epsilon + spent.epsilon, promise.delta + spent.delta
-            found = Guarantee(max(epsilon, found.epsilon), max(delta, found.delta))
-        both = (replace(event, id=place) for place, event in enumerate([*before, *events]))
-        return tuple(both), found
+        """All events of both releases, lost ones included, and what they cost at that δ."""
+        every = enumerate([*self.model.events, *events])
+        both = tuple(replace(event, id=place) for place, event in every)
+        return both, loss_of(both, self.model.promise.accounting, delta_conversion)
 
 
 def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
@@ -196,7 +181,7 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
 
 
 def _require_same_promise(plan: FitPlan, model: Model) -> None:
-    """Refuse a release with another unit, or one that states less than its events cost.
+    """Refuse a release with another unit, or one that does not state what its events cost.
 
     Raises:
         ModelError: It has, or does.
@@ -208,18 +193,15 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
         if getattr(promise, name) != getattr(privacy, name):
             _refuse(f"has {name} = {getattr(promise, name)!r}.")
     roots = {root for name in spec.tables for root in spec.roots(name)}
-    for event in model.events:
-        ours = event.roots and {*event.roots} <= roots and (event.private or not promise.private)
-        if not ours or event.neighbours != promise.neighbours:
-            _refuse("has an event that is not its own.", event.table)
     if {*promise.roots} != roots:
         _refuse("has other root tables.")
     try:
-        found = loss_within(model.events, promise.accounting, promise.delta)
-    except Exception as error:  # what a stranger states may be no number that a mechanism takes
-        raise ModelError("the events of --since have no price.", remedy=_REMEDY) from error
-    if found.delta > promise.delta or found.epsilon > promise.epsilon * (1 + _ROUNDING):
-        _refuse("states less than its events cost.")
+        found = promise.require_sound(model.events)
+    except ModelError as error:
+        _refuse(f"is not sound: {error.message}")
+    # Events that are missing would go unpaid. The slack is for the rounding of δ.
+    if found.epsilon < promise.epsilon * (1 - 1e-6):
+        _refuse("states more than its events cost.")
 
 
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:

@@ -55,13 +55,11 @@ class Packing:
     columns: list[_Read] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
-    def statement(
-        self, source: sql.Composable, first: int, stop: int, end: int | None
-    ) -> sql.Composed:
-        """One row: the rows of the pages from `first` to before `stop`, and where others begin.
+    def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
+        """A SELECT of one row: the rows of some pages, and where others begin.
 
-        So nobody has to ask for the size of a table, which is no public knowledge. Rows of the
-        page `end` and beyond are none of the others.
+        So nobody has to ask for the size of a table, which is no public knowledge. It goes on with
+        a condition after each part, that of the others first, and ends with ``) AS r``.
         """
         chosen = [
             sql.SQL("pg_catalog.string_agg({}, ''::pg_catalog.bytea)").format(
@@ -71,21 +69,17 @@ class Packing:
             )
             for word in self.words
         ]
-        beyond = f"ctid >= '({stop},0)'" + ("" if end is None else f" AND ctid < '({end},0)'")
-        others = sql.SQL("({}ctid FROM {} WHERE {} LIMIT 1)").format(
-            SELECT, source, sql.SQL(beyond)
-        )
         columns = [
             sql.SQL("{} AS {}").format(expression, _name(place))
             for place, expression in enumerate(self.expressions)
         ]
-        held = f"ctid >= '({first},0)' AND ctid < '({stop},0)'"
-        return SELECT + sql.SQL("{} FROM (SELECT {} FROM {} WHERE {}) AS r").format(
-            sql.SQL(", ").join([*chosen, others]),
-            sql.SQL(", ").join(columns),
-            source,
-            sql.SQL(held),
+        first = sql.SQL("{}, ({}ctid FROM {} WHERE ").format(
+            sql.SQL(", ").join(chosen), SELECT, source
         )
+        second = sql.SQL(" LIMIT 1) FROM (SELECT {} FROM {} WHERE ").format(
+            sql.SQL(", ").join(columns), source
+        )
+        return (SELECT + first).as_string(connection), second.as_string(connection)
 
     def batch(self, values: Sequence[bytes], names: Sequence[str]) -> pa.RecordBatch:
         """The rows that a statement gave."""
@@ -245,18 +239,21 @@ def packed(
     """
     start, end = pages
     step = max(min(_PAGES, _BYTES // (8 * _ROWS * len(form.words))), 1)
+    first, second = form.statement(connection, source)
     more = True
     with connection.cursor(binary=True) as cursor:
         while more:
             stop = start + step if end is None else min(start + step, end)
-            cursor.execute(form.statement(source, start, stop, end))
+            others = f"ctid >= '({stop},0)'" + ("" if end is None else f" AND ctid < '({end},0)'")
+            held = f"ctid >= '({start},0)' AND ctid < '({stop},0)'"
+            cursor.execute(f"{first}{others}{second}{held}) AS r")
             result = cursor.pgresult
             assert result is not None
-            *values, others = [result.get_value(0, place) for place in range(result.nfields)]
+            *values, beyond = [result.get_value(0, place) for place in range(result.nfields)]
             yield form.batch([value or b"" for value in values], names)
-            more = others is not None
+            more = beyond is not None
             # A row's place is the number of its page, in four bytes, and its own on the page.
-            start = int.from_bytes((others or b"")[:4])
+            start = int.from_bytes((beyond or b"")[:4])
 
 
 def _name(place: int) -> sql.Identifier:

@@ -35,7 +35,7 @@ _SCAN = {
     "jit": "off",
 }
 #: Encodings in which every string has a form in UTF-8.
-_ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
+ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
 #: Kinds of relation whose rows lie in the database itself; those with others may be partitions.
 _OWN_ROWS = ("r", "p")
 _KINDS = """
@@ -190,7 +190,7 @@ class Snapshot:
     @property
     def all_text(self) -> bool:
         """Whether the database's encoding promises that every value is text."""
-        return self.connection.info.parameter_status("server_encoding") in _ALL_TEXT
+        return self.connection.info.parameter_status("server_encoding") in ALL_TEXT
 
     def require_text(self, schema: Schema) -> None:
         """Read every value of tables once; they are held.

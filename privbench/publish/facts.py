@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from privbench.errors import ModelError
 from privbench.limits import MAX_DEPTH, MAX_NAME, depth, faults
+from privbench.pipeline import Promise
 from privbench.privacy import Event
 from privbench.schema import TableName, quoted
 
@@ -32,7 +33,7 @@ SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 MAX_FACTS = 16 * 2**20
 #: No control characters (a line break would end a line of psql), no line separators, and no marks
 #: that turn the direction of text: a reader must see what is there.
-_PLAIN = "^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$"
+_PLAIN = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]*$"
 _PART = r"[A-Za-z0-9_%$-][A-Za-z0-9_.%$-]{0,250}"
 _DECIMAL = r"decimal\((?:[1-9]|[12]\d|3[0-8]),(?:\d|[12]\d|3[0-8])\)"
 _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text"
@@ -175,19 +176,6 @@ class Bundle(Strict):
         return sum(table.rows for table in self.tables)
 
 
-class Release(Strict):
-    """The guarantee, as the model states it (`privbench.pipeline.Promise`)."""
-
-    epsilon: Annotated[float, Field(ge=0)]
-    delta: Annotated[float, Field(ge=0, lt=1)]
-    accounting: Literal["pure", "zcdp"]
-    neighbours: Literal["add-remove", "replace"]
-    unit: Literal["owner", "row"]
-    roots: list[Line]
-    private: Literal[True]
-    roles: Literal["declared", "proposed"]
-
-
 class Certificate(Strict):
     """``certificate.json``: the guarantee, and every use of a mechanism on private rows.
 
@@ -196,7 +184,7 @@ class Certificate(Strict):
     config of the fit is public knowledge; ``model`` is the SHA-256 of the model file.
     """
 
-    promise: Release
+    promise: Promise
     owners: dict[Line, Line]
     owned_by: dict[Line, Line]
     public: list[Line]

@@ -10,14 +10,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeVar
 
 from psycopg import sql
 from psycopg.rows import dict_row
+from pydantic import TypeAdapter, ValidationError
 
 from privbench import __version__, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
 from privbench.files import file_errors
+from privbench.limits import faults
 from privbench.pgsql import Statement
 from privbench.pgsql.ddl import allowed
 from privbench.pipeline import Model, Reporter
@@ -31,7 +33,7 @@ from privbench.postgres.reading import ROWS, reading
 from privbench.publish import facts, planner
 from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
-from privbench.publish.facts import Bundle, Certificate, Statistics
+from privbench.publish.facts import Bundle, Certificate, Line, Statistics
 from privbench.publish.judging import Made, joined, judge_ddl, judge_workload
 from privbench.publish.oci import write_layout
 from privbench.publish.scripts import rendered
@@ -40,6 +42,7 @@ from privbench.publish.tabular import copy_out, write_parquet
 from privbench.schema import Schema, Table, quoted
 from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
 
+_Part = TypeVar("_Part")
 #: Joins around rows that join: no answer is zero, however long the query.
 _KIND = "joins"
 _FILLED: LiteralString = """
@@ -57,9 +60,9 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 class About:
     """What a publisher says of a bundle and answers for; none of it is learned from rows."""
 
-    title: str = "Synthetic benchmark database"
-    publisher: str = "not stated"
-    licence: str = "not stated"
+    title: Line = "Synthetic benchmark database"
+    publisher: Line = "not stated"
+    licence: Line = "not stated"
     published: date = field(default_factory=lambda: datetime.now(UTC).date())
 
 
@@ -127,9 +130,12 @@ def publish(
     Raises:
         PrivacyRefusal: The model is NOT PRIVATE, or the workload CONFIDENTIAL.
         ModelError: The model is damaged, or its schema holds what no bundle may hold.
-        UsageError: The folder, the workload or the key cannot be used, or there is no server.
+        UsageError: The folder, the workload, the key or what is said of it cannot be used, or
+            there is no server.
         DatabaseError: The server refused.
     """
+    by_publisher = vars(about or About())
+    _checked(About, by_publisher)
     teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
     certificate = certificate_of(found, Path(model), "")
     given = read(workload) if workload is not None else None
@@ -165,7 +171,7 @@ def publish(
         )
         lines = [" ".join(line.split())[:1000] for line in (*_told(report.losses), *lost, *why)]
         said = {"workload": origin, "statistics": statistics, "lost": lines}
-        bundle = _checked({**data, **vars(about or About()), **said})
+        bundle = _checked(Bundle, {**data, **by_publisher, **said})
         with teller.stage("finish"):
             _finish(scratch, bundle, certificate, ddl, bound, told, Path(key) if key else None)
         if image:
@@ -304,12 +310,11 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
     }
 
 
-def _checked(data: dict[str, Any]) -> Bundle:
+def _checked(kind: type[_Part], data: dict[str, Any]) -> _Part:
     try:
-        return Bundle.model_validate(data)
-    except ValueError as error:
-        said = " ".join(str(error).splitlines()[1:3])[:300]
-        raise UsageError(f"the bundle cannot be described: {said}.") from None
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        raise UsageError(f"the bundle cannot be described: {faults(error)[0]}.") from None
 
 
 def _workload(

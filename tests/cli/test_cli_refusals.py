@@ -108,6 +108,7 @@ ASKED = [
     *((f"{FIT} --delta {given}", 2, "delta") for given in ("-1e-9", "1", "nan")),
     (f"{FIT} --synthesizer gan", 2, "gan", "independent"),
     ("inspect {source} --schema nope", 2, "nope"),
+    ("demo --out {config}", 2, "cannot use", "exists"),
     *((f"plan {{config}} {{source}} --rows {given}", 2, "TABLE=N") for given in ROWS),
     ("plan {config} {source} --rows public.region=3", 2, r"public\.region"),
     (f"{CLONE} --scale 0", 2, "--scale"),
@@ -129,6 +130,13 @@ def test_what_is_refused_spends_nothing(desk, target, line, code, needles):
     refused(run(*(word.format(**given) for word in line.split())), code, *needles)
     assert desk.untouched()
     assert market.one(desk.source, "SELECT count(*) FROM customer") == 20
+
+
+def test_a_proposal_that_cannot_be_written_is_shown(desk):
+    result = run("inspect", desk.source, "-o", desk.folder / "none" / "c.toml")
+    assert result.exit_code == 2
+    assert re.search(r"cannot write .*c\.toml", result.stderr)
+    assert "Privacy unit" in result.stdout
 
 
 def test_a_password_is_not_shown(desk):

@@ -160,6 +160,19 @@ def test_public_range_of_many_steps_is_a_limit_of_what_is_released(low, width):
         assert widths[np.searchsorted(edges, 0, "right") - 1] == 1
 
 
+def test_describe_says_which_ends_of_a_range_are_declared():
+    wide = "the declared range has many steps: it limits what is released"
+    for declared, said in (
+        ({}, "no range is declared"),
+        ({"min": 0}, "a least value is declared"),
+        ({"max": 10**6}, "a greatest value is declared"),
+        ({"min": 0, "max": 10**6}, wide),
+    ):
+        assert plan(INT4, config=ColumnConfig(**declared)).describe()[1] == said
+    assert plan(INT4, "CHECK ((c > 0))").describe()[1] == "a least value is declared"
+    assert plan(INT4, "CHECK (((c > 0) AND (c < 10000)))").describe()[1] == wide
+
+
 def test_public_range_with_bins_needs_no_release():
     wide = plan(INT4, config=ColumnConfig(min=0, max=9_999, bins=200), delta=1e-9)
     assert wide.needs == ()

@@ -126,7 +126,6 @@ def test_load_with_replace_of_what_was_fitted_is_refused(
         lambda: pipeline.load(tmp_path / "m", fitted, replace=True, ledger=config.ledger.path),
         lambda: pipeline.load(model, fitted, replace=True, dry_run=True, ledger=config.ledger.path),
         lambda: pipeline.clone(source, fitted, config, replace=True),
-        lambda: pipeline.check_target(source, fitted, replace=True, ledger=config.ledger.path),
     ):
         with pytest.raises(TargetError, match=r"has releases in the ledger.*drop and create it"):
             refused()

@@ -8,6 +8,8 @@ from integrity import schema_of
 from sql_files import sql_of
 
 from privbench import pipeline
+from privbench.errors import SchemaError
+from privbench.pipeline import extract
 
 #: Every table is a root: each has the whole budget for itself.
 TABLES = sql_of(__file__, "degenerate")
@@ -15,6 +17,12 @@ WIDE = "CREATE TABLE wide ({}); INSERT INTO wide SELECT {} FROM generate_series(
     ", ".join(f"c{k} smallint CHECK (c{k} BETWEEN 0 AND 4)" for k in range(200)),
     ", ".join(f"(i * {k + 1} / 7) % 5" for k in range(200)),
 )
+BARE = """
+CREATE TABLE one (n int); INSERT INTO one VALUES (1);
+CREATE TABLE bare (); INSERT INTO bare DEFAULT VALUES;
+CREATE TABLE made (n int GENERATED ALWAYS AS (7) STORED);
+INSERT INTO made DEFAULT VALUES; INSERT INTO made DEFAULT VALUES;
+"""
 ROWS = {"no_rows": 0, "one_row": 1, "two_rows": 2, "all_null": 300, "constant": 300}
 ROWS |= {"distinct_rows": 300, "one_column": 300, "only_key": 300}
 
@@ -59,3 +67,20 @@ def test_two_hundred_columns(make_database, tmp_path):
     zeros = " + ".join(f"avg((c{k} = 0)::int)" for k in range(200))
     share = f"SELECT (({zeros}) / 200)::float8 FROM wide"
     assert market.one(target, share) == pytest.approx(market.one(source, share), abs=0.1)
+
+
+def test_public_tables_without_columns_of_their_own_keep_their_rows(
+    make_database, tmp_path, monkeypatch
+):
+    source, target = make_database(BARE), make_database()
+    toml = '[tables."public.bare"]\nrole = "public"\n[tables."public.made"]\nrole = "public"\n'
+    config = pipeline.inspect(source, base=market.config(tmp_path, toml, epsilon=8.0)).config
+    pipeline.clone(source, target, config, output=tmp_path / "m")
+    pipeline.load(tmp_path / "m", target, replace=True)
+    assert market.one(target, "SELECT count(*) FROM bare") == 1
+    assert market.ask(target, "SELECT n FROM made") == [(7,), (7,)]
+    monkeypatch.setattr(extract, "MAX_EMPTY_ROWS", 1)
+    with pytest.raises(SchemaError, match=r"public\.made.*rows without a column"):
+        pipeline.fit(source, config, tmp_path / "m2")
+    releases = pipeline.ledger_show(source, None, config.ledger.path).state["releases"]
+    assert [item["epsilon"] > 0 for item in releases] == [True, False]

@@ -90,6 +90,15 @@ def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     assert "ledger abandon" in text
 
 
+def test_losses_of_a_chain_of_releases_count_what_each_table_was_learned_from(fitted):
+    model, place = fitted[0], "public.country"
+    lost = {item.place: item.what for item in pipeline.losses(model)}
+    kept = [e for e in model.events if e.table != place or e.label == f"total {place}"]
+    for second in (model.events, kept):
+        chain = replace(model, events=(*model.events, *second))
+        assert {item.place: item.what for item in pipeline.losses(chain)} == lost
+
+
 def test_losses_of_a_usual_range_that_rows_told_is_none(fitted):
     model, place = fitted[0], "public.person.age"
     plan = prepare(model.schema, Config.model_validate(model.config))

@@ -214,6 +214,15 @@ def test_a_confidential_workload_is_not_published(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["queries.json"]
 
 
+@pytest.mark.parametrize("name", ["title", "publisher", "licence"])
+def test_a_text_with_control_characters_is_refused_before_any_work(tmp_path, name):
+    done = market.run("publish", tmp_path / "m", "-o", tmp_path / "bundle", f"--{name}", "a\x1b[2J")
+    assert done.exit_code == UsageError.exit_code
+    assert f"the bundle cannot be described: {name}" in done.stderr
+    assert "\x1b" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("day", ["2020-13-45", "2021-02-29", "yesterday", "2020-01-01T00:00"])
 def test_a_day_that_is_none_is_refused_before_any_work(tmp_path, day):
     """The model is not even read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 
@@ -155,7 +156,9 @@ ATTACKS = {
     "a missing event": (edit(PAPER, lambda data: data["events"].pop(3)), "event 3 is not one"),
     "a free event": (put(PAPER, "events", 0, "roots", value=[]), "event 0 is not one"),
     "an event of another tree": (put(PAPER, "events", 0, "roots", value=["x"]), "event 0 is not"),
-    "seeded noise": (put(PAPER, "promise", "private", value=False), "promise.private"),
+    "seeded noise": (put(PAPER, "promise", "private", value=False), "NOT PRIVATE"),
+    "an ε without end": (put(PAPER, "promise", "epsilon", value=math.inf), "promise.epsilon"),
+    "more promised": (put(PAPER, "promise", "more", value=1), "promise.more"),
     "a seeded event": (put(PAPER, "events", 0, "private", value=False), "event 0 is not one"),
     "a query that writes": (
         put("workload/workload.json", "queries", 0, "sql", value="DELETE FROM customer"),

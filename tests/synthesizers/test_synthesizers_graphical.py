@@ -11,6 +11,7 @@ from private_tables import private_database
 from privbench.circuit import marginal, probabilities
 from privbench.domain import Domain
 from privbench.errors import ModelError
+from privbench.learning.graphical.table_model import Factor, TableModel
 from privbench.learning.synthetic import Parts
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
@@ -162,6 +163,14 @@ def test_damaged_models_are_refused(shop, begin):
         spoil(damaged, parts)
         with pytest.raises(ModelError):
             pytest.fail(f"{fault}: {GraphicalSynthesizer.load(damaged, parts)}")
+
+
+def test_a_factor_of_more_cells_than_are_learned_is_refused():
+    wide, pair = np.arange(256), np.arange(2)
+    first, second = (Factor.alone(place, np.full(256, 1 / 256)) for place in range(2))
+    large = Factor(2, (0, 1), (wide, wide), pair, np.full((256**2, 2), 0.5), np.full(2, 0.5))
+    with pytest.raises(ModelError, match="more cells than any that is learned"):
+        TableModel.from_state(*TableModel((first, second, large)).to_state(), 3)
 
 
 def test_a_scale_beyond_this_machine_is_refused(shop, begin):

@@ -183,6 +183,8 @@ class TableModel:
                 _grouping(arrays[f"{number}/parent{place}"]) for place in range(len(parents))
             )
             shape = prod(int(held.max()) + 1 for held in lists), int(groups.max()) + 1
+            if prod(shape) > CELLS:
+                raise ModelError("a factor in the model has more cells than any that is learned.")
             table = _distributions(arrays[f"{number}/table"], shape)
             shares = _distributions(arrays[f"{number}/shares"][None], (1, len(groups)))[0]
             factor = Factor(int(item["column"]), parents, lists, groups, table, shares)
