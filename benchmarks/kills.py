@@ -4,10 +4,11 @@
     python benchmarks/kills.py SOURCE TARGET -c CONFIG.toml --points 50 --seed 7
 
 TARGET is a database of its own whose contents are dropped. A fit and a load run unbroken first, for
-their seconds and rows. Then half of the points fall on fits, at a random part of those seconds: no
-model may be left or a whole one, the ledger may count no less than the model says, and the resumed
-fit has to end. The other half fall on loads: the target has to be empty or whole, and the next load
-has to make the rows of the unbroken one. Exits with 1 if anything of that does not hold.
+their seconds and rows. Then half of the points fall on fits, at a random part of the seconds that
+the last whole one took (the machine may have other work): no model may be left or a whole one, the
+ledger may count no less than the model says, and the resumed fit has to end. The other half fall on
+loads: the target has to be empty or whole, and the next load has to make the rows of the unbroken
+one. Exits with 1 if anything of that does not hold.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Trial:
             Model.load(output)
         else:
             again = ["--resume", left[0]["release"]] if left else []
-            self._fitted(name, *again)
+            _, self.fitting = self._fitted(name, *again)
         spent = Model.load(output).promise.epsilon
         (release,) = self._releases(name)
         whole = release["state"] == "closed" or code != 0
@@ -173,7 +174,7 @@ class Trial:
             f"load: {'whole' if left == self.rows else 'empty' if not left else 'part'}"
         ] += 1
         self.expect(left in ({}, self.rows), f"load {number}: a part of the target is there")
-        self.load()
+        self.loading = self.load()
         self.expect(rows(self._target) == self.rows, f"load {number}: other rows the second time")
 
 
