@@ -4,10 +4,11 @@
     python benchmarks/kills.py SOURCE TARGET -c CONFIG.toml --points 50 --seed 7
 
 TARGET is a database of its own whose contents are dropped. A fit and a load run unbroken first, for
-their seconds and rows. Then half of the points fall on fits, at a random part of those seconds: no
-model may be left or a whole one, the ledger may count no less than the model says, and the resumed
-fit has to end. The other half fall on loads: the target has to be empty or whole, and the next load
-has to make the rows of the unbroken one. Exits with 1 if anything of that does not hold.
+their seconds and rows. Then half of the points fall on fits, at a random part of the seconds that
+the last whole one took (the machine may have other work): no model may be left or a whole one, the
+ledger may count no less than the model says, and the resumed fit has to end. The other half fall on
+loads: the target has to be empty or whole, and the next load has to make the rows of the unbroken
+one. Exits with 1 if anything of that does not hold.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from privbench.config import Config
 from privbench.pipeline import Model
 
 PRIVBENCH = [sys.executable, "-m", "privbench"]
@@ -87,14 +89,6 @@ def rows(target: str) -> dict[str, int]:
         return found
 
 
-def ledger(folder: Path) -> dict[str, Any]:
-    """The ledger's releases and their sum."""
-    command = [*PRIVBENCH, "ledger", "show", "--identity", "kills", "--ledger", str(folder)]
-    shown = subprocess.run([*command, "--json"], capture_output=True, check=True)
-    found: dict[str, Any] = json.loads(shown.stdout)
-    return found
-
-
 class Trial:
     """Fits and loads of one source, and what went wrong with them.
 
@@ -105,8 +99,10 @@ class Trial:
 
     def __init__(self, given: argparse.Namespace, folder: Path) -> None:
         config = ["-c", given.config] if given.config else []
+        declared = Config.load(given.config).database.identity if given.config else None
+        self._identity = declared or "kills"
         self._fit = ["fit", given.source, *config, "--epsilon", str(given.epsilon), "--yes"]
-        self._fit += ["--identity", "kills", "--pay-again"]
+        self._fit += ["--identity", self._identity, "--pay-again"]
         self._target, self._folder, self._epsilon = given.target, folder, given.epsilon
         self.model = folder / "unbroken.privbench"
         self.found: Counter[str] = Counter()
@@ -118,6 +114,18 @@ class Trial:
     def _fitted(self, name: str, *more: str, kill_after: float | None = None) -> tuple[int, float]:
         places = ["--ledger", str(self._folder / name), "-o", f"{self._folder / name}.privbench"]
         return run(*self._fit, *places, *more, kill_after=kill_after)
+
+    def _releases(self, name: str) -> list[dict[str, Any]]:
+        """The releases in the ledger of a fit."""
+        folder = self._folder / name
+        if not folder.exists():
+            return []
+        command = [*PRIVBENCH, "ledger", "show", "--identity", self._identity]
+        shown = subprocess.run(
+            [*command, "--ledger", str(folder), "--json"], capture_output=True, check=True
+        )
+        releases: list[dict[str, Any]] = json.loads(shown.stdout)["releases"]
+        return releases
 
     def load(self, kill_after: float | None = None) -> float:
         """Load the unbroken model into what must be empty; returns the seconds."""
@@ -134,7 +142,7 @@ class Trial:
         name = f"fit{number}"
         output = self._folder / f"{name}.privbench"
         code, _ = self._fitted(name, kill_after=moment)
-        left = ledger(self._folder / name)["releases"] if (self._folder / name).exists() else []
+        left = self._releases(name)
         state = left[0]["state"] if left else "no release"
         self.found[f"fit: {state}{', model whole' if output.exists() else ''}"] += 1
         self.expect(len(left) <= 1, f"{name}: {len(left)} releases")
@@ -146,9 +154,9 @@ class Trial:
             Model.load(output)
         else:
             again = ["--resume", left[0]["release"]] if left else []
-            self._fitted(name, *again)
+            _, self.fitting = self._fitted(name, *again)
         spent = Model.load(output).promise.epsilon
-        (release,) = ledger(self._folder / name)["releases"]
+        (release,) = self._releases(name)
         whole = release["state"] == "closed" or code != 0
         self.expect(whole, f"{name}: the release is {release['state']}")
         enough = release["epsilon"] >= spent * (1 - ROUNDING)
@@ -166,7 +174,7 @@ class Trial:
             f"load: {'whole' if left == self.rows else 'empty' if not left else 'part'}"
         ] += 1
         self.expect(left in ({}, self.rows), f"load {number}: a part of the target is there")
-        self.load()
+        self.loading = self.load()
         self.expect(rows(self._target) == self.rows, f"load {number}: other rows the second time")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 from privbench.config import Config
@@ -83,7 +84,7 @@ class PlanReport:
                 f"{len(self.events)} events, {self.accounting} accounting, {unit} = "
                 f"{self.total:.4g} per root table",
                 "(10,000 rows are assumed where --rows names none):",
-                *lines,
+                *_counted(lines),
                 "",
                 "Least useful size (below it little beyond totals can be learned):",
                 *sizes,
@@ -131,6 +132,16 @@ def _noise(event: PlannedEvent) -> str:
     noise = f"noise ±{_span(event.noise_sd, *event.noises)}"
     labels = _span(event.needed, *event.needs) if event.needed is not None else ""
     return f"{noise}, labels of {labels} units" if labels else noise
+
+
+def _counted(lines: Iterable[str]) -> list[str]:
+    """Equal lines in a row as one, with how many they are.
+
+    >>> _counted(["pair", "pair", "total"])
+    ['pair, 2 times', 'total']
+    """
+    runs = [(line, len([*same])) for line, same in groupby(lines)]
+    return [f"{line}, {count} times" if count > 1 else line for line, count in runs]
 
 
 def _span(*numbers: float) -> str:
