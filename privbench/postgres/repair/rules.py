@@ -298,9 +298,11 @@ def values(
     >>> found = values(table, "((a = (b + c)) OR (a > 7))", ["a"])
     >>> [item.text for item in found][:3]
     ['(b + c)', '7', '(7) + 1']
+    >>> values(table, "((a % 1000003) = 2)", ["a"])[0].text
+    'a - a % 1000003 + 2'
     """
     tree = _parsed(text, stands_for)
-    compared = list(_compared(tree, table))
+    compared = [*_multiples(tree, table), *_compared(tree, table)]
     fillings = list(_fillings(tree))
     sources = [text, *(column.default for column in table.columns if column.default)]
     found: list[Value] = []
@@ -370,6 +372,24 @@ def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
                 if isinstance(node, (exp.LT, exp.GT)) and step:
                     sign = "-" if isinstance(node, less) else "+"
                     yield Value(column.name, f"({value}) {sign} {step}", reads)
+
+
+def _multiples(tree: exp.Expr, table: Table) -> Iterator[Value]:
+    """Where a column must leave a remainder, a value that does, made of the old one.
+
+    It is close by; in a UNIQUE column it is a multiple, so that different rows stay different.
+    """
+    unique = {name for item in table.unique_sets for name in item.columns}
+    known = {column.name for column in table.columns}
+    for node in tree.find_all(exp.EQ, bfs=False):
+        of, rest = _bare(node.left), _bare(node.right)
+        if not isinstance(of, exp.Mod) or not isinstance(rest, exp.Literal):
+            continue
+        column, factor = _bare(of.this), _bare(of.expression)
+        if isinstance(column, exp.Column) and column.name in known:
+            mine, by, left = (item.sql("postgres") for item in (column, factor, rest))
+            moved = f"{mine} * {by}" if column.name in unique else f"{mine} - {mine} % {by}"
+            yield Value(column.name, f"{moved} + {left}", frozenset({column.name}), equal=True)
 
 
 def _bare(tree: exp.Expr) -> exp.Expr:

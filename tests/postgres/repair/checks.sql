@@ -61,6 +61,14 @@ VALUES (1), (2), (3)
 SELECT count(DISTINCT a), min(a % 1000), max(a % 1000) FROM t
 --> 3, 0, 0
 
+-- case: where a remainder is demanded, a value moves to one close by, a unique one to a multiple
+CREATE TABLE t (a bigint NOT NULL UNIQUE CHECK (a % 1000003 = 2), b bigint NOT NULL CHECK (b % 1000003 = 2));
+-- rows: t (a, b)
+VALUES (1, 1), (2, 1000004), (3, 3000007)
+-- then:
+SELECT count(DISTINCT a), bool_and(a % 1000003 = 2), min(b), max(b) FROM t
+--> 3, True, 2, 2000008
+
 -- case: rows on which an expression fails do not stop the load
 CREATE FUNCTION small(int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS
   $$ BEGIN IF $1 > 9 THEN RAISE EXCEPTION 'too large'; END IF; RETURN true; END $$;
