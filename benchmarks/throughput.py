@@ -8,7 +8,8 @@ Makes a table of six columns on an embedded PostgreSQL, or takes a database that
 model and loads it, stage by stage; copies the same rows by `pg_dump | psql`, and by `pg_dump -Fd`
 and `pg_restore` with several jobs, each with ANALYZE; prints the ratios. Memory is the peak of the
 Python process within each stage; the server's own is not counted. The databases that it makes
-beside a source, ``privbench_throughput_...``, are dropped in the end.
+beside a source, ``privbench_throughput_...``, are dropped in the end. A release of a source counts
+in a ledger of its own alone, and its model stays in ``benchmarks/out``: use no private database.
 """
 
 from __future__ import annotations
@@ -160,20 +161,22 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--epsilon", type=float, default=3.2)
     parser.add_argument("--synthesizer", default=None)
     parser.add_argument("--jobs", type=int, default=2, help="connections to the source")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if bool(options.source) != bool(options.config):
+        parser.error("--source and --config go together.")
+    return options
 
 
 @contextmanager
 def _databases(dsn: str) -> Iterator[list[str]]:
     names = [f"privbench_throughput_{name}" for name in ("clone", "copy", "restored", "table")]
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with ExitStack() as stack:
+        connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
         for name in names:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-        try:
-            yield [conninfo.make_conninfo(dsn, dbname=name) for name in names]
-        finally:
-            for name in names:
-                connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+            drop = sql.SQL("DROP DATABASE {}").format(sql.Identifier(name))
+            stack.callback(connection.execute, drop)
+        yield [conninfo.make_conninfo(dsn, dbname=name) for name in names]
 
 
 def _fill(dsn: str, rows: int) -> None:

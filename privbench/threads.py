@@ -47,23 +47,23 @@ def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterat
     """The results of a function for all items, in order; `JOBS` threads work on the next items.
 
     Raises:
-        Exception: What the function raises for an item, where its result would have come.
+        Exception: What the function raises for an item, where its result would have come; others
+            that have begun are not waited for.
 
     >>> list(streamed(abs, [-2, 3]))
     [2, 3]
     """
     jobs = JOBS.get() or _cores()
-    left = iter(items)
-    with ThreadPoolExecutor(jobs) as pool:
-        coming: deque[Future[Found]] = deque()
-        try:
-            coming.extend(pool.submit(function, item) for item in islice(left, jobs))
-            while coming:
-                found = coming.popleft().result()
-                coming.extend(pool.submit(function, item) for item in islice(left, 1))
-                yield found
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    left, pool = iter(items), ThreadPoolExecutor(jobs)
+    coming: deque[Future[Found]] = deque()
+    try:
+        coming.extend(pool.submit(function, item) for item in islice(left, jobs))
+        while coming:
+            found = coming.popleft().result()
+            coming.extend(pool.submit(function, item) for item in islice(left, 1))
+            yield found
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:

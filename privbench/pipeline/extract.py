@@ -88,7 +88,8 @@ def extract(
         SchemaError: Rows contradict the catalog, or no model can hold those of a public table.
     """
     wanted = _key_columns(plan)
-    hands = len(workers.addresses()) if workers else JOBS.get() or 0
+    jobs = JOBS.get() or 1
+    hands = len(workers.addresses()) if workers else jobs * (jobs > 1)
     parts = {
         item.table.key: snapshot.parts(
             item.table,

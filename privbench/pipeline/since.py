@@ -181,7 +181,7 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
 
 
 def _require_same_promise(plan: FitPlan, model: Model) -> None:
-    """Refuse a release with another unit, or one that does not state what its events cost.
+    """Refuse one with another unit, or that does not state what its dearest root's events cost.
 
     Raises:
         ModelError: It has, or does.

@@ -95,7 +95,8 @@ def _alike(
     if pa.types.is_floating(parent.type):
         # Adding zero makes -0.0 into 0.0, which PostgreSQL holds equal.
         return pc.add(child.cast(parent.type), 0.0), pc.add(parent, 0.0)
-    if pa.types.is_integer(child.type) and child.type != parent.type:
+    integers = pa.types.is_integer(child.type) and pa.types.is_integer(parent.type)
+    if integers and child.type != parent.type:
         return child.cast(pa.int64()), parent.cast(pa.int64())
     return child.cast(parent.type), parent
 

@@ -21,7 +21,7 @@ from privbench.postgres.connect import SELECT, Connection
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
 #: The first version that reads a range of pages without looking at all others.
-_READS_PAGES = 140_000
+READS_PAGES = 140_000
 #: Pages that are read at once, and most int8 of a row: more are no faster than what COPY sends.
 _PAGES, _WORDS = 1024, 64
 #: Bytes that are sent at once at most, of which the server holds a few copies, and rows that fit on
@@ -210,7 +210,7 @@ def packing(
         known: What is publicly known of some, by name.
     """
     result = Packing()
-    if connection.info.server_version < _READS_PAGES:
+    if connection.info.server_version < READS_PAGES:
         return None
     for (expression, name), type_ in zip(expressions, types, strict=True):
         if not result.add(expression, type_, known.get(name)):

@@ -18,7 +18,7 @@ from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import WAIT, lock
-from privbench.postgres.packed import Pages
+from privbench.postgres.packed import READS_PAGES, Pages
 from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.stream import Expression, source, stream
 from privbench.schema import Schema, Table, quoted
@@ -156,7 +156,7 @@ class Snapshot:
         """The stream of a table in parts, for several readers; in order they are it.
 
         The size of the table's file settles who reads what, and nothing else: no row's place in
-        the whole depends on it. Partitioned tables are one part.
+        the whole depends on it. Partitioned tables are one part, and all before PostgreSQL 14.
 
         Args:
             table: The table.
@@ -171,7 +171,7 @@ class Snapshot:
         """
         self.lock(table)
         pages = 0
-        if table.kind != "p":
+        if table.kind != "p" and self.connection.info.server_version >= READS_PAGES:
             with database_errors("asking for the size of a table", table.key):
                 (pages,) = ask_one(
                     self.connection, _PAGES, [quoted(table.name.schema, table.name.name)]
@@ -292,7 +292,10 @@ class Snapshot:
                 snapshot=self.id,
             )
         except ConnectionFailed:
-            raise ConnectionFailed("a second connection for reading was refused.") from None
+            raise ConnectionFailed(
+                "another connection for reading was refused.",
+                remedy="Fits read by one connection more than --jobs says, two without it.",
+            ) from None
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,14 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
 
     Raises:
         PrivacyRefusal: The noise was seeded.
+        ModelError: The model states less than its events cost.
     """
     if not model.promise.private:
         raise PrivacyRefusal(
             "the noise of this model was seeded: it is NOT PRIVATE and must not be published.",
             remedy="Fit it again without --seed.",
         )
+    model.promise.require_sound(model.events)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     owners, owned_by = dict.fromkeys(model.tables, ""), {}

@@ -67,3 +67,23 @@ def test_a_stream_is_ahead_by_no_more_than_its_threads_and_fails_in_place():
         assert count <= 6
     finally:
         JOBS.reset(token)
+
+
+def test_streamed_with_a_failure_does_not_wait_for_others() -> None:
+    """An item that waits for a server may take minutes; whoever closes the connection ends it."""
+    closed, ended = threading.Event(), list[int]()
+
+    def function(item: int) -> None:
+        if item == 0:
+            raise ValueError("none")
+        closed.wait(60)
+        ended.append(item)
+
+    token = JOBS.set(2)
+    try:
+        with pytest.raises(ValueError, match="none"):
+            next(streamed(function, range(5)))
+        assert not ended
+    finally:
+        closed.set()
+        JOBS.reset(token)

@@ -103,7 +103,6 @@ _SUFFIXES = frozenset({".sql", ".pgbench"})
 _META = re.compile(r"[ \t]*\\(\w+)(.*)\Z")
 # A command with the lines that it goes on in; comments before commands stay SQL's.
 _CONTINUED = re.compile(r"^[ \t]*\\\w(?:.*\\\n)*.*$", re.MULTILINE)
-_SET = re.compile(r"\s+(\w+)\s+([^\s\\][^\\]*?)\s*\Z")
 _FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d+))?\s*\Z")
 # A variable as pgbench finds it, within strings too; not the colons of a cast.
 _VARIABLE = re.compile(r"(?<!:):([A-Za-z_]\w*)")
@@ -210,17 +209,17 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
         for text in cut("\n".join(block), file):
             yield dict(draws), text
         block = []
-        item = _SET.match(meta[2])
         if meta[1] != "set":
             raise UsageError(
                 f"the script {file} has \\{meta[1]}, which only pgbench can run.",
                 remedy="Scripts of SQL and \\set are read.",
             )
-        if item is None:
+        name, value = [*meta[2].split(maxsplit=1), "", ""][:2]
+        if not re.fullmatch(r"\w+", name) or not value or value.rstrip().endswith("\\"):
             raise UsageError(f"the script {file} has a \\set without a variable and its value.")
-        if item[1] in draws:
-            raise UsageError(f"the script {file} sets {item[1]} twice.")
-        draws[item[1]] = item[2]
+        if name in draws:
+            raise UsageError(f"the script {file} sets {name} twice.")
+        draws[name] = value.rstrip()
 
 
 def _bound(name: str, text: str, draws: dict[str, str], weight: float) -> Query:
