@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from privbench.pipeline.archive import MAX_EMPTY_ROWS
 from privbench.pipeline.prepare import FitPlan, TablePlan
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.keys import key_expressions, match
-from privbench.postgres.packed import Pages
 from privbench.postgres.snapshot import Part, Snapshot
 from privbench.postgres.stream import Expression
 from privbench.privacy.data import Attribute, PrivateDatabase, PrivateTable
@@ -89,7 +89,8 @@ def extract(
     """
     wanted = _key_columns(plan)
     jobs = JOBS.get() or 1
-    hands = len(workers.addresses()) if workers else jobs * (jobs > 1)
+    # One connection reads a table as a whole.
+    hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
     parts = {
         item.table.key: snapshot.parts(
             item.table,
@@ -208,17 +209,13 @@ def _encoded(
 ) -> Iterator[_Encoded]:
     """A table's rows in order: batch by batch, or part by part, read by workers or by threads."""
     readers, keys = dict(item.readers), list(wanted.get(item.table.key, {}))
-
-    def stream(pages: Pages = (0, None)) -> Iterator[pa.RecordBatch]:
-        expressions = _expressions(item, wanted)
-        return snapshot.stream(item.table, expressions, known=_known(item), pages=pages)
-
+    stream = partial(snapshot.stream, item.table, _expressions(item, wanted), known=_known(item))
     if len(parts) < 2:
         for batch in stream():
             yield encode([batch], readers, keys)
     elif workers is None:
         pages = [(part.first, part.last) for part in parts]
-        yield from streamed(lambda some: encode(stream(some), readers, keys), pages)
+        yield from streamed(lambda some: encode(stream(pages=some), readers, keys), pages)
     else:
         calls = [workers.submit(read_part, part, readers, keys) for part in parts]
         while calls:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
@@ -32,6 +30,7 @@ from privbench.encoding.keys.uniqueness import Indices, Mask, ranks
 from privbench.encoding.patterns import column_pattern
 from privbench.encoding.placeholders import random_uuids, value_space
 from privbench.errors import SchemaError
+from privbench.privacy.units import Index, index_type
 from privbench.rng import generator
 from privbench.schema import Column, ForeignKey, Table, Unique
 
@@ -39,8 +38,6 @@ from privbench.schema import Column, ForeignKey, Table, Unique
 _UUID_LENGTH = 36
 #: Rows that are numbered at a time, for memory alone.
 _BLOCK = 2**20
-
-Numbers = NDArray[np.signedinteger[Any]]
 #: The referenced columns of a key's parent rows that are kept, in `ref_columns` order.
 ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
 
@@ -162,9 +159,7 @@ def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:
             others = [name for name in work.table.primary_columns if name in work.fixed]
             _number(work, column, ranks(work.group(others)))
         else:
-            # Half the memory where it suffices, since a table may have many millions of rows.
-            kind = np.int32 if work.rows < 2**31 else np.int64
-            number: Numbers = np.cumsum(work.alive, dtype=kind)
+            number: Index = np.cumsum(work.alive, dtype=index_type(work.rows))
             np.subtract(number, 1, out=number)
             if _number(work, column, number):
                 work.distinct.add(column.name)
@@ -184,7 +179,7 @@ def _holds_uuids(table: Table, column: Column) -> bool:
     return not column_limits(table, column) and column_pattern(table, column) is None
 
 
-def _number(work: TableRows, column: Column, index: Numbers) -> bool:
+def _number(work: TableRows, column: Column, index: Index) -> bool:
     """Give a key column the values of some numbers; rows past the last value are dropped."""
     space = value_space(work.table, column, None, work.rows)
     pattern = column_pattern(work.table, column)

@@ -27,12 +27,13 @@ from privbench.learning.graphical.sizes import MANY
 from privbench.learning.graphical.table_model import TableModel
 from privbench.learning.synthetic import NULL, Parts, SyntheticDatabase, SyntheticTable
 from privbench.privacy import KeySpec
+from privbench.privacy.units import index_type
 from privbench.rng import generator
 
 #: Most rows of a synthetic database: eight numbers of each row fit into this machine's memory.
 MOST_ROWS = min(2**36, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 64)
 #: Type of row numbers: half the memory where they are below 2³¹.
-_INDEX = np.dtype(np.int32 if MOST_ROWS < 2**31 else np.int64)
+_INDEX = index_type(MOST_ROWS)
 #: How far numbers of children may be scaled to meet their table's size, either way.
 CALIBRATED = 1.5
 

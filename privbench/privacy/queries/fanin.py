@@ -15,7 +15,7 @@ from privbench.privacy.queries.claims import doubled, up
 from privbench.privacy.queries.counting import add
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import Index, contribution, single
+from privbench.privacy.units import Index, contribution, single, tally
 
 #: Most edges of one source unit that count.
 KEPT = 16
@@ -215,4 +215,4 @@ class FanIn(OfReference):
         """Number of kept edges into every target row."""
         edges = data._parents(self.key)
         kept = kept_rows(data, self.key, outside=self.outside)
-        return np.bincount(edges[kept], minlength=data._rows(self.key.parent)).astype(np.int64)
+        return tally(edges[kept], data._rows(self.key.parent))
