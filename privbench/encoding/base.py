@@ -43,7 +43,7 @@ Rng = np.random.Generator
 #: a cell of its own, and lies on every decimal grid.
 MOST, MORE, ZERO = 6, 7, -9
 #: Decimals to take where nothing is known of a column.
-USUAL = 2
+DEFAULT_DECIMALS = 2
 
 
 @dataclass(frozen=True)
@@ -56,20 +56,18 @@ class DecimalsNeed:
 
     Attributes:
         attribute: A `Grid` of small integers (see `Scale.count_decimals`), for this release alone.
-        told: Numbers of decimals to distinguish, ascending; the last is for numbers on no
+        choices: Numbers of decimals to distinguish, ascending; the last is for numbers on no
             decimal grid.
-        usual: What to say of a column where nothing but zeros is seen.
-        dear: Whether much is lost without a release: no, the usual ones are a fair guess.
+        default: The number to take where nothing but zeros is found.
     """
 
     attribute: str
-    told: range = range(MORE + 1)
-    usual: int = USUAL
-    dear: bool = False
+    choices: range = range(MORE + 1)
+    default: int = DEFAULT_DECIMALS
 
     @property
     def candidates(self) -> NDArray[np.int64]:
-        return np.array(self.told, dtype=np.int64)
+        return np.array(self.choices, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +89,8 @@ class CategoriesNeed:
     Attributes:
         attribute: The attribute, a `Labels`.
         per_unit: How many distinct values of one unit are counted, at most.
-        dear: Whether much is lost without a release: the column's name suggests that many rows
-            share few values.
-        usual: Labels to take where none are released, the most usual first.
+        repeats: Whether the column's name suggests that many rows share few values.
+        default: Labels to take where none are released, the most frequent first.
         own: Whether the column's name or type suggests that few rows share a value.
         length: Greatest length of a value: longer ones are shared less often.
         grid: The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
@@ -102,8 +99,8 @@ class CategoriesNeed:
 
     attribute: str
     per_unit: int = 1
-    dear: bool = False
-    usual: tuple[str, ...] = ()
+    repeats: bool = False
+    default: tuple[str, ...] = ()
     own: bool = False
     length: int | None = None
     grid: str | None = None

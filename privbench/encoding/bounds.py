@@ -19,7 +19,7 @@ from privbench.errors import ConfigError
 from privbench.schema import Column
 
 #: Rows, in noise scales, below which a range is asked for in few cells, and from which in all.
-_FEW_SEEN, _MANY_SEEN = 40.0, 100.0
+_FEW_ROWS, _MANY_ROWS = 40.0, 100.0
 #: Parts of a cell that would hold at most as many grid steps are cut into single steps.
 _FEW_STEPS = 4
 
@@ -34,14 +34,14 @@ class Bounds:
         cells: Number of equal cells between them that the noise leaves worth having; None means
             as many as there may be.
         inner: Edges of cells between them, ascending, where more is known than the ends.
-        seen: Whether they follow from rows; else they are the default.
+        released: Whether they follow from rows; else they are the default.
     """
 
     lo: int
     hi: int
     cells: int | None = None
     inner: tuple[int, ...] = ()
-    seen: bool = True
+    released: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class BoundsNeed:
     Attributes:
         attribute: The attribute.
         candidates: Public ascending grid points, int64, shape (k,).
-        usual: The default, where the signal is below the noise.
-        dear: Whether much is lost without a release, since the default is no fair guess.
-        told: Whether the default follows from the column's name: counts beyond it must be clear of
+        default: The range to take where the signal is below the noise.
+        poor_default: Whether much is lost without a release, since the default is no fair guess.
+        named: Whether the default follows from the column's name: counts beyond it must be clear of
             noise.
         coarser: The candidates with ever fewer points.
         plausible: Ends of a range beyond which counts must be clear of noise, whatever the name.
@@ -61,13 +61,13 @@ class BoundsNeed:
 
     attribute: str
     candidates: NDArray[np.int64]
-    usual: Bounds
-    dear: bool = True
-    told: bool = False
+    default: Bounds
+    poor_default: bool = True
+    named: bool = False
     coarser: tuple[NDArray[np.int64], ...] = ()
     plausible: tuple[int, int] | None = None
 
-    def asked(self, seen: float) -> tuple[Self, ...]:
+    def questions(self, scales: float) -> tuple[Self, ...]:
         """The needs to measure in place of this one: with few rows, only few cells are useful.
 
         Returns:
@@ -75,19 +75,19 @@ class BoundsNeed:
             The first finds rows that are spread over many cells, the second finds rows that lie
             close together.
         """
-        if not self.coarser or (seen >= _MANY_SEEN and not self.dear):
+        if not self.coarser or (scales >= _MANY_ROWS and not self.poor_default):
             return (self,)
-        few = self.coarser[-1 if seen < _FEW_SEEN else 0]
+        few = self.coarser[-1 if scales < _FEW_ROWS else 0]
         wide = replace(self, candidates=few, coarser=())
-        return (wide, self) if self.dear and seen >= _FEW_SEEN else (wide,)
+        return (wide, self) if self.poor_default and scales >= _FEW_ROWS else (wide,)
 
     @property
-    def told_cells(self) -> tuple[int, int] | None:
+    def expected_cells(self) -> tuple[int, int] | None:
         """The cells beyond which counts must be clear of noise, inclusive; None without any.
 
         Those of the default that the name suggests, else those of what is plausible.
         """
-        inside = (self.usual.lo, self.usual.hi) if self.told else self.plausible
+        inside = (self.default.lo, self.default.hi) if self.named else self.plausible
         if inside is None:
             return None
         low = int(np.searchsorted(self.candidates, inside[0], side="right"))
@@ -225,7 +225,7 @@ _NUMBER = re.compile(r"'?(-?\d+(?:\.\d+)?)'?(?:::[a-z ]+(?:\([\d, ]+\))?)?\Z")
 _MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
 
 
-def usual_range(
+def default_range(
     scale: Scale, known: Range, title: str, default: str | None, of_type: tuple[str, str]
 ) -> tuple[int, int, bool]:
     """The range to take where none is released, ``low <= x < high``, and if the name suggests it.
@@ -235,7 +235,7 @@ def usual_range(
         known: What is publicly known of the range.
         title: The column's name.
         default: Its DEFAULT.
-        of_type: Literals of the usual range of the type.
+        of_type: Literals of the default range of the type.
     """
     lo, hi = known.lo, known.hi
     if known.declared:
@@ -278,7 +278,7 @@ def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal 
 
 
 def _octaves_inside(points: Points, lo: int, hi: int, *, below: bool) -> tuple[int, int]:
-    """Two octaves from the public end on that is nearer to the usual range."""
+    """Two octaves from the public end on that is nearer to the default range."""
     if below:
         end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
         return lo, min(int(points[end]), hi)

@@ -102,7 +102,7 @@ _PLAIN = frozenset({"name", "code", "label", "title", "value"})
 def suggested_labels(
     column: str, least: int = 0, greatest: int | None = None, *, table: str = ""
 ) -> tuple[str, ...]:
-    """Labels to look for in a column of which no list is known, the most usual first.
+    """Labels to look for in a column of which no list is known, the most frequent first.
 
     >>> suggested_labels("gender", greatest=1)[:2], suggested_labels("Ship_Country")[:2]
     (('M', 'F'), ('USA', 'US'))

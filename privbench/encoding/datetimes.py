@@ -75,7 +75,7 @@ class _Calendar(Scale):
     """What dates and timestamps share: infinities, weekly candidates, text where infinite."""
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
-    usual: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
+    default_range: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
     #: Grid steps per day.
     per_day: ClassVar[int]
 

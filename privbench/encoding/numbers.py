@@ -53,7 +53,7 @@ class IntegerScale(Scale):
         return max(-(2 ** (bits - 1)), LEAST), min(2 ** (bits - 1) - 1, GREATEST)
 
     @property
-    def usual(self) -> tuple[str, str]:
+    def default_range(self) -> tuple[str, str]:
         """Of smallint, which mostly holds codes, a few values."""
         return ("0", "10") if self.base == "int2" else ("0", "100")
 

@@ -14,9 +14,9 @@ from psycopg import sql
 
 from privbench.domain import Domain, Known
 from privbench.encoding.base import (
+    DEFAULT_DECIMALS,
     END,
     FIRST,
-    USUAL,
     CategoriesNeed,
     Codec,
     Codes,
@@ -31,7 +31,7 @@ from privbench.encoding.base import (
     attribute,
     null_mask,
 )
-from privbench.encoding.bounds import Bounds, BoundsNeed, Range, usual_range
+from privbench.encoding.bounds import Bounds, BoundsNeed, Range, default_range
 from privbench.encoding.column_names import suggested_range
 from privbench.encoding.scale import (
     GREATEST,
@@ -163,7 +163,7 @@ class OrderedCodec(Codec):
 
 #: Whole numbers of types with fewer values than this are mostly codes: smallint, numeric(4).
 _CODES = 2**16
-#: A usual range is cut at whole numbers where they make more edges than this.
+#: A default range is cut at whole numbers where they make more edges than this.
 _WHOLES = 16
 
 
@@ -178,7 +178,7 @@ class OrderedReader(ColumnReader):
         title: The column's name without its table's prefix.
         per_unit: How many distinct values one unit may propose, to be released where many units
             share one; 0 for none.
-        usual: Literals of the range to take where nothing is known, if not those of the type.
+        default_range: Literals of the range to take where nothing is known; None for the type's.
     """
 
     scale: Scale
@@ -186,7 +186,7 @@ class OrderedReader(ColumnReader):
     bins: int | None = None
     title: str = ""
     per_unit: int = 0
-    usual: tuple[str, str] | None = None
+    default_range: tuple[str, str] | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -210,8 +210,8 @@ class OrderedReader(ColumnReader):
         choices = self.scale.decimal_choices
         if choices is None:
             return (self._bounds, *self._shared)
-        usual = USUAL if self.scale.fractions else choices[-1]
-        return (self._bounds, DecimalsNeed(self._decimals, choices, usual), *self._shared)
+        most = DEFAULT_DECIMALS if self.scale.fractions else choices[-1]
+        return (self._bounds, DecimalsNeed(self._decimals, choices, most), *self._shared)
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
@@ -227,14 +227,14 @@ class OrderedReader(ColumnReader):
 
     @property
     def _bounds(self) -> BoundsNeed:
-        low, high, named = self._usual
+        low, high, named = self._default
         ends = (low, high) if named else ()
         return BoundsNeed(
             self.name,
             self._within(self.scale.candidates()),
-            Bounds(low, high, seen=False),
-            dear=not self.scale.octaves,
-            told=named,
+            Bounds(low, high, released=False),
+            poor_default=not self.scale.octaves,
+            named=named,
             coarser=tuple(self._within(few, *ends) for few in self.scale.coarser()),
             plausible=self.scale.plausible,
         )
@@ -246,10 +246,10 @@ class OrderedReader(ColumnReader):
         return np.unique(every[(every >= lo) & (every <= hi)])
 
     @cached_property
-    def _usual(self) -> tuple[int, int, bool]:
+    def _default(self) -> tuple[int, int, bool]:
         """The range to take where none is released, and whether the column's name suggests it."""
-        title, default = self.title or self.name, self.column.default
-        return usual_range(self.scale, self.range, title, default, self.usual or self.scale.usual)
+        title, ends = self.title or self.name, self.default_range or self.scale.default_range
+        return default_range(self.scale, self.range, title, self.column.default, ends)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         return [(self.scale.select(identifier), self.alias())]
@@ -292,14 +292,14 @@ class OrderedReader(ColumnReader):
     def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
         """Number of decimals of drawn values; None where any value of the type may be drawn.
 
-        Where noise hides the number of decimals, a type with fractions gets `USUAL` decimals,
+        Where noise hides the number of decimals, a type with fractions gets `DEFAULT_DECIMALS`,
         unless the range was released.
         """
         choices = self.scale.decimal_choices
         if choices is None or not isinstance(result, Decimals):
             return None
         if result.count is None:
-            return USUAL if self.scale.fractions and not bounds.seen else None
+            return DEFAULT_DECIMALS if self.scale.fractions and not bounds.released else None
         if result.count == choices[-1]:
             return None
         # A range, released or declared, that holds no such number has others.
@@ -318,9 +318,9 @@ class OrderedReader(ColumnReader):
         if decimals is None:
             return self.scale, self.scale, self.scale
         scale = self.scale.with_decimals(decimals)
-        if bounds.seen or not self.scale.fractions:
+        if bounds.released or not self.scale.fractions:
             return scale, scale, scale
-        # A usual range is cut at whole numbers, and says nothing of values far beyond.
+        # A default range is cut at whole numbers, and says nothing of values far beyond.
         whole = self.scale.with_decimals(0)
         many = len(whole.edges(bounds.lo, bounds.hi, Spacing(cells=bounds.cells or LINEAR)))
         return scale, whole if many > _WHOLES else scale, self.scale
@@ -338,7 +338,7 @@ class OrderedReader(ColumnReader):
         first = min(first, end - 1)
         lo = min(max(min(bounds.lo, bounds.hi), first), end - 1)
         hi = min(max(bounds.lo, bounds.hi, lo + 1), end)
-        least, most, named = self._usual
+        least, most, named = self._default
         meant = named and least <= lo and hi <= most
         lo, hi = cells_of.aligned(lo, hi)
         lo, hi = max(lo, first), min(hi, end)

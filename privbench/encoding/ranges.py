@@ -194,7 +194,7 @@ class RangeReader(PartsReader):
         lower = _ordered_part(self, "lower", bound)
         size = _ordered_part(self, "size", _SIZES[bound.base])
         if _SIZES[bound.base] is _SPAN:
-            size = replace(size, usual=_STAY)
+            size = replace(size, default_range=_STAY)
         codec = ListCodec(*head(named), _KINDS, False, False, True)
         return _KindReader(self.table, named, codec, "kind", "by kind"), lower, size
 

@@ -84,7 +84,7 @@ class Scale(ABC):
         return None
 
     @property
-    def usual(self) -> tuple[str, str]:
+    def default_range(self) -> tuple[str, str]:
         """Literals of a range to take where nothing is known of the column."""
         return ("0", "100")
 

@@ -203,7 +203,7 @@ def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -
     return result
 
 
-#: Usual labels to count where no list could be released at all (δ = 0).
+#: Default labels to count where no list could be released at all (δ = 0).
 _LABELS_UNRELEASED = 32
 #: Most public candidates that are counted beside a list.
 _PUBLIC = 256
@@ -218,7 +218,7 @@ class TextReader(ColumnReader):
         greatest: Greatest length, or None.
         per_unit: Distinct values that one unit may propose; 0 means that no label is read.
         provider: Semantic type of text that is not a label, or None.
-        usual: Public labels to count where none are released, the most usual first.
+        default_labels: Public labels to count where none are released, the most frequent first.
         title: The column's name without its table's prefix.
         named: Whether its name suggests them, not its default alone.
     """
@@ -227,7 +227,7 @@ class TextReader(ColumnReader):
     greatest: int | None = None
     per_unit: int = 0
     provider: str | None = None
-    usual: tuple[str, ...] = ()
+    default_labels: tuple[str, ...] = ()
     title: str = ""
     named: bool = False
 
@@ -244,7 +244,7 @@ class TextReader(ColumnReader):
     @property
     def labelled(self) -> bool:
         """Whether texts are read that may be labels."""
-        return bool(self.per_unit or self.usual)
+        return bool(self.per_unit or self.default_labels)
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -253,10 +253,10 @@ class TextReader(ColumnReader):
         kind = column_names.is_kind(self.title)
         own = column_names.is_own(self.title) and not (kind or self.named)
         blank = ("",) if self.least == 0 else ()
-        public = tuple(dict.fromkeys((*blank, *self.usual)))[:_PUBLIC]
+        public = tuple(dict.fromkeys((*blank, *self.default_labels)))[:_PUBLIC]
         length = self.greatest
         need = CategoriesNeed(
-            self.name, self.per_unit, kind, self.usual, own, length, public=public
+            self.name, self.per_unit, kind, self.default_labels, own, length, public=public
         )
         return (need,)
 
@@ -295,18 +295,18 @@ class TextReader(ColumnReader):
         return length_cells(length_edges(self.least, self.greatest), self.nullable, WORD)
 
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        usual = self.usual[:_LABELS_UNRELEASED] or None
-        labels = released_labels(released, self.name) if self.per_unit else usual
+        public = self.default_labels[:_LABELS_UNRELEASED] or None
+        labels = released_labels(released, self.name) if self.per_unit else public
         lengths = self._lengths.edges if self.shaped else None
         return TextCodec(*self.head, labels, lengths, self.provider)
 
     def describe(self) -> tuple[str, str]:
         rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
-        public = "usual labels" if self.named else "the default"
-        rest = f"{public} or {rest}" if self.usual else rest
+        public = "default labels" if self.named else "the default"
+        rest = f"{public} or {rest}" if self.default_labels else rest
         if self.per_unit:
             return f"released labels, else {rest}", "labels of enough units, under δ"
-        if self.usual:
+        if self.default_labels:
             why = "name" if self.named else "default"
             return rest, f"public labels by the column's {why}; others are never copied"
         return f"free text: {rest}", "text is never copied"
@@ -318,7 +318,7 @@ def text_reader(
     """The reader of a text column without a declared list.
 
     The values of a column that is UNIQUE by itself cannot be categories. Where a CHECK or a
-    partition key may speak of the column, usual labels might not be among what it allows.
+    partition key may speak of the column, default labels might not be among what it allows.
     """
     if config.kind == "categories" and delta == 0:
         raise no_delta(table.key, column)
@@ -332,11 +332,11 @@ def text_reader(
     title = column_names.plain_name(column.name, table)
     kind = _semantic(table, column, title, config)
     allowed = listed and not _spoken_of(table, column)
-    usual, named = _public_labels(table, column, title, (least, greatest), allowed)
+    labels, named = _public_labels(table, column, title, (least, greatest), allowed)
     if kind is None or (per_unit and (kind.listed or config.kind == "categories")):
         provider = None if kind is None else kind.provider
         return TextReader(
-            table.key, column, least, greatest, per_unit, provider, usual, title, named
+            table.key, column, least, greatest, per_unit, provider, labels, title, named
         )
     why = "named in the config" if config.faker else "by the column's name"
     said = not column.not_null or (column.default or "").startswith("''")
@@ -366,11 +366,11 @@ def _public_labels(
     if not allowed:
         return (), False
     least, greatest = lengths
-    usual = column_names.suggested_labels(title, least, greatest, table=table.name.name)
+    suggested = column_names.suggested_labels(title, least, greatest, table=table.name.name)
     longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
     default = column_names.default_label(column, least, longest)
     first = () if default is None else (default,)
-    return tuple(dict.fromkeys((*first, *usual))), bool(usual)
+    return tuple(dict.fromkeys((*first, *suggested))), bool(suggested)
 
 
 def _semantic(

@@ -14,24 +14,24 @@ _ODDS = 25.0
 _MORE, _AT_MOST = 0.02, 0.25
 #: Part of the rows of a wide range that a narrower one within must hold.
 _NEARLY_ALL = 0.9
-#: What is seen beyond a range that a name tells must stand out of so many times the noise.
+#: Rows beyond the range that a name suggests count if they stand out of so many times the noise.
 _BEYOND = 1.5
-#: Fewer cells than this are no gap, and are taken as a name tells them; a run of no more than half
-#: as many may be the first to stand out.
+#: Fewer cells than this are no gap, and are taken whole if a name suggests them; a run of no more
+#: than half as many may be the first to stand out.
 _FEW = 16
 
 
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
-    """First and last cell that hold rows, as far as they can be told from noise.
+    """First and last cell that hold rows, as far as they stand out of the noise.
 
     Single cells first, then ever wider runs of cells beyond the ends found so far: many cells with
-    few rows each are seen together. Cells beside these need but one standard deviation.
+    few rows each stand out together. Cells beside these need but one standard deviation.
 
     Args:
         noisy: Noisy counts of cells in order, shape (cells,).
         sd: Standard deviation of the noise.
         narrow: Whether nothing is found where only wide runs stand out: cells grow by powers, and
-            a run of many of them tells less than a fair guess.
+            a run of many of them is a worse guess than the default.
 
     Returns:
         Inclusive cells, or None where nothing stands out.
@@ -75,7 +75,7 @@ def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None
         held: Rows of the wider range, by the other histogram.
 
     Returns:
-        Inclusive cells; None where too little of the rows is seen in them.
+        Inclusive cells; None where they hold too few of the rows.
 
     >>> noisy = np.array([0.0, 9.0, 1.0, 8.0, 0.5])
     >>> find_within(noisy, 1.0, 19.0), find_within(noisy, 1.0, 40.0)
@@ -90,36 +90,41 @@ def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None
     return found if missing <= sd * np.sqrt(last + 1 - first) / 2 else None
 
 
-def as_told(
-    noisy: Floats, sd: float, ends: tuple[int, int], told: tuple[int, int], *, whole: bool = True
+def within_expected(
+    noisy: Floats,
+    sd: float,
+    ends: tuple[int, int],
+    expected: tuple[int, int],
+    *,
+    whole: bool = True,
 ) -> tuple[int, int]:
-    """The ends of a range within cells that a name tells of, unless rows are clear beyond these.
+    """The ends of a range within the expected cells, unless rows stand out beyond these.
 
-    Few cells are taken as told: a flag may be 0 though ones alone are seen.
+    Few expected cells are taken whole: a flag may be 0 even if only ones stand out of the noise.
 
     Args:
         noisy: Noisy counts of cells in order, shape (cells,).
         sd: Standard deviation of the noise.
         ends: Inclusive cells, from `find_range`.
-        told: Inclusive cells.
-        whole: Whether few cells are taken as told; else the range is looked for anew within what
-            is told.
+        expected: Inclusive cells.
+        whole: Whether few expected cells are taken whole; else the range is searched anew within
+            them.
 
     >>> noisy = np.array([0.0, 2.0, 9.0, 1.0, 5.5, 0.0])
-    >>> as_told(noisy, 1.0, (2, 4), (1, 2)), as_told(noisy, 0.5, (2, 4), (1, 2))
+    >>> within_expected(noisy, 1.0, (2, 4), (1, 2)), within_expected(noisy, 0.5, (2, 4), (1, 2))
     ((1, 2), (2, 4))
     """
     beyond = np.array(noisy)
-    beyond[told[0] : told[1] + 1] = 0.0
+    beyond[expected[0] : expected[1] + 1] = 0.0
     if find_range(beyond, _BEYOND * sd) is not None:
         return ends
     if not whole:
         ends = find_range(noisy - beyond, sd) or ends
-    first, last = max(ends[0], told[0]), min(ends[1], told[1])
+    first, last = max(ends[0], expected[0]), min(ends[1], expected[1])
     if first > last:
-        # What was found beyond is faint, and still the only thing that was found.
+        # Nothing stands out within the expected cells.
         return ends
-    return told if whole and told[1] - told[0] < _FEW else (first, last)
+    return expected if whole and expected[1] - expected[0] < _FEW else (first, last)
 
 
 def cut(
@@ -156,14 +161,14 @@ def cut(
     return pieces
 
 
-def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
+def find_decimals(noisy: Floats, sd: float, default: int) -> int | None:
     """Which is the least number of decimals such that next to no rows have more.
 
     Args:
         noisy: Noisy counts of zeros, then of numbers with ever more decimals, the last with more
             than can be told apart; shape (cells,).
         sd: Standard deviation of the noise.
-        usual: What to say of a column where nothing but zeros is seen.
+        default: The place to return where nothing but zeros stands out.
 
     Returns:
         The place among the numbers of decimals, the last for numbers without a lattice; None where
@@ -179,7 +184,7 @@ def find_decimals(noisy: Floats, sd: float, usual: int) -> int | None:
     sums = np.cumsum(counts)
     clear = (sums > SURE * sd * np.sqrt(cells)) | (counts > SURE * sd)
     if not clear.any():
-        return usual if noisy[0] > SURE * sd else None
+        return default if noisy[0] > SURE * sd else None
     total, more = sums[-1], sums[-1] - sums
     allowed = _MORE * total + SIGNIFICANT * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total

@@ -1,4 +1,4 @@
-"""What released answers tell of columns' values: lists, ranges, decimals. Post-processing, free.
+"""What released answers say of columns' values: lists, ranges, decimals. Post-processing, free.
 
 Columns of one name and type take each other's labels where their own are hidden, and dates take
 ranges of dates nearby: a discharge is near its admission, a last change near the last of other
@@ -23,7 +23,7 @@ from privbench.encoding.column_names import DATES, date_orders
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.denoise import Floats
-from privbench.learning.ranges import as_told, cut, find_decimals, find_range, find_within
+from privbench.learning.ranges import cut, find_decimals, find_range, find_within, within_expected
 from privbench.learning.surrogates import surrogates
 from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
@@ -31,18 +31,18 @@ from privbench.privacy import GRID, PART, Listed, Question, Result, Session
 from privbench.roles.names import snake
 from privbench.schema import Table
 
-#: Standard deviations of noise from which on values below zero are seen.
+#: Standard deviations of noise from which on values below zero count as present.
 _CLEAR = 2.0
 #: Standard deviations from which on a cell holds rows beside values that are counted apart.
 _LEFT = 4.0
 #: How many public candidates of a column noise alone may make look present, on the mean.
 _BY_CHANCE = 0.02
-#: Share of a column without a name that usual labels may have.
+#: Share of rows without a released label from which on default labels are added.
 _REST = 0.05
 
 
 def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
-    """The labels of a list, sorted: those above the threshold, and public ones that are seen.
+    """The labels of a list, sorted: those above the threshold, and public ones clear of noise.
 
     `sd` is the standard deviation of its noise, in counted units.
     """
@@ -83,7 +83,7 @@ def _column(need: CategoriesNeed) -> str:
     return need.attribute.partition(PART)[0]
 
 
-def with_usual(
+def with_default(
     need: CategoriesNeed, labels: tuple[str, ...], law: Law | None, cells: int
 ) -> tuple[str, ...]:
     """The released labels and, for the rows that these do not name, default labels.
@@ -91,10 +91,10 @@ def with_usual(
     At most twice as many default labels are added as a histogram can tell apart (``cells``). None
     are added where the released labels name nearly all rows, or hold no default label.
     """
-    others = law is None or unnamed(law, len(labels)) < _REST or not {*labels} & {*need.usual}
+    others = law is None or unnamed(law, len(labels)) < _REST or not {*labels} & {*need.default}
     if labels and others:
         return labels
-    return tuple(dict.fromkeys((*labels, *need.usual[: 2 * cells])))
+    return tuple(dict.fromkeys((*labels, *need.default[: 2 * cells])))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Answer:
     """What was released in answer to a question.
 
     Attributes:
-        need: What it tells; None for the size of a table.
+        need: What it settles; None for the size of a table.
         noisy: Counts of rows: of cells, which the need's candidates part, or of a list's values.
         sd: Standard deviation of their noise, above 0.
         listed: The list, if it is one.
@@ -135,8 +135,8 @@ class Answer:
         taken = np.bincount(cells, shared.noisy, len(self.noisy))
         number = np.bincount(cells, minlength=len(self.noisy))
         noisy = self.noisy - taken
-        faint = noisy < _LEFT * np.sqrt(self.sd**2 + number * shared.sd**2)
-        return replace(self, noisy=np.where((number > 0) & faint, 0.0, noisy))
+        hidden = noisy < _LEFT * np.sqrt(self.sd**2 + number * shared.sd**2)
+        return replace(self, noisy=np.where((number > 0) & hidden, 0.0, noisy))
 
 
 def settled(
@@ -150,46 +150,47 @@ def settled(
     if isinstance(need, DecimalsNeed):
         return decimals(need, answers)
     others = [answer.without(shared) for answer in answers] if shared is not None else []
-    return bounds(others, cells) or bounds(answers, cells) or replace(need.usual, cells=cells)
+    return bounds(others, cells) or bounds(answers, cells) or replace(need.default, cells=cells)
 
 
 def decimals(need: DecimalsNeed, answers: list[Answer]) -> Decimals:
     """The number of decimals that suffices for nearly all values; None where noise hides it."""
     if not answers:
         return Decimals(None)
-    usual = need.told.index(need.usual)
-    place = find_decimals(answers[0].noisy, answers[0].sd, usual)
-    return Decimals(None if place is None else need.told[place])
+    default = need.choices.index(need.default)
+    place = find_decimals(answers[0].noisy, answers[0].sd, default)
+    return Decimals(None if place is None else need.choices[place])
 
 
 def bounds(answers: list[Answer], cells: int) -> Bounds | None:
-    """A range by one histogram, or by one of few cells and one of many; None if none is seen."""
+    """A range by one histogram, or by one of few cells and one of many; None if noise hides it."""
     if not answers:
         return None
     wide = answers[0]
     need, noisy, sd = cast(BoundsNeed, wide.need), wide.noisy, wide.sd
-    ends = find_range(noisy, sd, narrow=not need.dear)
+    ends = find_range(noisy, sd, narrow=not need.poor_default)
     if ends is None:
         return None
-    if (told := need.told_cells) is not None:
-        ends = as_told(noisy, sd, ends, told, whole=need.told)
+    if (expected := need.expected_cells) is not None:
+        ends = within_expected(noisy, sd, ends, expected, whole=need.named)
     ends = _from_zero(need, noisy, sd, *ends)
     for close in answers[1:]:
         held = float(noisy[ends[0] : ends[1] + 1].sum())
         within = _closely(need.between(*ends, np.ones(len(noisy), np.int64), cells), close, held)
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
-    found = need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.dear), cells)
-    return _as_named(found, need) if need.told and told and ends[1] == told[1] else found
+    found = need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.poor_default), cells)
+    at_end = need.named and expected is not None and ends[1] == expected[1]
+    return _as_named(found, need) if at_end else found
 
 
 def _as_named(found: Bounds, need: BoundsNeed) -> Bounds:
-    """A range cut at the upper end that is usual for columns of such a name.
+    """A range cut at the upper end that the column's name suggests.
 
     The last cell of the histogram may reach beyond that end: an age of at most 100 has a last cell
     from 91 to 107.
     """
-    high = max(min(found.hi, need.usual.hi), found.lo + 1)
+    high = max(min(found.hi, need.default.hi), found.lo + 1)
     return replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
 
 
@@ -205,18 +206,18 @@ def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None
 def _from_zero(
     need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int
 ) -> tuple[int, int]:
-    """The cells of a range, from zero on where nothing is seen below it.
+    """The cells of a range, from zero on where no rows stand out of the noise below it.
 
-    A run of cells that tells a range only as a whole may begin anywhere: prices below zero are no
-    fair guess.
+    Where only a run of many cells together stands out, its beginning is uncertain, and a range of
+    prices should not begin below zero.
     """
     zero = int(np.searchsorted(need.candidates, 0))
     known = zero < len(need.candidates) and need.candidates[zero] == 0
-    if need.dear or not known or not first <= zero < last:
+    if need.poor_default or not known or not first <= zero < last:
         return first, last
     below = noisy[first : zero + 1]
-    seen = float(below.sum()) > _CLEAR * sd * len(below) ** 0.5
-    return (first, last) if seen else (zero + 1, last)
+    negative = float(below.sum()) > _CLEAR * sd * len(below) ** 0.5
+    return (first, last) if negative else (zero + 1, last)
 
 
 def rest_law(
@@ -231,7 +232,7 @@ def rest_law(
     if noisy is not None:
         null = min(max(float(noisy[0]) / size.units, 0.0), 1.0)
         found = surrogates(noisy[1:], max(sd, 1e-9), size.rows * (1 - null), named)
-    return KIND if found is None and need.dear else found
+    return KIND if found is None and need.repeats else found
 
 
 Found = Mapping[tuple[str, str], Released]
@@ -269,7 +270,7 @@ def lend_ranges(
             hidden = [
                 (name, bounds)
                 for name, bounds, _ in _columns(table, base, released)
-                if not bounds.seen
+                if not bounds.released
             ]
             pairs = list(date_orders(table)) if hidden else []
             here = given[table.key]
@@ -307,11 +308,11 @@ def _given(table: Table, base: str, released: Found) -> list[tuple[str, Bounds]]
     Ranges that hold no mark are returned alone, if there are any. Others are cut to plausible
     times, and may still be much too wide.
     """
-    seen = [item for item in _columns(table, base, released) if item[1].seen]
-    plain = [(n, b) for n, b, times in seen if times[0] <= b.lo and b.hi <= times[1]]
+    items = [item for item in _columns(table, base, released) if item[1].released]
+    plain = [(n, b) for n, b, times in items if times[0] <= b.lo and b.hi <= times[1]]
     rest = [
         (n, replace(b, lo=max(b.lo, times[0]), hi=min(b.hi, times[1])))
-        for n, b, times in seen
+        for n, b, times in items
         if b.lo < times[1] and b.hi > times[0]
     ]
     return plain or rest

@@ -277,17 +277,17 @@ def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
 
 
 def grids(
-    table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float, seen: float
+    table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float, scales: float
 ) -> list[tuple[Need, Measurement]]:
     """The needs that settle a column's range or its decimals, and a measurement for each.
 
-    They share the amount equally. `seen` is the table's number of rows, divided by the noise scale
-    of a single histogram that would get the whole amount.
+    They share the amount equally. `scales` is the table's number of rows in noise scales of a
+    single histogram that would get the whole amount.
     """
     asked: tuple[BoundsNeed | DecimalsNeed, ...] = (need,)
     words = ["decimals"]
     if isinstance(need, BoundsNeed):
-        asked, words = need.asked(seen), ["range", "range closely"]
+        asked, words = need.questions(scales), ["range", "range closely"]
     return [
         (
             part,

@@ -161,7 +161,7 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
 def range_loss(need: BoundsNeed | DecimalsNeed, size: Size, sd: Floats) -> Floats:
     """The expected error of a range, or of a number of decimals, at every noise."""
     lost = max(math.log(max(size.rows, 1.0)) - 1.0, 0.5)
-    if isinstance(need, DecimalsNeed) or need.told:
+    if isinstance(need, DecimalsNeed) or need.named:
         lost /= 3
     scales = size.weight / np.minimum(sd, 1e12)
     return np.asarray(lost * np.interp(scales, _SEEN, _CLEAR), np.float64)

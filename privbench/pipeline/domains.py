@@ -26,7 +26,7 @@ from privbench.pipeline.domain_answers import (
     released_list,
     rest_law,
     settled,
-    with_usual,
+    with_default,
 )
 from privbench.pipeline.domain_budget import Rounds, total_amounts, totals_share
 from privbench.pipeline.domain_error import Law, Noise, Size, believed
@@ -156,7 +156,7 @@ def _settle(
         name = item_of(table, need)
         if isinstance(need, CategoriesNeed):
             labels = named.get(name) or lent.get(name, ())
-            released: Released = with_usual(need, labels, laws.get(name), cells[table])
+            released: Released = with_default(need, labels, laws.get(name), cells[table])
         else:
             known = shared.get((table, need.attribute))
             released = settled(need, answers.get(name, []), cells[table], known)

@@ -133,7 +133,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
                         int(need.candidates[quarter]), int(need.candidates[3 * quarter])
                     )
                 elif isinstance(need, DecimalsNeed):
-                    guess[need.attribute] = Decimals(need.usual)
+                    guess[need.attribute] = Decimals(need.default)
                 elif need.grid is None:
                     guess[need.attribute] = tuple(f"value {i}" for i in range(20))
             domains.update(reader.finish(guess).domains)

@@ -32,8 +32,8 @@ from privbench.synthesizers import get as find_synthesizer
 
 #: ε beyond which more of it is no advice.
 MOST_EPSILON = 10.0
-#: Units in noise scales from which on a histogram tells a range, be it the usual one.
-SEEN = 16.0
+#: Units in noise scales from which on a histogram shows a range, even if it equals the default.
+CLEAR = 16.0
 TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
 EMPTY = "empty: nothing can be told from noise"
 
@@ -143,29 +143,29 @@ def _columns(
                     yield Loss(place, "no value survived: made up", f'{section} values = ["…"]')
             elif (
                 isinstance(codec, OrderedCodec)
-                and units[table] < SEEN * noise.get(f"range {place}", math.inf)
-                and _unseen(reader, codec)
+                and units[table] < CLEAR * noise.get(f"range {place}", math.inf)
+                and _is_default(reader, codec)
             ):
-                yield Loss(place, "range not seen: a usual one", f"{section} min = …, max = …")
+                yield Loss(place, "hidden by noise: a default range", f"{section} min = …, max = …")
 
 
-def _unnamed(reader: ColumnReader, codec: TextCodec, asked: bool) -> bool:
-    """Whether a column that is no name of its rows has no label that rows told."""
+def _unnamed(reader: ColumnReader, codec: TextCodec, measured: bool) -> bool:
+    """Whether noise hid all labels of a column whose values are expected to repeat."""
     need = next((need for need in reader.needs if isinstance(need, CategoriesNeed)), None)
     labels = {*(codec.labels or ())}
-    unknown = need is not None and not labels - ({*need.usual} if not asked else set())
+    unknown = need is not None and not labels - ({*need.default} if not measured else set())
     return unknown and need is not None and not need.own
 
 
-def _unseen(reader: ColumnReader, codec: OrderedCodec) -> bool:
-    """Whether a column has the range that is usual of its name and type."""
-    usual: dict[str, Released] = {need.attribute: () for need in reader.needs}
+def _is_default(reader: ColumnReader, codec: OrderedCodec) -> bool:
+    """Whether a column has the default range of its name and type."""
+    defaults: dict[str, Released] = {need.attribute: () for need in reader.needs}
     for need in reader.needs:
         if isinstance(need, BoundsNeed):
-            usual[need.attribute] = need.usual
+            defaults[need.attribute] = need.default
         elif isinstance(need, DecimalsNeed):
-            usual[need.attribute] = Decimals(codec.decimals)
-    same = reader.finish(usual) if usual else codec
+            defaults[need.attribute] = Decimals(codec.decimals)
+    same = reader.finish(defaults) if defaults else codec
     if codec.settled or not isinstance(same, OrderedCodec) or same is codec:
         return False
     ends = [

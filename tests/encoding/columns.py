@@ -91,7 +91,7 @@ def release(plan, rng, **given):
             low, high = sorted(int(point) for point in rng.choice(need.candidates, 2))
             answers[need.attribute] = Bounds(low, high)
         elif isinstance(need, DecimalsNeed):
-            answers[need.attribute] = Decimals(rng.choice([None, *need.told]))
+            answers[need.attribute] = Decimals(rng.choice([None, *need.choices]))
         elif need.grid:
             answers[need.attribute] = tuple(str(point) for point in rng.integers(-1000, 1000, 3))
         else:

@@ -41,7 +41,7 @@ def test_between_of_cells_encloses_them(points, data):
     # Cell i lies between candidates i − 1 and i; the outermost ones end at the last candidate.
     assert found.lo == candidates[min(max(first - 1, 0), len(candidates) - 1)] < found.hi
     assert found.hi == max(candidates[min(last, len(candidates) - 1)], found.lo + 1)
-    assert (found.cells, found.seen) == (16, True)
+    assert (found.cells, found.released) == (16, True)
     assert all(found.lo < edge < found.hi for edge in found.inner)
     assert list(found.inner) == sorted(set(found.inner))
     inside = candidates[(candidates > found.lo) & (candidates < found.hi)]
@@ -147,12 +147,12 @@ def test_public_range_of_many_steps_is_a_limit_of_what_is_released(low, width):
     high = low + width
     wide = plan(INT4, config=ColumnConfig(min=low, max=high), delta=1e-9)
     bounds, values = wide.needs
-    assert (bounds.usual.lo, bounds.usual.hi) == (low, high + 1)
+    assert (bounds.default.lo, bounds.default.hi) == (low, high + 1)
     for points in (bounds.candidates, *bounds.coarser):
         assert (points[0], points[-1]) == (low, high)
     assert values.grid == "c"
     # Where noise hides the range, it is the declared one, in narrow cells near zero.
-    edges = np.array(wide.finish({"c": bounds.usual}).recoding.edges)
+    edges = np.array(wide.finish({"c": bounds.default}).recoding.edges)
     assert (edges[0], edges[-1]) == (low, high + 1)
     widths = np.diff(edges)
     assert len(widths) <= 128 + 3 * 48 + 1
@@ -187,7 +187,7 @@ def test_public_range_with_bins_needs_no_release():
 def test_finish_of_a_range_without_numbers_of_few_decimals_has_cells(type_, low, high, decimals):
     """A range that is declared in other units than the values have."""
     found = plan(type_, config=ColumnConfig(min=low, max=high))
-    bounds = found.needs[0].usual
+    bounds = found.needs[0].default
     codec = found.finish(
         {need.attribute: Decimals(decimals) for need in found.needs} | {"c": bounds}
     )

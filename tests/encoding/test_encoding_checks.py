@@ -117,7 +117,7 @@ def test_what_one_sided_and_declared_ranges_leave():
     (need,) = plan(INT4, "(c >= 100)").needs
     assert need.candidates[0] == 100
     wide = plan(numeric(10, 2), "((c >= 0) AND (c <= 100))").needs[0]
-    assert (wide.usual.lo, wide.usual.hi) == (0, 10001)
+    assert (wide.default.lo, wide.default.hi) == (0, 10001)
     assert wide.candidates[[0, -1]].tolist() == [0, 10000]
 
 

@@ -370,7 +370,7 @@ def decode_all(item, rows, seed):
         for need in plan.needs:
             if isinstance(need, DecimalsNeed):
                 # Multiples leave less room for UNIQUE values.
-                released[need.attribute] = Decimals(need.told[seed % len(need.told)])
+                released[need.attribute] = Decimals(need.choices[seed % len(need.choices)])
             else:
                 half = len(need.candidates) // 2
                 ends = need.candidates[[half + 3, half + 30]].tolist()

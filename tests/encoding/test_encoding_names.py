@@ -55,7 +55,7 @@ def test_suggested_labels_are_distinct_and_of_the_names_they_fit():
     assert "CA" not in suggested_labels("order_state")
     assert "shipped" not in suggested_labels("marital_status")
     assert all(len(label) == 2 for label in suggested_labels("country", 2, 2))
-    assert named("country", TWO).usual == suggested_labels("country", 0, 2)
+    assert named("country", TWO).default_labels == suggested_labels("country", 0, 2)
 
 
 #: Names by the kind of text, by a label, and by the ends of the range that they suggest.
@@ -93,25 +93,25 @@ NUMBERS = (
 )
 def test_usual_range_that_a_check_forbids_is_no_point(type_, name, check):
     need = bounds_of(name, type_, f"({check.replace('c ', name + ' ')})")
-    made = scale_of(type_).build(np.array([need.usual.lo, need.usual.hi]), {})
+    made = scale_of(type_).build(np.array([need.default.lo, need.default.hi]), {})
     low, high = map(float, made.to_pylist())
     assert high - low >= 0.5 * min(abs(low), abs(high), 40)
 
 
 def test_usual_labels_break_no_check_and_come_after_the_default():
-    assert named("status", TEXT, "(status <> 'open'::text)").usual == ()
-    assert plan(TEXT, "f(t.*)", name="status", delta=1e-9).usual == ()
+    assert named("status", TEXT, "(status <> 'open'::text)").default_labels == ()
+    assert plan(TEXT, "f(t.*)", name="status", delta=1e-9).default_labels == ()
     other = Check("k", "(order_status <> 'x'::text)", ("order_status",))
-    assert plan(TEXT, other, name="status", delta=1e-9).usual
-    assert named("status", partition_key="LIST (status)").usual == ()
-    assert named("status", config=ColumnConfig(kind="text")).usual == ()
+    assert plan(TEXT, other, name="status", delta=1e-9).default_labels
+    assert named("status", partition_key="LIST (status)").default_labels == ()
+    assert named("status", config=ColumnConfig(kind="text")).default_labels == ()
     labels = suggested_labels("status")
     (need,) = named("status").needs
     assert need == CategoriesNeed("status", 64, True, labels, public=("", *labels))
     # A default comes before what a name suggests and not where a check may forbid it.
     fresh = {"default": "'fresh'::text"}
-    assert named("status", **fresh).usual == ("fresh", *suggested_labels("status"))
-    assert named("status", TEXT, "status <> lower(status)", **fresh).usual == ()
+    assert named("status", **fresh).default_labels == ("fresh", *suggested_labels("status"))
+    assert named("status", TEXT, "status <> lower(status)", **fresh).default_labels == ()
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
@@ -119,7 +119,7 @@ def test_read_of_suggested_labels_counts_them_and_makes_the_rest(delta):
     column = named("nationality", delta=delta)
     texts = pa.array(["German", "secret of a row", "British"])
     assert "nationality" in column.read({"c1": texts, "c1n": pa.array([6, 15, 7])})
-    codec = column.finish({need.attribute: need.usual[:8] for need in column.needs})
+    codec = column.finish({need.attribute: need.default[:8] for need in column.needs})
     recoding = codec.recodings["nationality"]
     codes = recoding.apply(np.array([0, 1, -1, 2], np.int32), texts)
     assert [recoding.values[codes[0]], recoding.values[codes[3]]] == ["German", "British"]
@@ -135,9 +135,9 @@ def test_read_of_suggested_labels_counts_them_and_makes_the_rest(delta):
 def test_usual_range_of_a_name_is_of_numbers_only():
     for name, ends in (("latitude", (-90, 91)), ("n", (0, 100))):
         need = bounds_of(name)
-        assert (need.usual.lo, need.usual.hi) == ends
+        assert (need.default.lo, need.default.hi) == ends
     need, shared = named("day_hour", INTERVAL).needs
-    assert need.usual.lo == 0
+    assert need.default.lo == 0
     # Durations are mostly a few round ones: values that many share are asked for.
     assert shared.grid == "day_hour"
 
@@ -154,12 +154,12 @@ def test_usual_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, typ
     """A smallint holds codes; amounts are no flags, whatever their name begins with."""
     need = bounds_of(name, type_)
     if high is None:
-        assert not need.told
-        assert need.usual == bounds_of("n", type_).usual
+        assert not need.named
+        assert need.default == bounds_of("n", type_).default
         return
     flag = high == 2
-    assert (need.usual.lo, need.usual.hi, need.told) == (0, high, flag)
-    domain = domain_of(name, need.usual, type_)
+    assert (need.default.lo, need.default.hi, need.named) == (0, high, flag)
+    domain = domain_of(name, need.default, type_)
     assert domain.edges[domain.core[1]] == high
     assert domain.edges[-1] > 1000 * high
     if flag:
@@ -173,7 +173,7 @@ def test_usual_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, typ
      ("qty", 1, 10)],
 )  # fmt: skip
 def test_usual_range_of_a_name_holds_both_its_ends(name, low, high):
-    recoding = named(name, INT4).finish({name: bounds_of(name).usual}).recodings[name]
+    recoding = named(name, INT4).finish({name: bounds_of(name).default}).recodings[name]
     codes = recoding.apply(np.array([low, high]))
     assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
 
@@ -181,11 +181,11 @@ def test_usual_range_of_a_name_holds_both_its_ends(name, low, high):
 @pytest.mark.parametrize(("name", "most"), [("exp_month", 14), ("hour", 26), ("qty", 1000)])
 def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
     """Clones had a 72nd month: every cell beyond is one more that noise may fill."""
-    usual = bounds_of(name).usual
+    usual = bounds_of(name).default
     for seen in (False, True):
-        domain = domain_of(name, replace(usual, seen=seen))
+        domain = domain_of(name, replace(usual, released=seen))
         assert (domain.edges[-1] <= most) == (name != "qty")
-    assert domain_of(name, replace(usual, hi=500, seen=True)).edges[-1] > 1000
+    assert domain_of(name, replace(usual, hi=500, released=True)).edges[-1] > 1000
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_usual_range_of_a_default_has_its_magnitude(name, type_, default, low, h
     need = bounds_of(name, type_, default=default)
     if type_ == FLOAT8:
         low, high = (scale_of(FLOAT8).parse(str(end)) for end in (low, high))
-    assert (need.usual.lo, need.usual.hi) == (low, high)
+    assert (need.default.lo, need.default.hi) == (low, high)
 
 
 @pytest.mark.parametrize(
@@ -218,17 +218,17 @@ def test_usual_range_of_a_default_has_its_magnitude(name, type_, default, low, h
         (TEXT, f"'{'x' * 200}'::text", None),
     ],
 )  # fmt: skip
-def test_usual_label_of_a_text_is_its_default(type_, default, label):
+def test_first_default_label_of_a_text_is_its_default(type_, default, label):
     """Twelve sites in UTC, which is what the schema says where nobody says another."""
     found = named("zone", type_, default=default)
-    assert found.usual == (() if label is None else (label,))
+    assert found.default_labels == (() if label is None else (label,))
     (need,) = found.needs
     # A default makes no list likelier.
     plain = bounds_of("zone", type_)
-    public = tuple(dict.fromkeys((*plain.public, *found.usual)))
-    assert need == replace(plain, usual=found.usual, public=public)
+    public = tuple(dict.fromkeys((*plain.public, *found.default_labels)))
+    assert need == replace(plain, default=found.default_labels, public=public)
     if label is not None:
-        recoding = found.finish({"zone": need.usual}).recodings["zone"]
+        recoding = found.finish({"zone": need.default}).recodings["zone"]
         assert recoding.values == (label,)
         texts = pa.array(["elsewhere", label])
         assert recoding.apply(np.array([0, 1, -1]), texts).tolist() == [1, 0, 2]

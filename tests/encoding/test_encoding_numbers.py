@@ -80,13 +80,13 @@ def test_decimals_of_null_are_none_and_of_an_unseen_range_two():
     assert counted(FLOAT8, sent) == [NULL, NAN, NEG_INF, POS_INF, 1]
     assert counted(PRICE, [None, NAN, 290]) == [NULL, NAN, 1]
     # An unseen range has two decimals and enough cells.
-    codec = codec_of(plan(FLOAT8), 0, 100, None, seen=False)
+    codec = codec_of(plan(FLOAT8), 0, 100, None, released=False)
     assert codec.decimals == 2
     first, end = codec.recoding.core
     edges = value(np.array(codec.recoding.edges[first : end + 1]))
     assert edges[:102].tolist() == [0.0, 0.01, *range(1, 101)]
     assert codec_of(plan(FLOAT8), 0, 100, None).decimals is None
-    first, end = codec_of(plan(FLOAT8), 0, 1, None, seen=False).recoding.core
+    first, end = codec_of(plan(FLOAT8), 0, 1, None, released=False).recoding.core
     assert end - first >= 16
 
 
@@ -134,10 +134,10 @@ steps = st.integers(-(10**7), 10**7)
 def test_decode_of_numeric_keeps_multiples_and_cells(type_, data, low, high, cells, seen, seed):
     found = plan(type_)
     bounds, need = found.needs
-    count = data.draw(st.sampled_from(list(need.told)))
+    count = data.draw(st.sampled_from(list(need.choices)))
     lo, hi = sorted(int(np.clip(end, *found.scale.limits)) for end in (low, high))
     inner = data.draw(st.lists(st.integers(lo, hi), max_size=30).map(lambda x: tuple(sorted(x))))
-    released = Bounds(lo, hi, cells=cells, inner=inner, seen=seen)
+    released = Bounds(lo, hi, cells=cells, inner=inner, released=seen)
     codec = found.finish({bounds.attribute: released, need.attribute: Decimals(count)})
     assert all(a < b for a, b in itertools.pairwise(codec.recoding.edges))
     codes, points = every_cell(codec, seed)

@@ -142,7 +142,7 @@ def test_decode_of_every_code_is_a_valid_literal(connection, kind, column):
 def test_ranges_of_times_of_which_nothing_is_known_take_hours():
     """Where noise hid their length, stays in hospital took a minute."""
     stay = ColumnType("tsrange", "tsrange", kind="r", category="R", parts=(STAMP,))
-    usual = {need.attribute: need.usual for need in plan(stay).needs}
+    usual = {need.attribute: need.default for need in plan(stay).needs}
     (size,) = (found for name, found in usual.items() if name.endswith("size"))
     assert (size.lo, size.hi) == (0, 172_800)
 
@@ -151,7 +151,7 @@ def test_ranges_of_times_of_which_nothing_is_known_take_hours():
 def test_cells_beyond_bounds_of_dates_end_where_dates_do(lo, hi):
     """Noise filled cells on both sides of 1930 to 2017: births of 1764 and 2259."""
     ends = [int(np.datetime64(text, "D").astype(int)) for text in (lo, hi, "1900", "2050")]
-    edges = plan(DATE).finish({"c": Bounds(*ends[:2], seen=True)}).domains["c"].edges
+    edges = plan(DATE).finish({"c": Bounds(*ends[:2], released=True)}).domains["c"].edges
     assert min(ends[0], ends[2]) <= edges[0] <= ends[0]
     assert ends[1] <= edges[-1] <= max(ends[1], ends[3])
 

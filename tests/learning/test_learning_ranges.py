@@ -11,7 +11,7 @@ from privbench.domain import Domain
 from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
 from privbench.learning.graphical.one_way import one_way
-from privbench.learning.ranges import as_told, cut, find_decimals, find_range
+from privbench.learning.ranges import cut, find_decimals, find_range, within_expected
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
@@ -79,7 +79,7 @@ def test_numbers_need_a_narrow_run_and_dates_do_not():
 def test_a_name_is_believed_against_noise_and_rows_against_a_name(rows, sd, ends, told, found):
     noisy = np.zeros(100)
     noisy[[*rows]] = [*rows.values()]
-    assert as_told(noisy, sd, ends, told) == found
+    assert within_expected(noisy, sd, ends, told) == found
 
 
 @pytest.mark.parametrize("base", ["date", "timestamp"])
@@ -87,7 +87,7 @@ def test_noise_in_other_millennia_makes_no_dates(base):
     """In every hundredth column some noisy cell passes for rows of the year 3000 or 500."""
     scale = scale_of(ColumnType(base, base))
     few = scale.coarser()[-1]
-    usual = Bounds(*(scale.parse(text) for text in scale.usual), seen=False)
+    usual = Bounds(*(scale.parse(text) for text in scale.default_range), released=False)
     need = BoundsNeed("d", few, usual, plausible=scale.plausible)
     edges = [scale.parse(f"{year}-01-01") for year in (1900, 2020, 2025, 2050)]
     rows = np.zeros(len(few) + 1)
@@ -106,9 +106,9 @@ def test_a_narrow_range_is_found_within_a_wide_one():
     scale = scale_of(ColumnType("date", "date"))
     rows = np.arange(scale.parse("2024-02-01"), scale.parse("2024-04-01")).repeat(20)
     need = BoundsNeed("d", scale.candidates(), Bounds(0, 1), coarser=scale.coarser())
-    wide, close = need.asked(50.0)
+    wide, close = need.questions(50.0)
     assert close is need
-    assert need.asked(20.0) == (wide,)
+    assert need.questions(20.0) == (wide,)
     sd = 2 * len(rows) / 50.0 * 2**0.5
     spans = []
     for seed in range(50):

@@ -25,21 +25,21 @@ from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import Sensitivity
 from privbench.privacy.spec import KeySpec, TableSpec
 
-USUAL = Bounds(0, 100, seen=False)
+USUAL = Bounds(0, 100, released=False)
 
 
 def dates(name):
-    return BoundsNeed(name, np.arange(9), USUAL, dear=True)
+    return BoundsNeed(name, np.arange(9), USUAL, poor_default=True)
 
 
 def numbers(name):
-    return BoundsNeed(name, np.arange(9), USUAL, dear=False)
+    return BoundsNeed(name, np.arange(9), USUAL, poor_default=False)
 
 
 MAKE = {
     "n": numbers,
     "d": dates,
-    "l": lambda name: CategoriesNeed(name, 64, dear=True),
+    "l": lambda name: CategoriesNeed(name, 64, repeats=True),
     "o": lambda name: CategoriesNeed(name, 64, own=True),
     "g": lambda name: CategoriesNeed(name, 64, own=True, grid=f"{name}p"),
     "m": DecimalsNeed,
@@ -188,7 +188,7 @@ def test_losses_of_lists_and_ranges_fall_with_noise():
 
 
 def test_from_zero_of_numbers_begins_there_where_nothing_is_seen_below():
-    need = BoundsNeed("n", np.array([-2, -1, 0, 1, 2, 4]), USUAL, dear=False)
+    need = BoundsNeed("n", np.array([-2, -1, 0, 1, 2, 4]), USUAL, poor_default=False)
     noisy = np.array([0.0, 1.0, -1.0, 9.0, 9.0, 9.0, 0.0])
     assert _from_zero(need, noisy, 1.0, 1, 5) == (3, 5)
     assert need.between(*_from_zero(need, noisy, 1.0, 1, 5), np.ones(7, np.int64), 16).lo == 0

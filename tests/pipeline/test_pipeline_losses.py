@@ -103,11 +103,11 @@ def test_losses_of_a_usual_range_that_rows_told_is_none(fitted):
     model, place = fitted[0], "public.person.age"
     plan = prepare(model.schema, Config.model_validate(model.config))
     (reader,) = (i.readers["age"] for i in plan.private if i.table.key == "public.person")
-    usual = {n.attribute: n.usual if isinstance(n, BoundsNeed) else () for n in reader.needs}
+    given = {n.attribute: n.default if isinstance(n, BoundsNeed) else () for n in reader.needs}
     made = model.tables["public.person"]
-    codecs = {**made.codecs, "age": reader.finish(usual)}
+    codecs = {**made.codecs, "age": reader.finish(given)}
     model = replace(model, tables={**model.tables, "public.person": replace(made, codecs=codecs)})
     assert place not in {item.place for item in pipeline.losses(model)}
     events = tuple(event for event in model.events if event.label != f"range {place}")
     lost = {item.place: item.what for item in pipeline.losses(replace(model, events=events))}
-    assert lost[place] == "range not seen: a usual one"
+    assert lost[place] == "hidden by noise: a default range"

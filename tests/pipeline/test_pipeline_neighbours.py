@@ -10,7 +10,7 @@ from privbench.schema import Column, ColumnType, Table, TableName
 
 DATE = ColumnType("date", "date", category="D")
 INT = ColumnType("integer", "int4", category="N")
-USUAL = Bounds(0, 9, cells=16, seen=False)
+USUAL = Bounds(0, 9, cells=16, released=False)
 
 
 def table(name, *columns, type_=DATE):
@@ -64,12 +64,12 @@ CASES = {
     ),
     "a range that a CHECK forbids": (
         [VALID], NOT_BEFORE,
-        {"t__seen_on": Bounds(100, 200), "t__valid_until": Bounds(500, 600, seen=False)}, {},
+        {"t__seen_on": Bounds(100, 200), "t__valid_until": Bounds(500, 600, released=False)}, {},
     ),
     "a range of which a CHECK allows a part": (
         [VALID], NOT_BEFORE,
-        {"t__seen_on": Bounds(100, 700), "t__valid_until": Bounds(500, 600, seen=False)},
-        {"t__valid_until": Bounds(500, 700, seen=False)},
+        {"t__seen_on": Bounds(100, 700), "t__valid_until": Bounds(500, 600, released=False)},
+        {"t__valid_until": Bounds(500, 700, released=False)},
     ),
     "a mark is not lent": ([JOBS], None, {"jobs__from_date": USUAL, "jobs__to_date": MARK}, {}),
     "the rest of a range that holds a mark": (
