@@ -100,7 +100,7 @@ class TargetError(DatabaseError):
 
 
 class PrivacyRefusal(PrivbenchError):
-    """The privacy contract forbids what was asked."""
+    """The privacy contract forbids the request."""
 
     exit_code = 4
 

@@ -1,4 +1,4 @@
-"""An audit of a fit inside the house: what an attack proves, and what replays contradict."""
+"""An audit of a fit by the data's owner: lower bounds on ε from attacks, replays of mechanisms."""
 
 from privbench.audit.report import Audit, Effort, audit
 

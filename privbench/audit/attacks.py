@@ -123,7 +123,7 @@ def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 class Attack(NamedTuple):
-    """Success rates on records that were in and on others, and the risk that these do not explain.
+    """Success rates on members and on other records, and the risk that the latter do not explain.
 
     `low` and `high` are the ends of the risk's 95 % interval.
     """

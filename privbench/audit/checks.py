@@ -64,7 +64,7 @@ class Replay:
     """What all replays together have shown.
 
     ``rows`` has one for every event of the first fit. ``loss`` is the largest ε that a tested pair
-    can lose by what was seen to move, all events summed. Of the draws ``cells`` were compared with
+    can lose by what moved, all events summed. Of the draws ``cells`` were compared with
     their law and ``skipped`` were not (choices, tiny scales, labels near their threshold);
     ``noise`` is the chance of noise as small as this or smaller, if every law holds.
     """
@@ -143,7 +143,7 @@ def _round(
 def _compare(
     bench: Bench, recording: Recording, root: str, sides: Sequence[Recording], found: Replay
 ) -> None:
-    """Hold every claim against two fits that were given the same draws, and the models too."""
+    """Compare two fits with the same noise: statistics by their claims, models for equality."""
     total = 0.0
     for fit in sides:
         for part in same_model(recording.model, fit.model):
@@ -154,8 +154,8 @@ def _compare(
         total += _price(step, moved) if moved.l1 else 0.0
         row = found.rows[place] if place < len(found.rows) else _row(step)
         if row.label == label:
-            seen = (float(moved.l1), moved.l2, float(moved.linf))
-            row.observed = tuple(map(max, row.observed, seen))  # type: ignore[assignment]
+            norms = (float(moved.l1), moved.l2, float(moved.linf))
+            row.observed = tuple(map(max, row.observed, norms))  # type: ignore[assignment]
         for reason, ratio in judge(step.query, recording.session.spec, root, before, after):
             row.ratio = max(row.ratio, ratio)
             if ratio > 1 + (SLACK if reason == "l2" else 0):
@@ -170,7 +170,7 @@ def _compare(
 
 
 def _price(step: Step, moved: Change) -> float:
-    """ε or ρ of an event, as if it claimed no more than it was seen to move."""
+    """ε or ρ of an event, as if it claimed no more than it was observed to move."""
     claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
     mechanism = MECHANISMS[step.event.mechanism]
     return mechanism.price(claim, step.event.scale, step.event.threshold).amount
@@ -222,7 +222,7 @@ def residual(call: Call) -> NDArray[np.float64] | None:
     """What was drawn less the exact value, by scale, jittered by half a grid unit.
 
     None for a choice, for a scale below `SMALLEST`, and for labels whose count is so near the
-    threshold that the noise decides whether they are seen.
+    threshold that the noise decides whether they are released.
     """
     if call.scale < SMALLEST or isinstance(call.drawn, int):
         return None

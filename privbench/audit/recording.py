@@ -40,16 +40,16 @@ from privbench.privacy.mechanisms import (
 from privbench.privacy.session import Step
 from privbench.privacy.stability import Statistic
 
-#: What a session calls the stream of the public cells of a list.
+#: End of the name of the stream of a list's public cells.
 CELLS = " cells"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a mechanism, which was told to draw noise of a scale, in grid units.
+    """One call of a mechanism: its arguments and its result, in grid units.
 
-    It was given cells, scores, or counts of labels (``exact``), and of a list the least count that
-    it may give; it gave noisy cells, an index, or labels with noisy counts (``drawn``).
+    ``exact`` holds cells, scores, or counts of labels; a list of labels has the least count that
+    may be released. ``drawn`` is noisy cells, an index, or labels with noisy counts.
     """
 
     mechanism: Mechanism
@@ -59,14 +59,14 @@ class Call:
     drawn: Integers | int | dict[str, int] = 0
 
     def asks(self, other: Call) -> bool:
-        """Whether both ask for the same; how many labels there are is private, other sizes not."""
+        """Whether their public arguments are equal; how many labels there are is private."""
         sizes = [None if isinstance(c.exact, dict) else c.exact.shape for c in (self, other)]
         ours = self.mechanism, self.scale, self.threshold, sizes[0]
         return ours == (other.mechanism, other.scale, other.threshold, sizes[1])
 
 
 class Differs(PrivbenchError):
-    """A fit on a neighbour asked for something else, though all that was released is the same."""
+    """A fit on a neighbour put other questions, although it was given the same answers."""
 
 
 class Recorder(NoiseSource):
@@ -122,7 +122,7 @@ class Recorder(NoiseSource):
 
 @dataclass(frozen=True)
 class Recording:
-    """A fit whose mechanisms were listened to: what was asked in order, and calls by stream.
+    """A fit with its record: its steps in order, and the calls of its mechanisms by stream.
 
     The session is closed; its public facts price the events.
     """
@@ -179,7 +179,7 @@ class Bench:
         return self._run(rows, Recorder(self.noise, recording.calls))
 
     def _run(self, rows: PrivateDatabase, noise: Recorder) -> Recording:
-        draft = begin(self.source, self.config, Reporter(), seen=self.read.catalog)
+        draft = begin(self.source, self.config, Reporter(), catalog=self.read.catalog)
         stages = dict(STAGES)
         stages.pop("open the ledger")(draft)
         stages.pop("extract")

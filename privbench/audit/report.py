@@ -130,7 +130,7 @@ class Audit:
         found = {"confidential": True, "findings": self.findings, **asdict(self)}
         for row in found["replayed"]["rows"]:
             if math.isinf(row["ratio"]):
-                row["ratio"] = None  # What is not claimed at all; JSON knows no infinity.
+                row["ratio"] = None  # Nothing was claimed; JSON has no infinity.
         found["inference"]["attacks"] = [each._asdict() for each in self.inference.attacks]
         return found
 
@@ -183,7 +183,7 @@ def audit(
         scratch: DSN of an empty database, which is emptied again; None starts a server.
         root: Root table whose units are planted; None takes the one that owns most tables.
         effort: How much to try.
-        reporter: Told of stages.
+        reporter: Receives progress.
 
     Raises:
         ConfigError: The config cannot be obeyed.
@@ -291,13 +291,13 @@ def scratch_copy(
 
 
 def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None:
-    seen = look(source, config)
+    catalog = look(source, config)
     with Snapshot(source) as snapshot:
-        snapshot.hold(seen.schema)
-        refuse_computing(snapshot.connection, [table.name for table in seen.schema])
-        ddl = without_triggers(seen.ddl)
-        with Loader(scratch, seen.schema, ddl, source=snapshot.connection) as loader:
-            for table in seen.schema:
+        snapshot.hold(catalog.schema)
+        refuse_computing(snapshot.connection, [table.name for table in catalog.schema])
+        ddl = without_triggers(catalog.ddl)
+        with Loader(scratch, catalog.schema, ddl, source=snapshot.connection) as loader:
+            for table in catalog.schema:
                 columns, expressions = readable(table)
                 rows = snapshot.stream(table, expressions) if columns else ()
                 loader.copy_table(table, columns, rows)

@@ -32,7 +32,7 @@ def bench(
         folder: What paths in the grid are relative to; the folder of its file otherwise.
         full: Whether to run the full grid of the file.
         at_once: Cells at once, each in a process of its own.
-        reporter: Told of stages, cells and mistakes.
+        reporter: Receives progress and failures of cells.
 
     Returns:
         The results, which `Results.check` holds gates against. CONFIDENTIAL.

@@ -147,7 +147,7 @@ def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outc
 def figures_of(
     grid: BenchConfig, table: Table, made: Made, seed: int, folder: Path
 ) -> dict[str, float]:
-    """Everything that the grid asks of synthetic rows."""
+    """All scores of synthetic rows that the grid names."""
     rows, wanted = made.rows, grid.metrics
     found = {"seconds.fit": made.fit, "seconds.sample": made.sample, "rows.made": float(len(rows))}
     if "tstr" in wanted and table.target is not None:

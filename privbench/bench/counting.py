@@ -56,7 +56,7 @@ def counts(queries: list[str], rows: pd.DataFrame) -> Floats:
 @contextmanager
 def _opened(queries: list[str], rows: pd.DataFrame) -> Iterator[sqlite3.Connection]:
     """The rows under every name that the queries call them by."""
-    # SQLite does not tell upper from lower case in names.
+    # SQLite does not distinguish upper and lower case in names.
     names = {name.lower() for text in queries for name in _TABLE.findall(text)} - {"rows"}
     with closing(sqlite3.connect(":memory:")) as connection:
         rows.to_sql("rows", connection, index=False)

@@ -30,7 +30,7 @@ from privbench.schema import ForeignKey, Schema, Table
 
 #: Figures of a comparison that are kept.
 _KEPT = ("qerror.", "kld.", "tvd.", "rows.", "integrity.", "replay.errors")
-#: Associations in the source below this are not asked about: at 10,000 rows, noise alone gives
+#: Associations in the source below this are not compared: at 10,000 rows, noise alone gives
 #: unrelated columns of ten values each about 0.03; half of it would count some of that noise.
 _STRONG = 0.1
 #: Rows of a join that are read, bins of numbers, and columns of a side at most.

@@ -75,11 +75,11 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         PrivbenchError: What the synthesizer refuses.
     """
     asked = grid.synthesizers[name]
-    seen = table if asked.cells is None else coarse(table, asked.cells)
+    binned = table if asked.cells is None else coarse(table, asked.cells)
     accounting = grid.accounting_of(name)
     delta = grid.delta if accounting == "zcdp" else 0.0
     synthesizer = get(grid.use_of(name))(options_for(asked.options, table.config))
-    database = database_of(seen, grid.neighbours)
+    database = database_of(binned, grid.neighbours)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as ledger:
         accountant = Accountant(accounting, epsilon, delta, threshold_delta=0.0)
@@ -93,10 +93,10 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
         codes = model.sample(asked.scale, seed).tables[TABLE].codes
         private = session.private
         session.close()
-    rows = seen.values(codes, seed)
+    rows = binned.values(codes, seed)
     sampled = time.perf_counter()
     circuit = getattr(model, "circuits", {}).get(TABLE)
-    return Made(rows, fitted - started, sampled - fitted, private, seen, circuit)
+    return Made(rows, fitted - started, sampled - fitted, private, binned, circuit)
 
 
 def database_of(table: Table, neighbours: Literal["add-remove", "replace"]) -> PrivateDatabase:

@@ -46,7 +46,7 @@ _TITLES = {
 #: Those that are drawn over ε.
 _CURVES = ("auroc.mean", "auprc.mean", "pmse.ratio", "kld.2", "qerror.mean", "loglik.test",
            "params.l1", "map.accuracy")  # fmt: skip
-#: Okabe and Ito's colours without yellow, told apart by colour-blind readers; then other dashes.
+#: Okabe and Ito's colours without yellow, distinct for colour-blind readers; then other dashes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#6b7280")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 #: A figure's axis is logarithmic where the largest is more than so many times the least.

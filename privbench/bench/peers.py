@@ -217,15 +217,15 @@ def run(
     Raises:
         PeerFailed: It does not install, crashed, ran out of time or gave no such rows.
     """
-    python, seen = environment(peer.python, peer.pins), coarse(table, cells)
+    python, binned = environment(peer.python, peer.pins), coarse(table, cells)
     with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:
         paths = {name: Path(folder, f"{name}.csv") for name in ("rows", "made", "said")}
-        pd.DataFrame(seen.codes(seen.train)).to_csv(paths["rows"], index=False)
+        pd.DataFrame(binned.codes(binned.train)).to_csv(paths["rows"], index=False)
         job = {
             **{name: str(path) for name, path in paths.items()},
             "folder": folder,
-            "sizes": {name: domain.size for name, domain in seen.domains.items()},
-            "ordered": [name for name, domain in seen.domains.items() if domain.ordered],
+            "sizes": {name: domain.size for name, domain in binned.domains.items()},
+            "ordered": [name for name, domain in binned.domains.items() if domain.ordered],
             "target": table.target,
             "epsilon": epsilon,
             "delta": delta,
@@ -236,9 +236,9 @@ def run(
         started = time.perf_counter()
         call(python, _FRAME, job, folder, limit)
         seconds = float(json.loads(paths["said"].read_text())["seconds"])
-        values = seen.values(_codes(seen, pd.read_csv(paths["made"])), seed)
+        values = binned.values(_codes(binned, pd.read_csv(paths["made"])), seed)
     rest = time.perf_counter() - started - seconds
-    return Made(values, seconds, max(rest, 0.0), not peer.seeded, seen)
+    return Made(values, seconds, max(rest, 0.0), not peer.seeded, binned)
 
 
 def _codes(table: Table, found: pd.DataFrame) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:

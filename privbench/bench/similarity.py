@@ -29,7 +29,7 @@ _QUERIES, _SEED = 1000, 20240229
 def propensity(table: Table, rows: pd.DataFrame) -> dict[str, float]:
     """The pMSE and its ratio to what is expected of synthetic rows from the same distribution.
 
-    A logistic regression of the main effects tells synthetic rows from real ones; pMSE is the mean
+    A logistic regression of the main effects classifies rows as synthetic or real; pMSE is the mean
     squared distance of its answers from the share c of synthetic rows: 0 to max(c, 1 − c)². With k
     parameters and N rows its null expectation is (k − 1)(1 − c)²c/N (Snoke, Raab, Nowok, Dibben and
     Slavković, "General and specific utility measures for synthetic data", 2018).
@@ -79,11 +79,11 @@ def single_columns(table: Table, rows: pd.DataFrame) -> dict[str, float]:
 
 def marginals(table: Table, rows: pd.DataFrame, ways: list[int]) -> dict[str, float]:
     """λ-way KLD and 2-way TVD over all columns, as ``compare`` defines them."""
-    seen = coarse(table, _CELLS)
-    real, made = seen.codes(table.train), seen.codes(rows)
+    binned = coarse(table, _CELLS)
+    real, made = binned.codes(table.train), binned.codes(rows)
     columns = [
         Coded(real[name].astype(np.uint32), made[name].astype(np.uint32), domain.size)
-        for name, domain in seen.domains.items()
+        for name, domain in binned.domains.items()
     ]
     found: dict[str, float] = {}
     for way in dict.fromkeys([2, *ways]):

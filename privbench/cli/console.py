@@ -76,7 +76,7 @@ def show(text: str) -> None:
 
 
 def width(stream: TextIO) -> int | None:
-    """Characters of a line, where somebody reads it on a terminal."""
+    """Characters of a line of the terminal; None for a file or a pipe."""
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
@@ -181,7 +181,7 @@ class BarReporter(LogReporter):
         STDERR.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
 
     def broken(self) -> None:
-        """Take the bars away, before the error is told."""
+        """Remove the bars before an error is printed."""
         self._tasks.clear()
         if self._progress is not None:
             self._progress.stop()

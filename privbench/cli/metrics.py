@@ -55,7 +55,7 @@ def metrics_option(command: Command) -> Command:
             try:
                 write(exit_code(error))
             except Exception as problem:
-                # What the command ended with is what must be told.
+                # The command's own error matters more than this one.
                 said = problem if isinstance(problem, PrivbenchError) else type(problem).__name__
                 LOG.warning("no metrics: %s", said)
             raise

@@ -45,14 +45,14 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     """
     config = release.config()
     pipeline.require_writable(output, overwrite=force)
-    config, seen = _accept(config, source, release)
+    config, catalog = _accept(config, source, release)
     fitted = pipeline.fit(
         source,
         config,
         output,
         reporter=state.reporter,
         resume=release.resume,
-        seen=seen,
+        catalog=catalog,
         since=release.since,
     )
     lost = pipeline.render_losses(pipeline.losses(fitted))
@@ -183,7 +183,7 @@ def clone(
     if output is not None:
         pipeline.require_writable(output, overwrite=force)
     pipeline.check_target(source, target, replace=replace)
-    config, seen = _accept(config, source, release)
+    config, catalog = _accept(config, source, release)
     report = pipeline.clone(
         source,
         target,
@@ -193,7 +193,7 @@ def clone(
         resume=release.resume,
         since=release.since,
         strict=strict,
-        seen=seen,
+        catalog=catalog,
         reporter=state.reporter,
         **given,
     )
@@ -241,15 +241,15 @@ def _accept(
         UsageError: No config, no ``--yes``, and nobody to ask.
     """
     pipeline.require_identity(source, config)
-    seen = pipeline.look(source, config)
+    catalog = pipeline.look(source, config)
     if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
-        if lines := seen.literals:
+        if lines := catalog.literals:
             LOG.info("%s", pipeline.render_literals(lines))
-        return config, seen
-    found = pipeline.inspect(source, base=config, lookups=release.lookups, seen=seen)
+        return config, catalog
+    found = pipeline.inspect(source, base=config, lookups=release.lookups, catalog=catalog)
     show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
-    if lines := seen.literals:
+    if lines := catalog.literals:
         show(pipeline.render_literals(lines))
     if not release.yes:
         refused = UsageError(
@@ -258,4 +258,4 @@ def _accept(
             "'privbench inspect SOURCE -o privbench.toml'.",
         )
         ask("Accept these roles, and these values as public?", refused)
-    return found.config, seen
+    return found.config, catalog

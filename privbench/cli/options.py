@@ -87,7 +87,7 @@ def _tell(error: BaseException) -> None:
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """What adds options to a command, in their order."""
+    """A decorator that adds options to a command, in this order."""
 
     def add(command: Command) -> Command:
         for option in reversed(options):

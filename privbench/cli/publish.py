@@ -31,7 +31,7 @@ from privbench.publish.making import About
               "to be read from there; an embedded server otherwise.")  # fmt: skip
 @scale_option
 @seed_option
-@click.option("--statistics", is_flag=True, help="Add what the planner is told of a clone of the "
+@click.option("--statistics", is_flag=True, help="Add the planner's statistics of a clone of the "
               "source's size, for a database that may be empty (PostgreSQL 18).")  # fmt: skip
 @click.option("--oci", metavar="DIR", help="Write the bundle as an OCI image layout there, too.")
 @click.option("--key", metavar="FILE", help="Private key of OpenSSH to sign the checksums with.")

@@ -248,7 +248,7 @@ def default_range(
         if point is not None:
             low, high = min(low, point), max(high, point + 1)
         low, high = max(low, lo), min(high, hi + 1)
-        # A single value that a CHECK has left is no range that a name could have meant.
+        # If a CHECK leaves a single value, the name says nothing of the range.
         if low + 1 < high:
             return low, high, True
     if scale.octaves and lo > scale.limits[0]:

@@ -37,13 +37,13 @@ def _split(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def is_null(tree: exp.Expr) -> bool:
-    """Whether it is ``x IS NULL``."""
+    """Whether an expression is ``x IS NULL``."""
     plain = isinstance(tree, exp.Is) and not tree.args.get("negate")
     return plain and isinstance(tree.expression, exp.Null)
 
 
 def is_not_null(tree: exp.Expr) -> bool:
-    """Whether it is ``x IS NOT NULL``."""
+    """Whether an expression is ``x IS NOT NULL``."""
     # sqlglot writes it Not(Is) or Is(negate), depending on its version.
     if isinstance(tree, exp.Not):
         return is_null(tree.this.unnest())

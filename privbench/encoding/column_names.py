@@ -264,5 +264,5 @@ def _common(one: str, other: str) -> int:
 
 
 def _word(text: str, place: int) -> int:
-    """Where the word at a place begins."""
+    """Start of the word around a place; underscores separate words."""
     return text.rfind("_", 0, place) + 1

@@ -30,7 +30,7 @@ from privbench.encoding.scale import (
 from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.schema import ColumnType
 
-#: Dates beyond these are next to nowhere, where none are seen.
+#: Dates beyond these are taken for noise unless they stand out clearly.
 _PLAUSIBLE = ("1900-01-01", "2050-01-01")
 _DAY = 86_400_000_000
 #: 0001-01-01 and 9999-12-31 in days since 1970.

@@ -204,7 +204,7 @@ class OrderedReader(ColumnReader):
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds and decimals, unless the range is public; made once: every stage of a fit asks."""
+        """Bounds and decimals, unless the range is public; made once for all stages of a fit."""
         if self.range.settled:
             return ()
         choices = self.scale.decimal_choices
@@ -309,7 +309,7 @@ class OrderedReader(ColumnReader):
 
     @cached_property
     def _recoding(self) -> EdgesRecoding:
-        """Of a public range; made once, as every batch asks."""
+        """Cells of a public range; made once for all batches."""
         lo, end, specials = self.range.lo, self.range.hi + 1, self.range.specials
         return public_cells(self.scale, lo, end, self.bins, specials, nullable=self.nullable)
 

@@ -244,5 +244,5 @@ def fill(filler: str, type_: ColumnType, rows: int, rng: np.random.Generator) ->
         return _constant(rest).make(np.zeros(rows, dtype=np.int64))
     made = maker_of(type_) if filler == "made" else None
     if made is None:
-        raise ValueError(f"no filler {filler!r}")
+        raise ValueError(f"unknown placeholder {filler!r}")
     return made.make(rng.integers(min(made.room, 2**20), size=rows))

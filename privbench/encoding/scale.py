@@ -48,7 +48,7 @@ class Spacing:
         bins: Number of equal cells, where the config says so.
         cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
             fewer, cells that grow are as many times wider.
-        inner: Edges to take instead, where rows are known to be many or few.
+        inner: Edges to take instead of equal cells, where a release shows how rows are spread.
     """
 
     bins: int | None = None
@@ -137,7 +137,7 @@ class Scale(ABC):
         """Public ascending grid points for the release of bounds, at most about 2,000."""
 
     def coarser(self) -> tuple[Points, ...]:
-        """The same with ever fewer points, for columns of which few rows are seen."""
+        """The same with ever fewer points, for columns with few rows."""
         if not self.octaves:
             return ()
         return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))

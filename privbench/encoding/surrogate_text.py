@@ -90,7 +90,7 @@ SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
 
 #: Longest text whose length is measured.
 MAX_LENGTH = 2**20
-#: Greatest usual length of a text of which nothing is known.
+#: Greatest default length of a text of which nothing is known.
 WORD = 9
 
 
@@ -106,22 +106,22 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
     return (min(least, top), *inner, top + 1)
 
 
-def length_cells(edges: tuple[int, ...], nullable: bool, usual: int = 0) -> EdgesRecoding:
+def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> EdgesRecoding:
     """Cells of lengths; cells outside the default ones are empty unless their counts are clear.
 
     Args:
         edges: Edges of the cells.
         nullable: Whether NULL is a cell.
-        usual: The greatest default length: cells from half of it on are the default ones, so that a
-            text whose length is hidden by noise gets the length of a word. 0: it is then empty.
+        default: The greatest default length; default cells begin at half of it, so that a text
+            whose length is hidden by noise gets the length of a word. 0: it is then empty.
     """
-    last = max(min(bisect_right(edges, usual), len(edges) - 1), 1)
-    first = min(bisect_right(edges, (usual + 1) // 2) - 1, last - 1)
+    last = max(min(bisect_right(edges, default), len(edges) - 1), 1)
+    first = min(bisect_right(edges, (default + 1) // 2) - 1, last - 1)
     return EdgesRecoding(edges, (), nullable, core=(max(first, 0), last))
 
 
 def shape_domain(nullable: bool) -> Domain:
-    """The domain of shape classes; numbers, addresses and hashes only if they are seen."""
+    """The domain of shape classes; numbers, addresses and hashes only if clear of noise."""
     core = SHAPES.index("lower"), len(SHAPES)
     return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
 

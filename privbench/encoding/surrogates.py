@@ -21,7 +21,7 @@ Surrogates = tuple[tuple[int, float], ...]
 
 #: Shares of values in columns whose name suggests that many rows share few: a status, a type.
 KIND: Surrogates = ((1, 0.45), (1, 0.2), (2, 0.2), (4, 0.15))
-#: Most values of all blocks: as many as the release by rank distinguishes, with room.
+#: Most values of all blocks; a release (`RankedCounts`) has half as many at most.
 _MOST = 2**21
 
 

@@ -127,7 +127,7 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
         return fill_reader(table, column, filler, how, why)
     if filler is not None:
         why = f"{column.type.sql} is not modelled"
-        return fill_reader(table, column, filler, "valid filler, NULL rate only", why)
+        return fill_reader(table, column, filler, "valid placeholder, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
     if not column.not_null:
         return fill_reader(table, column, "null", "NULL", unknown, measured=False)
@@ -279,11 +279,11 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
         top = min(top, column.type.length or top)
     codec = SizedCodec(*head(column), measure, length_edges(0, top))
     why = f"values of {column.type.sql} are never copied"
-    return SizedReader(table, column, codec, "valid filler of measured size", why)
+    return SizedReader(table, column, codec, "valid placeholder of measured size", why)
 
 
 def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
-    """Values of the sizes that are asked for.
+    """Values of given sizes.
 
     Raises:
         ValueError: No element of an array can be made.
@@ -311,7 +311,7 @@ def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
 
 
 def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:
-    """Random digits, as many as are asked for in every row."""
+    """Random digits, a given number for every row."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     stream = digits(rng.integers(base, size=int(ends[-1])), 1, base).buffers()[2]
     buffers = [None, pa.py_buffer(ends.tobytes()), stream]

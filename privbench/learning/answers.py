@@ -1,4 +1,4 @@
-"""Noisy answers of a session, and how they are asked for."""
+"""Noisy answers of a session, and how they are measured."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from privbench.privacy.queries import Total
 Answer = tuple[Floats, float]
 #: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
 Clipped = tuple[float, float, float]
-#: Asks for a measurement: (query, amount, label).
+#: Takes a measurement: (query, amount, label).
 Measure = Callable[[Query, float, str], Answer]
 
 
 def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]:
-    """Answers in counts to measurements that do not depend on each other, asked as one batch."""
+    """Answers in counts to measurements that do not depend on each other, taken as one batch."""
     return [
         (np.asarray(noisy, np.float64), session.noise_scale(item.query, item.amount))
         for item, noisy in zip(questions, session.measure_all(questions), strict=True)

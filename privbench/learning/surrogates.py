@@ -61,7 +61,7 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
 
 
 def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
-    """Counts of single values, descending, up to the last block that is told from noise.
+    """Counts of single values, descending, up to the last block that stands out of the noise.
 
     Least squares over runs of blocks in which all counts are equal, with a penalty for each run,
     and an empty end.

@@ -51,7 +51,7 @@ class Distance:
 
 
 def parameter_distance(reference: Network, other: Network) -> Distance:
-    """Mean over all nodes of the mean over the states of its parents that the reference has seen.
+    """Mean over all nodes of the mean over the states of its parents that the reference has.
 
     States of parents that have no mass in the reference are left out: nothing is known of them.
     """
@@ -73,18 +73,18 @@ def map_accuracy(
 ) -> float:
     """Part of random queries for which both circuits name the same most probable state.
 
-    A query asks for 1 to `_MOST` attributes given between none and all of the others, whose values
-    are those of a row drawn from the reference. States are enumerated, so both answers are exact.
+    A query has 1 to `_MOST` attributes, given none to all of the others with the values of a row
+    drawn from the reference. States are enumerated, so both answers are exact.
     """
     names = list(reference.domains)
     drawn = reference.sample(queries, generator)
     same = 0
     for query in range(queries):
         order = [names[i] for i in generator.permutation(len(names))]
-        asked = int(generator.integers(1, min(_MOST, len(names)) + 1))
-        told = int(generator.integers(0, len(names) - asked + 1))
-        given = {name: int(drawn[name][query]) for name in order[asked : asked + told]}
-        states = [_joint(circuit, order[:asked], given) for circuit in (reference, other)]
+        free = int(generator.integers(1, min(_MOST, len(names)) + 1))
+        known = int(generator.integers(0, len(names) - free + 1))
+        given = {name: int(drawn[name][query]) for name in order[free : free + known]}
+        states = [_joint(circuit, order[:free], given) for circuit in (reference, other)]
         same += int(states[0].argmax() == states[1].argmax())
     return same / queries
 

@@ -72,7 +72,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         published = options.as_published
         measure = exactly(fit.measure) if published else fit.measure
         bins = one_way_bins(fit, measure, budget.one_ways, options.bins)
-        # Few codes stay apart, however strong the noise: leaves are measured with less of it.
+        # Few codes are not binned, however strong the noise: leaves have less noise.
         for name, found in bins.items():
             if domains[name].size <= options.bins:
                 bins[name] = bins_of(np.arange(domains[name].size), found.spread(found.counts))
@@ -84,7 +84,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
             claims(fit.measure, len(domains) - bool(label)) if published else fit.measure,
             budget,
             0.0 if options.columns == "none" else 1.0 - options.alpha,
-            # A fit that is resumed has to ask the same: the release's name is its public seed.
+            # A resumed fit must repeat its measurements: the release's name is the public seed.
             generator(zlib.crc32(fit.session.release_id.encode()), "dpspn", table),
             exact_sizes(fit, budget.one_ways) if published else None,
         )

@@ -1,8 +1,8 @@
 """The claims of the paper on sum-product networks, as it makes them: NOT PRIVATE, to compare with.
 
-A claim that is too small is still a claim: the question is asked of the session with the paper's
-sensitivity in place of the true one, so that the noise is the paper's, and the stability harness
-refuses it. Only a fit whose noise is seeded, and which is stamped NOT PRIVATE for that, may ask.
+The session measures with the paper's sensitivity in place of the true one, so that the noise is the
+paper's, and the stability harness refuses the claim. Only a fit with seeded noise, which is stamped
+NOT PRIVATE, may use it.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def refuse_private(session: Session) -> None:
 
 
 def exactly(measure: Measure) -> Measure:
-    """Ask for histograms of whole columns exactly, as the paper reads bins. NOT PRIVATE."""
+    """Histograms of whole columns without noise, as the paper reads bins. NOT PRIVATE."""
     return lambda query, amount, label: measure(Published((query,), GRID), amount, label)
 
 
 def claims(measure: Measure, columns: int) -> Measure:
-    """Ask for leaves as the paper does: as if a product of columns were one histogram."""
+    """Leaves with the paper's sensitivity: as if a product of columns were one histogram."""
 
     def ask(query: Query, amount: float, label: str) -> Answer:
         given = Published((query,), columns) if query.kind == "joint histogram" else query

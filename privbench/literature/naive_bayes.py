@@ -2,7 +2,7 @@
 
 One `Joint` holds, for every other column, the table of that column against the target. A
 row adds its weight to one cell of each of d tables, so the L1 sensitivity is d and the L2
-sensitivity √d (its docstring has the proof, under both relations). Bins are runs of codes of equal
+sensitivity √d (`Joint` has the proof, under both relations). Bins are runs of codes of equal
 length, public. Source: Vaidya et al., Differentially Private Naive Bayes Classification, 2013,
 which adds noise to the same counts one by one.
 """
@@ -27,7 +27,7 @@ from privbench.privacy.queries import Histogram, Joint, PublicArray
 
 #: Most bins of an ordered column; half or twice as many change the AUROC on adult by under .005.
 _BINS = 24
-#: Rows that every cell of a table is expected to hold beyond its estimate: the usual smoothing.
+#: Rows that every cell of a table is expected to hold beyond its estimate: additive smoothing.
 _TRACE = 0.5
 
 

@@ -3,7 +3,7 @@
 ``sound``: everything that is learned from rows is noisy and charged, by a sensitivity that is
 proved and tested. ``doubtful``: a step was read that the proof does not cover, or does not cover in
 the way it is used. ``broken``: something computed from rows leaves without noise, or with less
-noise than its true sensitivity asks for.
+noise than its true sensitivity needs.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class QuailOptions(Options):
 
 
 class _Without:
-    """A session that knows nothing of one column; all questions go to the session itself."""
+    """A session without one column in its spec; all else is the wrapped session's."""
 
     def __init__(self, session: Session, table: str, column: str) -> None:
         self._session = session

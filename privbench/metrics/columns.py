@@ -26,7 +26,7 @@ FEW = 256
 BINS = 64
 #: Rows that the quantiles of a larger table are taken from, about.
 SAMPLE = 1_000_000
-# Rows that mostly tell a wide column from a narrow one, without looking at the others.
+# Rows that mostly suffice to find out whether a column is wide.
 _GLANCE = 20_000
 
 How = Literal["values", "public bins", "source quantiles"]

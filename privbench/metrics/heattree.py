@@ -1,9 +1,9 @@
 """A small circuit of a table, for the query heat map.
 
-The structure is learned from the source's codes as sum-product networks are: columns that do not
-hang together are set apart by a product node, and where all do, a sum node splits the rows by the
-condition that tells most about the other columns. The conditions are plain SQL, so that rows of
-both databases can be routed where they are. All of this reads the source: CONFIDENTIAL.
+The structure is learned from the source's codes as that of a sum-product network: a product node
+separates groups of columns that are not associated; where all are, a sum node splits the rows by
+the condition with the highest mutual information with the other columns. Conditions are plain SQL,
+so that each database can count its own rows. All of this reads the source: CONFIDENTIAL.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class _Grower:
         self.columns, self.codes = columns, codes
         # The clone's values have codes too: only those that occur here take room.
         compact = [np.unique(column, return_inverse=True) for column in codes]
-        self.seen = [seen for seen, _ in compact]
+        self.occurring = [codes for codes, _ in compact]
         self.places = [place for _, place in compact]
         self.nodes: list[Node] = []
 
@@ -159,28 +159,28 @@ class _Grower:
         return sorted(tuple(sorted(group)) for group in groups)
 
     def _split(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> tuple[int, Split] | None:
-        """The condition that tells most about the other columns (mutual information)."""
+        """The condition with the highest mutual information with the other columns."""
         best: tuple[float, int, Split] | None = None
         for number in scope:
             tables = [
                 contingency(
                     self.places[number][rows],
                     self.places[other][rows],
-                    (len(self.seen[number]), len(self.seen[other])),
+                    (len(self.occurring[number]), len(self.occurring[other])),
                 )
                 for other in scope
                 if other != number
             ]
             counts = np.zeros(self.columns[number].size)
-            counts[self.seen[number]] = tables[0].sum(axis=1)
+            counts[self.occurring[number]] = tables[0].sum(axis=1)
             for cut in _cuts(self.columns[number], counts):
-                held = cut.holds(self.seen[number])
-                told = sum(
+                held = cut.holds(self.occurring[number])
+                information = sum(
                     mutual_information(np.stack([table[of].sum(axis=0) for of in (held, ~held)]))
                     for table in tables
                 )
-                if best is None or told > best[0]:
-                    best = (told, number, cut)
+                if best is None or information > best[0]:
+                    best = (information, number, cut)
         return None if best is None else (best[1], best[2])
 
 
@@ -195,13 +195,13 @@ def _cuts(column: CodedColumn, counts: Floats) -> Iterator[Split]:
 
 
 def _places(column: CodedColumn, counts: Floats) -> list[Split]:
-    """Quantiles of an ordered column, frequent values of another; all of them seen in the rows."""
+    """Quantiles of an ordered column, frequent values of another; all of them occur in the rows."""
     if not column.ordered:
         often = 1 + np.argsort(-counts[1:], kind="stable")[:_CUTS]
         return [Split(column, code, equal=True) for code in often.tolist()]
     lowest = 2 if column.plan.edges else 1
-    seen = 1 + np.flatnonzero(counts[1:])
-    below = np.cumsum(counts[seen]) - counts[seen]
-    ranks = below[-1:] * np.linspace(0, 1, _CUTS) if len(seen) else np.zeros(0)
+    present = 1 + np.flatnonzero(counts[1:])
+    below = np.cumsum(counts[present]) - counts[present]
+    ranks = below[-1:] * np.linspace(0, 1, _CUTS) if len(present) else np.zeros(0)
     places = np.unique(np.searchsorted(below, ranks))
-    return [Split(column, code) for code in seen[places[1:]].tolist() if code >= lowest]
+    return [Split(column, code) for code in present[places[1:]].tolist() if code >= lowest]

@@ -1,8 +1,8 @@
 """The circuit of a released model, small enough to be drawn.
 
 The circuit of a tree of columns has a sum node over the groups of a column for every state of the
-column above it: thousands of nodes. The drawing shows only the columns that queries ask about and
-those at which their branches part, in the circuit's own order. The other columns are summed out;
+column above it: thousands of nodes. The drawing shows only the columns with conditions and those
+at which their branches part, in the circuit's own order. The other columns are summed out;
 sum nodes of one column that are then equal become one node, and its bins become two or three
 branches of about equal probability. No row is read: structure and probabilities are the model's.
 """
@@ -105,9 +105,9 @@ def _node_heats(
     model: ModelledTable, node: Node, queries: Sequence[Mapping[str, Floats]]
 ) -> Floats:
     """Probability of the path to a node, alone and together with each query's predicates."""
-    asked = {name for query in queries for name in query if name in node.columns}
+    used = {name for query in queries for name in query if name in node.columns}
     weights: dict[str, Floats] = {}
-    for name in {*asked, *node.codes}:
+    for name in {*used, *node.codes}:
         size = model.circuit.domains[name].size
         way = node.codes.get(name, np.ones(size))
         met = [
@@ -124,7 +124,7 @@ class _Grower:
     """Adds nodes from the root down."""
 
     def __init__(self, model: ModelledTable, names: Sequence[str]) -> None:
-        self.model, self.asked = model, frozenset(names)
+        self.model, self.used = model, frozenset(names)
         self.kept = _kept(model, names)
         self.below: dict[str | None, list[str]] = {}
         for name in self.kept:
@@ -175,7 +175,7 @@ class _Grower:
             further = (*route, condition)
             inside = {**codes, root: mask}
             below = tuple(self.below.get(root, ()))
-            if root not in self.asked:
+            if root not in self.used:
                 self.grow(below, place, further, words, inside, depth + 1)
                 continue
             product = self._add("product", place, scope, further, words, inside)
@@ -196,10 +196,10 @@ class _Grower:
         return len(self.nodes) - 1
 
     def _scope(self, roots: Iterable[str]) -> tuple[str, ...]:
-        """Columns asked about at or below some columns."""
+        """Columns with conditions, at or below some columns."""
         found: list[str] = []
         for root in roots:
-            found += [root] if root in self.asked else []
+            found += [root] if root in self.used else []
             found += self._scope(self.below.get(root, ()))
         return tuple(found)
 
@@ -251,7 +251,7 @@ def _grouped(mass: Floats, most: int, ordered: bool, lone: int | None) -> Ints:
 
 
 def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
-    """The columns that queries ask about, and those at which the branches to two of them part."""
+    """Columns with conditions, and those at which the branches to two of them part."""
     branches: dict[str, set[str]] = {}
     for name in names:
         child, above = name, model.above.get(name)

@@ -22,7 +22,7 @@ _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 
 
 def drawable(codec: Codec) -> bool:
-    """Whether sets of a column's codes can be told as conditions: grids, lists and labels."""
+    """Whether conditions can select sets of a column's codes: grids, lists and labels."""
     return isinstance(codec, OrderedCodec) or codec.listed is not None
 
 

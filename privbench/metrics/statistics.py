@@ -1,4 +1,4 @@
-"""Statistics agreement: what ``pg_stats`` tells the planner of a column on both sides.
+"""Statistics agreement: what ``pg_stats`` states of a column on both sides.
 
 The view is filled by ANALYZE and shows what the role may read. All of it comes from rows:
 CONFIDENTIAL.

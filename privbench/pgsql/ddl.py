@@ -3,15 +3,14 @@
 A model's DDL is SQL that somebody else wrote. Each statement is parsed (`parser`), must be of a
 kind that makes part of a schema, and may name what the server brings (`names`), what the listed
 extensions bring, and what statements before it have made: nothing else, so that nothing which was
-in the target is read, changed or called. What it is made of is judged by `elements`, expressions
-and queries in it, which only compute, by `judge`.
+in the target is read, changed or called. `elements` judges columns, types and options of a
+statement; `judge` judges its expressions and queries, which may only compute.
 
-What brings a program of its own (functions, triggers, rules, operators …) or calls one is left out
-where the rows can do without it: a view, an index, a policy, a CHECK or a default of its own
-statement. A table or a type that cannot be made without it is refused, and so is every statement
-that no schema's dump holds.
+Programs (functions, triggers, rules, operators …) and views, indexes, policies, CHECKs and defaults
+that call one are left out where they are statements of their own. A table or a type that cannot be
+made without a program is refused, and so is every statement that no dump of a schema holds.
 
-It presumes that the load runs each statement alone, with an empty search path and
+All of this requires that the load runs each statement alone, with an empty search path and
 `parser.SETTINGS`.
 """
 

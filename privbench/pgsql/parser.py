@@ -209,7 +209,7 @@ def tokens(text: str) -> list[Token]:
     >>> [token.kind for token in tokens("SELECT {")]
     ['SELECT', 'OTHER']
     """
-    # The scanner's library is loaded by those who cut texts: most commands only ask the child.
+    # Loaded only where texts are split: most commands only use the child process.
     import postgast.pg_query_pb2
 
     from privbench.pgsql.child import placed

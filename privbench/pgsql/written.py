@@ -105,7 +105,7 @@ def _expression(text: str) -> Node | None:
 
 
 class _Named(Scope):
-    """What some expressions name, and what only computes (`judge.Scope`)."""
+    """A scope of the names in some expressions, besides built-in ones that only compute."""
 
     def __init__(self, sources: Iterable[str]) -> None:
         trees = [tree for source in sources if (tree := _expression(source)) is not None]

@@ -51,7 +51,7 @@ def clone(
     resume: str | None = None,
     as_role: str | None = None,
     strict: bool = False,
-    seen: Catalog | None = None,
+    catalog: Catalog | None = None,
     since: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> CloneReport:
@@ -68,9 +68,9 @@ def clone(
         resume: Id of a release that was killed.
         as_role: Role of the target that the load goes on as, see `load`.
         strict: Refuse a target that lacks anything of the schema, before any budget is spent.
-        seen: The source's catalog and DDL, if they were read a moment ago.
+        catalog: The source's catalog and DDL, if they were read a moment ago.
         since: A released model to start from, see `fit`.
-        reporter: Told of stages; CONFIDENTIAL.
+        reporter: Receives progress; CONFIDENTIAL.
 
     Raises:
         GateFailed: With `strict`, the target lacks something.
@@ -87,9 +87,11 @@ def clone(
     try:
         with staged(source, config) as here:
             with teller.stage("rehearse the schema"):
-                seen = seen or look(here, config)
-                rehearse(here, target, seen, replace=replace, as_role=as_role, strict=strict)
-            model = fit(here, config, path, reporter=teller, resume=resume, seen=seen, since=since)
+                catalog = catalog or look(here, config)
+                rehearse(here, target, catalog, replace=replace, as_role=as_role, strict=strict)
+            model = fit(
+                here, config, path, reporter=teller, resume=resume, catalog=catalog, since=since
+            )
     except BaseException:
         if output is None:
             shutil.rmtree(path.parent)
@@ -112,5 +114,5 @@ def clone(
         raise
     if output is None:
         shutil.rmtree(path.parent)
-    loaded = replaced(loaded, lost=(*seen.ddl.left_behind, *loaded.lost))
+    loaded = replaced(loaded, lost=(*catalog.ddl.left_behind, *loaded.lost))
     return CloneReport(model.promise, loaded, losses(model))

@@ -67,7 +67,7 @@ class CloneTable:
 
 @contextmanager
 def sound(table: str | None = None) -> Iterator[None]:
-    """Tell of a model whose parts do not fit each other, whatever part of it shows that.
+    """Refuse a model whose parts do not fit each other, whichever of them shows it.
 
     Raises:
         ModelError: They do not.

@@ -57,7 +57,7 @@ def demo(
         epsilon: ε of the release.
         synthesizer: Learner; None means the config's default.
         queries: Queries to generate and replay.
-        reporter: Told of stages.
+        reporter: Receives progress.
 
     Returns:
         What was made and where it is, for people.

@@ -155,7 +155,7 @@ def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
     alone = connection.info.backend_pid == facts.pid
     between = "a pooler stands in between: the session is not that of the connection."
     remedy = "Reading works in transaction mode; give a load a connection to the server itself."
-    yield _looked(alone, f"{side}: pooler", "none is seen." if alone else between, remedy)
+    yield _looked(alone, f"{side}: pooler", "none was found." if alone else between, remedy)
     if side == "source" and facts.standby:
         said = f"a standby, hot_standby_feedback = {facts.feedback}."
         remedy = "A long read may be cancelled: set hot_standby_feedback = on, or a longer "
@@ -172,8 +172,8 @@ def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Find
     said = "a superuser: more than is needed." if facts.super else "no superuser."
     yield _looked(not facts.super, "source: role", said, "SELECT on the tables is enough.")
     try:
-        seen = read_catalog(connection, config)
-        said = f"all {len(seen.schema.tables)} tables can be read whole."
+        source = read_catalog(connection, config)
+        said = f"all {len(source.schema.tables)} tables can be read whole."
         yield Finding("ok", "source: rights", said)
     except PrivbenchError as error:
         yield _bad("source: rights", error)

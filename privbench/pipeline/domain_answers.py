@@ -47,10 +47,10 @@ def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, 
     `sd` is the standard deviation of its noise, in counted units.
     """
     clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
-    seen = (
+    public = (
         label for label, count in zip(need.public, found.cells[1:], strict=True) if count > clear
     )
-    return tuple(sorted({*found.labels, *seen}))
+    return tuple(sorted({*found.labels, *public}))
 
 
 def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -1,10 +1,10 @@
-"""What is asked of columns' domains, and how much of the budget each question gets.
+"""The measurements that settle columns' domains, and the budget of each.
 
 Reads no rows: everything follows from the plan and from numbers that are released by then.
 
 The objective is the expected |log Q-error| of a query on a value or a range of a column, summed
-over columns (`domain_error`), and of a table of which nothing else is asked, the error of its
-total, for every column.
+over columns (`domain_error`), and of a table without other measurements, the error of its total,
+for every column.
 
 `shares` takes the amounts with the least sum: an equal floor for what is worth it at all, and the
 rest by the steepest step along the lower convex hulls, as long as a step buys more than the same
@@ -45,7 +45,7 @@ from privbench.privacy.queries import GridHistogram, LabelCounts, PublicArray, R
 from privbench.privacy.queries.labels import NORMS
 from privbench.privacy.units import bound, single
 
-#: Part of the budget for totals, and where every table's histograms tell its size too.
+#: Part of the budget for totals, and where every table's histograms show its size too.
 TOTALS, TOTALS_BESIDE = 0.05, 0.02
 #: The most for columns' domains, and of that: for units of owned tables, and for laws by rank.
 DOMAINS, UNITS, LAWS = 0.4, 0.05, 0.25
@@ -60,7 +60,7 @@ _ENOUGH = 300.0
 #: units weigh less and corrects nothing. Twice as much loses a tenth of the labels of a table with
 #: 20 rows a unit; half as much changes nothing there, and counts heavy units for less.
 _TYPICAL = 0.5
-#: Part of its error that an item must save to be asked for.
+#: Part of its error that an item must save to be measured.
 _WORTH = 0.05
 #: Amounts that are compared, the least of them as a part of the whole, and the error beyond the
 #: least that makes no difference.
@@ -69,7 +69,7 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """Something that may be asked for.
+    """Something that may be measured.
 
     Attributes:
         roots: Root tables that are charged.
@@ -80,7 +80,7 @@ class Item:
     error: Callable[[Floats], Floats]
 
 
-#: What a question is to tell, and the question.
+#: By item, the need that a question settles, and the question.
 Asked = dict[str, list[tuple[Need | None, Question]]]
 
 
@@ -140,7 +140,7 @@ class Rounds:
         ]
 
     def sizes(self, units: Mapping[str, tuple[float, float]]) -> dict[str, Size]:
-        """What totals and counts of units, with their standard deviations, tell of every table."""
+        """Sizes of tables by their totals and by counts of units with standard deviations."""
         spec = self.plan.spec
         columns = root_sums((spec.roots(table), 1.0) for table, _, _ in self.plan.needs())
         found = {}
@@ -151,7 +151,7 @@ class Rounds:
                 continue
             most = max(self.totals[spec.top(name)], 1.0)
             count, sd = units.get(name, (min(most, rows), 0.0))
-            # Every unit has a row: where a total is mostly noise, clear counts of units tell more.
+            # Every unit has a row: where a total is mostly noise, clear counts of units are better.
             rows = max(rows, min(count - 2 * sd, most))
             held = min(max(count, sd, 1.0), most, max(rows, sd, 1.0))
             share = self.whole / max(
@@ -217,7 +217,7 @@ class Rounds:
         return found
 
     def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> dict[str, Item]:
-        """All that may be asked for, by item; a root table's second total by its table."""
+        """All that may be measured, by item; a root table's second total by its table."""
         spec, found = self.plan.spec, dict[str, Item]()
         for table, _, need in self.plan.needs():
             name, size = item_of(table, need), sizes[table]
@@ -261,10 +261,10 @@ def totals_share(plan: FitPlan) -> float:
     Every row of a root stands in one cell of each one-way histogram with weight 1, so that their
     sums are further totals; an owned table's weights say nothing of its rows.
     """
-    told = all(
+    roots = all(
         item.readers and plan.spec.tables[item.table.key].own is None for item in plan.private
     )
-    return TOTALS_BESIDE if told else TOTALS
+    return TOTALS_BESIDE if roots else TOTALS
 
 
 def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
@@ -333,7 +333,7 @@ def shares(
     """ε or ρ of every item that is worth it; no root table's sum passes the amount.
 
     Args:
-        items: What may be asked for.
+        items: What may be measured.
         amount: What may be spent per root table.
         noise: Noise of the accounting.
         price: What the same amount would save elsewhere, by root table.

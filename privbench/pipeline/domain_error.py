@@ -11,10 +11,10 @@ of its units, σ the noise of an event that gets an amount ρ (or ε). Per colum
   what is lost where the value has no name, and p_r = Φ((c_r − T)/σ) the chance that it gets one, T
   the threshold of the list. Numbers are named by a third of the queries only, and what is lost is
   what a cell of a histogram does not tell. The law (c_r) comes from `RankedCounts`, blended with
-  what is usual, so that noise in it is never a gate.
+  what is expected, so that noise alone never decides.
 * of a range, log R − 1 where W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and
-  half as much from 640 σ on, where its ends are clear; a third of it where the column's name tells
-  a range, and of its decimals.
+  half as much from 640 σ on, where its ends are clear; a third of it where the column's name
+  suggests a range, and of its decimals.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from privbench.privacy.queries.labels import BLOCKS, block_ends
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Shares of ranks 1, 2, 3–4, 5–8, … that are usual of texts, of names, of numbers and times.
+#: Shares of ranks 1, 2, 3–4, 5–8, … that are expected of texts, of names, of numbers and times.
 _TEXTS = (0.35, 0.15, 0.15, 0.12, 0.10, 0.06, 0.04, 0.03)
 _NAMES = (0.05, 0.03, 0.04, 0.05, 0.06, 0.06, 0.06, 0.06)
 _NUMBERS = (0.12, 0.04, 0.04, 0.04, 0.04, 0.04)
-#: How often queries name a number that they ask for, and cells that tell numbers apart anyway.
+#: How often queries select a single number, and cells that separate numbers anyway.
 _NAMED, _CELLS = 1 / 3, 64.0
 #: Rows in noise scales of a range, and what is lost of it then. At 40 a cell at the end that a
 #: tenth of the rows are in passes for noise, or is taken with all that lies beyond it: dates up to
 #: 2025 came out up to 2048. What is gained beyond 40 is small, as a small table's lists need it.
-_SEEN, _CLEAR = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.012)
+_SCALES, _ERRORS = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.012)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +119,9 @@ def believed(
         noisy: Released sums of the blocks, or None.
         sd: Standard deviation of their noise.
     """
-    usual = _NUMBERS if need.grid else _NAMES if need.own else _TEXTS
+    expected = _NUMBERS if need.grid else _NAMES if need.own else _TEXTS
     prior = np.zeros(BLOCKS)
-    prior[: len(usual)] = units * np.array(usual)
+    prior[: len(expected)] = units * np.array(expected)
     sums = prior
     if noisy is not None:
         trust = 1 / (1 + (4 * sd / max(units, 1.0)) ** 2)
@@ -150,8 +150,8 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
         sd: Noise at every amount.
     """
     share = law.counts * law.values / size.units
-    told = _CELLS if need.grid else size.rows
-    lost = np.log(np.maximum(law.counts / size.units * min(told, size.rows), 1.0))
+    values = _CELLS if need.grid else size.rows
+    lost = np.log(np.maximum(law.counts / size.units * min(values, size.rows), 1.0))
     noise = np.minimum(sd, 1e12)[:, None]
     named = ndtr((law.counts - 2) / noise - margin)
     error = named * np.minimum(0.8 * noise / law.counts, lost) + (1 - named) * lost
@@ -164,7 +164,7 @@ def range_loss(need: BoundsNeed | DecimalsNeed, size: Size, sd: Floats) -> Float
     if isinstance(need, DecimalsNeed) or need.named:
         lost /= 3
     scales = size.weight / np.minimum(sd, 1e12)
-    return np.asarray(lost * np.interp(scales, _SEEN, _CLEAR), np.float64)
+    return np.asarray(lost * np.interp(scales, _SCALES, _ERRORS), np.float64)
 
 
 def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:

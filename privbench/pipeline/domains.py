@@ -37,7 +37,7 @@ from privbench.privacy.queries import Total
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
 
-#: What stands for a standard deviation where noise is to be told from a run of values: Laplace
+#: Factor on a standard deviation where noise must not pass for a run of values: Laplace
 #: noise passes 5.3 of its own as often as Gaussian noise passes 3.5.
 _HEAVY: dict[Accounting, float] = {"pure": 1.5, "zcdp": 1.0}
 

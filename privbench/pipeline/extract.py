@@ -80,7 +80,7 @@ def extract(
     Args:
         snapshot: An open snapshot of the source.
         plan: What to read.
-        reporter: Told of rows as they arrive.
+        reporter: Receives the number of rows read.
         workers: Processes that read and count with this one.
 
     Raises:

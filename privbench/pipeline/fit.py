@@ -79,7 +79,7 @@ def fit(
     *,
     reporter: Reporter | None = None,
     resume: str | None = None,
-    seen: Catalog | None = None,
+    catalog: Catalog | None = None,
     since: str | Path | None = None,
 ) -> Model:
     """Learn a model of a database under differential privacy, and write it to a file.
@@ -88,9 +88,9 @@ def fit(
         source: DSN of the source; SELECT is enough.
         config: Roles, domains, budget; ``privacy.epsilon`` must be set.
         output: The model file.
-        reporter: Told of stages; CONFIDENTIAL.
+        reporter: Receives progress; CONFIDENTIAL.
         resume: Id of a release that was killed.
-        seen: The catalog and the DDL for the model, if they were read a moment ago. A table that
+        catalog: The catalog and the DDL for the model, if they were read a moment ago. A table that
             has been changed since is refused when it is locked.
         since: A released model: what a noisy test finds unchanged is not measured again, and the
             promise covers both releases.
@@ -110,7 +110,7 @@ def fit(
         raise ModelError("the new model cannot take the place of the one that --since names.")
     require_identity(source, config)
     with staged(source, config) as here:
-        draft = begin(here, config, reporter or Reporter(), resume, seen, since=since)
+        draft = begin(here, config, reporter or Reporter(), resume, catalog, since=since)
         try:
             for name, stage in STAGES:
                 with draft.reporter.stage(name):
@@ -130,25 +130,25 @@ def begin(
     config: Config,
     reporter: Reporter,
     resume: str | None = None,
-    seen: Catalog | None = None,
+    catalog: Catalog | None = None,
     *,
     dump: bool = True,
     since: str | Path | None = None,
 ) -> Draft:
     """Check everything that can be checked before a row is read or budget is spent.
 
-    Without `dump` pg_dump is not asked for the DDL; such a draft serves plans and cannot be
+    Without `dump` pg_dump is not run for the DDL; such a draft serves plans and cannot be
     finished.
     """
     privacy = require_epsilon(config).privacy
     assert privacy.epsilon is not None
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
     dump = dump or privacy.ddl_reviewed is not None
-    seen = seen or look(source, config, dump=dump)
-    seen.identity.required()
+    catalog = catalog or look(source, config, dump=dump)
+    catalog.identity.required()
     if privacy.ddl_reviewed is not None:
-        require_reviewed(config, seen.literals)
-    plan = prepare(seen.schema, config)
+        require_reviewed(config, catalog.literals)
+    plan = prepare(catalog.schema, config)
     require_decided(plan)
     with Snapshot(source) as snapshot:
         if not snapshot.all_text:
@@ -162,9 +162,9 @@ def begin(
         # Nothing of δ is set aside for categories where none are released.
         threshold_delta=None if plan.lists else 0.0,
     )
-    # What the synthesizer's options ask for in vain shows in its plan.
+    # The plan refuses options that do not fit the database.
     foresee(plan, synthesizer, accountant, {})
-    return Draft(source, config, reporter, resume, synthesizer, plan, seen, accountant, earlier)
+    return Draft(source, config, reporter, resume, synthesizer, plan, catalog, accountant, earlier)
 
 
 def _extract(draft: Draft) -> None:

@@ -33,7 +33,7 @@ from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_o
 #: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
 LEAST = 90.0
 #: What laws by rank may say of a column, which decides what its list gets, as shares of blocks of
-#: ranks: what is usual of its kind; two values; some two hundred, as frequent by octave.
+#: ranks: what is expected of its kind; two values; some two hundred, as frequent by octave.
 PROFILES: tuple[tuple[float, ...] | None, ...] = (None, (0.6, 0.4), (1 / 9,) * 9)
 
 
@@ -72,13 +72,13 @@ def planned(
             laws[name] = believed(lists[name][1], units, noisy, 0.0)
         asked = (question for group in rounds.last(sizes, laws).values() for _, question in group)
         last.append({item.label: _described(item, spec, source) for item in asked})
-    usual, *others = last
-    for label, event in usual.items():
+    expected, *others = last
+    for label, event in expected.items():
         found = [one[label] for one in others if label in one]
         needs = tuple(other.needed for other in found if other.needed is not None)
         noises = tuple(other.noise_sd for other in found)
-        usual[label] = replace(event, noises=noises, needs=needs)
-    return [*(_described(item, spec, source) for item in first), *usual.values()]
+        expected[label] = replace(event, noises=noises, needs=needs)
+    return [*(_described(item, spec, source) for item in first), *expected.values()]
 
 
 def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
@@ -141,7 +141,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
     return spec
 
 
-#: Kinds of events that tell nothing of a table's values: sizes, domains, keys.
+#: Kinds of events that measure nothing of a table's values: sizes, domains, keys.
 _ASIDE = frozenset({"total", "ranked counts", "label counts", "grid histogram", "fan-in"})
 
 

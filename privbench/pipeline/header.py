@@ -98,7 +98,7 @@ class Promise:
         except PrivacyRefusal as error:
             raise ModelError(str(error)) from None
         except Exception as error:
-            # What a stranger states may be no number that a mechanism takes.
+            # An untrusted file may state a number that no mechanism takes.
             raise ModelError(f"the events have no price ({type(error).__name__}).") from None
         # The zCDP conversion minimises over a grid, to about 10⁻¹². Twice the slack would let
         # through what no reader can tell apart either.
@@ -211,7 +211,7 @@ def _check_tables(header: Header) -> None:
     if sorted([*tables, *header.public]) != sorted(table.key for table in schema):
         raise ModelError("the model's tables are not those of its schema.")
     if not set(header.promise.roots) <= set(tables):
-        raise ModelError("the model promises something to tables that it does not have.")
+        raise ModelError("the model's promise names tables that it does not have.")
     for key, made in tables.items():
         table = schema.table(key)
         modelled = {name for name, how in made.making.items() if how == "modelled"}
@@ -222,9 +222,9 @@ def _check_tables(header: Header) -> None:
         ):
             raise ModelError("the model does not fit its schema.", table=key)
         for name, codec in made.codecs.items():
-            told = type_to_json(table.column(name).type)
-            if codec.column != name or type_to_json(codec.type) != told:
-                raise ModelError("the codec is another column's.", table=key, column=name)
+            stated = type_to_json(table.column(name).type)
+            if codec.column != name or type_to_json(codec.type) != stated:
+                raise ModelError("the codec belongs to another column.", table=key, column=name)
             _check_codec(codec, key)
 
 

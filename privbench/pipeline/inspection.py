@@ -1,4 +1,4 @@
-"""``inspect`` and ``check``: what the catalog alone tells. Neither reads rows."""
+"""``inspect`` and ``check``: what follows from the catalog alone. Neither reads rows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def inspect(
     *,
     base: Config | None = None,
     lookups: str = "private",
-    seen: Catalog | None = None,
+    catalog: Catalog | None = None,
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
@@ -68,24 +68,24 @@ def inspect(
         source: DSN of the source.
         base: Config whose decisions stay; it also says which tables are looked at.
         lookups: ``private``, or ``public`` to declare look-up candidates public.
-        seen: The catalog, if it was read a moment ago.
+        catalog: The catalog, if it was read a moment ago.
 
     Raises:
         DatabaseError: The source refused.
         SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
-    seen = seen or look(source, config, access=False, dump=False)
-    proposal = roles.propose(seen.schema)
+    catalog = catalog or look(source, config, access=False, dump=False)
+    proposal = roles.propose(catalog.schema)
     filled = proposal.to_config(config, "public" if lookups == "public" else "private")
-    filled = _with_columns(filled, seen.schema)
-    return Inspection(seen.identity, proposal, prepare(seen.schema, filled))
+    filled = _with_columns(filled, catalog.schema)
+    return Inspection(catalog.identity, proposal, prepare(catalog.schema, filled))
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:
-    """The config with what the catalog tells of columns beyond their types, where it says nothing.
+    """The config, filled up with what the catalog states of columns beyond their types.
 
-    Keys of tables that are left out are skipped: their values would tell which record it is that
+    Keys of tables that are left out are skipped: their values would reveal which record it is that
     many rows refer to, and nobody would pay for it. Masked columns are what their masks hint at.
     """
     tables = dict(config.tables)
@@ -97,7 +97,7 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 
 
 def _told(table: Table) -> dict[str, ColumnConfig]:
-    """What the catalog tells of a table's modelled columns beyond their types."""
+    """What the catalog states of a table's modelled columns beyond their types."""
     found: dict[str, ColumnConfig | None] = {}
     # NULL throughout may break a CHECK, and a clone would then have it as NOT VALID.
     checked = {name for check in table.checks for name in check.columns}
@@ -151,13 +151,13 @@ def check(config: Config, source: str) -> Check:
         SchemaError: The roles break the privacy contract, or a table cannot be honoured.
         DatabaseError: The source refused.
     """
-    seen = look(source, config)
-    plan = prepare(seen.schema, config)
+    catalog = look(source, config)
+    plan = prepare(catalog.schema, config)
     require_decided(plan)
-    require_reviewed(config, seen.literals)
+    require_reviewed(config, catalog.literals)
     named = {str(TableName.parse(name)) for name in config.tables}
-    undecided = tuple(table.key for table in seen.schema if table.key not in named)
-    return Check(plan, undecided, seen.literals)
+    undecided = tuple(table.key for table in catalog.schema if table.key not in named)
+    return Check(plan, undecided, catalog.literals)
 
 
 def render_literals(lines: tuple[str, ...]) -> str:

@@ -84,7 +84,7 @@ def _lines(text: str, start: int, end: int) -> str:
 
 
 def _speaks(read: Sequence[Token], at: int, *, counts: bool) -> bool:
-    """Whether a token is a literal that may tell something."""
+    """Whether a token is a literal that may reveal something."""
     token = read[at]
     if token.kind in _STRINGS:
         return [after.text for after in read[at + 1 : at + 3]] != ["::", "regclass"]

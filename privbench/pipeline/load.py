@@ -109,7 +109,7 @@ def load(
         schema_only: Leave the tables empty.
         dry_run: Make the empty schema and undo it; the report says what the target would lack.
         ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
-        reporter: Told of stages.
+        reporter: Receives progress.
 
     Raises:
         ModelError: The model is damaged or hostile.
@@ -227,7 +227,7 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
 def rehearse(
     source: str,
     target_dsn: str,
-    seen: Catalog,
+    catalog: Catalog,
     *,
     replace: bool,
     as_role: str | None = None,
@@ -247,8 +247,8 @@ def rehearse(
         reading(source) as connection,
         Loader(
             target_dsn,
-            seen.schema,
-            seen.ddl,
+            catalog.schema,
+            catalog.ddl,
             replace=replace,
             source=connection,
             as_role=as_role,
@@ -256,7 +256,7 @@ def rehearse(
         loader.rehearsal(),
     ):
         if strict:
-            require_nothing([*seen.ddl.left_behind, *loader.lost])
+            require_nothing([*catalog.ddl.left_behind, *loader.lost])
 
 
 def require_nothing(losses: Sequence[str]) -> None:

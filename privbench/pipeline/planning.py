@@ -21,7 +21,7 @@ from privbench.synthesizers import PlannedEvent
 
 #: Rows that a plan reckons with where the user expects none in particular.
 ASSUMED = 10_000.0
-#: What JSON calls fields of an event that it does not call as they are.
+#: Names in JSON of an event's fields, where they differ.
 _KEYS = {
     "noises": "noise_sd_instead",
     "needed": "units_per_label",

@@ -239,7 +239,7 @@ def _key(
 def _check_loose(item: TablePlan) -> None:
     """Refuse to model keys of a table that is left out as if they were any other value.
 
-    Bounds and cells around a key that many rows hold would tell who it is that they refer to, and
+    Bounds and cells around a key that many rows hold would reveal which row they refer to, and
     nothing would be charged for it to that record.
     """
     for name in item.table.loose:

@@ -1,4 +1,4 @@
-"""What a long command tells while it runs.
+"""Progress of a long command.
 
 Durations are CONFIDENTIAL (P1): they go to the terminal or the log, never into a release.
 """

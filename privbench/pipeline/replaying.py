@@ -48,7 +48,7 @@ def run(
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query.
         concurrency: Clients that then run the workload at once; 0 leaves that out.
         gates: Conditions on `FIGURES` under which the run fails: ``replay.errors > 0``.
-        on_result: Told of every query that ran.
+        on_result: Called after every query.
         trust: What the operator vouches for, of what the queries would run.
 
     Returns:

@@ -92,7 +92,7 @@ def _resolve(connection: Connection, table: Table, text: str) -> None:
     It is planned on columns of NULL: no row is read, nor a statistic of any.
 
     Raises:
-        NotAllowed: It refuses; it has seen the rule and the catalog, so it speaks of no row.
+        NotAllowed: It refuses; the message depends on the rule and the catalog, on no row.
     """
     place = sql.Identifier(table.name.schema, table.name.name)
     resolved = sql.SQL("SELECT FROM {} WHERE {}").format(place, sql.SQL(text))

@@ -56,7 +56,7 @@ def sample(
         seed: Seed of the sampling.
         force: Also take a directory that holds something; files of the same names are replaced.
         choice: Which tables to write; None means all.
-        reporter: Told of stages.
+        reporter: Receives progress.
 
     Returns:
         A line each of what was written, then of the rules that the files may break.

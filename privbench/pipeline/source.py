@@ -27,7 +27,7 @@ class Catalog:
     Attributes:
         schema: The chosen tables.
         identity: The database's identity for the ledger.
-        ddl: The tables' DDL, which becomes part of the model; empty where pg_dump was not asked.
+        ddl: The tables' DDL, which becomes part of the model; empty where pg_dump was not run.
     """
 
     schema: Schema
@@ -82,7 +82,7 @@ def read_catalog(
         connection: To the source.
         config: Says which schemas and tables, and their rules.
         access: Also check that every table may be read, and runs nothing of users when it is.
-        dump: Also ask pg_dump for the DDL.
+        dump: Also run pg_dump for the DDL.
 
     Raises:
         AccessDenied: A right is missing; the error names the GRANT.

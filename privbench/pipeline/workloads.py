@@ -112,7 +112,7 @@ def generate_workload(
         only: Tables to query; all where none is named.
         timeout: Seconds; queries that take longer are left out.
         ledger: Directory of the ledgers; None means the user's state directory.
-        reporter: Told of stages.
+        reporter: Receives progress.
 
     Returns:
         The workload. The same source, plan and seed give the same one.

@@ -74,11 +74,10 @@ class Script:
     """The statements that make a schema, each to be run by itself.
 
     Attributes:
-        extensions: What comes first: PostgreSQL reads the text of some functions when it makes a
-            table.
-        objects: What must be there before rows.
+        extensions: Extensions, which come first.
+        objects: What must exist before rows are loaded.
         constraints: What is made after the rows.
-        row_security: Row-level security and its policies, last: some speak of roles.
+        row_security: Row-level security and its policies, last, since some name roles.
         needed: Names of extensions that the target must offer.
         left_out: What a schema whose maker is not trusted does not get, and why, a line each.
     """
@@ -190,7 +189,7 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
     Objects built upon a table that is left out (views, foreign keys, functions) are left out too.
 
     Args:
-        connection: To the database; tells pg_dump where to go, and answers what depends on what.
+        connection: To the database: pg_dump's address, and dependencies of objects.
         schema: What `introspect` said.
 
     Raises:
@@ -259,7 +258,7 @@ def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
         # What functions call by its text, the catalog does not know.
         wished = texts and item[0] == _EXTENSION and not _WRAPPER.search(entry["rest"])
         # Entries without an object (attachments, ownership of sequences) go with their tables,
-        # which pg_dump was told to leave out.
+        # which pg_dump leaves out.
         if item[1] == 0 or wished or item in dependencies.kept:
             yield f"{line}\n"
 

@@ -57,7 +57,7 @@ SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension WHERE oi
 
 
 class Dependencies:
-    """The dependency graph of one database, asked about one schema.
+    """The dependency graph of one database, as far as it concerns one schema.
 
     Attributes:
         excluded: Names of relations that are not part of the schema.

@@ -33,7 +33,7 @@ _EMPTY = (
     errors.RaiseException,
     errors.ObjectNotInPrerequisiteState,
 )
-#: From this version on a session can be told to write its statistics down.
+#: The first version in which a session can flush its statistics.
 _FLUSHES = 150_000
 
 

@@ -82,7 +82,7 @@ class Loader:
         ddl: Its DDL.
         replace: Drop what the target holds, all objects of users in it, in the same transaction.
         source: A connection to the source, so that it is not taken for the target.
-        progress: Told of every step.
+        progress: Called at every step.
         trust: Run all of the DDL, programs included; else what is on the allow-list.
         as_role: Go on as this role before anything of the model's runs, see `target.become`.
 
@@ -278,7 +278,7 @@ class Loader:
             target.refuse_contents(found)
         self._progress("schema", None)
         with self._making("the schema"):
-            # Where it is there already, nobody is asked for the right to make it.
+            # If it exists, the role does not need the right to make it.
             if run(self.connection, _NO_PUBLIC).fetchone():
                 run(self.connection, "CREATE SCHEMA public")
             self._extend()

@@ -47,7 +47,7 @@ def _tell(table: str, seconds: float) -> None:
 def lock(
     connection: Connection,
     relation: sql.Composable,
-    told: str,
+    name: str,
     mode: LiteralString = "ACCESS SHARE",
     seconds: float | None = None,
 ) -> None:
@@ -56,7 +56,7 @@ def lock(
     Args:
         connection: To its database.
         relation: The table, ``ONLY`` before it or not.
-        told: The table, for people.
+        name: The table's name for messages.
         mode: The lock's mode.
         seconds: How long to wait; None is `WAIT`.
 
@@ -66,12 +66,12 @@ def lock(
     """
     wait = WAIT.get() if seconds is None else seconds
     statement = sql.SQL("LOCK TABLE {} IN " + mode + " MODE").format(relation)
-    with database_errors(f"locking the table in {mode} mode", told), connection.transaction():
+    with database_errors(f"locking the table in {mode} mode", name), connection.transaction():
         try:
             with connection.transaction():
                 connection.execute(statement + sql.SQL(" NOWAIT"))
         except errors.LockNotAvailable:
-            _tell(told, wait)
+            _tell(name, wait)
             limit = str(round(wait * 1000))
             connection.execute(assignment("lock_timeout", limit))
             connection.execute(statement)

@@ -58,8 +58,8 @@ class Packing:
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
         """A SELECT of one row: the rows of some pages, and where others begin.
 
-        So nobody has to ask for the size of a table, which is no public knowledge. It goes on with
-        a condition after each part, that of the others first, and ends with ``) AS r``.
+        The size of a table, which is not public, is so not needed. A condition follows each part,
+        that of the other pages first, and ``) AS r`` ends the statement.
         """
         chosen = [
             sql.SQL("pg_catalog.string_agg({}, ''::pg_catalog.bytea)").format(

@@ -64,7 +64,7 @@ class Selection:
 
 
 def fits(pattern: str, *name: str, folded: bool = True) -> bool:
-    """Whether the last parts of a name are of a pattern; ``folded``: whether its capitals are.
+    """Whether a pattern matches the last parts of a name; ``folded``: as pg_dump folds capitals.
 
     >>> fits("ord*", "public", "orders"), fits('"ord*"', "public", "orders")
     (True, False)

@@ -66,7 +66,7 @@ _SETTINGS: Mapping[str, str] = MappingProxyType(
         "transform_null_equals": "off",
     }
 )
-#: What has to hold before the first question, whoever set it.
+#: Settings that are checked before the first query.
 _SHOWN = ("transaction_read_only", "search_path", *pgsql.SETTINGS)
 #: The first minor version of each major one that has `restrict_nonsystem_relation_kind`.
 _RESTRICTS = {12: 20, 13: 16, 14: 13, 15: 8, 16: 4}

@@ -96,7 +96,7 @@ def _batch(
     Args:
         block: The rows; none of them cut.
         types: The columns' types.
-        names: Their names in the batch, which for a reader's own columns tell the table's column.
+        names: Their names in the batch; those of a reader begin with the table's column.
         table: The table's key, for errors.
 
     Raises:
@@ -119,7 +119,7 @@ def _batch(
 
 
 def source(table: Table) -> sql.Composable:
-    """A table without those that inherit from it, or a partitioned one as a whole."""
+    """The table in FROM: a partitioned one whole, another without tables that inherit from it."""
     return build("{}" if table.kind == "p" else "ONLY {}", table.name)
 
 

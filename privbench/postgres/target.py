@@ -227,7 +227,7 @@ def become(connection: Connection, role: str) -> None:
         run(connection, build("SET LOCAL ROLE {}", role))
 
 
-def as_made(told: Schema, made: Schema) -> Schema:
+def as_made(stated: Schema, made: Schema) -> Schema:
     """A model's schema with columns, kinds and sequences as the target's catalog states them.
 
     The model's header is a text that somebody else may have written. What it says of types,
@@ -235,14 +235,14 @@ def as_made(told: Schema, made: Schema) -> Schema:
     of the header only names stay, which must be those of tables and columns that the load has made.
 
     Args:
-        told: What the header says.
+        stated: The schema of the model's header.
         made: What `introspect` says of the target, after the DDL of the tables.
 
     Raises:
         ModelError: The header speaks of a table or column that the DDL does not make.
     """
     known = {table.name: table for table in made}
-    for table in told:
+    for table in stated:
         if table.name not in known:
             raise _forged("is in the model's header, but its DDL does not make it.", table)
         for key in table.foreign_keys:
@@ -250,22 +250,22 @@ def as_made(told: Schema, made: Schema) -> Schema:
                 what = f"refers to {key.ref_table}, which the model's DDL does not make."
                 raise _forged(what, table)
             _refuse_unknown(known[key.ref_table], key.ref_columns)
-    tables = tuple(_as_made(table, known[table.name]) for table in told)
-    return replace(told, tables=tables, sequences=made.sequences)
+    tables = tuple(_as_made(table, known[table.name]) for table in stated)
+    return replace(stated, tables=tables, sequences=made.sequences)
 
 
-def _as_made(told: Table, made: Table) -> Table:
-    own = {column.name: column for column in told.columns}
+def _as_made(stated: Table, made: Table) -> Table:
+    own = {column.name: column for column in stated.columns}
     _refuse_unknown(made, own)
-    _refuse_unknown(made, told.key_columns)
-    _refuse_unknown(made, [name for unique in told.unique_sets for name in unique.columns])
+    _refuse_unknown(made, stated.key_columns)
+    _refuse_unknown(made, [name for unique in stated.unique_sets for name in unique.columns])
     for column in made.columns:
         if column.name not in own:
-            raise _forged(_COLUMN, told, column.name)
+            raise _forged(_COLUMN, stated, column.name)
         if column.generated != own[column.name].generated:
             what = "the model's header and its DDL disagree on whether it is generated."
-            raise _forged(what, told, column.name)
-    return replace(told, columns=tuple(made.column(name) for name in own), kind=made.kind)
+            raise _forged(what, stated, column.name)
+    return replace(stated, columns=tuple(made.column(name) for name in own), kind=made.kind)
 
 
 def _refuse_unknown(made: Table, names: Iterable[str]) -> None:

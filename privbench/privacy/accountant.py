@@ -162,7 +162,7 @@ class Accountant:
 
     @property
     def loss(self) -> Loss:
-        """The unit of amounts."""
+        """What amounts are measured in: ε or ρ."""
         return _LOSS[self.accounting]
 
     @property

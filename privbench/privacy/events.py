@@ -44,7 +44,7 @@ class Event:
         kind: The query's kind.
         table: The table whose rows are counted.
         columns: Attributes or keys that are read.
-        query: Fingerprint of the query's public fields; a resumed fit must ask the same.
+        query: Fingerprint of the query's public fields; a resumed fit must repeat it.
         shape: Shape of the statistic; ``()`` for a threshold release, whose size is not public.
         mechanism: Which mechanism.
         unit: Grid units per counted 1.
@@ -97,7 +97,7 @@ def fingerprint(query: object) -> str:
     """Sixteen hexadecimal digits of a query's public content, the same in every process.
 
     Queries are frozen values of numbers, texts, tuples, and public arrays, which are shown by the
-    whole digest of their content. So two queries with one fingerprint ask the same. A field that is
+    whole digest of their content. So two queries with one fingerprint are equal. A field that is
     a set, or that is left out of its value's text, does not belong into a query.
 
     Raises:

@@ -98,10 +98,10 @@ class Ledger:
         Args:
             path: Directory of all ledgers; None means the user's state directory.
             identity: The database's identity.
-            covers: Tells of a ledger's name whether its losses may be of this database.
+            covers: Whether the losses of a ledger of this name may be of this database.
 
         Raises:
-            LedgerError: A ledger in the directory is damaged, so that none can tell whose it is.
+            LedgerError: A ledger in the directory is damaged, so that its database is unknown.
         """
         base = _base(path)
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
@@ -114,7 +114,7 @@ class Ledger:
 
     @classmethod
     def holding(cls, path: str | Path | None, release_id: str) -> Self:
-        """The ledger that knows a release.
+        """The ledger that a release is recorded in.
 
         Args:
             path: Directory of all ledgers; None means the user's state directory.
@@ -141,10 +141,10 @@ class Ledger:
         Args:
             path: Directory of all ledgers; None means the user's state directory.
             database: What the server calls it; see `Fit`.
-            covers: Tells of a ledger's name whether its losses may be of this database.
+            covers: Whether the losses of a ledger of this name may be of this database.
 
         Raises:
-            LedgerError: A ledger in the directory is damaged, so that none can tell whose it is.
+            LedgerError: A ledger in the directory is damaged, so that its database is unknown.
         """
         return [
             item

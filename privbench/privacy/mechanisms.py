@@ -65,7 +65,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def distance(self, sensitivity: Sensitivity) -> Any:
-        """What the measurement's privacy map is asked with, in OpenDP's types."""
+        """The argument of the measurement's privacy map, in OpenDP's types."""
 
     @abstractmethod
     def formula(self, sensitivity: Sensitivity, amount: float) -> float:
@@ -100,7 +100,7 @@ class Mechanism(ABC):
 
 
 # Measurements, and losses that they stated, hold no state and depend on public numbers alone: they
-# are kept, as a fit asks for the same ones several times for every event.
+# are kept, as a fit needs the same ones several times for every event.
 
 
 @lru_cache(maxsize=2**8)

@@ -23,9 +23,9 @@ from privbench.rng import generator
 
 
 class NoiseSource:
-    """Draws the releases that the session asks for: privately, unless a subclass says otherwise.
+    """Draws the noise of a session's releases: privately, unless a subclass says otherwise.
 
-    ``stream`` names the event; a source with entropy of its own does not look at it.
+    ``stream`` names the event; a source with entropy of its own does not use it.
 
     Attributes:
         private: Whether the releases are differentially private.

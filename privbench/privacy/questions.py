@@ -1,7 +1,7 @@
-"""What a fit may ask of a session: values that say everything but the mechanism.
+"""Questions: what a fit has a session measure or choose, and for which amount of budget.
 
-A list of them goes to `Session.ask` as one batch. Questions of a batch may depend on what was
-released before it, never on each other's answers: none of these is known before all are drawn.
+`Session.ask` takes a list of them as one batch. Questions of a batch may depend on what was
+released before it, never on each other's answers: all noise is drawn before any answer is given.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Release:
         folder: Where its ledger lies.
         header: What it was opened for.
         entries: Its batches so far.
-        settle: Tells the ledger what was spent.
+        settle: Records in the ledger what was spent.
 
     Attributes:
         id: The release's name.
@@ -90,7 +90,7 @@ class Release:
 
     @property
     def lost(self) -> list[Event]:
-        """Events without a stored result: spent, and never to be seen."""
+        """Events without a stored result: their budget is spent and their result is lost."""
         return [event for event in self.events if event.id not in self._results]
 
     def replay(self, event: Event) -> tuple[Event, Result] | None:

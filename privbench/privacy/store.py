@@ -137,9 +137,9 @@ def make(folder: Path) -> None:
 
 @contextmanager
 def transaction(folder: Path) -> Iterator[Book]:
-    """One transaction on a folder's ledger, alone, which `make` has made.
+    """One exclusive transaction on the ledger that `make` has made in a folder.
 
-    An exception undoes it. Waits for other processes.
+    An exception rolls it back. Waits for other processes.
 
     Raises:
         LedgerError: The file is damaged, foreign, of a later version, or cannot be written.
@@ -198,10 +198,10 @@ def sync_folder(path: Path) -> None:
 
 
 def there(path: Path) -> bool:
-    """Whether a name is in its folder, a link that leads nowhere included.
+    """Whether a path exists; a dangling symbolic link does.
 
     Raises:
-        LedgerError: This user may not know, so that passing it over could forget a loss.
+        LedgerError: This user may not see that; to go on could miss a privacy loss.
     """
     with usable(path):
         try:

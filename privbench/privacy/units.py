@@ -130,7 +130,7 @@ def row_weights(sizes: Index, tau: int) -> NDArray[np.int32]:
 
 
 def _once(find: Callable[[Units, str], _Found]) -> Callable[[Units, str], _Found]:
-    """Finds what is asked of a table when it is first asked for, and keeps it."""
+    """Compute a property of a table on first use, and keep it."""
 
     @wraps(find)
     def kept(units: Units, table: str) -> _Found:
@@ -143,7 +143,7 @@ def _once(find: Callable[[Units, str], _Found]) -> Callable[[Units, str], _Found
 
 
 class Units:
-    """Unit identity, size, rank and weight of every row; computed when first asked for.
+    """Unit identity, size, rank and weight of every row; computed on first use.
 
     Args:
         spec: The public description; the OWN keys and bounds are read from it.

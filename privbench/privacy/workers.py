@@ -135,7 +135,7 @@ class Workers:
         return sorted(self._client.nthreads())
 
     def send(self, what: Any, worker: str) -> Any:
-        """Something for a worker to keep; a future, which `submit` takes.
+        """Send an object to a worker, which keeps it; returns its future, an argument for `submit`.
 
         Raises:
             Lost: The worker is gone.
@@ -172,7 +172,7 @@ class Workers:
             except CancelledError:
                 raise Lost from None
             except Exception as error:
-                # The text may be anything; the kind tells a lack of memory from a lack of a module.
+                # The text may be anything; the kind shows whether memory or a module is missing.
                 found = PrivbenchError(f"workers could not do their part ({type(error).__name__}).")
             if isinstance(found, PrivbenchError):
                 raise found
@@ -241,7 +241,7 @@ class WorkersCounter:
             return self._sent[key][2]
         part = packed(column[start:stop])
         future = self._workers.send(part, worker)
-        # What was made for one count is not asked again, and another may have its identity then.
+        # A column that is gone is not counted again, and another object may get its id.
         gone = weakref.ref(column, lambda _: self._sent.pop(key, None))
         self._sent[key] = gone, part[0].nbytes, future
         while sum(size for _, size, _ in list(self._sent.values())) > KEPT_BYTES:

@@ -1,6 +1,6 @@
 """A bundle that may leave the house: made from a model alone, and checked before it is used.
 
-Names are imported when they are first used; `__init__.pyi` says whence.
+Names are imported when they are first used, from the modules that `__init__.pyi` lists.
 """
 
 import lazy_loader

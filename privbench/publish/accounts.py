@@ -54,7 +54,7 @@ def require_sound(certificate: Certificate) -> None:
     """
     promise = certificate.promise
     if not promise.private:
-        raise ModelError("what it promises is NOT PRIVATE.")
+        raise ModelError("the certificate says NOT PRIVATE.")
     private = {*certificate.owners}
     if not {*certificate.owned_by} <= private or not {*promise.roots} <= private:
         raise ModelError("the units are not made of the private tables.")

@@ -1,7 +1,7 @@
-"""The files of a bundle and their checksums, read as those of a stranger.
+"""The files of a bundle and their checksums; nothing in a bundle is trusted.
 
 ``SHA256SUMS`` is what ``sha256sum -c`` reads. Its first line, a comment, is the checksum of the
-others: a fault in the list itself is told from a fault in a file.
+others, so that a fault in the list itself is not taken for a fault in a file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a bundle says of itself: JSON files from which all its other texts follow.
 
 ``bundle.json`` names tables, files and sequences; ``certificate.json`` says what the release
-guarantees and what it spent; ``statistics.json``, if there is one, is what the planner is told.
+guarantees and what it spent; ``statistics.json``, if there is one, holds the planner's statistics.
 Whoever wrote them may be a stranger, so all are checked field by field, and each has one form: its
 bytes are those that `text` gives for what was read.
 """
@@ -196,7 +196,7 @@ class Certificate(Strict):
 
 
 class ColumnStatistics(Strict):
-    """What the planner is told of a column: arguments of ``pg_restore_attribute_stats``, as text.
+    """The planner's statistics of a column: arguments of ``pg_restore_attribute_stats``, as text.
 
     If ``inherited``, rows of partitions count; the values have the names of ``pg_stats``.
     """

@@ -84,7 +84,7 @@ def judge_workload(workload: Workload) -> None:
         text = queries_text(workload.queries)
         # Cut again from the file that psql gets: the same statements.
         if joined(statements(text)) != text:
-            raise ModelError("psql would cut the queries otherwise.")
+            raise ModelError("psql would split the queries at other places.")
         _refuse_variables(text)
     except (UsageError, SqlError) as error:
         raise ModelError(str(error)) from None

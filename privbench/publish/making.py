@@ -121,11 +121,11 @@ def publish(
         queries: How many to generate; 0 for none.
         scale: Size of the clone.
         seed: Seed of the sampling, not of any noise.
-        statistics: Add what the planner is told of the clone at the source's size, whatever the
+        statistics: Add the planner's statistics of the clone at the source's size, whatever the
             scale of the rows, for a database that may be empty.
         oci: A folder that is empty or does not exist, for the bundle as an OCI image layout, too.
         key: A private key of OpenSSH to sign with.
-        reporter: Told of stages.
+        reporter: Receives progress.
 
     Raises:
         PrivacyRefusal: The model is NOT PRIVATE, or the workload CONFIDENTIAL.
@@ -156,13 +156,13 @@ def publish(
             ddl, lost = _ddl(connection, schema)
             made = judge_ddl(ddl.pre_data, ddl.post_data)
             data = _described(connection, scratch, schema, ddl, made, {*found.public})
-        told = None
+        gathered = None
         if statistics:
             whole = dsn if scale == 1 else stack.enter_context(any_server()).dsn
             if whole != dsn:
                 pipeline.load(model, whole, seed=seed, reporter=teller)
             with reading(whole, ROWS) as other:
-                told = planner.gathered(other, made.tables)
+                gathered = planner.gathered(other, made.tables)
         with teller.stage("workload"):
             bound, origin, why = _workload(connection, dsn, schema, given, queries)
         version = connection.info.parameter_status("server_version") or ""
@@ -173,7 +173,7 @@ def publish(
         said = {"workload": origin, "statistics": statistics, "lost": lines}
         bundle = _checked(Bundle, {**data, **by_publisher, **said})
         with teller.stage("finish"):
-            _finish(scratch, bundle, certificate, ddl, bound, told, Path(key) if key else None)
+            _finish(scratch, bundle, certificate, ddl, bound, gathered, Path(key) if key else None)
         if image:
             write_layout(scratch, image, bundle)
     files = walk(folder)
@@ -235,10 +235,10 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
 
 def _told(losses: Sequence[str]) -> list[str]:
     """Losses of the load without what it cites: roles of the source, messages of the server."""
-    told = [line for line in losses if not line.startswith("left out, since ")]
-    cited = len(losses) - len(told)
+    plain = [line for line in losses if not line.startswith("left out, since ")]
+    cited = len(losses) - len(plain)
     said = f"left out by the load: {cited} policies of roles, or extensions that the server lacks"
-    return [*told, said] if cited else told
+    return [*plain, said] if cited else plain
 
 
 def _speaks_of_roles(item: Statement) -> bool:

@@ -58,5 +58,5 @@ def gathered(connection: Connection, tables: Collection[tuple[str, ...]]) -> Sta
     """What the planner knows of tables, by schema and name, and of their indexes."""
     with database_errors("reading the planner's statistics"):
         rows = connection.cursor(row_factory=dict_row).execute(_TABLES.format(_VALUES)).fetchall()
-    told = [row for row in rows if (row["schema"], row["name"]) in tables]
-    return Statistics.model_validate({"tables": told})
+    kept = [row for row in rows if (row["schema"], row["name"]) in tables]
+    return Statistics.model_validate({"tables": kept})

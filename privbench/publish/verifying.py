@@ -77,13 +77,13 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     primary |= {facts.WORKLOAD} if about.workload != "none" else set()
     primary |= {facts.STATISTICS} if about.statistics else set()
     _refuse(f"{path}: missing" for path in primary - digests.keys())
-    told = _facts(Statistics, folder, facts.STATISTICS) if about.statistics else None
-    ddl = _schema(folder, about, certificate, told)
+    statistics = _facts(Statistics, folder, facts.STATISTICS) if about.statistics else None
+    ddl = _schema(folder, about, certificate, statistics)
     workload = _workload(folder) if about.workload != "none" else None
     with _named(facts.BUNDLE):
         rows = {path: value for path, value in digests.items() if path in files}
         try:
-            texts = rendered(about, certificate, ddl, workload, told, rows)
+            texts = rendered(about, certificate, ddl, workload, statistics, rows)
         except (LookupError, ValueError, ArithmeticError, TemplateError) as error:
             raise ModelError(f"no bundle can be made of it ({type(error).__name__}).") from None
     _refuse(f"{path}: missing" for path in texts.keys() - digests.keys())
@@ -99,14 +99,14 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     with _named():
         compare(folder, about)
     size = sum(size for _, size in digests.values())
-    tables = told.tables if told else ()
+    tables = statistics.tables if statistics else ()
     pages = sum(max(n, 0) for t in tables for n in (t.pages, *t.index_pages.values()))
     return Verified(about, certificate, len(present), size, signed, key is not None, pages)
 
 
 @contextmanager
 def _named(path: str = "") -> Iterator[None]:
-    """Tell of a fault in a file as a GateFailed."""
+    """Raise GateFailed for a fault in a file."""
     try:
         yield
     except ModelError as error:
@@ -134,7 +134,9 @@ def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
         return signer(read(folder, facts.SUMS), read(folder, facts.SIGNATURE, 2**16), key)
 
 
-def _schema(folder: Path, bundle: Bundle, certificate: Certificate, told: Statistics | None) -> Ddl:
+def _schema(
+    folder: Path, bundle: Bundle, certificate: Certificate, statistics: Statistics | None
+) -> Ddl:
     """The DDL, judged; what the facts name is what it makes."""
     texts: list[str] = []
     for path in (facts.BEFORE, facts.AFTER):
@@ -143,7 +145,7 @@ def _schema(folder: Path, bundle: Bundle, certificate: Certificate, told: Statis
     with _named(f"{facts.BEFORE}, {facts.AFTER}"):
         made = judge_ddl(*texts)
     with _named(facts.STATISTICS):
-        for table in told.tables if told else ():
+        for table in statistics.tables if statistics else ():
             if (table.schema_, table.name) not in made.tables:
                 raise ModelError(f"the schema does not make {table.key!a}.")
     with _named(facts.BUNDLE):
@@ -167,7 +169,7 @@ def _workload(folder: Path) -> Workload:
         except (UsageError, RecursionError) as error:
             raise ModelError(f"it is no workload ({error}).") from None
         if found.confidential:
-            raise ModelError("it is CONFIDENTIAL.")
+            raise ModelError("the workload is CONFIDENTIAL.")
         judge_workload(found)
         return found
 

@@ -1,4 +1,4 @@
-"""Draw a small circuit of the columns that the workload asks about, and count both sides on it."""
+"""Small circuits of the columns that queries have conditions on, with both sides' rows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def drawings(
     queries: Sequence[QueryPart],
     model: Mapping[str, ModelledTable],
 ) -> dict[str, Drawing]:
-    """Circuits of the tables that the workload asks most about; needs no database.
+    """Circuits of the tables that most queries have conditions on; needs no database.
 
     Args:
         schema: The source's schema.
@@ -64,8 +64,8 @@ def drawings(
         model: Tables of a released model, whose circuits are drawn instead of learned ones.
 
     Returns:
-        At most six, the table with the most queries first. Tables of whose compared columns the
-        workload asks fewer than two have none.
+        At most six, the table with the most queries first. Tables are left out if queries have
+        conditions on fewer than two of their compared columns.
     """
     asked = _asked(schema, found, queries)
     made = {}
@@ -115,9 +115,9 @@ def _choose(
 ) -> tuple[list[tuple[QueryPart, str, list[Predicate]]], set[str]]:
     """Queries to show, see `Drawing.picks`, and the columns of the circuit.
 
-    The worst answer among those that ask about the most columns decides the columns, filled up with
-    those asked about most; a typical answer and the best one are then taken from the queries that
-    ask about no other columns.
+    The worst answer among the queries with conditions on the most columns decides the columns,
+    filled up with the columns that most queries use; a typical answer and the best one are then
+    taken from the queries that use no other columns.
     """
     names = {key: {name for p in held for name in p.columns} for key, held in asked.items()}
     order = sorted(
@@ -142,7 +142,7 @@ def _choose(
 
 
 def _widest(queries: Sequence[QueryPart], names: Mapping[str, set[str]]) -> list[QueryPart]:
-    """Those that ask about at least three columns, or about as many as any does."""
+    """Those with conditions on at least three columns, or on as many as any has."""
     least = min(3, max((len(names[query.id]) for query in queries), default=0))
     return [query for query in queries if len(names[query.id]) >= least]
 
@@ -160,7 +160,7 @@ def _released(model: ModelledTable, asked: Asked, queries: Sequence[QueryPart]) 
     """The model's circuit, and what the model says of the queries that are to colour it.
 
     Returns:
-        None where fewer than two columns have conditions that can be asked of the model.
+        None where the model can evaluate conditions on fewer than two columns.
     """
     kept = {query: [item for item in held if _known(model, item)] for query, held in asked.items()}
     picks, names = _choose({query: held for query, held in kept.items() if held}, queries)
@@ -172,7 +172,7 @@ def _released(model: ModelledTable, asked: Asked, queries: Sequence[QueryPart]) 
 
 
 def _known(model: ModelledTable, predicate: Predicate) -> bool:
-    """Whether it is one on a single column that can be asked of the model."""
+    """Whether it is one on a single column that the model can evaluate."""
     name = next(iter(predicate.columns))
     if len(predicate.columns) > 1 or name not in model.codecs or name not in model.circuit.domains:
         return False

@@ -1,4 +1,4 @@
-"""What queries ask of the columns of single tables: their conditions, taken apart."""
+"""Conditions of queries on columns of single tables, split into predicates."""
 
 from __future__ import annotations
 

@@ -110,9 +110,9 @@ def compare(
         junit: Where to write gates and integrity checks as JUnit XML.
         model: The released model that the clone was made from: the heat map then shows its own
             circuits.
-        on_result: Told of every query that ran.
+        on_result: Called after every query.
         distributions: Also compare the distributions of columns and of sets of columns.
-        tell: Told of the tables that are read and compared after the replay.
+        tell: Called for every table that is read or compared.
         stage: Entered by name for each stage, such as that of a `Reporter`.
         trust: What the operator vouches for, of what the queries would run.
         rebound: Queries of the workload, by their ids, with texts of the same rank in the clone in

@@ -141,7 +141,7 @@ def _is_column(tree: object) -> bool:
 
 
 def _literal(tree: exp.Expr) -> str:
-    """The text of a literal, casts and signs around it or not."""
+    """The text of a literal with its sign; casts are removed."""
     while isinstance(tree, (exp.Paren, exp.Cast)):
         tree = tree.this
     if isinstance(tree, exp.Neg):

@@ -65,5 +65,5 @@ def _cells(document: ComparisonDocument) -> dict[str, object]:
 
 
 def _short(shares: list[float]) -> list[float]:
-    """Three significant digits: more than a pointer over a bar tells."""
+    """Three significant digits: more than a reader needs of a bar."""
     return [float(f"{share:.3g}") for share in shares]

@@ -42,12 +42,12 @@ _COLUMNS = 40
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
 Statistics = dict[str, ColumnStatistics]
-#: Told of a step, how many of its kind are done, and how many there are.
+#: Called with a step, how many of its kind are done, and how many there are.
 Tell = Callable[[str, int, int], None]
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Tells nobody."""
+    """Report nothing."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """What kind of thing a table holds, by the head noun of its name and by its columns.
 
-Look-ups, small public lists that other tables point to, are told by a score. A candidate is only
-ever proposed: its size and its content are unknown to the catalog.
+Look-ups, small public lists that other tables point to, are recognised by a score. A candidate is
+only ever proposed: its size and its content are unknown to the catalog.
 """
 
 from __future__ import annotations

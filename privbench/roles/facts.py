@@ -1,4 +1,4 @@
-"""What the catalog says of tables and keys, put the way the role rules ask for it."""
+"""What the catalog says of tables and keys, in the form that the rules of roles use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class KeyFacts:
     is_primary: bool  # whether it covers exactly the primary key (a one-to-one extension)
     first_of_primary: bool  # whether it holds the primary key's first column
     in_primary: bool  # whether all its columns lie in the primary key
-    deputy: bool  # whether its columns' names speak of a second party (editor, manager, parent)
+    deputy: bool  # whether its columns are named after a second party (editor, manager, parent)
     owner: bool  # whether they are called after the target, or by a word for an owner
 
     @property
@@ -75,7 +75,7 @@ class TableFacts:
 
     @property
     def identifying(self) -> frozenset[str]:
-        """Personal kinds by which a person can be told."""
+        """Personal kinds that identify a person."""
         kinds = lists()["personal"]
         return frozenset(kind for kind in self.personal if kinds[kind]["identifies"])
 

@@ -10,7 +10,7 @@ from privbench.config import Config, TableConfig
 from privbench.roles.classes import Kind
 from privbench.schema import TableName
 
-#: What look-up candidates become.
+#: The role of look-up candidates.
 Lookups = Literal["private", "public"]
 
 

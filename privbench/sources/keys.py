@@ -25,7 +25,7 @@ def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[Fil
         name = TableName.parse(text)
         if name not in known:
             raise ConfigError(
-                "[source.tables] names it, and the files hold no such table.", table=str(name)
+                "the files hold no such table, although [source.tables] names it.", table=str(name)
             )
         known[name] = _with_section(known[name], section)
     return [_settled(table, known) for table in known.values()]

@@ -56,7 +56,7 @@ def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
     Raises:
         UsageError: DuckDB or a PostgreSQL to copy into is not installed.
         ConfigError: The config names what the files do not hold.
-        SchemaError: A type has no counterpart, or rows break a key; no value is told.
+        SchemaError: A type has no counterpart, or rows break a key; the message holds no value.
         DatabaseError: The files cannot be read.
     """
     if not is_file(source):

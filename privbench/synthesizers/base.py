@@ -137,7 +137,7 @@ class FittedModel(Protocol):
 
 
 class Synthesizer(ABC, Generic[OptionsT]):
-    """A learner: asks the session for measurements and makes a model of the answers.
+    """A learner: has a session take measurements and makes a model of the answers.
 
     Attributes:
         name: Its name in configs and models.

@@ -33,7 +33,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
     learns: ClassVar[Learns] = "pairs"
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
-        """Table and attribute that rows are to tell from the others, or None."""
+        """Table and attribute that are to be predicted from the others, or None."""
         return None
 
     def fit(
@@ -70,7 +70,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[PlannedEvent]:
-        """What a learner of attributes asks of a table, if it may spend so much, ε or ρ."""
+        """What a learner of attributes measures in a table for an amount of ε or ρ."""
         return []
 
     @classmethod

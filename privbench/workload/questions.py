@@ -103,7 +103,7 @@ COLUMN_TYPES: LiteralString = """
 SELECT DISTINCT a.atttypid::pg_catalog.int8 AS type FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= %(first)s
 """
-#: What the planner computes in part. A virtual column comes last, and stands in the others.
+#: Expressions whose constant parts the planner evaluates; virtual columns last, as others use them.
 PLANNED: LiteralString = """
 SELECT 'the index ' || x.relname AS what, e.text, e.part
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid,

@@ -28,7 +28,7 @@ from privbench.workload.session import ALIGNED, NOTHING, Before, Run, Session, s
 #: Called after each query with its result, how many are done, and how many there are.
 OnResult = Callable[[QueryResult, int, int], None]
 
-#: The first database's second part in a replay with a noise floor.
+#: Name of the second run on the first database, which gives a replay its noise floor.
 AGAIN = "source again"
 
 

@@ -86,7 +86,7 @@ class Text(_Names):
 
     Args:
         trust: What the operator allows beyond the lists.
-        users: Let functions of users pass: nothing runs before a database is asked.
+        users: Let functions of users pass: they are judged again on the database before they run.
     """
 
     def __init__(self, trust: Trust = NONE, *, users: bool = False) -> None:

@@ -249,7 +249,7 @@ class Session:
             if rows > self.row_limit and not truncated:
                 truncated = True
                 self.connection.cancel_safe(timeout=10)
-        # The cancellation that the row limit asked for is no error.
+        # The cancellation at the row limit is no error.
         if failure is None or truncated:
             return Run("ok", number if rows == 1 and number is not None else rows, truncated)
         code = failure.sqlstate or "08000"

@@ -141,5 +141,5 @@ def test_table_coverage_names_every_column(table):
     assert how["status"] == "3 public values"
     assert "public range" in how["age"]
     assert "bounds released" in how["positive"]
-    assert how["comp"] == "valid filler, NULL rate only"
+    assert how["comp"] == "valid placeholder, NULL rate only"
     assert how["skipped"] == "column default, not read"

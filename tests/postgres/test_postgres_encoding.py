@@ -89,7 +89,7 @@ def test_fit_of_a_column_replaced_after_consent_runs_nothing(server: Server, tmp
     config = Config.loads('[database]\nidentity = "t"\n[privacy]\nepsilon = 1.0')
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE TABLE town (id integer PRIMARY KEY, name text)")
-        seen = pipeline.look(dsn, config)
+        catalog = pipeline.look(dsn, config)
         owner.execute("""
             CREATE TYPE odd AS (x text);
             CREATE FUNCTION f(odd) RETURNS text LANGUAGE plpgsql
@@ -98,4 +98,4 @@ def test_fit_of_a_column_replaced_after_consent_runs_nothing(server: Server, tmp
             ALTER TABLE town DROP name, ADD name odd DEFAULT ROW('a');
             INSERT INTO town VALUES (1);""")
     with pytest.raises(SchemaError, match="changed"):
-        pipeline.fit(dsn, config, tmp_path / "m", seen=seen)
+        pipeline.fit(dsn, config, tmp_path / "m", catalog=catalog)

@@ -615,9 +615,9 @@ def pairs(*predictions: Any) -> q.PairScores:
         ),
         (
             lambda: q.GridHistogram("t", "g", q.PublicArray([1])).evaluate(SETTLED),
-            "settled already",
+            "coded already",
         ),
-        (lambda: q.LabelCounts("t", "l").evaluate_labels(SETTLED), "settled already"),
+        (lambda: q.LabelCounts("t", "l").evaluate_labels(SETTLED), "coded already"),
         *(
             (lambda points=points: q.GridHistogram("t", "g", q.PublicArray(points)), "grid points")
             for points in ([], [1, 1], [2, 1], [NULL], [NEG_INF, 0], [[0, 1]])

@@ -305,7 +305,7 @@ def generate_keys(
             if key.name not in deferred
         }
         columns = decoded.get(table.key, {})
-        # Of columns that others refer to, no key fills these at once.
+        # Columns of keys that are filled later have no values yet.
         keys = table.foreign_keys
         later = {name for key in keys if key.name in deferred for name in key.columns}
         now = {name for key in keys if key.name not in deferred for name in key.columns}

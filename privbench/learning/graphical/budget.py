@@ -1,4 +1,4 @@
-"""Who gets how much of the budget, and what is asked with it: one list for `plan` and `fit`.
+"""Shares of the budget and the measurements that they buy: one list for `plan` and `fit`.
 
 Units of different trees of ownership are disjoint, so every tree has the whole amount; an event is
 charged to every tree whose units can move it, and gets the least of what they set aside for it.
@@ -25,7 +25,7 @@ from privbench.privacy.queries.fanin import KEPT
 SIZES, REFERENCES = 0.15, 0.4
 #: Share of one-ways, of them and the pairs. At .24: 2-way divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
-#: The same in a tree whose rows are to tell a target column from the others. On car, .1 and .4 gave
+#: The same in a tree with a target column that the others are to predict. On car, .1 and .4 gave
 #: an AUROC .01 higher and .02 lower with an earlier learner.
 AIMED = 0.2
 #: Share of the pair amount that selection may take; what it does not need goes to the pairs, so
@@ -45,7 +45,7 @@ MOST_CANDIDATES, MOST_SCORES = 10_000, 300_000
 #: Cells of a column beyond which its share of the one-ways does not grow: shrinkage makes noise of
 #: more cells cheap. Half or double: not measured.
 MOST_CELLS = 64
-#: Factor on the cells of columns that only shape made-up values, of which queries know nothing:
+#: Factor on the cells of columns that only shape surrogate texts, which no query can name:
 #: they get a tenth of what others get.
 FILLER = 0.03
 #: Parts of an owned table's size amount: clipped sum, rows without an owner; the rest goes to the
@@ -128,7 +128,7 @@ class Budget:
         amount: What every root table may spend.
         spare: What every root table may spend beyond that.
         units: Units that have rows in owned tables, where they were counted; at least the noise.
-        target: Table and attribute that rows are to tell from the others, or None.
+        target: Table and attribute that are to be predicted from the others, or None.
         learns: How columns are learned.
         tests: Share of the amount that is for tests of tables against an earlier model.
         total: Amount per tree of ownership: with what all of its roots have to spare.

@@ -237,7 +237,7 @@ class DatabaseFit:
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
         """The earlier model of a table, unless there is none or a test says that it is out of date.
 
-        Nothing else is asked of a table's columns then.
+        Nothing else of the table's columns is measured then.
         """
         if not all(self._is_known(name) for name in (table, *self.spec.ancestors(table))):
             return None
@@ -361,7 +361,7 @@ class DatabaseFit:
         """Shares of the buckets of a degree, with the mean that sizes give where that may be."""
         key = column.key
         if key is None:
-            raise ValueError("a degree has a key")
+            raise ValueError("a degree column needs a key")
         size, child = self.sizes[table], self.sizes[key.table]
         mean = child.owned / max(size.rows, 1.0)
         if column.buckets is ONE:

@@ -21,7 +21,7 @@ from privbench.learning.graphical.estimate import (
 #: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
 #: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
 UNSEEN = 0.3
-#: Cells before the end of a released range that tell, with those beyond, how counts fall off.
+#: Cells before the end of a released range that, with those beyond, show how counts fall.
 BEFORE = 20
 #: Prior odds of a column that ends with its released range against one that goes on. At 3 or 30:
 #: tails of six databases are off by .31 or .27 for .28 (mean log), those of stats5 by .27 or .30.

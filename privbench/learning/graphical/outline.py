@@ -1,8 +1,8 @@
 """The model of a table as a small circuit: the tree of its strongest dependences.
 
 A factor may hang on five columns and on owners, and its circuit would have millions of nodes. For
-maps of a model each attribute keeps one of them, the one that tells most about it on synthetic
-rows (the tree of Chow and Liu 1968, among the edges that the model has); all others are summed out.
+maps of a model each attribute keeps the one with the most mutual information on synthetic rows (the
+tree of Chow and Liu 1968, among the edges that the model has); all others are summed out.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
         if factor.column in own:
             name = own[factor.column]
             near = [own[place] for place in factor.parents if place in own]
-            told = [mutual_information(_joint(codes, bins, other, name)) for other in near]
-            above[name] = near[int(np.argmax(told))] if near else None
+            found = [mutual_information(_joint(codes, bins, other, name)) for other in near]
+            above[name] = near[int(np.argmax(found))] if near else None
     return Outline(_circuit(names, shares, above, bins, codes), above, bins)
 
 

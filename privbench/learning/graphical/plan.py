@@ -1,4 +1,4 @@
-"""What a fit would ask, described without data."""
+"""The measurements of a fit, described without data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from privbench.privacy.queries.fanin import KEPT
 def planned(
     budget: Budget, totals: Mapping[str, float], public_rows: dict[str, int]
 ) -> Iterator[Measurement | Selection]:
-    """What a fit would ask, without data: every event, pair tables at their largest.
+    """The measurements of a fit, without data: every event, pair tables at their largest.
 
     The events of another learner of attributes (`Budget.attributes`) are not among them.
 
@@ -44,7 +44,7 @@ def planned(
     """
     spec, pairs = budget.spec, budget.learns == "pairs"
     keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]
-    # A fit asks where rows refer to wherever a public table has rows, so a plan takes it to have.
+    # A fit measures targets in a public table if it has rows; a plan assumes that it has some.
     public = {key.parent: public_rows.get(key.parent) or 1 for key in keys}
     columns = {name: columns_of(spec, name, public) for name in spec.tables}
     budget.divide(guessed_sizes(spec, totals), columns)

@@ -258,7 +258,7 @@ def _telling(usable: Sequence[Variable], codes: Mapping[str, Codes], most: int) 
 
 
 def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
-    """Most weight that one target unit counts."""
+    """Cap on the weight that the references to one target unit add up to."""
     return 1 if spec.is_apart(key) and most_kept(spec, key) == 1 else CAP
 
 
@@ -267,7 +267,7 @@ def target_questions(
 ) -> list[Measurement]:
     """Marginals of targets, which have so many columns, among the references of a key.
 
-    ``inside`` tells whether references into the row's own unit are left out.
+    ``inside`` says whether references into the row's own unit are left out.
     """
     cap = cap_of(budget.spec, key)
     amount = budget.references[key.table, key.name] * targets_part(columns)
@@ -318,7 +318,7 @@ def fit_reference(
         codes: Cells of the columns of synthetic targets.
         units: Unit of every one.
         weight: Weight of the references into other units.
-        cap: Most weight that one target unit counts.
+        cap: See `cap_of`.
         law: Law of the noise.
         numbers: Source of randomness.
     """

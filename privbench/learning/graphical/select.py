@@ -305,7 +305,7 @@ class PairLearner:
         """Whether a noisy test says that the rows are no longer as an earlier model has them.
 
         Among the own columns and, at the coarse level, their pairs, the largest score is selected
-        and measured; if it tells nothing, among pairs with the context as well. Margins of the
+        and measured; if it shows no change, among pairs with the context as well. Margins of the
         context, which are the owners' affair, do not score there.
 
         Args:

@@ -31,7 +31,7 @@ from privbench.learning.graphical.estimate import (
 #: has one by noise. At 4 for Laplace noise: one table in twenty gets units of very
 #: many rows.
 CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
-#: Relative error from which on a total tells nothing that the family's posterior has not. Half or
+#: Relative error from which on a total adds nothing to the family's posterior. Half or
 #: double: no change, since such totals weigh next to nothing.
 UNTOLD = 0.5
 #: Least part of a shape that lies before its end.
@@ -161,7 +161,7 @@ class UnitRows:
 
 
 def rows_per_unit(
-    noisy: Floats, sd: float, units: float, law: Noise, told: Sequence[Clipped]
+    noisy: Floats, sd: float, units: float, law: Noise, totals: Sequence[Clipped]
 ) -> UnitRows:
     """Estimate the histogram of units by their number of rows, and the total of rows.
 
@@ -174,7 +174,7 @@ def rows_per_unit(
         sd: Standard deviation of the noise.
         units: Number of units.
         law: Law of the noise.
-        told: Noisy numbers of rows, clipped per unit.
+        totals: Noisy numbers of rows, clipped per unit.
     """
     prior, shapes, _ = family()
     amounts = np.geomspace(1.0, max(units, 2.0), 40)[None, :, None]
@@ -183,7 +183,7 @@ def rows_per_unit(
     expected = amounts * shapes[:, None, :]
     empty = cell_fits(noisy[1:], np.zeros(len(middle)), sd)
     fit = np.cumsum(cell_fits(noisy[1:], expected, sd) - empty, axis=2)
-    for most, total, noise in told:
+    for most, total, noise in totals:
         guess = amounts * np.cumsum(shapes * np.minimum(middle, most), axis=1)[:, None, :]
         fit += cell_fits(total, guess, noise) - cell_fits(total, np.zeros(1), noise)
     held, rows = np.cumsum(shapes, axis=1), np.cumsum(shapes * middle, axis=1)
@@ -206,10 +206,10 @@ def rows_per_unit(
     apart = clear & (prediction < 0.02 * sd)
     all_rows = exp(mean) + float((found - prediction)[apart] @ middle[apart])
     found = np.append(max(units - found.sum(), 0.0), found)
-    return UnitRows(found, _with_totals(all_rows, found, told), odds)
+    return UnitRows(found, _with_totals(all_rows, found, totals), odds)
 
 
-def _with_totals(rows: float, units: Floats, told: Sequence[Clipped]) -> float:
+def _with_totals(rows: float, units: Floats, totals: Sequence[Clipped]) -> float:
     """Combine two estimates of the number of rows, by an inverse-variance mean of logarithms.
 
     One comes from the family of laws, the other from the best clipped total, which lacks the rows
@@ -217,7 +217,7 @@ def _with_totals(rows: float, units: Floats, told: Sequence[Clipped]) -> float:
     `MISFIT`, so that totals with little noise outweigh it.
     """
     best, least = rows, np.inf
-    for most, total, noise in told:
+    for most, total, noise in totals:
         beyond = tail_rows(units, most)
         error = hypot(noise, 0.5 * beyond) / max(total + beyond, 1.0)
         if error < least:
@@ -259,7 +259,7 @@ def references_per_target(
     kept: float,
     scale: int,
     owned: bool,
-    told: Sequence[tuple[float, float, float]],
+    targets: Sequence[tuple[float, float, float]],
 ) -> Floats:
     """Shares of targets by the bucket of their number of references, with a known mean.
 
@@ -275,7 +275,7 @@ def references_per_target(
         kept: Share of the references that count.
         scale: s of `FanIn`.
         owned: Whether targets have owners, so that their weights differ.
-        told: Shares of the targets, the share of the references that each of them has by a noisy
+        targets: Shares of the targets, the share of the references that each of them has by a noisy
             marginal, and the standard deviation of the latter.
     """
     prior, shapes, means = family()
@@ -293,7 +293,7 @@ def references_per_target(
     # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
     seen = slice(1 if owned else 0, None)
     likely = cell_fits(noisy[seen], (weight * laws @ spread)[:, seen], sd).sum(axis=1)
-    likely += _room(laws, told) + prior - 0.5 * np.log(means)
+    likely += _room(laws, targets) + prior - 0.5 * np.log(means)
     likely[(mean > means) & (means < means.max())] = -np.inf
     # Beyond the largest count all targets are in the last bucket.
     random: Floats = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
@@ -301,13 +301,13 @@ def references_per_target(
     visible = np.array((1.0, 0.5, 0.25, 0.1, 0.03) if owned else (1.0,))
     chance = weight * (random @ spread) * visible[:, None]
     by_chance = cell_fits(noisy[seen], chance[:, seen], sd).sum(axis=1).max()
-    by_chance += _room(random[None], told)[0]
+    by_chance += _room(random[None], targets)[0]
     if likely.max() < float(by_chance):
         return np.asarray(random / random.sum())
     return np.asarray(posterior(likely) @ laws)
 
 
-def _room(laws: Floats, told: Sequence[tuple[float, float, float]]) -> Floats:
+def _room(laws: Floats, targets: Sequence[tuple[float, float, float]]) -> Floats:
     """Log likelihood of parts of the references, given what as many targets can have at most.
 
     That is the Lorenz curve of a law, read from its upper end; the part that is furthest beyond it
@@ -316,7 +316,7 @@ def _room(laws: Floats, told: Sequence[tuple[float, float, float]]) -> Floats:
     middle = (np.array(MANY.lower) + MANY.ends) / 2
     above = laws[:, ::-1].cumsum(axis=1)[:, ::-1] - laws
     worst, mean = np.zeros(len(laws)), np.maximum(laws @ middle, TINY)
-    for part, share, noise in told:
+    for part, share, noise in targets:
         most = np.clip(part - above, 0.0, laws) @ middle / mean
         worst = np.maximum(worst, (share - most) / noise)
     return -0.5 * worst**2

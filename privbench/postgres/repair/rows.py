@@ -17,9 +17,9 @@ from privbench.schema import Table, TableName
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
-#: Tables that `Rows.ask_all` asks for, as ``wanted`` and, by their OIDs, ``root``; and those with
-#: every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if it is
-#: one.
+#: Tables of a catalog query (`Rows.ask_all`), as ``wanted`` and, by their OIDs, ``root``; and those
+#: with every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if it
+#: is one.
 _TABLES = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("
@@ -74,7 +74,7 @@ class Rows:
     ) -> defaultdict[TableName, list[tuple[Any, ...]]]:
         """Rows of a catalog question about many tables, by table.
 
-        The question is asked of ``{tables}``, or of ``{parts}`` with all partitions; the table's
+        The question selects from ``{tables}``, or from ``{parts}`` with all partitions; the table's
         schema and name come first.
         """
         tables = self.tables if tables is None else tables

@@ -208,19 +208,19 @@ def find(clone: Rows) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[
     domains = clone.ask_all(_DOMAIN_CHECKS, over)
     for table in clone.tables:
         for schema, name, constraint, definition, text, columns, partition in checks[table.name]:
-            told, place = f"{schema}.{name}: {constraint}", build("{}", TableName(schema, name))
-            made[told] = build("ALTER TABLE {}", place), constraint, definition
-            where = told, place, rows.within(partition), rows.raw(text)
+            label, place = f"{schema}.{name}: {constraint}", build("{}", TableName(schema, name))
+            made[label] = build("ALTER TABLE {}", place), constraint, definition
+            where = label, place, rows.within(partition), rows.raw(text)
             found.append(_rule(clone, table, where, columns, text))
         for schema, domain, name, definition, text, columns, plain in domains[table.name]:
-            told = f"{schema}.{domain}: {name}"
+            label = f"{schema}.{domain}: {name}"
             if columns:
-                made[told] = build("ALTER DOMAIN {}", TableName(schema, domain)), name, definition
+                made[label] = build("ALTER DOMAIN {}", TableName(schema, domain)), name, definition
             for column in columns:
                 # Read as its plain type: operators of enums and arrays know nothing of domains.
                 read = "(SELECT {} FROM (SELECT {}::{}) AS given(value))"
                 condition = build(read, rows.raw(text), column, rows.raw(plain))
-                where = told, build("{}", table.name), rows.TRUE, condition
+                where = label, build("{}", table.name), rows.TRUE, condition
                 found.append(_rule(clone, table, where, [column], text, column))
     return made, found
 
@@ -233,7 +233,7 @@ def _rule(
     text: str,
     value: str | None = None,
 ) -> Rule:
-    """The rule, and what of a row it lets change; `value` is the column of a domain's VALUE."""
+    """The rule with the columns that a repair may change; VALUE of a domain is column `value`."""
     bases = rows.bases(table, uses)
     hung = {name for name in bases if (table.name, name) in clone.referred}
     free = tuple(name for name in bases if rows.is_free(table, name))

@@ -83,7 +83,7 @@ def find(clone: Rows) -> list[UniqueIndex]:
             inside = [rows.raw(predicate)] if predicate else []
             if not nulls_equal:
                 inside += [build("({}) IS NOT NULL", rows.raw(key)) for key in keys]
-            # The partition alone is asked: all of them for each one's index take long.
+            # Only this partition is read: to read all of them for each one's index takes long.
             surplus = build(
                 "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
                 " row_number() OVER (PARTITION BY {keys}) AS n"

@@ -2,7 +2,7 @@
 
 Every axis reads the row itself and, along OWN keys, other rows of its own unit; never another
 unit's rows. So a row that stays keeps its code when another unit goes, and a histogram over any
-axes has the sensitivity of its table's weights. Whether an edge is ⊥ is not told apart from an
+axes has the sensitivity of its table's weights. Whether an edge is ⊥ is not distinguished from an
 edge into another unit.
 """
 

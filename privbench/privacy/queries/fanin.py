@@ -85,13 +85,13 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
 
 
 def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity) -> Sensitivity:
-    """The claim where a unit's targets leave with what they hold, and its references with theirs.
+    """The sensitivity where removing a unit removes both its targets and its references.
 
     Args:
         spec: What is public.
         key: The key; if no unit can hold rows of both ends, only one of the two occurs.
-        gone: The most that a unit's targets hold.
-        moved: What a unit's references move elsewhere.
+        gone: The most that the cells of a unit's targets hold.
+        moved: Sensitivity to a unit's references to other units' targets.
     """
     apart = spec.is_apart(key)
     parts = (moved.l1, moved.l2, moved.linf)

@@ -124,7 +124,7 @@ class GridHistogram(RawQuery):
         held = data._raw(self.source, self.attribute)
         if not isinstance(held, Grid):
             raise SchemaError(
-                "its domain is settled already.", table=self.source, column=self.attribute
+                "the attribute is coded already.", table=self.source, column=self.attribute
             )
         points, weights = self.points.values, data._units.weights(self.source)
         cells = np.zeros(points.size + 1, dtype=np.int64)

@@ -78,7 +78,7 @@ class _Weighted(RawQuery):
             values, cells = _numbered(held._values)
             return cells, pa.array(values)
         raise SchemaError(
-            "its domain is settled already.", table=self.source, column=self.attribute
+            "the attribute is coded already.", table=self.source, column=self.attribute
         )
 
     def _counts(
@@ -268,10 +268,10 @@ class LabelCounts(_Weighted):
 
 @dataclass(frozen=True, slots=True)
 class RankedCounts(_Weighted):
-    """How much of a column is of its most frequent values, by blocks of ranks.
+    """Weight of a column's most frequent values, by blocks of ranks.
 
-    Tells without δ and without a name whether a list of values is worth being asked for, and how
-    often the values occur that get no name.
+    Needs no δ and releases no value. It shows whether a list of values is worth its budget, and how
+    often the values occur that no list names.
 
     Statistic, shape (1 + `BLOCKS`,): X of NULL; then X of all other values in descending order,
     padded with zeros, summed over blocks of ranks: 1, 2, 3–4, 5–8, …, and all that is left.

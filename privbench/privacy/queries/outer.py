@@ -22,7 +22,7 @@ from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
-#: Steps of a difference of log-densities, or of logits, and the largest that is told apart.
+#: Steps of a difference of log-densities, or of logits, and the largest that is distinguished.
 FINE, FAR = 2**8, 12
 #: exp(−k/`FINE`) in steps, for k = 0 … `FINE`·`FAR`; a public table, so that no row's value follows
 #: from how a processor evaluates exp.

@@ -122,7 +122,7 @@ class PairScores(RowQuery):
         return scores if self.among is None else scores[self.among.values]
 
     def _kept(self, data: PrivateDatabase) -> Integers:
-        """Distances of all pairs; kept where a later query may ask for others of them."""
+        """Distances of all pairs; kept where a later query may need others of them."""
         if self.among is None or self.region is not None:
             return self._distances(data)
         predicted = hashlib.sha256(b"".join(item.digest for item in self.predictions)).digest()

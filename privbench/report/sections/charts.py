@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
-#: Okabe and Ito's colours: told apart by colour-blind readers and in grey print.
+#: Okabe and Ito's colours: distinct for colour-blind readers and in grey print.
 SOURCE_COLOUR, CLONE_COLOUR, QUIET_COLOUR = "#0072B2", "#D55E00", "#8A94A3"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 #: Points of a distribution's curve; a longer one is thinned evenly.

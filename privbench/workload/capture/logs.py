@@ -236,7 +236,7 @@ def _compiled(prefix: str) -> re.Pattern[str]:
     return re.compile(start + (")?" if "q" in said else "") + _LEVEL)
 
 
-# First lines that tell a log's form.
+# First lines that identify a log's format.
 _LOOK = 2000
 # Columns of a csv log by position; later versions append theirs.
 _DATABASE, _SEVERITY, _MESSAGE, _DETAIL, _APPLICATION = 2, 11, 13, 14, 22
@@ -317,7 +317,7 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
-    """The LOG entries of a log whose form its first lines tell."""
+    """The LOG entries of a log; its first lines identify its format."""
     head, lines = list(islice(_lines(path), _LOOK)), _lines(path)
     if not head:
         return iter(())

@@ -54,7 +54,7 @@ class Values:
 
     @property
     def whole(self) -> bool:
-        """Whether the values are whole numbers or days: equality may ask for any of them."""
+        """Whether the values are whole numbers or days, any of which suits an equality."""
         return self.column.type.base in _WHOLE
 
     @property
@@ -81,9 +81,9 @@ class Values:
 
 
 def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
-    """The usable columns of a table with their values in some of its rows.
+    """Columns of a table that queries may have conditions on, with their values in some rows.
 
-    Keys and columns of composite types are none: queries do not select by them.
+    Keys and columns of composite types are left out.
     """
     keys = table.key_columns | set(table.primary_columns)
     keys |= {unique.columns[0] for unique in table.unique_sets if len(unique.columns) == 1}
@@ -222,8 +222,8 @@ class Draft:
 
     tree: JoinTree  # its tables and joins
     predicates: tuple[Predicate, ...]  # all of which hold
-    head: sql.Composable | None = None  # what is asked of the rows; None counts them
-    foot: sql.Composable = field(default_factory=lambda: sql.SQL(""))  # what follows the conditions
+    head: sql.Composable | None = None  # the select list; None: COUNT(*)
+    foot: sql.Composable = field(default_factory=lambda: sql.SQL(""))  # what follows WHERE
 
     @property
     def text(self) -> str:

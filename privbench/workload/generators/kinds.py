@@ -93,12 +93,12 @@ def collect(
     return Workload(name, tuple(made))
 
 
-#: What may be asked of a column so that a value of it passes.
+#: Operators of predicates on a column that one of its values satisfies.
 Operators = Callable[[Values, str], list[str]]
 #: A column with the place of its table.
 _Column = tuple[int, Values]
 
-# From so many distinct values on, a column is asked for ranges: as in SAM's files.
+# From so many distinct values on, predicates on a column are ranges: as in SAM's files.
 _RANGED = 10
 _HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
 _LIMITS = (10, 100, 1000)
@@ -114,8 +114,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
     drawn independently of all others. Empty answers are skipped and no two queries are alike.
     Unlike there, joins follow any foreign key of the schema, and a query has at least as many and
     at most as many predicates as the plan says (in the published training queries: 1 to 6).
-    Equality is asked of whole numbers, days and columns of few values, ranges of whatever has an
-    order.
+    Equality is for whole numbers, days and columns of few values, ranges for whatever has an order.
     """
     rng = generator(plan.seed, "mscn workload")
 
@@ -132,7 +131,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
             return None
         found: list[Predicate] = []
         for place, table in enumerate(tree.tables):
-            # Equality is asked only of values that may come again.
+            # Equality is only for values that may occur again.
             fits = [
                 (v, _fitting(plan, equal=v.few or v.whole, ranged=v.ordered))
                 for v in rows.values(table)
@@ -158,8 +157,8 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     tables and predicates it has. Each foreign key is followed at most once; a table that two of
     them reach occurs twice.
 
-    An equality asks for a value that other rows have too: joins lead to the rows with the most
-    children, whose values are often theirs alone, and such a query asks for a single row.
+    An equality takes a value that other rows have too: joins lead to the rows with the most
+    children, whose values are often unique, and such a query would select a single row.
     """
     rng = generator(plan.seed, "counting workload")
 
@@ -179,13 +178,13 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
 
 
 def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Conjunctions over one table, as SAM asks them of census.
+    """Conjunctions over one table, as SAM's queries on census.
 
     After the query files of "SAM: Database Generation from Query Workloads with Supervised
     Autoregressive Models" (SIGMOD 2022), whose 1,000 census test queries have 1 to 5 predicates, =,
     <= and >= on columns with 10 values or more (strings ordered by code points) and = on the
     others, all of them true for some row. Here the number of predicates is uniform and the row is a
-    random one of a random table; equality asks only for values that other rows share.
+    random one of a random table; equality takes only values that other rows share.
     """
     rng = generator(plan.seed, "sam workload")
     tables = [table for table in schema if rows.values(table)] or list(schema)
@@ -201,7 +200,7 @@ def sam(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Worklo
 
 
 def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Ranges over the numeric columns of one table, as asked of California housing.
+    """Ranges over the numeric columns of one table, as for California housing.
 
     PrivBench (PVLDB 18(2), 2024) measures this data set with 400 queries that it does not publish.
     Assumed here: counts under one range a column, on a uniform number of random numeric columns,
@@ -227,10 +226,10 @@ def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) ->
 
 
 def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Counts, groups and sorted heads over joins, with literals of random rows.
+    """Joins with COUNT, GROUP BY, or ORDER BY and LIMIT; literals come from random rows.
 
-    Each table's rows are drawn by themselves. The number of joins is drawn too: small ones, which
-    seldom fail, are the more.
+    Each table's rows are drawn by themselves. The number of joins is drawn too; queries with few
+    joins are more frequent, since fewer of them fail.
     """
     rng = generator(plan.seed, "workload")
 
@@ -360,8 +359,8 @@ class Kind:
     """A kind of workload."""
 
     make: Callable[[RowSource, Answers, Schema, Plan], Workload]
-    plan: Plan  # what it is like unless something else is asked for; without joins it has never any
-    # What its predicates may ask; those of the plan if none are given.
+    plan: Plan  # its default plan; a kind without joins here never has any
+    # Operators of its predicates; those of the plan if none are given.
     operators: tuple[str, ...] = ()
 
 

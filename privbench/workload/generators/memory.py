@@ -100,7 +100,7 @@ class MemoryAnswers(Answers):
     def count(self, draft: Draft, enough: int | None = None) -> int:
         """How many rows the conditions leave."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
-        # The last table reached is a leaf of what is left: it weighs on the row that it joins.
+        # The last table is a leaf of the remaining tree: multiply its counts into its neighbour.
         for new, edge in reversed(list(enumerate(draft.tree.edges, 1))):
             old = edge.parent if edge.child == new else edge.child
             mine, theirs, size = self._coded(draft.tree, edge, new)

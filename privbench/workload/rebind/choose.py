@@ -88,7 +88,7 @@ def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -
 class Chooser:
     """Chooses the literals of one query.
 
-    What a query asks of one table is taken from one row of it, so that conditions on several
+    All literals compared with one table come from one of its rows, so that conditions on several
     columns hold together for at least that row.
 
     Args:

@@ -71,7 +71,7 @@ def _element(text: str) -> str:
     """The first element of an array of plain values."""
     first = text.strip("{}").split(",")[0].strip('"')
     if not first or not text.startswith("{"):
-        raise ValueError("no element")
+        raise ValueError("the array has no element")
     return first
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from privbench.workload.rebind.columns import UNIT, folded
 from privbench.workload.rebind.sites import Site
 
-#: Numbers so common that they tell nothing.
+#: Numbers so common that they reveal nothing.
 NUMBERS = frozenset({
     *map(str, range(11)), "12", "15", "20", "24", "25", "30", "50", "60", "90", "100", "365",
     "1000", "3600", "86400", "0.0", "0.5", "1.0", "2.0", "10.0", "100.0", "0.1", "0.01",
@@ -27,7 +27,7 @@ _UNITS = frozenset({
     "microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter",
     "year", "decade", "century", "millennium", "dow", "isodow", "doy", "isoyear", "epoch",
 })  # fmt: skip
-#: Names that a query may give, and columns that every table has: they tell nothing.
+#: Names that a query may give, and columns that every table has: they reveal nothing.
 _NAMES = _UNITS | frozenset({
     "avg", "bernoulli", "cmax", "cmin", "cnt", "count", "ctid", "date", "id", "key", "max", "min",
     "name", "num", "rank", "result", "row_number", "sub", "subquery", "sum", "tableoid", "time",
@@ -58,7 +58,7 @@ _BY_TYPE = (
 
 
 def given_names(tree: exp.Expr, known: Collection[str]) -> frozenset[str]:
-    """Names that a query gives itself and that may tell something of whoever wrote it.
+    """Names that a query gives itself and that may reveal something of whoever wrote it.
 
     Those of tables, columns, sub-queries, WITH queries and windows, but for names of the schema,
     short ones and usual words. Names without quotes are in small letters.

@@ -55,7 +55,7 @@ class LeftOut(Exception):
 
 
 class Planner:
-    """Asks the clone's server about queries without running them."""
+    """Checks queries on the clone's server without running them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -112,11 +112,11 @@ def rebind(
     tables that the query joins join too, where there are such. One that meets no column stays if
     it is on a list of structural constants, or becomes a neutral constant of its type. Names that
     a query gives itself (of tables, columns, WITH queries, windows) become ``n1``, ``n2``, …, but
-    for short ones, usual words and key words of SQL. Comments and stated answers are dropped. What
+    for short ones, common words and key words of SQL. Comments and stated answers are dropped. What
     cannot be bound is left out.
 
-    ``schema`` and ``rows`` are the clone's. Its server, where there is one, tells types and checks
-    the new queries.
+    ``schema`` and ``rows`` are the clone's. Its server, where there is one, resolves types and
+    checks the new queries.
 
     Raises:
         UsageError: No query could be bound.
