@@ -110,7 +110,7 @@ class CountingConfig(_Section):
 
 
 class ColumnConfig(_Section):
-    """What is publicly known of one column.
+    """Public knowledge of one column.
 
     Attributes:
         kind: ``auto`` by type; ``categories`` a list (declared, or released under δ); ``range``

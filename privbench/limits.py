@@ -1,4 +1,4 @@
-"""What the names, texts and numbers of a stranger's model may be.
+"""Limits of names, texts and numbers in a model of unknown origin.
 
 They stand as types in the records that a model file holds (`privbench.schema`, events, header), and
 are checked where such a file is read; records of our own are not checked again. The DDL and the
@@ -105,7 +105,7 @@ Labels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
 
 
 def faults(error: ValidationError) -> list[str]:
-    """What pydantic refuses, each with its place and without its value, which may be secret."""
+    """Faults that pydantic found, each with its place and without its value: it may be secret."""
     found = []
     for fault in error.errors(include_input=False, include_url=False):
         place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])

@@ -18,7 +18,7 @@ JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
 def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
-    """What a function makes of every item, in order, by `JOBS` threads, or one for every core.
+    """Apply a function to every item, in order, by `JOBS` threads, or one for every core.
 
     Raises:
         Exception: What the function raises for the first item that fails; others that have begun

@@ -138,7 +138,7 @@ class Attack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """What anonymeter found.
+    """The findings of anonymeter.
 
     Attributes:
         reason: Why it did not run; empty if it did.

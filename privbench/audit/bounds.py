@@ -1,4 +1,4 @@
-"""What (ε, δ) allows an attacker, and what an attack proves about ε.
+"""Bounds: the most that an attacker may reach under (ε, δ), and the ε that an attack proves.
 
 Both directions of one inequality: `allowed` turns a guarantee into rates of an attack, and
 `lower_bound` turns rates of an attack into an ε that the guarantee cannot be below.
@@ -29,7 +29,7 @@ _MOST = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What an attacker who knows all but one unit may reach, at most.
+    """The most that an attacker who knows all but one unit may reach.
 
     ``advantage`` is the largest true positive rate less false positive rate, ``tpr`` the largest at
     a false positive rate of .1 %. ``posteriors`` are pairs of beliefs in [0, 1] that a unit is
@@ -76,7 +76,7 @@ def true_positives(alpha: float, epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What guesses prove: with `CONFIDENCE`, ε is at least ``epsilon``; 0 proves nothing.
+    """A lower bound by guesses: with `CONFIDENCE`, ε is at least ``epsilon``; 0 proves nothing.
 
     Of ``examples`` canaries, each in or out by a coin of its own, ``guesses`` were guessed in the
     split that proves most, ``correct`` of them rightly; all right would have proved ``possible``.
@@ -128,7 +128,7 @@ def epsilon_proved(
 
 
 def lower_bound(scores: NDArray[np.float64], coins: NDArray[np.bool_], delta: float) -> Bound:
-    """What an attack's scores prove about ε, with `CONFIDENCE`.
+    """The lower bound on ε that an attack's scores give, with `CONFIDENCE`.
 
     The highest scores are guessed as in and the lowest as out, for each of `SHARES`; the best share
     counts, and each has its part of the error (a union bound). Equal scores are put in order by

@@ -369,7 +369,7 @@ def _rows(
 
 
 def _same(table: Table, row: Row) -> sql.Composable:
-    """What chooses a row: its primary key, else all of its values."""
+    """A WHERE clause that selects a row by its primary key, else by all of its values."""
     key = table.primary_key
     names = key.columns if key and row.keys() >= set(key.columns) else tuple(row)
     return _where(((name, row[name]) for name in names), "IS NOT DISTINCT FROM")

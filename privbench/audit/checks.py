@@ -1,4 +1,4 @@
-"""What record and replay find: values, draws and models that do not keep to what is claimed.
+"""Checks of record and replay: values, draws and models that contradict the claims.
 
 Three checks that need no luck, unlike an attack: every exact value of a fit is compared with that
 on neighbours; every draw is compared with the law that its event states; and the model of a
@@ -61,7 +61,7 @@ class Row:
 
 @dataclass(slots=True)
 class Replay:
-    """What all replays together have shown.
+    """The result of all replays together.
 
     ``rows`` has one for every event of the first fit. ``loss`` is the largest ε that a tested pair
     can lose by what moved, all events summed. Of the draws ``cells`` were compared with
@@ -219,7 +219,7 @@ def _stated(recording: Recording) -> Iterator[str]:
 
 
 def residual(call: Call) -> NDArray[np.float64] | None:
-    """What was drawn less the exact value, by scale, jittered by half a grid unit.
+    """Noise (drawn less exact values) by scale, jittered by half a grid unit.
 
     None for a choice, for a scale below `SMALLEST`, and for labels whose count is so near the
     threshold that the noise decides whether they are released.

@@ -62,7 +62,7 @@ class Effort:
 
 @dataclass
 class Audit:
-    """What an audit found. CONFIDENTIAL: computed from private rows.
+    """The findings of an audit. CONFIDENTIAL: computed from private rows.
 
     Attributes:
         promise: The guarantee of the audited fits, in one sentence.

@@ -54,7 +54,7 @@ def bench(
     except KeyboardInterrupt as error:
         error.add_note(f"To go on: the same command; what is done is kept in {output}")
         raise
-    for line in _told(found):
+    for line in _result_lines(found):
         click.echo(line)
     click.echo(f"CONFIDENTIAL results: {Path(output) / 'bench.html'}")
     parts = found.check(wanted)
@@ -63,7 +63,7 @@ def bench(
     enforce(parts)
 
 
-def _told(found: Results) -> list[str]:
+def _result_lines(found: Results) -> list[str]:
     """One line for every row of the tables."""
     lines = []
     for line in found.lines:

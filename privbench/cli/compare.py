@@ -148,15 +148,15 @@ def run(
         LOG.warning("%s", found["warning"])
     with file_errors(f"cannot write {output}"):
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
-    for line in _told(found):
+    for line in _result_lines(found):
         click.echo(line)
     click.echo(f"Wrote {output}.")
     enforce(GatePart.model_validate(gate) for gate in found["gates"])
     _require_answers("database", (item["status"] for item in found["results"]))
 
 
-def _told(found: dict[str, Any]) -> Iterator[str]:
-    """What a run found, in a few lines."""
+def _result_lines(found: dict[str, Any]) -> Iterator[str]:
+    """The result of a run, in a few lines."""
     counts = found["summary"]
     yield (
         f"{counts['queries']:,} queries: {counts['ended']:,} ended, {counts['errors']:,} failed, "

@@ -1,4 +1,4 @@
-"""What the operator sees: progress, log lines, errors. All of it is CONFIDENTIAL (P1)."""
+"""Output for the operator: progress, log lines, errors. All of it is CONFIDENTIAL (P1)."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ def ask(question: str, otherwise: UsageError) -> None:
 class LogReporter(Reporter):
     """Writes one log line for each stage, and during a long stage one every half minute."""
 
-    _told = 0.0
+    _last = 0.0
 
     def begin(self, name: str) -> None:
         """Count the seconds from here."""
-        self._told = time.monotonic()
+        self._last = time.monotonic()
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
         """Write where the stage is, if nothing was written for long."""
-        if time.monotonic() - self._told >= _SILENCE:
-            self._told = time.monotonic()
+        if time.monotonic() - self._last >= _SILENCE:
+            self._last = time.monotonic()
             LOG.info("%s: %s", what, f"{done:,} of {total:,}" if total else f"{done:,}")
 
     def end(self, stage: StageTime) -> None:

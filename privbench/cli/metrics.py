@@ -78,7 +78,7 @@ def _taken(path: Path, output: str | None) -> bool:
 
 
 def rows(report: LoadReport) -> Iterator[Sample]:
-    """What a clone holds: synthetic rows, and those of public tables."""
+    """Samples of a clone's numbers of rows, with those of public tables."""
     for name, meaning, counts in (
         ("clone_rows", "Rows of the clone", report.rows),
         ("clone_rows_dropped", "Synthetic rows without a valid key, or that broke a rule",
@@ -134,7 +134,7 @@ def _run(command: str, reporter: Reporter, code: int) -> Iterator[Sample]:
 
 
 def _spent(spending: Spending) -> Iterator[Sample]:
-    """What the ledger says: of this release, and of all releases of the database."""
+    """Samples of the ledger: losses of this release, and of all releases of the database."""
     if spending.release is not None:
         loss, budget = spending.release.loss(), spending.accountant
         yield "release_epsilon", "ε of this release's events so far.", {}, loss.epsilon

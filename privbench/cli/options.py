@@ -29,7 +29,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass
 class State:
-    """What the global options decided."""
+    """Values of the global options."""
 
     log_format: str = "human"
     verbosity: int = 0
@@ -52,7 +52,7 @@ class Group(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
-            _tell(error)
+            _show_error(error)
             LOG.debug("traceback", exc_info=True)
             for note in getattr(error, "__notes__", ()):
                 show(note)
@@ -69,7 +69,7 @@ def exit_code(error: BaseException) -> int:
     return UsageError.exit_code if full else PrivbenchError.exit_code
 
 
-def _tell(error: BaseException) -> None:
+def _show_error(error: BaseException) -> None:
     """Say what went wrong."""
     if isinstance(error, PrivbenchError):
         LOG.error("%s", error, extra={"fields": {"error": type(error).__name__}})
@@ -127,7 +127,7 @@ def fail_if_option(examples: str) -> Callable[[Any], Any]:
 
 
 def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """What sets a variable for as long as the command runs."""
+    """A callback that sets a variable for as long as the command runs."""
 
     def set_(context: click.Context, option: click.Parameter, value: Any) -> None:
         token = variable.set(value)
@@ -197,7 +197,7 @@ overwrite_option = click.option(
 
 @dataclass(frozen=True)
 class ReleaseOptions:
-    """What the command line says of a release.
+    """Options of a release on the command line.
 
     Attributes:
         config_path: The config file, if there is one.

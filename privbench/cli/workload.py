@@ -289,7 +289,7 @@ def rebind(
 
 
 def _said(found: Rebinding) -> list[str]:
-    """What was done, in counts; what was left out, by query."""
+    """Lines that say how many queries were bound, and why others were left out."""
     drawn, kept, neutral = (
         sum(getattr(item, name) for item in found.bound) for name in ("drawn", "kept", "neutral")
     )

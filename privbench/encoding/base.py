@@ -166,7 +166,7 @@ class ColumnReader(ABC):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What must be released before the attributes can be measured."""
+        """Releases that must precede measurements of the attributes."""
         return ()
 
     def alias(self, part: str = "") -> str:
@@ -179,7 +179,7 @@ class ColumnReader(ABC):
 
     @property
     def known(self) -> dict[str, Known]:
-        """What is publicly known of the values that `select` gives, by alias."""
+        """Public knowledge of the values that `select` gives, by alias."""
         return {}
 
     @abstractmethod
@@ -401,7 +401,7 @@ _TYPE_FIELDS = ("sql", "base", "kind", "category", "length", "precision", "scale
 
 
 def type_to_json(type_: ColumnType) -> dict[str, Any]:
-    """What a codec must know of a type, as a JSON object."""
+    """The facts of a type that a codec uses, as a JSON object."""
     return {
         **{name: getattr(type_, name) for name in _TYPE_FIELDS},
         "parts": [

@@ -155,7 +155,7 @@ class Range:
 def public_range(
     table: str, column: Column, scale: Scale, config: ColumnConfig, limits: Sequence[Limits]
 ) -> Range:
-    """What CHECK constraints, the config and the type say of a column's range.
+    """A column's range by CHECK constraints, the config and the type.
 
     Raises:
         ConfigError: The config's bounds are not literals of the type, or leave no value.

@@ -1,4 +1,4 @@
-"""What CHECKs say of columns: bounds, lists, lengths, patterns, and orders of two columns."""
+"""Limits of columns in CHECKs: bounds, lists, lengths, patterns, and orders of two columns."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def order_of(tree: exp.Expr) -> Order | None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What CHECK constraints say of one column.
+    """Limits that CHECK constraints set for one column.
 
     Attributes:
         low: Lower bound as a literal.

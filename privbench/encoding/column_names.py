@@ -1,4 +1,4 @@
-"""What names and defaults suggest of columns: kinds of text, labels, ranges; public and free."""
+"""Suggestions by names and defaults: kinds of text, labels, ranges; public and free."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None
 
 
 def _first(file: str, kind: str, column: str) -> dict[str, Any] | None:
-    """What a list suggests by the first pattern that matches a column's name."""
+    """The entry of a list by the first pattern that matches a column's name."""
     name = snake(column)
     return next((item for names, item in _suggestions(file, kind) if names.match(name)), None)
 

@@ -72,7 +72,7 @@ def _since_1970(text: str, unit: Literal["D", "us"]) -> int:
 
 
 class _Calendar(Scale):
-    """What dates and timestamps share: infinities, weekly candidates, text where infinite."""
+    """Common part of dates and timestamps: infinities, weekly candidates, text where infinite."""
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
     default_range: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
@@ -190,7 +190,7 @@ class DateScale(_Calendar):
 
 @dataclass(frozen=True)
 class Clock(Scale):
-    """What is counted in microseconds, and mostly lies on whole seconds.
+    """Common part of times and timestamps: microseconds, mostly on whole seconds.
 
     Attributes:
         zoned: Whether the type has a time zone.

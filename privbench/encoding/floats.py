@@ -338,13 +338,13 @@ class FloatScale(Scale):
         return low, max(high, low + 1)
 
     def _images(self, steps: Sequence[int]) -> list[int]:
-        """Grid points of steps, far ones cut."""
+        """Grid points of steps, which are clipped at ± `_FAR`."""
         assert self.decimal_grid is not None
         kept = np.array([min(max(step, -_FAR), _FAR) for step in steps], dtype=np.int64)
         return [int(point) for point in image(self.decimal_grid.numbers(kept))]
 
     def _again(self, lo: int, hi: int, inner: Sequence[int]) -> list[int]:
-        """Steps where cells begin: each candidate's cell in as many parts as in ``inner``."""
+        """First steps of cells, as many between two candidates as ``inner`` has edges there."""
         assert self.decimal_grid is not None
         points = self.candidates()
         ends = np.concatenate([[lo], points[(points > lo) & (points < hi)], [hi]])

@@ -278,7 +278,7 @@ _WORD = 8
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a text must match.
+    """The pattern, case and bounds of a text.
 
     Attributes:
         regex: A regular expression for Arrow.

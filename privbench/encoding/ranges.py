@@ -304,7 +304,7 @@ def _kind(column: sql.Composable) -> sql.Composable:
 
 
 def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql.Composable]:
-    """What is read: the bound, and the size (see the module)."""
+    """SQL of the bound, and of the size (see the module)."""
     upper, lower = "pg_catalog.upper({c})", "pg_catalog.lower({c})"
     low = sql.SQL(f"CASE WHEN pg_catalog.lower_inf({{c}}) THEN {upper} ELSE {lower} END").format(
         c=column

@@ -229,7 +229,7 @@ class Scale(ABC):
 
 
 def _growing(width: int, factor: float, cells: int, each: int) -> list[int]:
-    """Distances of the ends of cells, each wider by a factor than the one before."""
+    """Distances of the ends of cells whose widths grow by a factor; every ``each``-th end."""
     return [round(width * (factor**k - 1) / (factor - 1)) for k in range(each, cells + 1, each)]
 
 

@@ -62,7 +62,7 @@ class NaiveBayes:
     def from_arrays(
         cls, target: str, columns: list[str], arrays: Mapping[str, NDArray[Any]]
     ) -> NaiveBayes:
-        """What `to_arrays` wrote.
+        """The model that `to_arrays` wrote.
 
         Raises:
             ModelError: Arrays of other shapes, or that are no chances.

@@ -210,7 +210,7 @@ class QuailModel:
         return made
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What `QuailSynthesizer.load` reads back."""
+        """State and arrays that `QuailSynthesizer.load` reads back."""
         header, parts = self.model.to_state()
         arrays: dict[str, NDArray[Any]] = {}
         store(arrays, parts, "model")

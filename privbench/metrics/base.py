@@ -1,4 +1,4 @@
-"""What a metric is: a named figure with a direction, a range and a meaning; what it gives."""
+"""Metrics: named figures with a direction, a range and a meaning, and their grades."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class CellPlan:
 
     @property
     def expression(self) -> sql.Composable:
-        """What to select: the value as text, or the bin's number (0 below the first edge)."""
+        """SQL of the value as text, or of the bin's number (0 below the first edge)."""
         name = sql.Identifier(self.column.name)
         order = canon.order_type(self.column)
         if not self.edges or order is None:
@@ -54,14 +54,14 @@ class CellPlan:
 
     @property
     def bin_labels(self) -> tuple[str, ...]:
-        """What the bins hold, from number 0 on."""
+        """Labels of the bins, from number 0 on."""
         edges = [edge.removesuffix("T00:00:00") for edge in self.edges]
         inner = [f"{low} – {high}" for low, high in pairwise(edges)]
         return (f"< {edges[0]}", *inner, f"≥ {edges[-1]}")
 
 
 def section(config: Config | None, table: Table) -> TableConfig:
-    """What the config says of a table, under any spelling of its name."""
+    """The config of a table, under any spelling of its name."""
     sections = config.tables.items() if config is not None else ()
     found = {TableName.parse(name): section for name, section in sections}
     return found.get(table.name, TableConfig())
@@ -103,7 +103,7 @@ def plan(
 
 
 def key_kind(table: Table, column: str) -> str | None:
-    """What kind of key the column is part of, or None: values of keys are made up in a clone."""
+    """The kind of key that the column is part of, or None: a clone's keys are generated."""
     if column in table.primary_columns:
         return "primary key"
     if column in table.key_columns:

@@ -35,7 +35,7 @@ class FanoutPart(Part):
 
 
 def label(bucket: int) -> str:
-    """What a bucket holds.
+    """The numbers of children that a bucket holds.
 
     >>> [label(i) for i in range(5)]
     ['0', '1', '2', '3–4', '5–8']

@@ -34,7 +34,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """What one side, or a model, says of the nodes."""
+    """Counts or probabilities at the nodes, of one database or of a model."""
 
     # Rows routed to each node, or in a model the probability of that, shape (nodes,).
     rows: NDArray[np.int64] | Floats

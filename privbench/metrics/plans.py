@@ -49,7 +49,7 @@ class NodePart(Part):
 
 
 class WorkPart(Part):
-    """What one run of a query had to do."""
+    """The work of one run of a query."""
 
     shared: int  # shared blocks hit or read; what planning read is not counted
     local: int  # blocks of temporary tables hit or read
@@ -67,7 +67,7 @@ class WorkPart(Part):
 
 
 def read(explained: Any) -> WorkPart | None:
-    """What EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) gave; None for nothing, or a plan not run."""
+    """Read EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON); None without one, or if it did not run."""
     if not explained or "Actual Loops" not in explained[0]["Plan"]:
         return None
     whole = explained[0]

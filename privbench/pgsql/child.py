@@ -52,7 +52,7 @@ def answers(text: bytes) -> Iterator[Any]:
     split = lib.pg_query_split_with_parser(text)
     try:
         if split.error:
-            yield _told(text, split.error.contents)
+            yield _fault_text(text, split.error.contents)
             return
         found = [split.stmts[place].contents for place in range(split.n_stmts)]
         pieces = [(piece.stmt_location, piece.stmt_len) for piece in found]
@@ -81,12 +81,12 @@ def placed(text: bytes, message: str, position: int) -> str:
     return f"{message} (line {line}, column {column})"
 
 
-def _told(text: bytes, error: Any) -> str:
+def _fault_text(text: bytes, error: Any) -> str:
     return placed(text, error.message.decode(errors="replace"), error.cursorpos)
 
 
 def _fault(piece: bytes) -> str | None:
-    """What servers might read otherwise than this parser, or what is too large for it."""
+    """Why servers might read a statement in another way, or that it is too large; None if fine."""
     if len(piece) > _LONGEST:
         return f"a statement is longer than {_LONGEST >> 10} KiB"
     try:
@@ -109,7 +109,7 @@ def _parsed(piece: bytes) -> str | list[tuple[int, int, list[Any]]]:
     result = lib.pg_query_parse(piece)
     try:
         if result.error:
-            return _told(piece, result.error.contents)
+            return _fault_text(piece, result.error.contents)
         tree = json.loads(result.parse_tree)
     except RecursionError:
         return "a statement is nested too deeply"

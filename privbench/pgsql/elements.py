@@ -1,4 +1,4 @@
-"""What statements of a model's DDL are made of, judged: options, methods, columns, constraints."""
+"""Judge the elements of a model's DDL: options, methods, columns, constraints."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Name = tuple[str, ...]
 
 
 class NotAllowed(Exception):
-    """What a tree holds that is not on the list, as the end of a sentence: ``it calls …``."""
+    """A part of a tree that is not on the list, as the end of a sentence: ``it calls …``."""
 
 
 class Scope:

@@ -1,4 +1,4 @@
-"""What the statements of a schema have made so far: all that those after them may name."""
+"""The objects that statements of a schema have made so far, which later ones may name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_\u0080-\uffff][\w$]*))')
 
 
 class Made(Scope):
-    """What statements so far have made; the scope of what follows (`judge.Scope`).
+    """Objects of the statements so far; the scope of later ones (`judge.Scope`).
 
     Attributes:
         schemas: Names of schemas.
@@ -27,7 +27,7 @@ class Made(Scope):
         self._recent: list[tuple[str, Name]] = []
 
     def knows(self, kind: str, name: Name) -> bool:
-        """What was made here, and what listed extensions bring."""
+        """Objects that were made here, and those of listed extensions."""
         return name in self.found.get(kind, ())
 
     def sequence(self, name: str) -> bool:

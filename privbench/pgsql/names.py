@@ -1,4 +1,4 @@
-"""What SQL that is judged may name: functions, types and operators that only compute.
+"""Names that judged SQL may use: functions, types and operators that only compute.
 
 The lists stand in ``names.json``, which ``scripts/sqlnames`` makes from servers of several major
 versions. A name of `pg_catalog` is allowed if every function of that name computes its result from
@@ -39,7 +39,7 @@ def others() -> frozenset[str]:
 
 @cache
 def extension(name: str) -> dict[str, frozenset[str]] | None:
-    """What a listed extension brings, by kind (functions, types, operators …); None if unlisted.
+    """Objects of a listed extension, by kind (functions, types, operators …); None if unlisted.
 
     >>> "hstore" in extension("hstore")["types"], extension("dblink")
     (True, None)

@@ -118,5 +118,5 @@ class _Named(Scope):
             self._named |= {("columns", (word,)) for word in fields}
 
     def knows(self, kind: str, name: Name) -> bool:
-        """What the expressions name."""
+        """Whether the expressions name it."""
         return (kind, name) in self._named

@@ -21,7 +21,7 @@ from privbench.sources import staged
 
 @dataclass(frozen=True)
 class CloneReport:
-    """What was promised, and what was written.
+    """The guarantee of a clone, and the rows that were written.
 
     Attributes:
         promise: The guarantee of the release.

@@ -184,7 +184,7 @@ def _whole(
     drawn: SyntheticDatabase,
     seed: int | None,
 ) -> dict[str, pa.Array]:
-    """Modelled columns that the making of keys must see whole."""
+    """Decoded columns of which keys, orders and UNIQUE sets need all rows at once."""
     sets = kept_uniques(table) + folded_uniques(table)
     wanted = {name for item in sets for name in item.columns}
     wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
@@ -217,7 +217,7 @@ def _decoded(
     rng: np.random.Generator,
     rows: int,
 ) -> pa.Array:
-    """Values of a column, as its CHECK's pattern wants them."""
+    """Values of a column that match the pattern of its CHECK."""
     held = {attribute: codes[attribute] for attribute in codec.domains}
     values = codec.decode(held, rng, rows)
     pattern = column_pattern(table, table.column(codec.column))

@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that was looked at, in order."""
+    """All findings, in order."""
 
     findings: tuple[Finding, ...]
 
@@ -123,10 +123,10 @@ def _bad(what: str, error: PrivbenchError) -> Finding:
                    error.remedy or "")  # fmt: skip
 
 
-def _looked(
+def _finding(
     sound: bool, what: str, said: str, remedy: str, verdict: Literal["note", "bad"] = "note"
 ) -> Finding:
-    """What was looked at: ``ok`` if it is sound, else the verdict and the way out."""
+    """A finding: ``ok`` if it is sound, else the verdict and a remedy."""
     return Finding("ok", what, said) if sound else Finding(verdict, what, said, remedy)
 
 
@@ -146,31 +146,31 @@ def _machine() -> Iterator[Finding]:
     room = shutil.disk_usage(tempfile.gettempdir()).free
     said = f"{_size(room)} free in {tempfile.gettempdir()}."
     remedy = "Set TMPDIR to a larger place."
-    yield _looked(room > 2**30, "space for temporary files", said, remedy)
+    yield _finding(room > 2**30, "space for temporary files", said, remedy)
 
 
 def _server(side: str, connection: Connection, facts: Any) -> Iterator[Finding]:
-    """What holds for either side: version, standby, pooler, encoding."""
+    """Checks of either side: version, standby, pooler, encoding."""
     yield Finding("ok", f"{side}: server", f"PostgreSQL {facts.version}, as {facts.role!r}.")
     alone = connection.info.backend_pid == facts.pid
     between = "a pooler stands in between: the session is not that of the connection."
     remedy = "Reading works in transaction mode; give a load a connection to the server itself."
-    yield _looked(alone, f"{side}: pooler", "none was found." if alone else between, remedy)
+    yield _finding(alone, f"{side}: pooler", "none was found." if alone else between, remedy)
     if side == "source" and facts.standby:
         said = f"a standby, hot_standby_feedback = {facts.feedback}."
         remedy = "A long read may be cancelled: set hot_standby_feedback = on, or a longer "
         remedy += "max_standby_streaming_delay."
-        yield _looked(facts.feedback == "on", "source: standby", said, remedy)
+        yield _finding(facts.feedback == "on", "source: standby", said, remedy)
     remedy = "Texts that have no form in UTF-8 are refused, by table and column, before budget is "
     remedy += "spent."
     whole = facts.encoding in ALL_TEXT
-    yield _looked(whole, f"{side}: encoding", f"{facts.encoding}.", remedy)
+    yield _finding(whole, f"{side}: encoding", f"{facts.encoding}.", remedy)
 
 
 def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Finding]:
     """Rights, pg_dump, space, extensions, identity and ledger."""
     said = "a superuser: more than is needed." if facts.super else "no superuser."
-    yield _looked(not facts.super, "source: role", said, "SELECT on the tables is enough.")
+    yield _finding(not facts.super, "source: role", said, "SELECT on the tables is enough.")
     try:
         source = read_catalog(connection, config)
         said = f"all {len(source.schema.tables)} tables can be read whole."
@@ -185,7 +185,7 @@ def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Find
     room = shutil.disk_usage(tempfile.gettempdir()).free
     said = f"{_size(facts.size)} in the database, {_size(room)} free for temporary files."
     remedy = "A clone or a bundle on this machine may not fit."
-    yield _looked(room > facts.size, "source: size", said, remedy)
+    yield _finding(room > facts.size, "source: size", said, remedy)
     names = ", ".join(row.name for row in catalog.ask(connection, _EXTENSIONS, {}))
     yield Finding("ok", "source: extensions", f"{names or 'none'}.")
     known = identity(connection, config.database.identity)
@@ -195,7 +195,7 @@ def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Find
             'Restores and copies have another: declare identity = "NAME" under [database] early.'
         )
         declared = config.database.identity is not None
-        yield _looked(declared, "source: identity", f"{known}.", remedy)
+        yield _finding(declared, "source: identity", f"{known}.", remedy)
         yield from _ledger(config, name, known.covers)
     except PrivbenchError as error:
         yield _bad("source: identity", error)
@@ -220,7 +220,7 @@ def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
     said = f"{folder}: {len(state['releases'])} releases"
     said += "" if name is None else f" of this database, cap ε {'none' if cap is None else cap}"
     remedy = f"Unfinished: {', '.join(waiting)}; resume or abandon."
-    yield _looked(not waiting, "ledger", f"{said}.", remedy)
+    yield _finding(not waiting, "ledger", f"{said}.", remedy)
 
 
 def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[Finding]:
@@ -237,7 +237,7 @@ def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[
                       f'GRANT CREATE ON DATABASE … TO "{facts.role}".')  # fmt: skip
     held = target.contents(connection)
     said = f"{len(held)} objects." if held else "empty."
-    yield _looked(not held, "target: contents", said, "A load is refused without --replace.")
+    yield _finding(not held, "target: contents", said, "A load is refused without --replace.")
     if source is None:
         return
     with reading(source) as other:
@@ -258,7 +258,7 @@ def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[
     lacks = f"its server lacks {', '.join(missing)}."
     said = lacks if missing else "all of the source's are at hand."
     remedy = "Install their packages on that server."
-    yield _looked(not missing, "target: extensions", said, remedy, "bad")
+    yield _finding(not missing, "target: extensions", said, remedy, "bad")
 
 
 def _size(count: float) -> str:

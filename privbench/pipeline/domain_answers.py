@@ -1,4 +1,4 @@
-"""What released answers say of columns' values: lists, ranges, decimals. Post-processing, free.
+"""Lists, ranges and decimals of columns from released answers: post-processing, free.
 
 Columns of one name and type take each other's labels where their own are hidden, and dates take
 ranges of dates nearby: a discharge is near its admission, a last change near the last of other
@@ -99,7 +99,7 @@ def with_default(
 
 @dataclass(frozen=True)
 class Answer:
-    """What was released in answer to a question.
+    """A released answer to a question.
 
     Attributes:
         need: What it settles; None for the size of a table.

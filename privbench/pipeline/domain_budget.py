@@ -236,7 +236,7 @@ class Rounds:
         return found
 
     def _prices(self, sizes: Mapping[str, Size]) -> dict[str, float]:
-        """What a unit of the synthesizer's amount saves it, by root table.
+        """Error that one more ε or ρ would save the synthesizer, by root table.
 
         With σ ∝ amount^-p, the derivative of √(σ/W) is p/2·√(σ/W)/amount.
         """
@@ -268,7 +268,7 @@ def totals_share(plan: FitPlan) -> float:
 
 
 def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
-    """What every table's total gets of the whole budget, ε or ρ."""
+    """The part of the whole budget for every table's total, ε or ρ."""
     spec = plan.spec
     if not spec.tables:
         return {}

@@ -80,7 +80,7 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What is known of one table.
+    """Estimated sizes of one table.
 
     Attributes:
         rows: Its rows.

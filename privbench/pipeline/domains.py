@@ -47,7 +47,7 @@ Codecs = dict[str, dict[str, Codec]]
 
 @dataclass(frozen=True)
 class Domains:
-    """What the stage has settled.
+    """The result of the stage.
 
     Attributes:
         codecs: Per private table and modelled column.
@@ -143,7 +143,7 @@ def _settle(
     answers: Mapping[str, list[Answer]],
     named: Mapping[str, tuple[str, ...]],
 ) -> dict[tuple[str, str], Released]:
-    """What every reader takes."""
+    """Released values for every reader."""
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     shared = {
         (table, need.grid): answer

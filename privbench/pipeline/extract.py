@@ -38,7 +38,7 @@ PARTS = 4
 
 @dataclass(frozen=True)
 class Extract:
-    """What was read.
+    """The result of the extraction.
 
     Attributes:
         database: The private rows.
@@ -161,7 +161,7 @@ def _present(expressions: list[Expression]) -> list[Expression]:
 
 
 def _expressions(item: TablePlan, wanted: Mapping[str, Expressions]) -> list[Expression]:
-    """What to select of a private table: key columns, and what the readers of columns want."""
+    """Expressions to select from a private table: key columns, and those of the readers."""
     keys = wanted.get(item.table.key, {})
     expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
@@ -170,7 +170,7 @@ def _expressions(item: TablePlan, wanted: Mapping[str, Expressions]) -> list[Exp
 
 
 def _known(item: TablePlan) -> dict[str, Known]:
-    """What is publicly known of values of a private table, by alias."""
+    """Public knowledge of the values of a private table, by alias."""
     readers = item.readers.values()
     return {alias: what for reader in readers for alias, what in reader.known.items()}
 
@@ -219,12 +219,12 @@ def _encoded(
     else:
         calls = [workers.submit(read_part, part, readers, keys) for part in parts]
         while calls:
-            # A worker lets go of what nobody holds a call for.
+            # A worker frees a result once its future is gone.
             yield workers.result(calls.pop(0))
 
 
 def read_part(part: Part, readers: Mapping[str, ColumnReader], keys: list[str]) -> _Encoded:
-    """What a worker does: read its part of the snapshot, encode it."""
+    """Read a part of the snapshot in a worker and encode it."""
     return encode(part.stream(), readers, keys)
 
 
@@ -245,7 +245,7 @@ def encode(
 
 
 def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, Any]:
-    """What a reader makes of a batch; of a column with a dictionary, of each value once."""
+    """Read a batch by a reader; a column with a dictionary, by each value once."""
     chosen = [alias for _, alias in reader.select(sql.Identifier(reader.name))]
     if len(chosen) == 1 and pa.types.is_dictionary(arrays[chosen[0]].type):
         column = arrays[chosen[0]]

@@ -47,11 +47,11 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """What the stages of a fit hand on; each stage sets one of the last fields, in this order.
+    """The state of a fit: each stage sets one of the last fields, in this order.
 
     Attributes:
         since: The earlier release to start from, or None.
-        counting: What counts rows elsewhere; open from the extraction to the end of learning.
+        counting: The Dask workers that count rows; open from the extraction to the end of learning.
     """
 
     source: str

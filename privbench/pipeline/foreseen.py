@@ -1,4 +1,4 @@
-"""What catalog, config and guessed or noisy sizes foresee of a fit; reads no rows."""
+"""Events of a fit, expected from catalog, config and guessed or noisy sizes; reads no rows."""
 
 from __future__ import annotations
 

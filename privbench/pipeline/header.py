@@ -1,4 +1,4 @@
-"""What a model's header may hold, before anything acts on it: whoever made it may be a stranger.
+"""The header of a model, checked before anything uses it: its maker may be unknown.
 
 Fields, types, lengths, ranges (`privbench.limits`), and that what refers to something finds it.
 The state of a synthesizer is read by the synthesizer, under the same guard
@@ -48,7 +48,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 @dataclass(frozen=True)
 class Promise:
-    """What the release guarantees.
+    """The guarantee of the release.
 
     Attributes:
         epsilon: ε spent, the maximum over root tables.
@@ -83,7 +83,7 @@ class Promise:
         return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
     def require_sound(self, events: Sequence[Event]) -> Guarantee:
-        """What a release's events cost, priced again; each claim against OpenDP's privacy map.
+        """Price a release's events again; each claim against OpenDP's privacy map.
 
         Raises:
             ModelError: An event is not one of the release, or they cost more than is promised.

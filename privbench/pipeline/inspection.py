@@ -85,18 +85,18 @@ def inspect(
 def _with_columns(config: Config, schema: Schema) -> Config:
     """The config, filled up with what the catalog states of columns beyond their types.
 
-    Keys of tables that are left out are skipped: their values would reveal which record it is that
-    many rows refer to, and nobody would pay for it. Masked columns are what their masks hint at.
+    Keys of tables that are left out are skipped: their values would reveal which record
+    many rows refer to, and no event would be charged. Masked columns follow their masks.
     """
     tables = dict(config.tables)
     for name, section in config.tables.items():
         if name in schema and section.role == "private":
-            columns = {**_told(schema.table(name)), **section.columns}
+            columns = {**_from_catalog(schema.table(name)), **section.columns}
             tables[name] = section.model_copy(update={"columns": columns})
     return config.model_copy(update={"tables": tables})
 
 
-def _told(table: Table) -> dict[str, ColumnConfig]:
+def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
     """What the catalog states of a table's modelled columns beyond their types."""
     found: dict[str, ColumnConfig | None] = {}
     # NULL throughout may break a CHECK, and a clone would then have it as NOT VALID.

@@ -25,7 +25,7 @@ from privbench.sources import is_file
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a clone holds.
+    """The content of a clone.
 
     Attributes:
         rows: Rows per table.
@@ -60,7 +60,7 @@ class LoadReport:
 
     @property
     def losses(self) -> list[str]:
-        """What of the schema the clone does not keep, a line each."""
+        """Parts of the schema that the clone does not keep, a line each."""
         loose = [f"NOT VALID, since synthetic rows break it: CHECK {name}" for name in self.loose]
         return [*loose, *self.lost]
 
@@ -169,7 +169,7 @@ def _write(
     filled = [item.without(loader.without_values(item.table)) for item in tables]
     for item in filled:
         if item.columns:
-            taken = loader.copy_table(item.table, item.columns, _told(item, teller))
+            taken = loader.copy_table(item.table, item.columns, _reported(item, teller))
             repair.missing(item.table, item.rows - taken)
     for item in filled:
         if not item.columns:
@@ -179,7 +179,7 @@ def _write(
     return repaired
 
 
-def _told(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
+def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
     done = 0
     for batch in item.batches():
         yield batch

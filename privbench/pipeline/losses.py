@@ -1,4 +1,4 @@
-"""What a clone has lost, and the line of config that would help: from released numbers alone.
+"""Losses of a clone, and the lines of config that would help: from released numbers alone.
 
 Reads a model file, which is public, or sizes that were released or are expected; never the source.
 """
@@ -40,7 +40,7 @@ EMPTY = "empty: nothing can be told from noise"
 
 @dataclass(frozen=True)
 class Loss:
-    """What a clone has lost of a place, a table or a column, and the line of config that helps."""
+    """A loss of a table or a column of a clone, and the line of config that helps."""
 
     place: str
     what: str
@@ -48,7 +48,7 @@ class Loss:
 
 
 def losses(model: Model) -> list[Loss]:
-    """What a model has lost: tables first, then columns, in the schema's order."""
+    """Losses of a model: tables first, then columns, in the schema's order."""
     plan = prepare(model.schema, Config.model_validate(model.config))
     codecs = {table: made.codecs for table, made in model.tables.items()}
     attributes = {
@@ -105,10 +105,10 @@ def render_losses(found: Sequence[Loss], most: int = 25) -> str:
 
 
 def _larger(proposal: Proposal, table: str, epsilon: float) -> str:
-    """What would help a table that needs so much ε.
+    """Advice for a table that needs so much ε.
 
-    What even that does not help may be public, if it looks like a look-up or holds things and
-    refers to nothing private; else it can have a larger share.
+    A table that even that does not help may be public, if it looks like a look-up or holds things
+    and refers to nothing private; else it can have a larger share.
     """
     item, few = proposal.tables[table], epsilon <= MOST_EPSILON
     things = item.kind is Kind.THING and not item.parents

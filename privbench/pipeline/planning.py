@@ -31,7 +31,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a fit would measure.
+    """The measurements of a fit.
 
     Attributes:
         events: Planned events; adaptive ones at their largest.

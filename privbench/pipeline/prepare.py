@@ -29,7 +29,7 @@ from privbench.schema import ForeignKey, Schema, Table
 
 @dataclass(frozen=True)
 class TablePlan:
-    """What happens to one table.
+    """The plan of one table.
 
     Attributes:
         table: The table.
@@ -51,7 +51,7 @@ class TablePlan:
         return self.section.role == "public"
 
     def spec(self) -> TableSpec:
-        """What privacy needs to know of the table, without attributes."""
+        """The table's part of the `DatabaseSpec`, without attributes."""
         key, said = self.table.key, self.section
         return TableSpec(key, {}, self.keys, bound=said.bound, tau=said.tau, weight=said.weight)
 

@@ -83,8 +83,8 @@ class Reporter:
         """A line for the operator."""
 
     def exceed(self, text: str) -> None:
-        """More budget is about to be spent than was asked for; raise to stop before that."""
+        """More budget is about to be spent than was requested; an error raised here prevents it."""
         self.say(text)
 
     def warn(self, text: str) -> None:
-        """What the operator should see before more is spent."""
+        """Show a line that the operator should see before more is spent."""

@@ -159,7 +159,7 @@ def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
 
 
 def _columns(item: TablePlan) -> dict[str, tuple[Any, ...]]:
-    """What of every column decides how it is read and made."""
+    """The facts of every column that decide how it is read and made."""
     return {
         column.name: (
             column.type,
@@ -173,7 +173,7 @@ def _columns(item: TablePlan) -> dict[str, tuple[Any, ...]]:
 
 
 def _rules(item: TablePlan) -> tuple[Any, ...]:
-    """What of a table decides whose its rows are, and which may be there."""
+    """The facts of a table that decide who owns its rows, and which may exist."""
     table, spec = item.table, replace(item.spec(), weight=1.0)
     keys = [(key.name, key.columns, key.ref_columns) for key in table.foreign_keys]
     uniques = {unique.columns for unique in table.unique_sets}
@@ -181,7 +181,7 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
 
 
 def _require_same_promise(plan: FitPlan, model: Model) -> None:
-    """Refuse one with another unit, or that does not state what its dearest root's events cost.
+    """Refuse one with another unit, or that misstates the cost of its most expensive root.
 
     Raises:
         ModelError: It has, or does.

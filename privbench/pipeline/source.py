@@ -22,7 +22,7 @@ NO_DDL = Ddl("", "")
 
 @dataclass(frozen=True)
 class Catalog:
-    """What the catalog states.
+    """The source's catalog, as far as it was chosen.
 
     Attributes:
         schema: The chosen tables.

@@ -231,7 +231,7 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
 
 
 def _declared(schema: Schema) -> str:
-    """What makes the CHECKs that the config declares."""
+    """Statements that make the CHECKs of the config."""
     made = "ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n"
     return "".join(
         build(made, table.name, check.name, sql.SQL(check.expression)).as_string(None)
@@ -312,7 +312,7 @@ def _travels(tree: Node) -> bool:
 
 
 def _again(found: Statement) -> str:
-    """The text of a statement; a schema is made unless it is there, for an extension's sake."""
+    """The text of a statement; CREATE SCHEMA gets IF NOT EXISTS, as an extension may make it."""
     if found.tree.kind != "CreateSchemaStmt" or not found.text.startswith(_CREATE_SCHEMA):
         return found.text
     return f"{_CREATE_SCHEMA}IF NOT EXISTS {found.text.removeprefix(_CREATE_SCHEMA)}"

@@ -50,7 +50,7 @@ _NAMES = {
 
 
 def describe(error: psycopg.Error) -> str:
-    """What went wrong, without any value from a row."""
+    """The server's message without any value from a row."""
     state = error.sqlstate or ""
     named = next((text for kind, text in _NAMES.items() if isinstance(error, kind)), None)
     if named is None and state[:2] in _SAFE_CLASSES:

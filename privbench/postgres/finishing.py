@@ -1,4 +1,4 @@
-"""What follows the rows in a load: sequences, materialised views, statistics, VACUUM."""
+"""The steps of a load after the rows: sequences, materialised views, statistics, VACUUM."""
 
 from __future__ import annotations
 

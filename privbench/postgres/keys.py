@@ -64,7 +64,7 @@ def match(
 def key_expressions(
     schema: Schema, key: ForeignKey
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
-    """What to select from child and parent so that `match` finds what PostgreSQL finds equal.
+    """Expressions of child and parent by which `match` finds equal what PostgreSQL finds equal.
 
     Decimals lose their trailing zeros, fixed-length texts their padding; integers of different
     width become one type; intervals, and texts under a collation of users' own, become hashes that

@@ -37,10 +37,10 @@ def tell_held(connection: Connection) -> None:
     """
     with database_errors("asking for locks"):
         for schema, name in connection.execute(_HELD).fetchall():
-            _tell(str(TableName(schema, name)), WAIT.get())
+            _warn(str(TableName(schema, name)), WAIT.get())
 
 
-def _tell(table: str, seconds: float) -> None:
+def _warn(table: str, seconds: float) -> None:
     logger.warning("waiting for a lock on %s, for up to %g s", table, seconds)
 
 
@@ -71,7 +71,7 @@ def lock(
             with connection.transaction():
                 connection.execute(statement + sql.SQL(" NOWAIT"))
         except errors.LockNotAvailable:
-            _tell(name, wait)
+            _warn(name, wait)
             limit = str(round(wait * 1000))
             connection.execute(assignment("lock_timeout", limit))
             connection.execute(statement)

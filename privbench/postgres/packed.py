@@ -175,7 +175,7 @@ class Packing:
         self.columns.append(read)
 
     def _whole(self, sent_as: sql.SQL, chosen: sql.Composable, type_: pa.DataType) -> None:
-        """Numbers of 64 bits; whether one is NULL is a bit elsewhere."""
+        """Numbers of 64 bits; the bits that mark NULL stand in another word."""
         kind = type_.to_pandas_dtype()
         self.words.append(sent_as.format(chosen))
         place = len(self.words) - 1
@@ -257,7 +257,7 @@ def packed(
 
 
 def _name(place: int) -> sql.Identifier:
-    """What an expression is called in the statement."""
+    """The name of an expression in the statement."""
     return sql.Identifier(f"c{place}")
 
 

@@ -178,7 +178,7 @@ def _names(text: str) -> list[str]:
 
 @cache
 def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str | None) -> bytes:
-    """What sets and shows, as one message; made once, since runs that are timed wait for it."""
+    """Statements that set and show settings, as one message; made once, since timed runs wait."""
     statements = [assignment(name, value) for name, value in wanted if _known(version, name)]
     if snapshot is not None:
         statements.insert(0, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))

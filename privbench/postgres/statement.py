@@ -1,4 +1,4 @@
-"""How SQL of a load is built and sent: one statement a message, so no text can bring a second."""
+"""How SQL of a load is built and sent: a message holds one statement, whatever texts are in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a load may find in its target, what it drops there and has made, and as whom it goes on."""
+"""The target of a load: what it may hold, what is dropped or made, and the role of the load."""
 
 from __future__ import annotations
 

@@ -310,11 +310,11 @@ class PrivateDatabase(_Private):
 
     def copy(self) -> PrivateDatabase:
         """A database of the same rows and ranks that is recoded apart from this one."""
-        twin = PrivateDatabase(self._spec, self._tables)
-        twin.counter = self.counter
-        twin._units = self._units
-        twin._recodings = list(self._recodings)
-        return twin
+        copy = PrivateDatabase(self._spec, self._tables)
+        copy.counter = self.counter
+        copy._units = self._units
+        copy._recodings = list(self._recodings)
+        return copy
 
     def _raw(self, table: str, attribute: str) -> Attribute:
         held = self._tables[table]._attributes.get(attribute)

@@ -201,10 +201,10 @@ def neighbour_pairs(
 def _recoded(
     database: PrivateDatabase, recodings: Sequence[tuple[str, str, Recoding]]
 ) -> PrivateDatabase:
-    twin = database.copy()
+    copy = database.copy()
     for table, attribute, recoding in recodings:
-        twin.recode(table, attribute, recoding)
-    return twin
+        copy.recode(table, attribute, recoding)
+    return copy
 
 
 def _statistics(

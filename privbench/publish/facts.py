@@ -1,4 +1,4 @@
-"""What a bundle says of itself: JSON files from which all its other texts follow.
+"""The facts of a bundle: JSON files from which all its other texts follow.
 
 ``bundle.json`` names tables, files and sequences; ``certificate.json`` says what the release
 guarantees and what it spent; ``statistics.json``, if there is one, holds the planner's statistics.
@@ -261,7 +261,7 @@ def text(found: Bundle | Certificate | Statistics) -> bytes:
 
 
 def parse(kind: type[File], data: bytes) -> File:
-    """What `text` wrote.
+    """The record that `text` wrote.
 
     Raises:
         ModelError: It is no such file; the message names the field.

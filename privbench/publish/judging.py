@@ -1,4 +1,4 @@
-"""What of a bundle psql and the reader's server would run: its DDL and its queries, judged.
+"""Judge the parts of a bundle that psql and the reader's server would run: DDL and queries.
 
 DDL passes the allow-list of a load (`privbench.pgsql.ddl`), here without anything left out. It
 goes through psql, which reads words of its own: a backslash outside of quotes never parses as SQL,
@@ -22,7 +22,7 @@ from privbench.workload.safety import check
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What the DDL of a bundle makes: tables that rows may go into, sequences that may be moved."""
+    """Objects that a bundle's DDL makes: tables for rows, and sequences that may be moved."""
 
     tables: set[Name] = field(default_factory=set)
     sequences: set[Name] = field(default_factory=set)

@@ -58,7 +58,7 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 
 @dataclass(frozen=True)
 class About:
-    """What a publisher says of a bundle and answers for; none of it is learned from rows."""
+    """Statements of the publisher on a bundle; none of them is learned from rows."""
 
     title: Line = "Synthetic benchmark database"
     publisher: Line = "not stated"
@@ -68,7 +68,7 @@ class About:
 
 @dataclass(frozen=True)
 class Published:
-    """What was written: where, its facts, its guarantee, and how many files and bytes."""
+    """The bundle that was written: place, facts, guarantee, number of files and bytes."""
 
     folder: Path
     bundle: Bundle
@@ -169,7 +169,9 @@ def publish(
         certificate = certificate.model_copy(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
         )
-        lines = [" ".join(line.split())[:1000] for line in (*_told(report.losses), *lost, *why)]
+        lines = [
+            " ".join(line.split())[:1000] for line in (*_loss_lines(report.losses), *lost, *why)
+        ]
         said = {"workload": origin, "statistics": statistics, "lost": lines}
         bundle = _checked(Bundle, {**data, **by_publisher, **said})
         with teller.stage("finish"):
@@ -233,7 +235,7 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
     return Ddl(joined([*first, *kept]), joined(rest)), lost
 
 
-def _told(losses: Sequence[str]) -> list[str]:
+def _loss_lines(losses: Sequence[str]) -> list[str]:
     """Losses of the load without what it cites: roles of the source, messages of the server."""
     plain = [line for line in losses if not line.startswith("left out, since ")]
     cited = len(losses) - len(plain)

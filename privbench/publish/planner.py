@@ -1,4 +1,4 @@
-"""What the clone's planner knows of its rows, for a database that has its schema alone.
+"""The planner's statistics of a clone, for a database that has the schema without the rows.
 
 All of it is gathered by ANALYZE from a clone of the source's size, so it is a function of the model
 and of public tables; no statistics of the source are read.
@@ -55,7 +55,7 @@ def require_version(dsn: str) -> None:
 
 
 def gathered(connection: Connection, tables: Collection[tuple[str, ...]]) -> Statistics:
-    """What the planner knows of tables, by schema and name, and of their indexes."""
+    """The planner's statistics of tables, by schema and name, and of their indexes."""
     with database_errors("reading the planner's statistics"):
         rows = connection.cursor(row_factory=dict_row).execute(_TABLES.format(_VALUES)).fetchall()
     kept = [row for row in rows if (row["schema"], row["name"]) in tables]

@@ -37,7 +37,7 @@ _BROKEN = re.compile(r"column #(\d+)")
 
 
 def kind_of(column: Column) -> str:
-    """What a column is in Parquet, if all its values fit."""
+    """The type of a column in Parquet, if all its values fit."""
     precision, scale = column.type.precision or 0, column.type.scale or 0
     if column.type.base == "numeric" and 0 <= scale <= precision <= 38 and precision:
         return f"decimal({precision},{scale})"

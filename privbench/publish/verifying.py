@@ -16,16 +16,16 @@ from privbench.publish.accounts import require_sound
 from privbench.publish.checksums import check, read, shown, walk
 from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import judge_ddl, judge_workload
+from privbench.publish.parquet_check import compare
 from privbench.publish.scripts import fill, rendered
 from privbench.publish.signing import signer
-from privbench.publish.twins import compare
 from privbench.workload import Workload
 from privbench.workload import read as read_workload
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What holds of a bundle, and what nobody can check.
+    """Facts of a bundle that were checked, and those that nobody can check.
 
     Attributes:
         bundle: The bundle.

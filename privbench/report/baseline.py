@@ -60,7 +60,7 @@ def require_same(baseline: ComparisonDocument, workload: Workload, allowed: bool
 
 
 def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPart:
-    """What has changed since the baseline."""
+    """Changes since the baseline."""
     old, new = _plain(baseline.figures), _plain(document.figures)
     names = sorted(old.keys() | new.keys())
     before = {(query.id, query.sql): query for query in baseline.queries}

@@ -32,7 +32,7 @@ Asked = Mapping[str, list[Predicate]]
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A circuit to count on."""
+    """A circuit with the queries whose rows are counted at its nodes."""
 
     nodes: list[Node]  # parents before their children
     # The queries that colour it, why they were chosen, and their predicates on its columns.

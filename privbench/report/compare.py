@@ -176,7 +176,7 @@ def compare(
 
 
 def _left_out(floor: bool, explain: bool, concurrency: int, distributions: bool) -> tuple[str, ...]:
-    """What the names of figures begin with that this comparison does not measure."""
+    """Prefixes of the names of figures that this comparison does not measure."""
     found: list[str] = []
     if not floor:
         found += ["runtime.floor.", "runtime.beyond_floor", "replay.unstable"]

@@ -1,4 +1,4 @@
-"""What a condition says of one column: runs of its grid, or of its list, and NULL.
+"""A condition as a set of values of one column: runs of its grid, or of its list, and NULL.
 
 A released model holds cells, not values, so a condition has to be read before its probability can
 be asked for. Comparisons with literals, IN, BETWEEN, IS NULL and what AND, OR and NOT make of them

@@ -246,7 +246,7 @@ class HeatMapPart(Part):
 
 
 class ViewsPart(Part):
-    """What the pictures of the report are drawn from. CONFIDENTIAL."""
+    """Data of the report's pictures. CONFIDENTIAL."""
 
     correlations: list[CorrelationPart] = Field(default_factory=list)
     fanouts: list[FanoutPart] = Field(default_factory=list)

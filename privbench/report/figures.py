@@ -95,7 +95,7 @@ def collect(
 
 
 def _at(document: ComparisonDocument, place: str) -> Any:
-    """What stands at a place of the document; None where a part above it is missing."""
+    """The value at a place of the document; None where a part above it is missing."""
     found: Any = document
     for step in place.split("."):
         found = None if found is None else getattr(found, step)

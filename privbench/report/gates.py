@@ -170,12 +170,12 @@ def parse(texts: Sequence[str]) -> list[Gate]:
 def enforce(gates: Iterable[GatePart]) -> None:
     """Stop if a gate failed."""
     gates = list(gates)
-    failed = [_told(gate) for gate in gates if gate.failed]
+    failed = [_described(gate) for gate in gates if gate.failed]
     if failed:
         raise GateFailed(f"{len(failed)} of {len(gates)} gates failed: {'; '.join(failed)}.")
 
 
-def _told(gate: GatePart) -> str:
+def _described(gate: GatePart) -> str:
     if not gate.queries:
         return gate.condition
     return f"{gate.condition} ({few(gate.queries, _NAMED)})"

@@ -47,7 +47,7 @@ def embedded(data: object) -> Markup:
 
 
 def _cells(document: ComparisonDocument) -> dict[str, object]:
-    """What the pointer says over a cell of a picture: labels and values on both sides."""
+    """Tooltips of the pictures, by place: labels, and values on both sides."""
     cells: dict[str, object] = {}
     chosen = drawn(document)
     for i, table in enumerate(document.tables):

@@ -1,4 +1,4 @@
-"""What a comparison reads of both databases besides the workload: tables, rows, statistics."""
+"""Measurements of a comparison besides the replay: tables, rows and statistics of both sides."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def silent(step: str, done: int, total: int) -> None:
 
 @dataclass(slots=True)
 class Measured:
-    """What was read."""
+    """Measurements of both databases."""
 
     tables: list[TablePart] = field(default_factory=list)  # every table of the source's schema
     # Of the compared tables, by the table's key.

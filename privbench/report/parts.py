@@ -70,7 +70,7 @@ def _answer(answer: Answer) -> AnswerPart:
 
 
 def _whole(*answers: AnswerPart) -> bool:
-    """Whether all of them ended, and none was cut off."""
+    """Whether all queries ended and no answer was cut off."""
     return all(answer.status == "ok" and not answer.truncated for answer in answers)
 
 

@@ -40,7 +40,7 @@ def percent(value: float | None) -> str:
 
 
 def per_cent(value: float | None) -> str:
-    """What is in per cent already.
+    """A figure that is in per cent already.
 
     >>> per_cent(12.34), per_cent(None)
     ('12.3 %', '–')

@@ -84,7 +84,7 @@ class Trace:
         self._data = document.model_dump(mode="json")
 
     def value(self, *path: Step) -> Any:
-        """What stands at a place."""
+        """The value at a place of the document."""
         found: Any = self._data
         for step in path:
             found = found[step]

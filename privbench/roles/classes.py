@@ -1,4 +1,4 @@
-"""What kind of thing a table holds, by the head noun of its name and by its columns.
+"""The kind of a table (people, look-up …) by the head noun of its name and by its columns.
 
 Look-ups, small public lists that other tables point to, are recognised by a score. A candidate is
 only ever proposed: its size and its content are unknown to the catalog.

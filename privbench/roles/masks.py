@@ -36,7 +36,7 @@ PROVIDERS = {
 
 
 def masks(table: Table) -> dict[str, str]:
-    """What each masked column's function makes, by its name; nothing where it is a constant.
+    """The kind of value that each masked column's function makes; empty for a constant.
 
     >>> from privbench.schema import TableName
     >>> labels = (("mail", "MASKED WITH FUNCTION anon.fake_email()"), ("a", "NOT MASKED"))
@@ -52,7 +52,7 @@ def masks(table: Table) -> dict[str, str]:
 
 
 def column_hint(made: str, *, text: bool, nullable: bool) -> ColumnConfig | None:
-    """What a mask says of its column's kind; None where no kind would do better than its type's.
+    """The config of a column by its mask; None where no kind would do better than its type's.
 
     Args:
         made: What its function makes, see `masks`.

@@ -16,7 +16,7 @@ Lookups = Literal["private", "public"]
 
 @dataclass(frozen=True)
 class TableProposal:
-    """What is proposed for one table.
+    """The proposal for one table.
 
     Attributes:
         table: ``schema.table``.
@@ -26,7 +26,7 @@ class TableProposal:
         keys: Columns and target of every foreign key to another table.
         reason: One line.
         lookup_reasons: What was counted for that, with points.
-        ties: A line per further person-like owner that its keys reach.
+        second_owners: A line per further person-like owner that its keys reach.
         spread: A line per table that holds part of its people's data in units of their own.
     """
 
@@ -37,7 +37,7 @@ class TableProposal:
     keys: tuple[tuple[tuple[str, ...], str], ...]
     reason: str
     lookup_reasons: tuple[str, ...] = ()
-    ties: tuple[str, ...] = ()
+    second_owners: tuple[str, ...] = ()
     spread: tuple[str, ...] = ()
 
     @property
@@ -47,7 +47,7 @@ class TableProposal:
 
 
 @dataclass(frozen=True)
-class ImpliedKey:
+class UndeclaredKey:
     """A column that looks like a foreign key and is none; reported, never applied."""
 
     table: str
@@ -63,12 +63,12 @@ class Proposal:
     Attributes:
         tables: A proposal per table, in the schema's order.
         unit: ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
-        implied: References that seem to be meant and are not declared.
+        undeclared: References that seem to be meant and are not declared.
     """
 
     tables: Mapping[str, TableProposal]
     unit: Literal["owner", "row"]
-    implied: tuple[ImpliedKey, ...] = ()
+    undeclared: tuple[UndeclaredKey, ...] = ()
 
     @property
     def lookups(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from privbench.roles.classes import (
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
 from privbench.roles.names import words
-from privbench.roles.proposal import ImpliedKey, Proposal, TableProposal
+from privbench.roles.proposal import Proposal, TableProposal, UndeclaredKey
 from privbench.schema import Column, Schema
 
 #: Where part of a person's data may lie although the key points away from the person.
@@ -53,7 +53,7 @@ def propose(schema: Schema) -> Proposal:
     return Proposal(
         {name: _table(found, facts, has_people) for name, facts in tables.items()},
         "owner" if has_people else "row",
-        _implied_keys(tables),
+        _undeclared_keys(tables),
     )
 
 
@@ -68,7 +68,7 @@ def _table(found: _Findings, facts: TableFacts, has_people: bool) -> TablePropos
         keys=tuple((key.key.columns, key.parent) for key in facts.keys),
         reason=_reason(found, facts, own),
         lookup_reasons=score.reasons,
-        ties=_ties(found, facts) if has_people else (),
+        second_owners=_second_owners(found, facts) if has_people else (),
         spread=_spread(found, facts) if has_people else (),
     )
 
@@ -86,7 +86,7 @@ def _reason(found: _Findings, facts: TableFacts, own: KeyFacts | None) -> str:
     return f"{label}, a root ({'; '.join(place.reasons)})"
 
 
-def _ties(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
+def _second_owners(found: _Findings, facts: TableFacts) -> tuple[str, ...]:
     place = found.places[facts.name]
     owner = (
         f"owned by {place.own.parent} through {place.own.columns}"
@@ -123,7 +123,7 @@ def _holds_personal_data(found: _Findings, table: str) -> bool:
     return kind in _HOLDERS or (kind in (Kind.THING, Kind.EVENT) and bool(facts.personal))
 
 
-def _implied_keys(tables: Mapping[str, TableFacts]) -> tuple[ImpliedKey, ...]:
+def _undeclared_keys(tables: Mapping[str, TableFacts]) -> tuple[UndeclaredKey, ...]:
     """Undeclared references: the same column name is a key elsewhere, or names a table."""
     siblings = _siblings(tables)
     targets = _targets(tables)
@@ -131,7 +131,7 @@ def _implied_keys(tables: Mapping[str, TableFacts]) -> tuple[ImpliedKey, ...]:
         found
         for facts in tables.values()
         for column in facts.table.columns
-        if (found := _implied(facts, column, siblings, targets)) is not None
+        if (found := _undeclared_key(facts, column, siblings, targets)) is not None
     )
 
 
@@ -154,22 +154,24 @@ def _targets(tables: Mapping[str, TableFacts]) -> dict[tuple[str, ...], tuple[st
     return found
 
 
-def _implied(
+def _undeclared_key(
     facts: TableFacts,
     column: Column,
     siblings: Mapping[str, set[str]],
     targets: Mapping[tuple[str, ...], tuple[str, Column]],
-) -> ImpliedKey | None:
+) -> UndeclaredKey | None:
     is_key = column == facts.key_column or column.name in facts.table.key_columns
     if is_key or column.name.lower() in _TOO_COMMON:
         return None
     same = siblings.get(column.name.lower(), set())
     if len(same) == 1 and facts.name not in same:
         reason = "a column of this name is a foreign key elsewhere"
-        return ImpliedKey(facts.name, column.name, next(iter(same)), reason)
+        return UndeclaredKey(facts.name, column.name, next(iter(same)), reason)
     target = targets.get(words(column.name))
     if target is None or target[0] == facts.name:
         return None
     if target[1].type.category != column.type.category:
         return None
-    return ImpliedKey(facts.name, column.name, target[0], "called after the table, of a like type")
+    return UndeclaredKey(
+        facts.name, column.name, target[0], "called after the table, of a like type"
+    )

@@ -10,21 +10,21 @@ _INDENT = "  "
 
 
 def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
-    """The forest, look-ups (``opened`` are public), ties, spread and implied keys, with reasons."""
+    """The forest, look-ups, second owners, spread and undeclared keys; ``opened`` are public."""
     tables = {_short(name): item for name, item in proposal.tables.items()}
-    ties = [f"{name}: {line}" for name, item in tables.items() for line in item.ties]
+    second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
-    implied = [
+    undeclared = [
         f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
-        for item in proposal.implied
+        for item in proposal.undeclared
     ]
     sections = [
         _unit(proposal),
         _forest(proposal),
         _lookups(proposal, opened),
-        _block("Tables that reach a second owner (one owns, the others are REF)", ties),
+        _block("Tables that reach a second owner (one owns, the others are REF)", second),
         _block("A person's data in several units: ε does not hold per person", spread),
-        _block("References that are not declared (reported only)", implied),
+        _block("References that are not declared (reported only)", undeclared),
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 

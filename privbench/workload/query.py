@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a query's text shows without running it."""
+    """Facts of a query's text, found without running it."""
 
     # Table references, counted each time they occur (references to a WITH query are not
     # counted); None where sqlglot cannot read the text.
@@ -103,7 +103,7 @@ def parse(sql: str) -> exp.Expression | None:
 
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
-    """What AND joins, without parentheses around it; a loop, since they may be many."""
+    """Operands of AND, without parentheses; a loop, since they may be many."""
     waiting = [condition] if condition is not None else []
     while waiting:
         part = waiting.pop().unnest()

@@ -1,4 +1,4 @@
-"""What a replay found, and the log that it writes as it goes.
+"""The results of a replay, and the log that it writes as it goes.
 
 A log is JSON lines: a header that says what is being replayed, then one line a query, then a line
 ``{"done": true}``. It holds exact answers of the source: CONFIDENTIAL.

@@ -1,4 +1,4 @@
-"""What may be replayed: queries that only read.
+"""Judge queries before a replay: they may only read.
 
 A workload runs on the production database, so three things stand between it and the data: this
 check, a READ ONLY transaction around every run, and the extended protocol, which takes one
@@ -35,7 +35,7 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the operator allows beyond the lists."""
+    """Names that the operator allows beyond the lists."""
 
     functions: frozenset[Name] = frozenset()  # functions that may be called, as (schema, name)
     # Extensions whose functions may be called, beside the listed ones.
@@ -70,7 +70,7 @@ NONE = Trust()
 
 
 class _Names(Naming):
-    """What neither scope needs to look up."""
+    """Rules of both scopes that need no look-up."""
 
     def collation(self, name: Name) -> bool:
         """Any: collations call nothing."""
@@ -275,7 +275,7 @@ class Scope(_Names):
 
 
 def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
-    """What a name may lead to, whatever the search path."""
+    """Objects that a name may refer to under any search path."""
     schema = name[-2] if len(name) > 1 else None
     return [row for row in kinds.get(name[-1], ()) if schema in (None, row.schema)]
 

@@ -63,13 +63,13 @@ def test_what_is_proposed(case: str, read: Read) -> None:
         name, kind = line.split(": ")
         assert tables[name].kind is Kind[kind]
     for name, words in (line.split(":", 1) for line in said["tie"]):
-        assert len(tables[name].ties) == bool(words)
-        assert all(word.strip() in "".join(tables[name].ties) for word in words.split(";"))
+        assert len(tables[name].second_owners) == bool(words)
+        assert all(word.strip() in "".join(tables[name].second_owners) for word in words.split(";"))
     for name, words in (line.split(": ") for line in said["spread"]):
         for line, word in zip(tables[name].spread, words.split("; "), strict=True):
             assert word in line
     if said["implied"]:
-        implied = [f"{_short(i.table)}.{i.column}: {_short(i.parent)}" for i in proposal.implied]
+        implied = [f"{_short(i.table)}.{i.column}: {_short(i.parent)}" for i in proposal.undeclared]
         assert sorted(implied) == sorted(said["implied"])
     text = render(proposal)
     assert all(words in text for words in said["text"])

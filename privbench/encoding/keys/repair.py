@@ -251,7 +251,7 @@ def separate_from_self(work: TableRows, key: ForeignKey) -> None:
 
 
 def _swap(work: TableRows, order: Order) -> None:
-    """Swap two references to one parent that a CHECK wants the other way round."""
+    """Swap two references to one parent that break a CHECK on their order."""
     pair = _keys_of_one_parent(work, order.low, order.high)
     low, high = work.columns[order.low], work.columns[order.high]
     if pair is None or not (pa.types.is_integer(low.type) and low.type == high.type):

@@ -203,7 +203,7 @@ class Budget:
         """Divide what sizes and references leave of a tree's amount."""
         aimed = self.target is not None and self.spec.top(self.target[0]) == top
         ways = rest * (AIMED if aimed else ONE_WAYS)
-        pairs, asked = rest - ways, self._asked(top)
+        pairs, asked = rest - ways, self._measured(top)
         each = {
             name: (len(self.columns[name]) / self._weight(name, ways / max(len(asked), 1), 6.0))
             ** (2 / 3)
@@ -239,7 +239,7 @@ class Budget:
         for name, value in each.items():
             self.pairs[name] = self._pair_budget(name, amount * value / total)
 
-    def _asked(self, top: str) -> list[tuple[str, Column]]:
+    def _measured(self, top: str) -> list[tuple[str, Column]]:
         """Columns whose one-way is measured; degrees of roots and unique keys follow from sizes."""
         return [
             (name, column)

@@ -150,7 +150,7 @@ class _Trial:
         if not rule.computes and (rest != whole or not rule.references):
             draws.append((rest, _FIRST))
         found = [
-            # What breaks a rule of one column is a value, and another one takes its place.
+            # In a rule of one column the row has a value, which another value replaces.
             self._draw(names, cost, present=len(whole) == 1)
             for names, cost in draws
             if names
@@ -159,13 +159,13 @@ class _Trial:
         return found + again * (_ROWS - 1)
 
     def _column(self, name: str) -> list[_Candidate]:
-        """What may become of a column."""
+        """Changes of one column to try."""
         rule, table = self._rule, self.table
         cost = _LABEL if is_label(table, name) else _PLAIN
         found = [
             _Candidate(
                 {name: rows.raw(item.text)},
-                # What follows from other columns is what the row must be.
+                # A value that other columns determine is the right one.
                 _PLAIN / 2
                 if item.equal and item.reads
                 else cost + (_READ if item.reads else _MADE),
@@ -179,7 +179,7 @@ class _Trial:
         return found + [self._draw((name,), cost, present=True)] * (_DRAWS if rule.columns else 0)
 
     def _reference(self, key: ForeignKey) -> list[_Candidate]:
-        """What may become of a reference: another one, or none."""
+        """Changes of one reference to try: another target, or NULL."""
         found = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
         ended = [name for name in key.columns if not self.table.column(name).not_null]
         if ended and (len(ended) == len(key.columns) or key.match != "f"):

@@ -184,7 +184,7 @@ class Exclusion:
 
     @property
     def target(self) -> sql.Composable:
-        """What rows are put into."""
+        """The table that rows are inserted into."""
         return rows.own_rows(self.place, whole=True)
 
     @property

@@ -23,7 +23,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What the repairs did; the synthetic rows alone decide it.
+    """Numbers of changed and deleted rows; they depend on the synthetic rows alone.
 
     Attributes:
         changed: Rows that were changed, by table.

@@ -18,8 +18,8 @@ from privbench.schema import Table, TableName
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
 #: Tables of a catalog query (`Rows.ask_all`), as ``wanted`` and, by their OIDs, ``root``; and those
-#: with every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if it
-#: is one.
+#: with every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if
+#: it is one.
 _TABLES = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("

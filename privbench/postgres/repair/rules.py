@@ -1,4 +1,4 @@
-"""What CHECKs of tables and domains demand of rows, as the target's catalog states it.
+"""Rules: CHECKs of tables and domains, as the target's catalog states them.
 
 And what they compare columns with: ``(gross = (net + tax))`` gives ``(net + tax)`` for ``gross``.
 sqlglot reads the text, PostgreSQL's parser judges every value before it runs
@@ -107,7 +107,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a CHECK demands of the rows of one table.
+    """A CHECK on the rows of one table, and the changes that a repair may make.
 
     Attributes:
         table: The table.
@@ -326,7 +326,7 @@ def _parsed(text: str, stands_for: str | None) -> exp.Expr:
 
 
 def _fillings(tree: exp.Expr) -> Iterator[dict[str, str]]:
-    """What to put in for ``{size}``, ``{word}`` and ``{other}`` in `_SHAPES`.
+    """Texts that take the places of ``{size}``, ``{word}`` and ``{other}`` in `_SHAPES`.
 
     Sizes are numbers of the CHECK and words its strings, at most four of each.
     """

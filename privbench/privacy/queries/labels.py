@@ -102,7 +102,7 @@ class _Weighted(RawQuery):
         norm: Norm,
         most: int,
     ) -> None:
-        """Add what some units count for, whose rows with a value are ``rows``."""
+        """Add what some units contribute to the cells; ``rows`` are their rows with a value."""
         identity, sizes = units.identity(self.source)[rows], units.sizes(self.source, rows)
         pair = identity.astype(np.int64) * found.size + cells[rows]
         large = sizes > min(most, ROWS)

@@ -18,7 +18,7 @@ Tick = tuple[float, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """What the template draws."""
+    """Bars as the template draws them."""
 
     real: str  # path of the source's bars
     clone: str  # path of the clone's bars, or, with many cells, of a line over the source's

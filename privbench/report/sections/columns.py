@@ -30,7 +30,7 @@ def drawn(document: ComparisonDocument) -> frozenset[str]:
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """What the template needs."""
+    """Values for the template."""
     chosen = drawn(document)
     described = sum(bool(table.columns or table.left_out) for table in document.tables)
     tables = [

@@ -30,7 +30,7 @@ class Grid:
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """What the template needs."""
+    """Values for the template."""
     parts = document.views.correlations
     chosen = drawn(document)
     if not any(part.table in chosen for part in parts):

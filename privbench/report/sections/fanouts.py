@@ -21,7 +21,7 @@ def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """What the template needs."""
+    """Values for the template."""
     found = document.views.fanouts
     if not found:
         return None

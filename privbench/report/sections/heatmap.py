@@ -14,7 +14,7 @@ Spot = tuple[float, float, str]
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """What the template needs."""
+    """Values for the template."""
     maps = document.views.heatmaps
     if not maps:
         return None
@@ -29,7 +29,7 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
 
 
 def _sides(part: HeatMapPart) -> tuple[tuple[str, str, str], ...]:
-    """What is drawn side by side: its field, its heading and the heading's class."""
+    """Drawings side by side: field, heading and class of the heading of each."""
     sides = (("real", "source", "realname"), ("clone", "clone", "copyname"))
     model = (("model", "model, by its circuit", ""),) if part.circuit == "model" else ()
     return (*sides, *model)

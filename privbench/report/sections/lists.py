@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from privbench.metrics.statistics import StatisticPart
-from privbench.report.document import ComparisonDocument, QueryPart
+from privbench.report.document import ComparisonDocument
 
 #: What is listed at most: a page has to open fast.
 QUERIES, COLUMNS, WORST = 1000, 200, 10
@@ -23,7 +23,8 @@ def queries(document: ComparisonDocument) -> dict[str, object]:
 def worst(document: ComparisonDocument) -> dict[str, object] | None:
     """The queries furthest from the source, and those without an answer."""
     found = document.queries
-    wrong = [i for i in _from_the_worst([query.qerror for query in found]) if _is_wrong(found[i])]
+    order = _from_the_worst([query.qerror for query in found])
+    wrong = [i for i in order if (found[i].qerror or 0.0) > 1]
     failed = [query for query in found if {query.source.status, query.clone.status} != {"ok"}]
     if not wrong and not failed:
         return None
@@ -49,7 +50,7 @@ def statistics(document: ComparisonDocument) -> dict[str, object] | None:
 
 
 def integrity(document: ComparisonDocument) -> dict[str, object] | None:
-    """What the source's constraints promise, counted on the clone."""
+    """Violations of the source's constraints, counted on the clone."""
     if not document.integrity:
         return None
     total = Counter(check.kind for check in document.integrity)
@@ -61,12 +62,8 @@ def integrity(document: ComparisonDocument) -> dict[str, object] | None:
 
 
 def _from_the_worst(figures: Sequence[float | None]) -> list[int]:
-    """Places of figures, the largest first; none at all is the least."""
+    """Places of figures, the largest first; None counts as 0."""
     return sorted(range(len(figures)), key=lambda i: -(figures[i] or 0.0))
-
-
-def _is_wrong(query: QueryPart) -> bool:
-    return query.qerror is not None and query.qerror > 1
 
 
 def _badness(part: StatisticPart) -> float:

@@ -19,7 +19,7 @@ _SHOWN = 20
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """What the template needs."""
+    """Values for the template."""
     answered = [query for query in document.queries if query.qerror is not None]
     if not answered:
         return None

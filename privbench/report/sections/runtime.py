@@ -14,7 +14,7 @@ _WORK_COLOUR = "#009E73"
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
-    """What the template needs."""
+    """Values for the template."""
     timed = [query for query in document.queries if query.runtime is not None]
     if not timed:
         return None

@@ -103,7 +103,7 @@ class Capture:
 
 @dataclass(slots=True)
 class _Text:
-    """What is known of one normalised text."""
+    """Samples and counts of one normalised text."""
 
     reason: str | None  # why it is left out
     # By whether auto_explain logged them.

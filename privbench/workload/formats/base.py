@@ -1,4 +1,4 @@
-"""What a workload format is. What a file or a format cannot hold is a `UsageError`."""
+"""Workload formats. A query that a file or a format cannot hold is a `UsageError`."""
 
 from __future__ import annotations
 

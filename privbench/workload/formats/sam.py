@@ -144,7 +144,7 @@ def _quoted(name: str) -> str:
 
 
 def _kind(values: set[str]) -> str:
-    """What a column holds, by all of its values."""
+    """The type of a column's values, found from all of them."""
     if all(NUMBER.match(value) for value in values):
         return "number"
     return "time" if all(_TIME.match(value) for value in values) else "string"

@@ -184,7 +184,7 @@ class Resolver:
         return None
 
     def _inner(self, node: exp.Expr) -> tuple[exp.Expr | None, str]:
-        """What a function of one value is applied to, and the step that it is."""
+        """The argument of a function of one value, and the function as a step."""
         if isinstance(node, (exp.Cast, exp.TryCast)):
             return node.this, f"cast {node.to.sql('postgres').lower()}"
         if type(node) in _FUNCTIONS:

@@ -57,7 +57,7 @@ class Mark:
 
     @property
     def text(self) -> str:
-        """What stands for it in the marked text."""
+        """The placeholder in the marked text."""
         if self.kind == "number":
             return str(_BASE + _STEP * self.number)
         return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"

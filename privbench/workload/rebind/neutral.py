@@ -80,7 +80,7 @@ def tells_nothing(name: str) -> bool:
 
 
 def kept(site: Site) -> str | None:
-    """What stands in the place of a literal without any choice: its own text, or one rounded.
+    """The replacement of a literal that needs no draw: its own text, or a rounded one.
 
     Returns:
         The text, or None where the literal is to be replaced by a constant of its type.

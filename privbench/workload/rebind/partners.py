@@ -78,7 +78,7 @@ class Partners:
 
 
 def paired(source: Sequence[str], clone: Sequence[str]) -> dict[str, str]:
-    """What stands for each text that the clone lacks: the text of its rank that the source lacks.
+    """A substitute for each text that the clone lacks: the text of its rank that the source lacks.
 
     Both lists are distinct texts, the most frequent first.
 

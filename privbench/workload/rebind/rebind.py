@@ -33,7 +33,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What became of one query's literals."""
+    """A rebound query and the numbers of its literals."""
 
     query: Query  # the new query
     drawn: int  # how many literals were drawn from a column

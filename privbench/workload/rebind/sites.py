@@ -56,7 +56,7 @@ class Site:
 
     @property
     def counts(self) -> bool:
-        """Whether a number is wanted here, so that a parameter's is written without quotes."""
+        """Whether the place takes a number, so that a parameter is written without quotes."""
         if self.role in _COUNTING:
             return True
         return self.operand is not None and self.operand.numeric and self.shape != "array"

@@ -38,7 +38,7 @@ def compare(folder: Path, bundle: Bundle) -> None:
         files = zip(table.files("csv"), table.files("parquet"), table.chunks, strict=True)
         asked += [[*chunk, *zip(*columns, strict=True)] for chunk in files]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "privbench.publish.twins"],
+        [sys.executable, "-P", "-m", "privbench.publish.parquet_check"],
         input=json.dumps([str(folder.resolve()), asked]).encode(),
         capture_output=True,
         check=False,
