@@ -122,7 +122,7 @@ class ColumnConfig(_Section):
         max: Upper public bound, inclusive.
         bins: Number of equal bins for metrics, released ranges and public ones of over 256 steps.
         per_unit: In how many distinct values of a released list one privacy unit counts.
-        faker: Semantic type for made-up text: one of the list of providers, as email or city.
+        faker: Kind of surrogate text: one of the list of providers, as email or city.
     """
 
     kind: Literal["auto", "categories", "range", "text", "skip"] = "auto"

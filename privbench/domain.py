@@ -35,7 +35,7 @@ class Domain:
         edges: First point of every ordinary cell, and one past the last, as integers as far from
             each other as the values are, where cells differ in width; for denoising alone, so
             neither stored nor compared.
-        filler: Whether the codes only shape values that are made up, of which queries know nothing;
+        filler: Whether the codes only shape surrogate values, which no query can name;
             for the budget alone, so neither stored nor compared.
 
     >>> Domain(10, ordered=True, specials=("other",), nullable=True).size

@@ -13,7 +13,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
-#: How many things the user wants done at once; None where nobody said.
+#: Number of parallel jobs that the user set, or None.
 JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 

@@ -1,4 +1,4 @@
-"""The command line: a thin skin over `privbench.pipeline`."""
+"""The command line: calls of `privbench.pipeline`."""
 
 from privbench.cli.main import main
 

@@ -96,7 +96,7 @@ class DecimalGrid:
         return steps
 
     def within(self, numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Where a double distinguishes steps."""
+        """Whether doubles distinguish neighbouring steps at these values."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.abs(numbers) * 10.0**self.decimals < _REACH)
 

@@ -55,7 +55,7 @@ def random_uuids(rows: int, rng: np.random.Generator) -> pa.Array:
 
 
 def maker_of(type_: ColumnType) -> Maker | None:
-    """How values of a type are made, or None for an unknown type."""
+    """The maker of values of a type, or None for an unknown type."""
     if type_.kind == "c":
         return _composite(type_)
     if type_.kind in "rm":

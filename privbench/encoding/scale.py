@@ -147,7 +147,7 @@ class Scale(ABC):
         return rng.integers(lows, highs, dtype=np.int64)
 
     def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
-        """How much of what is drawn in each cell ``[lows, highs)`` falls in ``[low, high)``."""
+        """Mass of the values of each cell ``[lows, highs)`` that lies in ``[low, high)``."""
         return counted(np.full(len(lows), self.step), low, high, lows, highs)
 
     def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:

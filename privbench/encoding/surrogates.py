@@ -69,7 +69,7 @@ def providers() -> frozenset[str]:
 def known_provider(provider: Any) -> str:
     """A provider that a model names."""
     if provider not in providers():
-        raise ValueError("there is no such provider of made-up text")
+        raise ValueError("there is no such provider of surrogate text")
     return str(provider)
 
 
@@ -77,7 +77,7 @@ def declared(provider: str, *, table: str, column: str) -> Semantic:
     """The semantic type that the config names."""
     if provider not in providers():
         raise ConfigError(
-            f"there is no provider {provider!r} of made-up text.",
+            f"there is no provider {provider!r} of surrogate text.",
             table=table,
             column=column,
             remedy=f"Use one of {', '.join(sorted(providers()))}.",

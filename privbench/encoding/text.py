@@ -301,7 +301,9 @@ class TextReader(ColumnReader):
         return TextCodec(*self.head, labels, lengths, self.provider)
 
     def describe(self) -> tuple[str, str]:
-        rest = f"made-up {self.provider}" if self.provider else "made-up text of length and shape"
+        rest = (
+            f"surrogate {self.provider}" if self.provider else "surrogate text of length and shape"
+        )
         public = "default labels" if self.named else "the default"
         rest = f"{public} or {rest}" if self.default_labels else rest
         if self.per_unit:
@@ -342,7 +344,7 @@ def text_reader(
     said = not column.not_null or (column.default or "").startswith("''")
     blank = not unique and least == 0 and said
     rates = "rates of NULL and '' only" if blank else "NULL rate only"
-    how = f"made-up {kind.provider}, {rates}"
+    how = f"surrogate {kind.provider}, {rates}"
     return fill_reader(table.key, column, f"faker:{kind.provider}", how, why, blank=blank)
 
 

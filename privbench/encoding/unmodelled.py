@@ -205,7 +205,7 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
 
-#: Bytes that a made-up element, character or bit takes at most, where it is not one.
+#: Most bytes of a generated element, character or bit, where it is not one.
 _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
 
 
@@ -218,7 +218,7 @@ def size_kind(type_: ColumnType) -> str | None:
 
 @dataclass(frozen=True)
 class SizedCodec(Codec):
-    """Made-up values of a measured size.
+    """Placeholder values of a measured size.
 
     Attributes:
         measure: Which measure of size.

@@ -1,4 +1,4 @@
-"""LearnDPSPN, level by level: one joint question for all regions that do the same thing at once."""
+"""LearnDPSPN, level by level: one joint measurement for all regions that take the same step."""
 
 from __future__ import annotations
 

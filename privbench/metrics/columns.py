@@ -34,7 +34,7 @@ How = Literal["values", "public bins", "source quantiles"]
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """How one column becomes cells."""
+    """The cells of one column: its values, or bins."""
 
     column: Column
     how: How  # by value, or by which bins

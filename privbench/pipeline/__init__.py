@@ -1,4 +1,4 @@
-"""Every command as a Python function; the command line is a thin skin over these.
+"""Every command as a Python function; the command line only calls these.
 
 Names are imported when they are first used: a clone needs no reports. `__init__.pyi` says whence.
 """

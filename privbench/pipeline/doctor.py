@@ -42,11 +42,11 @@ _AVAILABLE = "SELECT a.name FROM pg_catalog.pg_available_extensions a"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One check and its result.
 
     Attributes:
         verdict: ``ok``, ``note`` (works, but read it) or ``bad`` (a fit or a load will be refused).
-        what: What was looked at.
+        what: What was checked.
         said: What was found.
         remedy: The way out; empty if none is needed.
     """
@@ -76,7 +76,7 @@ class Diagnosis:
         """Fail where something is bad.
 
         Raises:
-            GateFailed: It names the first thing.
+            GateFailed: It names the first.
         """
         bad = [item for item in self.findings if item.verdict == "bad"]
         if bad:

@@ -1,8 +1,8 @@
 """The header of a model, checked before anything uses it: its maker may be unknown.
 
-Fields, types, lengths, ranges (`privbench.limits`), and that what refers to something finds it.
-The state of a synthesizer is read by the synthesizer, under the same guard
-(`privbench.pipeline.decode`).
+Checked are fields, types, lengths, ranges (`privbench.limits`), and that references have targets.
+The state of a synthesizer is read by the synthesizer; errors in it are caught in
+`privbench.pipeline.decode`.
 """
 
 from __future__ import annotations

@@ -140,7 +140,9 @@ def _columns(
             section = f'[tables."{table}".columns.{json.dumps(name)}]'
             if isinstance(codec, TextCodec):
                 if _unnamed(reader, codec, f"categories {place}" in noise):
-                    yield Loss(place, "no value survived: made up", f'{section} values = ["…"]')
+                    yield Loss(
+                        place, "no value survived: surrogate texts", f'{section} values = ["…"]'
+                    )
             elif (
                 isinstance(codec, OrderedCodec)
                 and units[table] < CLEAR * noise.get(f"range {place}", math.inf)

@@ -140,7 +140,7 @@ class Table(Named):
 
 
 class Sequence(Named):
-    """Where a sequence stands, and whether that value was given out."""
+    """The state of a sequence: its value, and whether that was given out."""
 
     value: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     called: bool

@@ -34,7 +34,7 @@ class _UnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Where a condition holds."""
+    """The places at which a condition holds, and whether it does for NULL."""
 
     runs: Runs  # half-open runs of places, ascending and apart
     null: float = _UNKNOWN  # what it is of NULL

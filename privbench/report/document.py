@@ -270,7 +270,7 @@ class WorkSummaryPart(Part):
 
 
 class PlansPart(Part):
-    """How far the planner does the same on both sides."""
+    """Agreement of the plans of both sides."""
 
     queries: int  # queries explained on both sides
     same: float  # share of them with the same operators and join order

@@ -68,7 +68,7 @@ def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     found = {item.place: item for item in lost}
     told = {name for name, item in found.items() if item.what.startswith("empty")}
     assert told == {name for name, lines in rows.items() if not lines}
-    assert found["public.person.mood"].what == "no value survived: made up"
+    assert found["public.person.mood"].what == "no value survived: surrogate texts"
     assert "useful from" in found["public.country"].what
     assert 'role = "public"' in found["public.country"].remedy
     # Its columns need no line of their own.

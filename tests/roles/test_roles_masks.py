@@ -84,7 +84,7 @@ def test_masked_columns_are_hints_for_kinds_and_roles(labelled):
     assert "Masked for PostgreSQL Anonymizer, which was taken for a hint: public." in said
     assert "public.holder.shown," not in said
     how = {f"{line.table}.{line.column}": line.how for line in found.plan.coverage()}
-    assert how["public.holder.label"].startswith("made-up last_name")
+    assert how["public.holder.label"].startswith("surrogate last_name")
     assert how["public.holder.account"] == "NULL, not read"
 
 

@@ -52,7 +52,7 @@ class ValueSpace:
 
     @property
     def capacity(self) -> int:
-        """How many distinct values there are, as far as int64 counts."""
+        """Number of distinct values, clipped to int64."""
         return min(self.hi - self.lo + 1, 2**62)
 
     def nth(self, index: Indices) -> pa.Array:

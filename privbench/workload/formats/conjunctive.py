@@ -34,7 +34,7 @@ class Value:
 
     @property
     def sql(self) -> str:
-        """As it stands in a query."""
+        """Its SQL."""
         text = literal(self.text) if self.quoted else self.text
         cast = f"::{self.cast}" if self.cast else ""
         return f"{text}{cast}" + (' COLLATE "C"' if self.by_code else "")

@@ -234,7 +234,7 @@ def _piece(
 
 
 def _start(spare: int, open_start: bool, open_end: bool, rng: np.random.Generator) -> int:
-    """Where the pieces of a value begin that has some characters to spare."""
+    """Start of a piece in a value that is longer than the piece by ``spare`` characters."""
     if spare <= 0 or not open_start:
         return 0
     return int(rng.integers(spare + 1)) if open_end else spare
