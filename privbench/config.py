@@ -136,7 +136,7 @@ class ColumnConfig(_Section):
     @field_validator("min", "max", mode="before")
     @classmethod
     def _dates_are_text(cls, value: Any) -> Any:
-        """TOML has dates and times of its own; they mean their text."""
+        """Dates and times of TOML become their text."""
         return str(value) if isinstance(value, date | time) else value
 
     @model_validator(mode="after")

@@ -239,7 +239,7 @@ class Planter:
         return tuple(kept)
 
     def _markable(self, connection: Connection) -> list[Place]:
-        """Columns of the copy that take a value that stands out."""
+        """Columns of the copy in which a canary can have a unique value."""
         tables = dict.fromkeys(part.table.key for part in self._parts)
         found = []
         for place in ((key, name) for key in tables for name in _ordinary(self.plan.tables[key])):

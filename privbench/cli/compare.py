@@ -169,7 +169,7 @@ def _result_lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _require_answers(side: str, statuses: Iterable[str]) -> None:
-    """Refuse to call it done where no query has an answer."""
+    """Fail if no query has an answer."""
     if "ok" not in statuses:
         raise DatabaseError(f"no query of the workload has an answer on the {side}.")
 

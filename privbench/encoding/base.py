@@ -367,7 +367,7 @@ def attribute(column: str, part: str) -> str:
 
 
 def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
-    """Which rows are NULL."""
+    """A mask of the NULL rows."""
     if domain.null_code is None:
         return np.zeros(len(codes), dtype=np.bool_)
     return np.asarray(codes == domain.null_code, dtype=np.bool_)

@@ -320,7 +320,7 @@ def text_reader(
     """The reader of a text column without a declared list.
 
     The values of a column that is UNIQUE by itself cannot be categories. Where a CHECK or a
-    partition key may speak of the column, default labels might not be among what it allows.
+    partition key may read the column, default labels might not be among what it allows.
     """
     if config.kind == "categories" and delta == 0:
         raise no_delta(table.key, column)
@@ -349,9 +349,9 @@ def text_reader(
 
 
 def _spoken_of(table: Table, column: Column) -> bool:
-    """Whether a CHECK, the column's domain or a partition key may speak of a column.
+    """Whether a CHECK, the column's domain or a partition key may read a column.
 
-    A CHECK that names no column speaks of the whole row.
+    A CHECK that names no column may read the whole row.
     """
     named = any(column.name in check.columns or not check.columns for check in table.checks)
     parted = table.partition_key is not None and column.name in table.partition_key

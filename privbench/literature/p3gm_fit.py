@@ -100,7 +100,7 @@ class Learner:
         domains = dict(spec.tables[table].attributes)
         none, label = np.zeros(0), options.label
         made = Decoder(domains, options.cells, mixture, *network, mean, none, label)
-        # Variances are taken low, so that noise does not drown columns that hardly vary.
+        # Variances are taken low, so that noise does not hide columns that hardly vary.
         return made.with_noise(np.diag(covariance) - sd, self.random)
 
     def _measure(self, query: Query, part: float, event: str) -> Answer:

@@ -52,7 +52,7 @@ def canonical(column: Column, value: sql.Composable) -> sql.Composable:
 
 
 def label(order: str, value: sql.Composable) -> sql.Composable:
-    """A value of an order type as text."""
+    """A value of an ordered type as text."""
     return sql.SQL(_LABEL[order]).format(value)
 
 

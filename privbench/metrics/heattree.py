@@ -22,7 +22,7 @@ from privbench.metrics.codes import CodedColumn
 from privbench.metrics.correlation import contingency, cramers_v
 from privbench.metrics.summary import Floats
 
-#: Columns whose Cramér's V is larger hang together.
+#: Columns whose Cramér's V is larger are associated.
 DEPENDENT = 0.1
 #: Sum nodes on a path, and the least share of the rows below a sum node's child.
 _SUMS, _LEAST = 2, 0.05
@@ -80,7 +80,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node."""
+    """One node of the circuit."""
 
     kind: Kind  # sum, product or leaf
     parent: int | None  # place of its parent; None for the root

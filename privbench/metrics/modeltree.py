@@ -161,7 +161,7 @@ class _Grower:
         codes: Mapping[str, NDArray[np.bool_]],
         depth: int,
     ) -> None:
-        """A sum node over the bins of a column; below each the column and what hangs on it."""
+        """A sum node over the bins of a column; below each the columns that depend on it."""
         scope = self._scope((root,))
         groups = self._groups(root, codes, depth)
         if len(groups) < 2:

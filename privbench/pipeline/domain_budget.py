@@ -185,7 +185,7 @@ class Rounds:
 
         Args:
             sizes: What is known of the tables.
-            laws: What is believed of the columns whose lists are considered, by item.
+            laws: Estimated laws of the columns whose lists are considered, by item.
         """
         spec = self.plan.spec
         before = root_sums(

@@ -144,7 +144,7 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
 
     Args:
         need: The list.
-        law: What is believed of the column.
+        law: The estimated law of the column.
         size: What is known of the table.
         margin: How many standard deviations a threshold lies above one unit.
         sd: Noise at every amount.

@@ -1,4 +1,4 @@
-"""Rules of the config as CHECK constraints of the tables that they speak of.
+"""Rules of the config as CHECK constraints of the tables that they name.
 
 A rule is public: its owner declares it, and whether the source's rows keep it is never asked. From
 here on it is a CHECK like any other: the encoding reads it, the model's DDL makes it, and a load

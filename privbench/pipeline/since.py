@@ -1,8 +1,8 @@
-"""``fit --since``: an earlier release that a fit starts from, read as what a stranger has made.
+"""``fit --since``: an earlier release that a fit starts from; the file is not trusted.
 
 Its domains are taken over, and its models of tables that a noisy test finds unchanged. All of it is
-public: it is checked before any budget is spent, so that whatever it holds, every question that is
-asked because of it has a sensitivity of its own (``docs/adr/incremental-releases.md``).
+public: it is checked before any budget is spent, so that whatever it holds, every measurement that
+follows from it has a sensitivity of its own (``docs/adr/incremental-releases.md``).
 """
 
 from __future__ import annotations

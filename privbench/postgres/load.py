@@ -364,7 +364,7 @@ class Loader:
         """Row-level security, last: it would hide rows from the load itself.
 
         Returns:
-            A line for every policy that speaks of a role which the target does not have; without
+            A line for every policy that names a role which the target does not have; without
             them rows are hidden from more users, never from fewer.
         """
         absent = []
@@ -374,7 +374,7 @@ class Loader:
                     self._run_all([statement])
             except psycopg.errors.UndefinedObject:
                 policy = "".join(statement.partition("CREATE POLICY ")[1:])
-                absent.append(f"left out, since it speaks of a role that is not here: {policy}")
+                absent.append(f"left out, since it names a role that is not here: {policy}")
         return absent
 
     def _copy(

@@ -88,7 +88,7 @@ def reading(
 
     Args:
         dsn: As `privbench.postgres.connect` has it.
-        settings: Further settings of the transaction; they win over the usual ones.
+        settings: Further settings of the transaction; they take precedence over the default ones.
         isolation: The isolation level of its transactions.
         snapshot: An exported snapshot that the first transaction shall see.
 
@@ -120,7 +120,7 @@ def begin(
 
     Args:
         connection: One that `reading` opened.
-        settings: Further settings of the transaction; they win over the usual ones.
+        settings: Further settings of the transaction; they take precedence over the default ones.
         snapshot: An exported snapshot that the transaction shall see.
 
     Raises:

@@ -239,7 +239,7 @@ def as_made(stated: Schema, made: Schema) -> Schema:
         made: What `introspect` says of the target, after the DDL of the tables.
 
     Raises:
-        ModelError: The header speaks of a table or column that the DDL does not make.
+        ModelError: The header names a table or column that the DDL does not make.
     """
     known = {table.name: table for table in made}
     for table in stated:

@@ -49,7 +49,7 @@ def price(event: Event, accounting: Accounting) -> Price:
     """
     stated = MECHANISMS[event.mechanism].price(event.sensitivity, event.scale, event.threshold)
     if stated.amount > event.amount or stated.delta > event.delta:
-        raise PrivacyRefusal(f"'{event.label}' claims less than its mechanism loses.")
+        raise PrivacyRefusal(f"'{event.label}' claims a smaller loss than its mechanism has.")
     if event.loss == _LOSS[accounting]:
         return Price(event.amount, event.delta)
     if accounting == "pure":

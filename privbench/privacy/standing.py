@@ -91,7 +91,7 @@ class Standing:
     """The state that a list of ledger entries leads to.
 
     Raises:
-        LedgerError: An entry speaks of a release that was never opened.
+        LedgerError: An entry names a release that was never opened.
     """
 
     entries: list[Entry]
@@ -163,7 +163,7 @@ class Standing:
         """Σ ε and Σ δ over all releases of a month, or of all, as one unit definition counts them.
 
         Args:
-            definition: Whose units lose.
+            definition: The unit definition whose units bear the loss.
             month: Year and month in which releases were opened, as in ``2030-01``; "" for all.
         """
         found = [item for item in self.accounts.values() if item.opened.startswith(month)]

@@ -59,7 +59,7 @@ class Held:
 
 
 class Lost(Exception):
-    """A worker is gone, and with it what it was sent."""
+    """A worker is gone, and with it the data that it was sent."""
 
 
 def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | PrivbenchError:

@@ -1,4 +1,4 @@
-"""Turn what a replay found into parts of the document."""
+"""Turn the results of a replay into parts of the document."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
 
 
 def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
-    """Whether a table speaks of people, organisations or events, or links what does."""
+    """Whether a table describes people, organisations or events, or links tables that do."""
     names = (listed("tables", kind) for kind in ("event", "organisation", "figure"))
     return (
         bool(facts.personal)
@@ -165,7 +165,7 @@ def classify(
         tables: Facts by table.
         lookups: Look-up scores by table.
     """
-    # By name: a table may speak of another that speaks of it, and the first is decided first.
+    # By name: two tables may describe each other, and the first is decided first.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
     for name in _compounds(tables, kinds):
@@ -246,6 +246,6 @@ def _compounds(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> l
 
 
 def _extends_person(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:
-    """Whether a table named after people points to the people it speaks of."""
+    """Whether a table named after people points to the people it describes."""
     named = facts.head in listed("tables", "subject") | listed("tables", "work")
     return named and any(kinds[key.parent] in PEOPLE and not key.deputy for key in facts.keys)

@@ -117,7 +117,7 @@ def noun(name: str) -> tuple[str, ...]:
 
 @cache
 def personal_kinds(name: str, category: str) -> frozenset[str]:
-    """Kinds of personal data that a column's name and type category speak of.
+    """Kinds of personal data that a column's name and type category suggest.
 
     >>> sorted(personal_kinds("FirstName", "S")), sorted(personal_kinds("emailpromotion", "N"))
     (['name'], [])

@@ -105,7 +105,7 @@ def test_loader_takes_policies_whose_roles_are_there(each_server, make_database_
         wanted = [("note", True, True, name) for name in policies]
         assert ask(copy, _POLICIES) == [*wanted, ("other", False, False, "asleep")]
         assert ask(copy, "SELECT count(*) FROM all_notes") == [(5,)]
-        said = "left out, since it speaks of a role that is not here: CREATE POLICY theirs"
+        said = "left out, since it names a role that is not here: CREATE POLICY theirs"
         assert (said in "".join(loader.lost)) == (said in caplog.text) == (role == "nobody_knows")
 
 

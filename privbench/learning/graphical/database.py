@@ -71,7 +71,7 @@ MOST_ROWS, LEAST_UNITS = 200_000, 3_000
 SOME = 2.0
 #: Standard deviations above zero from which on the total of a table without owners is told from
 #: none: half of the empty tables come out with a few rows.
-SEEN = 0.7
+PRESENT_SDS = 0.7
 #: Least share that is worth a group where no pairs are measured.
 PLAIN_FLOOR = 0.01
 
@@ -134,20 +134,20 @@ class DatabaseFit:
         return references
 
     def _empty(self) -> None:
-        """Tables that nothing released tells from empty ones have no rows.
+        """Give no rows to tables that may be empty by all that was released.
 
-        Of a table without owners its totals tell, of an owned one the odds of its sizes; what rows
-        must refer to stays with them.
+        That is decided by the totals of a table without owners and by the odds of an owned one.
+        Tables that rows must refer to keep their rows.
         """
-        told = set()
+        present = set()
         for name, table in self.spec.tables.items():
             released = released_totals(self.session, name)
             totals = [(np.array(total), sd) for _, total, sd in released]
             total, sd = joined(*totals) if totals else (np.ones(()), 0.0)
-            odds = self.odds[name] + log(SOME) if table.own else float(total) - SEEN * sd
+            odds = self.odds[name] + log(SOME) if table.own else float(total) - PRESENT_SDS * sd
             if odds > 0 or self.sizes[name].free > 0:
-                told.add(name)
-        for name in set(self.laws) - needed(self.spec, told):
+                present.add(name)
+        for name in set(self.laws) - needed(self.spec, present):
             self.laws[name] = replace(self.laws[name], rows=0.0, free=0.0)
 
     # sizes ---------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The model of a table as a small circuit: the tree of its strongest dependences.
 
-A factor may hang on five columns and on owners, and its circuit would have millions of nodes. For
+A factor may depend on five columns and on owners, and its circuit would have millions of nodes. For
 maps of a model each attribute keeps the one with the most mutual information on synthetic rows (the
 tree of Chow and Liu 1968, among the edges that the model has); all others are summed out.
 """
@@ -26,7 +26,7 @@ class Outline:
 
     Attributes:
         circuit: Over all attributes of the table.
-        above: By attribute, the one that it hangs on, or None.
+        above: By attribute, the one that it depends on, or None.
         bins: By attribute, the bin of every cell: a sum node has one child for each.
     """
 

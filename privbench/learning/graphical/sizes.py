@@ -33,7 +33,7 @@ from privbench.learning.graphical.estimate import (
 CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 #: Relative error from which on a total adds nothing to the family's posterior. Half or
 #: double: no change, since such totals weigh next to nothing.
-UNTOLD = 0.5
+IMPRECISE = 0.5
 #: Least part of a shape that lies before its end.
 REACHED = 0.3
 
@@ -222,7 +222,7 @@ def _with_totals(rows: float, units: Floats, totals: Sequence[Clipped]) -> float
         error = hypot(noise, 0.5 * beyond) / max(total + beyond, 1.0)
         if error < least:
             best, least = total + beyond, error
-    if least > UNTOLD:
+    if least > IMPRECISE:
         return rows
     first, second = MISFIT**-2, max(least, TINY) ** -2
     return exp((first * log(max(rows, TINY)) + second * log(best)) / (first + second))

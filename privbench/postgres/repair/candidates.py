@@ -64,7 +64,7 @@ def try_candidates(clone: Rows, rule: Rule, near: Sequence[Rule]) -> None:
     Args:
         clone: The rows.
         rule: The rule.
-        near: Rules of the table that speak of its columns, itself among them.
+        near: Rules of the table that read its columns, itself among them.
     """
     trial = _Trial(rule, near)
     run(clone.connection, trial.others())
@@ -139,7 +139,7 @@ class _Trial:
         )
 
     def _rows(self) -> list[_Candidate]:
-        """All columns of another row at once; of one of its kind, if the rule speaks of kinds."""
+        """All columns of another row at once; of one of its kind, if the rule concerns kinds."""
         rule = self._rule
         keys = [name for key in rule.references for name in key.columns]
         whole = (*rule.columns, *keys)

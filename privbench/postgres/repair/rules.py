@@ -77,7 +77,7 @@ _COMPARING = (
 )
 #: A step beyond an open bound, by category of the column's type.
 _STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
-#: What else is tried, by category or name of a column's type, where a CHECK speaks of a property of
+#: What else is tried, by category or name of a column's type, where a CHECK concerns a property of
 #: the value, of which the model knows nothing. Sizes and words are those of the CHECK.
 _SHAPES = {
     "A": ["array_fill({column}[1], ARRAY[{size}])"],
@@ -146,7 +146,7 @@ class Rule:
 
     @property
     def kept(self) -> sql.Composable:
-        """Condition of the table's rows that keep it, or that it does not speak of."""
+        """Condition of the table's rows that keep it, or that it does not concern."""
         return build("(NOT {} OR ({})) IS NOT FALSE", self.within, self.condition)
 
     @property
@@ -178,7 +178,7 @@ class Rule:
         return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
 
     def share(self, clone: Rows) -> float:
-        """Share of the rows it speaks of that break it."""
+        """Share of the rows it concerns that break it."""
         query = "SELECT coalesce(avg((({}) IS FALSE)::int), 0)::float8 FROM {} WHERE {}"
         return float(clone.first(query, self.condition, self.place, self.within)[0])
 

@@ -40,7 +40,7 @@ class PairScores(RowQuery):
     Statistic: for every candidate pair (i, j), ‖Hᵢⱼ − Pᵢⱼ‖₁ minus a public penalty, where Hᵢⱼ is
     the weighted histogram of the pair in the region and Pᵢⱼ the released prediction, rounded to
     the integer grid. This is twice the score ½‖H − P‖₁ − penalty, and `unit` is twice the grid, so
-    results and the ledger speak of the score.
+    results and the ledger are those of the score.
 
     Sensitivity (`claims`): a row of weight w that goes takes w from one cell of Hᵢⱼ. Pᵢⱼ and the
     penalty are public constants, so by the reverse triangle inequality each of q entries moves by

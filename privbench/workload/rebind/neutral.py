@@ -143,7 +143,7 @@ def _whole(text: str) -> bool:
 
 
 def _limit(old: str) -> str | None:
-    """A limit as it is, a large one to its first digit."""
+    """A small limit unchanged, a large one rounded to its first digit."""
     if not _whole(old):
         return None
     number = int(old)
