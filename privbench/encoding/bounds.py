@@ -82,7 +82,7 @@ class BoundsNeed:
         return (wide, self) if self.poor_default and scales >= _FEW_ROWS else (wide,)
 
     @property
-    def expected_cells(self) -> tuple[int, int] | None:
+    def likely_cells(self) -> tuple[int, int] | None:
         """The cells beyond which counts must be clear of noise, inclusive; None without any.
 
         Those of the default that the name suggests, else those of what is plausible.

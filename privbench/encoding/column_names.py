@@ -226,7 +226,8 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
     [('rental_date', 'returned_on'), ('orderdate', 'ShipDate')]
     """
     dates = [column for column in table.columns if _is_date(column)][:_MOST_DATES]
-    cores = {column.name: _core(column.name) for column in dates}
+    # Names without the words that say that they are dates.
+    cores = {column.name: _MARKS.sub("", snake(column.name)) for column in dates}
     for one in dates:
         for other in dates:
             same = one.type.base == other.type.base and one.name != other.name
@@ -236,11 +237,6 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
 
 def _is_date(column: Column) -> bool:
     return column.type.base in DATES and column.type.kind in "bd" and not column.generated
-
-
-def _core(name: str) -> str:
-    """A name without the words that say that it is a date."""
-    return _MARKS.sub("", snake(name))
 
 
 def _follows(before: str, after: str) -> bool:

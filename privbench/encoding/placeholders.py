@@ -196,14 +196,9 @@ def _part(text: str, numbers: Numbers) -> pa.Array:
     return decimal(numbers + (text == "#+"))
 
 
-def _dimensions(type_: ColumnType) -> int:
-    """Of a vector."""
-    result = re.search(r"\((\d+)\)", type_.sql)
-    return int(result[1]) if result else 1
-
-
 def _vector(type_: ColumnType) -> Maker:
-    size = _dimensions(type_)
+    dimensions = re.search(r"\((\d+)\)", type_.sql)
+    size = int(dimensions[1]) if dimensions else 1
     sparse = type_.base == "sparsevec"
     return _template(f"{{1:#}}/{size}" if sparse else "[#" + ",1" * (size - 1) + "]", 2**20)
 

@@ -36,11 +36,6 @@ from privbench.errors import SchemaError
 from privbench.schema import Column, ColumnType
 
 
-def _presence(nullable: bool, blank: bool) -> Domain:
-    """A cell for "a value", perhaps one for the empty text, and one for NULL."""
-    return Domain(2, nullable=nullable) if blank else Domain(1, nullable=True)
-
-
 @dataclass(frozen=True)
 class FillCodec(Codec):
     """Fills in valid values that say nothing of the source.
@@ -59,7 +54,9 @@ class FillCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        return {self.column: _presence(self.nullable, self.blank)} if self.measured else {}
+        # A cell for any value, perhaps one for the empty text, and one for NULL.
+        cells = Domain(2, nullable=self.nullable) if self.blank else Domain(1, nullable=True)
+        return {self.column: cells} if self.measured else {}
 
     @property
     def omitted(self) -> bool:

@@ -90,41 +90,36 @@ def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None
     return found if missing <= sd * np.sqrt(last + 1 - first) / 2 else None
 
 
-def within_expected(
-    noisy: Floats,
-    sd: float,
-    ends: tuple[int, int],
-    expected: tuple[int, int],
-    *,
-    whole: bool = True,
+def within_likely(
+    noisy: Floats, sd: float, ends: tuple[int, int], likely: tuple[int, int], *, whole: bool = True
 ) -> tuple[int, int]:
-    """The ends of a range within the expected cells, unless rows stand out beyond these.
+    """The ends of a range within the likely cells, unless rows stand out beyond these.
 
-    Few expected cells are taken whole: a flag may be 0 even if only ones stand out of the noise.
+    Few likely cells are taken whole: a flag may be 0 even if only ones stand out of the noise.
 
     Args:
         noisy: Noisy counts of cells in order, shape (cells,).
         sd: Standard deviation of the noise.
         ends: Inclusive cells, from `find_range`.
-        expected: Inclusive cells.
-        whole: Whether few expected cells are taken whole; else the range is searched anew within
+        likely: Inclusive cells.
+        whole: Whether few likely cells are taken whole; else the range is searched anew within
             them.
 
     >>> noisy = np.array([0.0, 2.0, 9.0, 1.0, 5.5, 0.0])
-    >>> within_expected(noisy, 1.0, (2, 4), (1, 2)), within_expected(noisy, 0.5, (2, 4), (1, 2))
+    >>> within_likely(noisy, 1.0, (2, 4), (1, 2)), within_likely(noisy, 0.5, (2, 4), (1, 2))
     ((1, 2), (2, 4))
     """
     beyond = np.array(noisy)
-    beyond[expected[0] : expected[1] + 1] = 0.0
+    beyond[likely[0] : likely[1] + 1] = 0.0
     if find_range(beyond, _BEYOND * sd) is not None:
         return ends
     if not whole:
         ends = find_range(noisy - beyond, sd) or ends
-    first, last = max(ends[0], expected[0]), min(ends[1], expected[1])
+    first, last = max(ends[0], likely[0]), min(ends[1], likely[1])
     if first > last:
-        # Nothing stands out within the expected cells.
+        # Nothing stands out within the likely cells.
         return ends
-    return expected if whole and expected[1] - expected[0] < _FEW else (first, last)
+    return likely if whole and likely[1] - likely[0] < _FEW else (first, last)
 
 
 def cut(

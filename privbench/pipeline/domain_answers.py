@@ -23,7 +23,7 @@ from privbench.encoding.column_names import DATES, date_orders
 from privbench.encoding.scale import scale_of
 from privbench.encoding.surrogates import KIND, Surrogates
 from privbench.learning.denoise import Floats
-from privbench.learning.ranges import cut, find_decimals, find_range, find_within, within_expected
+from privbench.learning.ranges import cut, find_decimals, find_range, find_within, within_likely
 from privbench.learning.surrogates import surrogates
 from privbench.pipeline.domain_error import Law, Size, unnamed
 from privbench.pipeline.prepare import FitPlan
@@ -171,8 +171,8 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
     ends = find_range(noisy, sd, narrow=not need.poor_default)
     if ends is None:
         return None
-    if (expected := need.expected_cells) is not None:
-        ends = within_expected(noisy, sd, ends, expected, whole=need.named)
+    if (likely := need.likely_cells) is not None:
+        ends = within_likely(noisy, sd, ends, likely, whole=need.named)
     ends = _from_zero(need, noisy, sd, *ends)
     for close in answers[1:]:
         held = float(noisy[ends[0] : ends[1] + 1].sum())
@@ -180,7 +180,7 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
     found = need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.poor_default), cells)
-    at_end = need.named and expected is not None and ends[1] == expected[1]
+    at_end = need.named and likely is not None and ends[1] == likely[1]
     return _as_named(found, need) if at_end else found
 
 

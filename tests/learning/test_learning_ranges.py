@@ -11,7 +11,7 @@ from privbench.domain import Domain
 from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
 from privbench.learning.graphical.one_way import one_way
-from privbench.learning.ranges import cut, find_decimals, find_range, within_expected
+from privbench.learning.ranges import cut, find_decimals, find_range, within_likely
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
@@ -79,7 +79,7 @@ def test_numbers_need_a_narrow_run_and_dates_do_not():
 def test_a_name_is_believed_against_noise_and_rows_against_a_name(rows, sd, ends, told, found):
     noisy = np.zeros(100)
     noisy[[*rows]] = [*rows.values()]
-    assert within_expected(noisy, sd, ends, told) == found
+    assert within_likely(noisy, sd, ends, told) == found
 
 
 @pytest.mark.parametrize("base", ["date", "timestamp"])

@@ -167,7 +167,7 @@ class DatabaseFit:
         for name in owned:
             self.sizes[name] = self._size(name, first[name][0], free[name])
 
-    def _clipped_totals(self, table: str, histogram: Answer, free: float) -> list[Clipped]:
+    def _clipped(self, table: str, histogram: Answer, free: float) -> list[Clipped]:
         """All released values of Σ min(n, C) over the units of an owned table.
 
         With C = 1 it is the number of units that have rows. That number also follows from the
@@ -191,9 +191,7 @@ class DatabaseFit:
 
     def _units(self, table: str, histogram: Answer, free: float) -> UnitRows:
         units = self.sizes[self.spec.top(table)].rows
-        return rows_per_unit(
-            *histogram, units, self.law, self._clipped_totals(table, histogram, free)
-        )
+        return rows_per_unit(*histogram, units, self.law, self._clipped(table, histogram, free))
 
     def _clipped_question(self, table: str, histogram: Answer, free: float) -> Measurement:
         one = clipped_question(self.budget, table, 1)

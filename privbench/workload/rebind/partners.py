@@ -52,7 +52,7 @@ class Partners:
         return self._pairs[key].get(old)
 
     def _values(self, side: Connection, operand: Operand) -> list[str]:
-        """Distinct texts, the most frequent first; none where they are too many or cannot be read."""
+        """Distinct texts, the most frequent first; none if they are too many or cannot be read."""
         column = sql.Identifier(operand.column.name)
         query = SELECT + sql.SQL(
             "{text} FROM {table} WHERE {column} IS NOT NULL GROUP BY {text}"
