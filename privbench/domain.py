@@ -1,4 +1,4 @@
-"""Coded domains: what a learner knows of a column.
+"""Coded domains of columns.
 
 Every modelled column (*attribute*) is a vector of small integers. Codes ``0 .. values-1`` are the
 values, in the column's order when ``ordered``; then come the special cells (for example ``other``,

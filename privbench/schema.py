@@ -262,7 +262,7 @@ class Table:
 
     @property
     def key(self) -> str:
-        """The name under which config, specs, models and reports know the table."""
+        """The table's name in config, specs, models and reports."""
         return str(self.name)
 
     def column(self, name: str) -> Column:

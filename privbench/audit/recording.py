@@ -66,7 +66,7 @@ class Call:
 
 
 class Differs(PrivbenchError):
-    """A fit on a neighbour put other questions, although it was given the same answers."""
+    """A fit on a neighbour took other measurements, although all releases were the same."""
 
 
 class Recorder(NoiseSource):

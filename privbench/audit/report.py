@@ -228,7 +228,7 @@ def _parts(
 
 
 def _beside(scratch: str, config: Config, planter: Planter) -> tuple[str, list[str]]:
-    """Read the rows with planted units, and without; the model has to follow from draws alone."""
+    """Replay a fit with canaries on the rows without them: models must follow from draws alone."""
     with planter.planted(np.ones(3, np.bool_)), bench(scratch, config, Reporter()) as full:
         recording = full.record()
     with planter.planted(np.zeros(3, np.bool_)), bench(scratch, config, Reporter()) as bare:
@@ -242,7 +242,7 @@ def _beside(scratch: str, config: Config, planter: Planter) -> tuple[str, list[s
 def _attack(
     scratch: str, config: Config, planter: Planter, effort: Effort, reporter: Reporter
 ) -> Bound:
-    """Ordinary fits of rows with canaries, each in or out by a coin; and what can be guessed."""
+    """Fits of rows with canaries, each in or out by a coin, and the bound from guesses."""
     parts, coins = [], []
     with apart_from(config) as (apart, folder):
         model = folder / "model"

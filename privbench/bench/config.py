@@ -150,7 +150,7 @@ class PublishedConfig(_Section):
         files: CSV files with the columns paper, dataset, method, epsilon, metric and value.
         metrics: What our figures are called there: ``{"auroc.mean" = "AUROC"}``.
         real: Names of training on real rows.
-        note: What a reader has to know of them.
+        note: A remark for readers.
     """
 
     files: list[str] = []

@@ -84,7 +84,7 @@ class Results:
         lines: Rows of the tables.
         proofs: Verdicts by synthesizer.
         printed: Figures that papers have printed.
-        notes: Per data set, what a reader has to know.
+        notes: Per data set, remarks for readers.
         mistakes: What could not be run or read, one line each.
         outcomes: Of all cells.
     """

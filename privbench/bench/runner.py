@@ -1,4 +1,4 @@
-"""The grid: checked first, then cell by cell in processes of their own; what is done stays done."""
+"""Run the grid: it is checked first, then each cell has a process; finished cells are kept."""
 
 from __future__ import annotations
 

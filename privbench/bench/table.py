@@ -103,11 +103,11 @@ class Table:
     Attributes:
         name: The data set's name.
         train: Real rows that synthesizers see: texts (None is NULL) and floats (NaN).
-        test: Real rows that nobody sees but the metrics; none where nothing is learned.
+        test: Real rows that only the metrics read; none where nothing is learned.
         columns: By name, in order.
         target: What classifiers learn, if anything.
         config: What the grid says of it.
-        notes: What a reader has to know, as where a domain was read off rows.
+        notes: Remarks for readers, such as that a domain was read off rows.
     """
 
     name: str
@@ -241,7 +241,7 @@ def _declared(name: str, config: DataConfig, folder: Path) -> dict[str, ColumnCo
 
 
 def _kept(name: str, config: DataConfig, rows: pd.DataFrame, cut: int) -> pd.DataFrame:
-    """Rows that the grid wants, training rows before ``cut``; without a target they are of no use.
+    """Rows that the grid names, training rows before ``cut``; without a target they are of no use.
 
     Raises:
         ConfigError: None are left.

@@ -58,7 +58,7 @@ def _roots(
     batch: Mapping[str, NDArray[Any]],
     value: Callable[[Floats, NDArray[Any]], Floats],
 ) -> Floats:
-    """Logarithms of the root's value for a batch of what is known of attributes, by its first axis.
+    """Logarithms of the root's value for a batch of codes or weights, along its first axis.
 
     The values of leaves of an attribute, shape (leaves, width), follow from their laws and a part
     of the batch.

@@ -38,7 +38,7 @@ def _range(
 def _operators(
     _context: click.Context, _option: click.Parameter, value: str | None
 ) -> tuple[str, ...] | None:
-    """``=,between``."""
+    """Split a list such as ``=,between``."""
     return tuple(value.replace(" ", "").split(",")) if value else None
 
 

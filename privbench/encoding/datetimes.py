@@ -61,7 +61,7 @@ def microseconds(text: str) -> int:
     return _since_1970(text, "us") - offset
 
 
-#: numpy takes 20200101 for a year, and knows words such as "today".
+#: numpy takes 20200101 for a year, and accepts words such as "today".
 _ISO_DATE = re.compile(r"\d{4,}-\d\d-\d\d")
 
 

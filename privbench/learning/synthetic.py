@@ -69,7 +69,7 @@ class Parts(Mapping[str, Codes]):
 
 
 class Window:
-    """Codes of a table's rows, asked for in ascending order; parts that are passed are let go."""
+    """Codes of a table's rows, taken in ascending order; parts that are passed are freed."""
 
     def __init__(self, codes: Mapping[str, Codes]) -> None:
         self._codes = codes

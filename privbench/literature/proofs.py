@@ -101,7 +101,7 @@ PROOFS: dict[str, Proof] = {
 
 
 def proof_of(name: str, options: Mapping[str, Any]) -> Proof:
-    """The verdict on an installed synthesizer: what it says of itself by ``proof``, else ours.
+    """The verdict on an installed synthesizer: its own ``proof``, else that of `PROOFS`.
 
     One that wraps another (options ``synthesizer`` and ``options``) is no sounder than that one.
     """

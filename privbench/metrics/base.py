@@ -13,7 +13,7 @@ Grade = Literal["good", "fair", "poor"]
 
 
 class Part(BaseModel):
-    """A part of a comparison's document: frozen, and without fields that it does not know."""
+    """A part of a comparison's document: frozen, and without fields that are not declared."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

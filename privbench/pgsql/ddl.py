@@ -392,5 +392,5 @@ _RULES: dict[str, Callable[[Node, Made], None]] = {
     "VariableSetStmt": _setting,
     "ViewStmt": _view,
 }
-#: Kinds of statements that a schema may travel with; programs among them want trust.
+#: Kinds of statements that a model may hold; programs among them need trust.
 STATEMENTS = frozenset(_RULES) | frozenset(_PROGRAMS)

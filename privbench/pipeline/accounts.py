@@ -114,7 +114,7 @@ def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
         What its events have spent, which stays spent.
 
     Raises:
-        LedgerError: No ledger knows it, or it is closed or in use.
+        LedgerError: No ledger has it, or it is closed or in use.
     """
     return Ledger.holding(path, release_id).abandon(release_id)
 

@@ -224,7 +224,7 @@ def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
 
 
 def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[Finding]:
-    """Whether a load may write here, and lacks nothing that the source has."""
+    """Checks of the target: whether a load may write, and has what the source has."""
     if facts.standby:
         yield Finding("bad", "target: standby", "a standby.", "Name its primary.")
     if facts.super:

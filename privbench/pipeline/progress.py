@@ -27,7 +27,7 @@ class StageTime:
 
 @dataclass
 class Spending:
-    """The parts of a fit that know what it spends and what is left.
+    """The parts of a fit that record what it spends and what is left.
 
     Attributes:
         cap: The cap in the config.

@@ -255,7 +255,7 @@ def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
         if entry["rest"].startswith("ROW SECURITY "):
             # pg_dump gives the table's OID, and no catalog.
             item = (_CLASS, item[1])
-        # What functions call by its text, the catalog does not know.
+        # The catalog does not record what functions call by its text.
         wished = texts and item[0] == _EXTENSION and not _WRAPPER.search(entry["rest"])
         # Entries without an object (attachments, ownership of sequences) go with their tables,
         # which pg_dump leaves out.

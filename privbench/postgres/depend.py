@@ -41,7 +41,7 @@ _NAMESPACES: LiteralString = """
 SELECT oid::bigint AS oid, nspname AS name FROM pg_catalog.pg_namespace
 """
 
-#: Foreign tables, views, materialised views, routines: what people know by a name.
+#: Foreign tables, views, materialised views, routines: objects that reports name.
 _KNOWN: LiteralString = """
 SELECT i.type AS kind, i.identity AS name
 FROM unnest(%(catalogs)s::oid[], %(oids)s::oid[]) AS o(catalog, oid)

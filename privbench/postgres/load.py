@@ -44,7 +44,7 @@ _SETTINGS = {
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-#: Features, parameters, syntax and names: what a server refuses that does not know them yet.
+#: Features, parameters, syntax and names that a server refuses if it is too old for them.
 _UNKNOWN = ("0A", "22", "42")
 #: What no text of a model may change: the transaction, how texts are read, the role, and whether
 #: there are temporary objects, which would come before the system's own of the same name.
@@ -192,7 +192,9 @@ class Loader:
                 with self.connection.transaction():
                     run(self.connection, "SELECT '<a/>'::xml")
             except psycopg.errors.FeatureNotSupported:
-                logger.warning("%s: this server knows no xml; NULL instead: %s", table.key, names)
+                logger.warning(
+                    "%s: this server does not support xml; NULL instead: %s", table.key, names
+                )
                 return names
         return []
 

@@ -30,7 +30,7 @@ ORDER BY 1, 2
 
 
 def tell_held(connection: Connection) -> None:
-    """Name the tables that others hold, since the catalog cannot be read before they let go.
+    """Log the tables that other sessions lock: the catalog cannot be read until they release them.
 
     Raises:
         DatabaseError: The server refused.

@@ -300,9 +300,9 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of some pages of a table as a snapshot sees them, read from any process.
+    """Rows of some pages of a table in a snapshot, read from any process.
 
-    The snapshot has to be open where it was made; another server or database does not know it.
+    The snapshot has to be open where it was made; another server or database does not have it.
 
     Attributes:
         dsn: The database as the user wrote it: where the part is read, the service file, PG*

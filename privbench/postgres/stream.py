@@ -1,4 +1,4 @@
-"""Rows of a table as batches, as one reader of a snapshot sees them: by COPY, as CSV.
+"""Rows of a table as batches, as one reader of a snapshot copies them, as CSV.
 
 The text form is taken, not the binary one: it needs no knowledge of types beyond numbers and
 booleans, so no question about types is asked of the server, and every type's own output function
@@ -124,7 +124,7 @@ def source(table: Table) -> sql.Composable:
 
 
 def _select(table: Table, expressions: Sequence[sql.Composable], pages: Pages) -> sql.Composable:
-    # PostgreSQL would cut long names off, so the server sees short ones.
+    # PostgreSQL would cut long names off, so the server gets short ones.
     columns = [build("{} AS {}", item, f"c{place}") for place, item in enumerate(expressions)]
     rows = build("{}{} FROM {}", SELECT, columns, source(table))
     ends = (("ctid >= '({},0)'", pages[0] or None), ("ctid < '({},0)'", pages[1]))

@@ -147,7 +147,7 @@ def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
         AccessDenied: The role does not own an object.
         DatabaseError: The server refused, or an object is in use past the lock time-out.
     """
-    # The catalog's own description of an object is written as DROP wants it.
+    # The catalog's own description of an object has the form of a DROP.
     listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
     with catalog.bare_search_path(target):
         statements = catalog.ask(target, _DROP, listed)

@@ -106,9 +106,9 @@ def loss_of(events: Iterable[Event], accounting: Accounting, delta_conversion: f
 
 
 def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -> Guarantee:
-    """The (ε, δ) of a list of events whose conversion takes what thresholds leave of a δ.
+    """The (ε, δ) of a list of events; the conversion gets the part of ``delta`` that lists leave.
 
-    Its δ is greater where they leave nothing.
+    The δ of the result exceeds ``delta`` where the lists alone do.
     """
     tally = Tally()
     for event in events:

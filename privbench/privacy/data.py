@@ -303,7 +303,7 @@ class PrivateDatabase(_Private):
             SchemaError: No such attribute, or one that is not a `Grid`.
         """
         if not isinstance(self._raw(table, attribute), Grid):
-            raise SchemaError("only a grid is let go.", table=table, column=attribute)
+            raise SchemaError("only a grid can be dropped.", table=table, column=attribute)
         held = self._tables[table]
         kept = {name: item for name, item in held._attributes.items() if name != attribute}
         self._tables[table] = PrivateTable(held._rows, kept, held._parents)

@@ -76,12 +76,12 @@ class UnitDefinition:
         return agree and not theirs.keys() & set(self.public)
 
     def counted(self, loss: Guarantee, other: UnitDefinition) -> Guarantee:
-        """What a loss stated under this definition means for units of ``other``.
+        """A loss that was stated under this definition, converted for units of ``other``.
 
         The loss itself where this definition covers the other under the same neighbours. A loss
         under add/remove counts twice for replace (one unit goes, another comes; for δ the group
-        bound (1 + e^ε)·δ). Everything else is infinite: a weaker unit promises a stronger one
-        nothing.
+        bound (1 + e^ε)·δ). Everything else is infinite: a guarantee for smaller units says
+        nothing of larger ones.
         """
         if not self.covers(other):
             return INFINITE

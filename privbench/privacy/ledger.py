@@ -128,7 +128,7 @@ class Ledger:
             if release_id in item._standing().accounts:
                 return item
         raise LedgerError(
-            f"no ledger in {base} knows a release {release_id}.",
+            f"no ledger in {base} has a release {release_id}.",
             remedy="Name the right folder by --ledger, and the release as 'ledger show' does.",
         )
 
@@ -222,7 +222,7 @@ class Ledger:
     def abandon(self, release_id: str) -> Guarantee:
         """Close a release that will not be resumed, and give back what none of its events took.
 
-        Every event that the ledger knows stays spent, also one whose result was lost.
+        Every event in the ledger stays spent, also one whose result was lost.
 
         Returns:
             What stays spent.

@@ -73,7 +73,7 @@ class Session:
     ) -> None:
         source = noise or OpenDPNoise()
         if source.private != release.private:
-            raise PrivacyRefusal("the ledger must know whether a release's noise is seeded.")
+            raise PrivacyRefusal("the ledger must state whether a release's noise is seeded.")
         if release.accounting != accountant.accounting or accountant.spent:
             raise PrivacyRefusal("a session needs an unused accountant that fits its release.")
         if isinstance(source, SeededNoise):

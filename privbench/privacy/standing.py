@@ -47,7 +47,7 @@ class Cap:
 
 @dataclass(slots=True)
 class Account:
-    """One release as the ledger knows it."""
+    """One release in the ledger."""
 
     id: str
     header: Entry
@@ -219,7 +219,7 @@ class Standing:
 
     def _account(self, release_id: str) -> Account:
         if release_id not in self.accounts:
-            raise LedgerError(f"the ledger knows no release {release_id}.")
+            raise LedgerError(f"the ledger has no release {release_id}.")
         return self.accounts[release_id]
 
 

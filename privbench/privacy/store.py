@@ -34,7 +34,7 @@ Entry = dict[str, Any]
 
 FILE = "ledger.sqlite"
 
-#: "PvLg" in ASCII; the number by which ``file`` and this module know such a database.
+#: "PvLg" in ASCII; the number that identifies such a database to ``file`` and to this module.
 _APPLICATION = 0x50764C67
 _VERSION = 1
 _TABLE = (
@@ -217,7 +217,7 @@ def sealed(previous: str, text: bytes) -> str:
 
 
 def damaged(path: Path) -> LedgerError:
-    """The error for a file whose entries cannot all be trusted; guessing would forget a loss."""
+    """The error for a file whose entries cannot all be trusted; a guess could miss a loss."""
     return LedgerError(
         f"the ledger file {path} is damaged.",
         remedy="Restore it from a copy: what it has lost would be spent a second time.",

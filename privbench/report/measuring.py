@@ -85,8 +85,8 @@ def measure(
 ) -> Measured:
     """Compare tables, integrity and statistics of one frozen moment of each database.
 
-    Distributions are compared, and circuits of heat maps are learned, once both have been let go;
-    rows are counted on these circuits in a second, short moment.
+    Distributions are compared, and circuits of heat maps are learned, once both moments
+    have ended; rows are counted on these circuits in a second, short moment.
 
     Args:
         source_dsn: The source; only read.

@@ -1,4 +1,4 @@
-"""Print figures so that each says where in comparison.json it stands."""
+"""Print each figure with its place in comparison.json."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def words(name: str) -> tuple[str, ...]:
 def snake(name: str) -> str:
     """A name in small letters, with underscores between words: for patterns of whole names.
 
-    Unlike `words` it keeps digits, plurals and glued words, of which patterns speak.
+    Unlike `words` it keeps digits, plurals and glued words, which patterns match.
 
     >>> snake("OrderItems2"), snake("Ship Via"), snake("userid")
     ('order_items2', 'ship_via', 'userid')

@@ -130,7 +130,7 @@ class TableFit:
 
 
 class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
-    """Attributes have a model of their own, which a subclass learns; it knows nothing of keys."""
+    """Attributes have a model of their own, which a subclass learns; keys are not part of it."""
 
     learns: ClassVar[Learns] = "attributes"
 

@@ -355,7 +355,7 @@ def test_cap_set_by_the_ledger_command(desk):
 
 @pytest.mark.parametrize("name", ["nonsense", "00000000-0000-0000-0000-000000000000"])
 def test_resume_of_nothing(desk, name):
-    refused(desk.fit("--resume", name), 4, "knows no release")
+    refused(desk.fit("--resume", name), 4, "has no release")
     assert not desk.output.exists()
 
 

@@ -104,7 +104,7 @@ def test_fit_that_is_killed_is_resumed(source, config, unbroken, tmp_path, momen
     nobody = "00000000-0000-0000-0000-000000000000"
     for other, name, said in (
         (changed, killed["release"], "was opened for another fit"),
-        (config, nobody, "knows no release"),
+        (config, nobody, "has no release"),
     ):
         with pytest.raises(LedgerError, match=said):
             pipeline.fit(source, other, output, resume=name)

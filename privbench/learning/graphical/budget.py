@@ -255,7 +255,7 @@ class Budget:
         return max(self.sizes[table].weight, noises * sd, 1.0)
 
     def _pair_budget(self, table: str, amount: float) -> PairBudget:
-        """As many picks as let the mechanism see `LEAST_GAP` among all candidates.
+        """As many picks as let the mechanism detect `LEAST_GAP` among all candidates.
 
         A gap of β·log(3c) stands out among c candidates at Gumbel or exponential noise of scale β.
         """
@@ -278,7 +278,7 @@ class Budget:
         return PairBudget(picks, star, each, half / (picks + star), half)
 
     def _choice(self, table: str, candidates: int, gap: float) -> float:
-        """Amount of a choice among candidates that sees `LEAST_GAP`.
+        """Amount of a choice among candidates that detects `LEAST_GAP`.
 
         `gap` is the sensitivity of a score under add/remove.
         """

@@ -87,7 +87,7 @@ class DatabaseFit:
         public_rows: Rows of the public tables.
         learner: Learns attributes, if the budget has amounts for that.
         old: Laws of tables from an earlier release on the same domains, whose models are kept where
-            a test sees no change. One of other columns, or below such a one, is not taken.
+            a test shows no change. One of other columns, or below such a one, is not taken.
     """
 
     session: Session

@@ -213,7 +213,7 @@ def _with_totals(rows: float, units: Floats, totals: Sequence[Clipped]) -> float
     """Combine two estimates of the number of rows, by an inverse-variance mean of logarithms.
 
     One comes from the family of laws, the other from the best clipped total, which lacks the rows
-    beyond its clip; the histogram knows about half of these. The family is assumed to be wrong by
+    beyond its clip; the histogram shows about half of these. The family is assumed to be wrong by
     `MISFIT`, so that totals with little noise outweigh it.
     """
     best, least = rows, np.inf
@@ -308,10 +308,10 @@ def references_per_target(
 
 
 def _room(laws: Floats, targets: Sequence[tuple[float, float, float]]) -> Floats:
-    """Log likelihood of parts of the references, given what as many targets can have at most.
+    """Log likelihood of laws given shares of the references that parts of the targets have.
 
-    That is the Lorenz curve of a law, read from its upper end; the part that is furthest beyond it
-    counts.
+    A part has at most the share at the upper end of the law's Lorenz curve; the part that is
+    furthest beyond it counts.
     """
     middle = (np.array(MANY.lower) + MANY.ends) / 2
     above = laws[:, ::-1].cumsum(axis=1)[:, ::-1] - laws

@@ -32,7 +32,7 @@ State = tuple[Any, dict[str, NDArray[Any]]]
 
 
 class AttributeModel(Protocol):
-    """The law of a table's attributes by a learner of their own, which knows nothing of keys.
+    """The law of a table's attributes by a learner of their own, without keys.
 
     Degrees and scopes then follow their own one-way marginals.
     """

@@ -27,7 +27,7 @@ from privbench.postgres.statement import build, run
 from privbench.schema import Table, TableName
 
 #: Moves that are tried, farther and farther: by up to 2 to the power of 0, …, 15 lengths, and
-#: again. With fewer, rows are left out where many want one place; more cost time for lost rows.
+#: again. With fewer, rows are left out where many conflict; more cost time for lost rows.
 _TRIES, _REACH = 48, 16
 _EXCLUSIONS: LiteralString = """
 SELECT wanted.schema, wanted.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),

@@ -1,8 +1,8 @@
 """Rules: CHECKs of tables and domains, as the target's catalog states them.
 
-And what they compare columns with: ``(gross = (net + tax))`` gives ``(net + tax)`` for ``gross``.
-sqlglot reads the text, PostgreSQL's parser judges every value before it runs
-(`privbench.pgsql.written`), and whether a value helps, PostgreSQL says of each row.
+The text of a CHECK gives values to try: ``(gross = (net + tax))`` gives ``(net + tax)`` for
+``gross``. sqlglot reads the text, PostgreSQL's parser judges every value before it runs
+(`privbench.pgsql.written`), and PostgreSQL evaluates for each row whether a value helps.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _COMPARING = (
 #: A step beyond an open bound, by category of the column's type.
 _STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
 #: What else is tried, by category or name of a column's type, where a CHECK concerns a property of
-#: the value, of which the model knows nothing. Sizes and words are those of the CHECK.
+#: the value that is not modelled. Sizes and words are those of the CHECK.
 _SHAPES = {
     "A": ["array_fill({column}[1], ARRAY[{size}])"],
     "N": ["{column} * {size}"],
@@ -217,7 +217,7 @@ def find(clone: Rows) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[
             if columns:
                 made[label] = build("ALTER DOMAIN {}", TableName(schema, domain)), name, definition
             for column in columns:
-                # Read as its plain type: operators of enums and arrays know nothing of domains.
+                # Read as its plain type: operators of enums and arrays do not take domains.
                 read = "(SELECT {} FROM (SELECT {}::{}) AS given(value))"
                 condition = build(read, rows.raw(text), column, rows.raw(plain))
                 where = label, build("{}", table.name), rows.TRUE, condition

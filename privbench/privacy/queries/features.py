@@ -31,10 +31,10 @@ STEP = 2**14
 MOST_COORDINATES = 2**12
 #: Greatest constant of a row, for the same reason.
 MOST_ORIGIN = 2**17
-#: A factor that was rounded up is not one after this.
+#: Multiplied with a factor, it takes back any rounding up.
 _DOWN = 1.0 - 2.0**-40
 
-#: Integers in floating point, as matrix products want them.
+#: Integers in floating point, for fast matrix products.
 Whole = NDArray[np.float64]
 
 

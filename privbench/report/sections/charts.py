@@ -65,5 +65,5 @@ def curve(values: ArrayLike) -> tuple[list[float], list[float]]:
 
 
 def short(values: NDArray[np.float64]) -> list[float]:
-    """Four significant digits: more than a screen shows."""
+    """Four significant digits, which suffice on a screen."""
     return [float(f"{value:.4g}") for value in values]

@@ -16,7 +16,7 @@ from privbench.workload.generators.rows import Answers, RowSource
 
 
 class DatabaseRows(RowSource):
-    """Rows chosen by a hash of their content and the seed: their physical order has no say."""
+    """Rows chosen by a hash of their content and the seed, whatever their physical order."""
 
     def __init__(self, connection: psycopg.Connection[Any], seed: int) -> None:
         super().__init__()

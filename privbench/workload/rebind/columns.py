@@ -64,7 +64,7 @@ class Tables:
 
     Attributes:
         names: Every name of the schema: it is published with the clone.
-        mapping: The columns of the tables as sqlglot's optimizer wants them.
+        mapping: The columns of the tables as sqlglot's optimizer takes them.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -102,7 +102,7 @@ def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
         SqlglotError: It is not clear which columns it names.
     """
     tree = normalize_identifiers(tree, dialect="postgres")
-    # sqlglot knows no search path: ours is `Tables.named`.
+    # sqlglot has no search path: ours is `Tables.named`.
     for scope in traverse_scope(tree):
         for source in scope.sources.values():
             if isinstance(source, exp.Table) and not source.db:

@@ -221,7 +221,7 @@ class _Binder:
     def _types(
         self, marked: Marked, found: Sequence[Site], settled: dict[int, list[str]]
     ) -> dict[int, str]:
-        """Types of what is to be a constant, by the number of the mark, as the server infers them.
+        """Types of literals that become constants, by number of the mark; the server infers them.
 
         None without a server, nor where a literal's type is written beside it.
         """
