@@ -85,7 +85,7 @@ def exact_sizes(fit: TableFit, amount: float) -> Callable[[Sequence[Region]], li
 
     Args:
         fit: The fit under way.
-        amount: What each look is charged: next to nothing, as the paper charges nothing.
+        amount: The charge of each size: next to nothing, as the paper charges nothing.
     """
     measure = exactly(fit.measure)
 

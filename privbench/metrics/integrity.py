@@ -86,7 +86,7 @@ def row_count(connection: Connection, table: Table) -> int:
 def _table(
     connection: Connection, table: Table, clone: Schema, skipped: Container[tuple[str, str]]
 ) -> Iterator[tuple[str, str, int]]:
-    """Kind, name and violations of every promise of one table."""
+    """Kind, name and violations of every constraint of one table."""
     if table.name not in clone:
         yield "present", table.key, 1
         return

@@ -86,7 +86,7 @@ def _ordered(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[sql.Composab
 
 
 def _line(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], list[_Cut]]:
-    """Whether each cell is chosen, in PostgreSQL's order of values, and what parts neighbours.
+    """Whether each cell is chosen, in PostgreSQL's order of values, and the values between cells.
 
     Without cells for what lies beyond, the first and the last one take it. NaN comes last.
     """

@@ -44,8 +44,8 @@ def weighted(errors: Floats, weights: Floats) -> SummaryPart | None:
     """Summarise errors, shape (n,), that count by weights above 0, shape (n,).
 
     A percentile is the least error up to which the weights reach that share of their sum. Weights
-    of 2 are as if the error stood there twice. None without errors, and where all weigh the same:
-    `summarise` says it then.
+    of 2 are as if the error stood there twice. None without errors, and where all weights are
+    equal: `summarise` is for these.
 
     >>> found = weighted(np.array([1.0, 5.0, 9.0]), np.array([8.0, 1.0, 1.0]))
     >>> found.mean, found.p50, found.p75, found.p90, found.p95

@@ -2,8 +2,8 @@
 
 The server is started once in a process and goes with it, however that ends
 (`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
-can enter. Its databases say of themselves that they are copies, so that the ledger never takes one
-for a database of its own (`privbench.postgres.connect.identity`).
+can enter. Its databases are marked as copies, so that the ledger never takes one for a database of
+its own (`privbench.postgres.connect.identity`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interactive charts, and the look that they share."""
+"""The interactive charts and their common style."""
 
 from __future__ import annotations
 
