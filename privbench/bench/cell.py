@@ -78,15 +78,15 @@ def reason(error: Exception) -> str:
 def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
     """Hash of what a cell's figures follow from: a cell of another hash is made anew."""
     data = grid.data[job.data]
-    asked = grid.synthesizers.get(job.synthesizer)
+    settings = grid.synthesizers.get(job.synthesizer)
     common = {"delta", "accounting", "neighbours", "metrics", "ways", "classifiers", "cells"}
     parts: dict[str, Any] = {
         "version": __version__,
         "job": asdict(job),
         "grid": grid.model_dump(mode="json", include=common),
         "data": data.model_dump(mode="json", exclude={"published"}),
-        "synthesizer": asked.model_dump(mode="json", exclude={"published", "data"})
-        if asked
+        "synthesizer": settings.model_dump(mode="json", exclude={"published", "data"})
+        if settings
         else None,
         "files": [
             _stamp(folder / name)

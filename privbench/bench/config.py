@@ -240,8 +240,8 @@ class BenchConfig(_Section):
 
     def use_of(self, name: str) -> str:
         """The installed synthesizer or the peer that a name of the grid stands for."""
-        asked = self.synthesizers.get(name)
-        return (asked.use if asked else None) or name
+        settings = self.synthesizers.get(name)
+        return (settings.use if settings else None) or name
 
     def accounting_of(self, name: str) -> Literal["pure", "zcdp"]:
         """The accounting of a synthesizer's releases: the same rule for every one."""

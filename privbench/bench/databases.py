@@ -48,20 +48,20 @@ def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, flo
     Raises:
         PrivbenchError: What fit, load and compare refuse.
     """
-    asked, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
+    settings, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
     dsn, workload = config.dsn, config.workload
     assert dsn is not None
     assert workload is not None
     base = Config.load(folder / config.config) if config.config else Config()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as scratch, any_server() as target:
-        options = options_for(asked.options, config)
+        options = options_for(settings.options, config)
         chosen = SynthesizerConfig(name=grid.use_of(job.synthesizer), options=options)
         wanted = base.with_privacy(
             epsilon=job.epsilon,
             delta=grid.delta,
-            accounting=asked.accounting or grid.accounting,
+            accounting=settings.accounting or grid.accounting,
             neighbours=grid.neighbours,
-            seed=job.seed if asked.seeded else None,
+            seed=job.seed if settings.seeded else None,
         ).model_copy(update={"synthesizer": chosen, "ledger": LedgerConfig(path=scratch)})
         started = time.perf_counter()
         model = Path(scratch) / "model.privbench"

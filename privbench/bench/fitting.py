@@ -74,23 +74,23 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     Raises:
         PrivbenchError: What the synthesizer refuses.
     """
-    asked = grid.synthesizers[name]
-    binned = table if asked.cells is None else coarse(table, asked.cells)
+    settings = grid.synthesizers[name]
+    binned = table if settings.cells is None else coarse(table, settings.cells)
     accounting = grid.accounting_of(name)
     delta = grid.delta if accounting == "zcdp" else 0.0
-    synthesizer = get(grid.use_of(name))(options_for(asked.options, table.config))
+    synthesizer = get(grid.use_of(name))(options_for(settings.options, table.config))
     database = database_of(binned, grid.neighbours)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="pb-bench-") as ledger:
         accountant = Accountant(accounting, epsilon, delta, threshold_delta=0.0)
-        noise = SeededNoise(seed) if asked.seeded else OpenDPNoise()
+        noise = SeededNoise(seed) if settings.seeded else OpenDPNoise()
         session = open_session(database, accountant, ledger, "bench", noise=noise)
         amount = session.amount_total
         total = float(session.measure(Total(TABLE), TOTAL * amount, "total")[0])
         totals = {TABLE: max(total, 1.0)}
         model = synthesizer.fit(session, totals, (1 - TOTAL) * amount)
         fitted = time.perf_counter()
-        codes = model.sample(asked.scale, seed).tables[TABLE].codes
+        codes = model.sample(settings.scale, seed).tables[TABLE].codes
         private = session.private
         session.close()
     rows = binned.values(codes, seed)

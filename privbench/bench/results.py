@@ -214,8 +214,8 @@ def _models(kind: str, figures: Mapping[str, float]) -> dict[str, float]:
 
 def _proofs(grid: BenchConfig) -> dict[str, Proof]:
     found = {}
-    for name, asked in grid.synthesizers.items():
+    for name, settings in grid.synthesizers.items():
         use = grid.use_of(name)
         peer = peers().get(use)
-        found[name] = peer.proof if peer else proof_of(use, options_for(asked.options, ANY_DATA))
+        found[name] = peer.proof if peer else proof_of(use, options_for(settings.options, ANY_DATA))
     return found

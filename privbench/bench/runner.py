@@ -84,8 +84,8 @@ def jobs_of(grid: BenchConfig) -> list[Job]:
         for data, config in grid.data.items():
             if config.target is not None and "tstr" in grid.metrics:
                 found.append(Job(data, REAL, None, seed))
-            for name, asked in grid.synthesizers.items():
-                if asked.data is None or data in asked.data:
+            for name, settings in grid.synthesizers.items():
+                if settings.data is None or data in settings.data:
                     found += [Job(data, name, epsilon, seed) for epsilon in grid.epsilon]
     return found
 
@@ -111,11 +111,11 @@ def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
 def _synthesizers(grid: BenchConfig, jobs: Sequence[Job], reporter: Reporter) -> dict[str, str]:
     """Why a synthesizer cannot be used, by its name in the grid."""
     bad = {}
-    for name, asked in grid.synthesizers.items():
+    for name, settings in grid.synthesizers.items():
         use = grid.use_of(name)
         try:
             if use in names():
-                get(use)(options_for(asked.options, ANY_DATA))
+                get(use)(options_for(settings.options, ANY_DATA))
             elif use in peers():
                 if not any(_fits(grid, job) for job in jobs if job.synthesizer == name):
                     raise PrivbenchError(_NO_DATABASES)

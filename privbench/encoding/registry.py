@@ -112,12 +112,12 @@ def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: A
     text = column.type.base in TEXT_BASES
     listable = text or scale is not None or bool(labels_of(column.type))
     fits = {"range": scale is not None, "text": text, "categories": listable, "values": listable}
-    asked: str = "values" if config.values is not None else config.kind
-    if fits.get(asked, True) and config.faker is not None:
-        asked, fits = "faker", {"faker": text}
-    if not fits.get(asked, True):
+    declared: str = "values" if config.values is not None else config.kind
+    if fits.get(declared, True) and config.faker is not None:
+        declared, fits = "faker", {"faker": text}
+    if not fits.get(declared, True):
         raise ConfigError(
-            f"{asked!r} does not fit the type {column.type.sql}.",
+            f"{declared!r} does not fit the type {column.type.sql}.",
             table=table.key,
             column=column.name,
             remedy='Use kind = "auto" or "skip".',
@@ -214,8 +214,8 @@ def table_coverage(
     for column in table.columns:
         role = role_of(table, column)
         if role == "modelled":
-            asked = config.get(column.name, ColumnConfig())
-            how, why = reader(column, table, asked, delta).describe()
+            declared = config.get(column.name, ColumnConfig())
+            how, why = reader(column, table, declared, delta).describe()
         else:
             how, why = _LINES[role]
         lines.append(CoverageLine(table.key, column.name, how, why))

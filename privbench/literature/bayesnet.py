@@ -138,8 +138,8 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         found: dict[str, list[Answer]] = {name: [] for name in graph.parents}
         for what, part in self._stages(fit.spec, fit.table, fit.amount, fit.start):
             amounts = {name: fit.amount * part * share for name, share in shares.items()}
-            asked = _questions(fit.spec, fit.table, graph, what, amounts)
-            for name, answer in zip(found, measured(fit.session, asked), strict=True):
+            measurements = _questions(fit.spec, fit.table, graph, what, amounts)
+            for name, answer in zip(found, measured(fit.session, measurements), strict=True):
                 found[name].append(answer)
             counts = {name: _counts(answers, fit) for name, answers in found.items()}
             shares = shares_of_nodes(graph, sizes, counts, fit.session.accounting)

@@ -98,10 +98,10 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         """See `TableSynthesizer.plan_table`; a full tree of regions without splits of columns."""
         options, domains = self.options, spec.tables[table].attributes
         budget = divide(spec, table, amount, plan, options)
-        asked = one_way_events(spec, table, budget.one_ways)
+        events = one_way_events(spec, table, budget.one_ways)
         if budget.label:
             classes = Histogram.of(spec, table, [options.label])
-            asked.append((CLASSES.format(table=table), classes, budget.label))
+            events.append((CLASSES.format(table=table), classes, budget.label))
         names = [name for name in domains if not (budget.label and name == options.label)]
         for level in range(budget.levels):
             regions = planned_regions(spec, table, level)
@@ -115,11 +115,11 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
             )
             for step in range(budget.rounds):
                 label = MOVE.format(step=step + 1, level=level + 1, table=table)
-                asked.append((label, moments, budget.move))
+                events.append((label, moments, budget.move))
         if budget.leaves:
             leaves = planned_histograms(spec, table, budget.levels, options.bins)
-            asked.append((LEAVES.format(table=table), leaves, budget.leaves))
-        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in asked]
+            events.append((LEAVES.format(table=table), leaves, budget.leaves))
+        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in events]
 
     def _roots(
         self, fit: TableFit, bins: Mapping[str, Bins], budget: Budget, label: str

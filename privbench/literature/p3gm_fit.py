@@ -224,18 +224,18 @@ def planned(
     """Label, question and amount of every event of a table's fit, at parameters of 0."""
     features = Features.of(spec, table, options.cells)
     least, most = reach(features)
-    asked: list[tuple[str, Query, float]] = []
+    measurements: list[tuple[str, Query, float]] = []
     if least < most:
-        asked.append((_LENGTHS_LABEL, lengths_of(features), LENGTHS))
+        measurements.append((_LENGTHS_LABEL, lengths_of(features), LENGTHS))
     features = bounded(features, most)
-    asked.append((_MOMENTS_LABEL, SecondMoments(features), options.principal))
+    measurements.append((_MOMENTS_LABEL, SecondMoments(features), options.principal))
     dimensions = min(options.latent, features.width - 1)
     latent = Latent(PublicArray(np.zeros((dimensions, features.width), np.int64)))
     scores = PublicArray(np.zeros((options.components, 1 + 2 * dimensions), np.int64))
     mixture, part = MixtureMoments(features, latent, scores), options.mixture / options.iterations
-    asked += [(f"{_MIXTURE_LABEL}{k + 1}", mixture, part) for k in range(options.iterations)]
+    measurements += [(f"{_MIXTURE_LABEL}{k + 1}", mixture, part) for k in range(options.iterations)]
     shapes = (options.hidden, 1 + dimensions), (features.width - 1, 1 + options.hidden)
     network = gradients(features, latent, [np.zeros(shape) for shape in shapes])
     part = options.decoder / options.steps
-    asked += [(f"{_DECODER_LABEL}{k + 1}", network, part) for k in range(options.steps)]
-    return [(label.format(table), query, part * amount) for label, query, part in asked]
+    measurements += [(f"{_DECODER_LABEL}{k + 1}", network, part) for k in range(options.steps)]
+    return [(label.format(table), query, part * amount) for label, query, part in measurements]

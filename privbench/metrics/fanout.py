@@ -81,8 +81,8 @@ def fanout(
 def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) -> FanoutSidePart:
     with database_errors("counting children", child.key):
         filled = from_table(parent), _filled(key.ref_columns)
-        asked = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE {}").format(*filled)
-        parents = count(connection, asked)
+        statement = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE {}").format(*filled)
+        parents = count(connection, statement)
         found = connection.execute(_groups(key, child)).fetchall()
     by_bucket = {int(bucket): int(number) for bucket, number, _, _ in found}
     # A clone whose keys dangle has more groups than parents: nobody is then without children.

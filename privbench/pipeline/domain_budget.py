@@ -81,7 +81,7 @@ class Item:
 
 
 #: By item, the need that a question settles, and the question.
-Asked = dict[str, list[tuple[Need | None, Question]]]
+Questions = dict[str, list[tuple[Need | None, Question]]]
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Rounds:
             found[name] = Measurement(query, amount, f"ranked counts {table}.{need.source}")
         return found
 
-    def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Asked:
+    def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Questions:
         """Measurements of lists, ranges, decimals and second totals that are worth their budget.
 
         Args:
@@ -196,7 +196,7 @@ class Rounds:
         given = shares(self._items(sizes, laws), rest, self.noise, self._prices(sizes))
         lists = self.plan.lists
         deltas = self.deltas(lists[name][0] for name in given if name in lists)
-        found: Asked = {}
+        found: Questions = {}
         for table, column, need in self.plan.needs():
             name = item_of(table, need)
             if name not in given:

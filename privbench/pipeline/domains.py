@@ -100,11 +100,11 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
         for name, (table, need) in plan.lists.items()
         if name in ranked
     }
-    asked = rounds.last(sizes, laws)
-    results = iter(session.ask([q for group in asked.values() for _, q in group]))
+    questions = rounds.last(sizes, laws)
+    results = iter(session.ask([q for group in questions.values() for _, q in group]))
     answers = {
         name: [Answer.of(session, need, q, next(results)) for need, q in group]
-        for name, group in asked.items()
+        for name, group in questions.items()
     }
     again = {
         name: _better(session, name, group[0], totals)
@@ -128,7 +128,7 @@ def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]
     }
     spent = root_sums(
         (question.query.roots(session.spec), question.amount)
-        for question in [*counted, *ranked.values(), *(q for g in asked.values() for _, q in g)]
+        for question in [*counted, *ranked.values(), *(q for g in questions.values() for _, q in g)]
     )
     first = totals_share(plan) * whole
     left = whole - first - max(spent.values(), default=0.0)

@@ -280,8 +280,8 @@ def ask_one(
 def _is_staged(connection: Connection) -> bool:
     """Whether the database is a copy of files, made for one command."""
     with database_errors("asking whether the database is a copy of files"):
-        asked = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true) = 'on'"
-        return bool(ask_one(connection, asked, [STAGED])[0])
+        statement = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true) = 'on'"
+        return bool(ask_one(connection, statement, [STAGED])[0])
 
 
 def _system_identifier(connection: Connection) -> str | None:
@@ -314,8 +314,8 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
     key = [secrets.randbits(62)]
     with database_errors("comparing two databases"), one.transaction(), other.transaction():
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
-        asked = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
-        return not ask_one(other, asked, key)[0]
+        statement = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
+        return not ask_one(other, statement, key)[0]
 
 
 def _from_sqlalchemy(dsn: str) -> str:

@@ -234,8 +234,8 @@ class Snapshot:
     def _lock(self, table: Table) -> None:
         lock(self.connection, source(table), table.key, seconds=self._wait)
         with database_errors("asking for the table's partitions", table.key):
-            asked = {"table": quoted(table.name.schema, table.name.name), "root": table.kind == "p"}
-            kinds = self.connection.execute(_KINDS, asked).fetchall()
+            given = {"table": quoted(table.name.schema, table.name.name), "root": table.kind == "p"}
+            kinds = self.connection.execute(_KINDS, given).fetchall()
         for name, kind in kinds:
             if kind not in _OWN_ROWS:
                 raise DatabaseError(

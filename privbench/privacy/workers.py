@@ -197,26 +197,26 @@ class WorkersCounter:
         self._least = least or LEAST_ROWS
         self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
-    def __call__(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+    def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
         """The histograms.
 
         Raises:
             PrivbenchError: Workers failed, or ever more of them were lost.
         """
-        parted = asked.region is not None and asked.region.path
-        if data._rows(asked.table) <= self._least or parted:
-            return local(data, asked)
+        parted = wanted.region is not None and wanted.region.path
+        if data._rows(wanted.table) <= self._least or parted:
+            return local(data, wanted)
         for _ in range(TRIES):
             try:
-                return self._count(data, asked)
+                return self._count(data, wanted)
             except Lost:
                 self._sent.clear()
         raise ConnectionFailed("workers of the Dask scheduler were lost again and again.")
 
-    def _count(self, data: PrivateDatabase, asked: Marginals) -> list[Integers]:
-        reads = [axis.read(data, asked.table) for axis in asked.axes]
-        weights = data._units.weights(asked.table)
-        public = [lookup for _, lookup in reads], [axis.size for axis in asked.axes], asked.sets
+    def _count(self, data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
+        reads = [axis.read(data, wanted.table) for axis in wanted.axes]
+        weights = data._units.weights(wanted.table)
+        public = [lookup for _, lookup in reads], [axis.size for axis in wanted.axes], wanted.sets
         workers = self._workers.addresses()
         if not workers:
             raise ConnectionFailed("the Dask scheduler has no workers any more.")
@@ -227,7 +227,7 @@ class WorkersCounter:
             columns = (weights, *(codes for codes, _ in reads))
             sent = [self._send(column, start, start + step, worker) for column in columns]
             calls.append(self._workers.submit(count_part, public, *sent))
-        found = [np.zeros(shape, dtype=np.int64) for shape in asked.shapes]
+        found = [np.zeros(shape, dtype=np.int64) for shape in wanted.shapes]
         for call in calls:
             for total, part in zip(found, self._workers.result(call), strict=True):
                 total += part

@@ -87,8 +87,8 @@ def _runtime(document: ComparisonDocument) -> Headline:
 def _beyond_noise(document: ComparisonDocument) -> Grade | None:
     """Run times are graded by what lies beyond their noise floor.
 
-    Where nothing does, a small discrepancy is good, and a large one means that the machine is
-    too noisy to judge: no grade. The rest is what is left of the discrepancy when independent noise of
+    Where nothing does, a small discrepancy is good, and a large one means that the machine is too
+    noisy to judge: no grade. The rest is what is left of the discrepancy when independent noise of
     the floor's size is taken out.
     """
     value, floor = (document.figures.get(name) for name in (RUNTIME.headline, "runtime.floor.p50"))

@@ -214,19 +214,19 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     ) -> list[PlannedEvent]:
         """See `TableSynthesizer.plan_table`; a full tree of regions without column splits."""
         budget, bins = self._divide(spec, table, amount, plan), self.options.bins
-        asked = one_way_events(spec, table, budget.one_ways)
+        events = one_way_events(spec, table, budget.one_ways)
         for level in range(budget.levels):
             place = f"on level {level + 1} of {table}"
             scores = planned_scores(spec, table, level, bins)
             below = planned_histograms(spec, table, level + 1, bins)
-            asked.append((f"dependence {place}", scores, budget.evaluate))
+            events.append((f"dependence {place}", scores, budget.evaluate))
             for step in range(self.options.iterations):
-                asked.append((f"k-means {step + 1} {place}", below, budget.move))
-            asked.append((f"regions {place}", below, budget.move))
+                events.append((f"k-means {step + 1} {place}", below, budget.move))
+            events.append((f"regions {place}", below, budget.move))
         if budget.leaves > 0:
             query = planned_histograms(spec, table, budget.levels, bins)
-            asked.append((f"leaves of {table}", query, budget.leaves))
-        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in asked]
+            events.append((f"leaves of {table}", query, budget.leaves))
+        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in events]
 
     def _divide(self, spec: DatabaseSpec, table: str, amount: float, start: PlanInput) -> Budget:
         """Planning, AllocBudget: how deep a network can grow, and what its operations may spend.
@@ -274,8 +274,8 @@ def one_way_bins(fit: TableFit, measure: Measure, amount: float, most: int) -> d
         most: About how many bins an attribute may have.
     """
     domains, bins = fit.spec.tables[fit.table].attributes, {}
-    asked = one_way_events(fit.spec, fit.table, amount)
-    for (name, domain), (label, query, given) in zip(domains.items(), asked, strict=True):
+    events = one_way_events(fit.spec, fit.table, amount)
+    for (name, domain), (label, query, given) in zip(domains.items(), events, strict=True):
         values, sd = measure(query, given, label)
         counts = fit.weight * one_way(values, sd, domain, fit.noise, fit.weight)
         bins[name] = make_bins(counts, domain, most, 2 * sd)

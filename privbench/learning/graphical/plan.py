@@ -62,8 +62,8 @@ def planned(
             if key.role == "ref":
                 inside, targets = may_stay_inside(spec, key), flat[key.parent]
                 yield fan_in_question(budget, key, len(targets), inside)
-                asked = marginals(targets, {})
-                yield from target_questions(key, asked, budget, len(targets), inside)
+                margins = marginals(targets, {})
+                yield from target_questions(key, margins, budget, len(targets), inside)
 
 
 def _planned_pairs(

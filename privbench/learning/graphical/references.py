@@ -263,7 +263,7 @@ def cap_of(spec: DatabaseSpec, key: KeySpec) -> int:
 
 
 def target_questions(
-    key: KeySpec, asked: Sequence[Marginal], budget: Budget, columns: int, inside: bool
+    key: KeySpec, measured: Sequence[Marginal], budget: Budget, columns: int, inside: bool
 ) -> list[Measurement]:
     """Marginals of targets, which have so many columns, among the references of a key.
 
@@ -271,23 +271,23 @@ def target_questions(
     """
     cap = cap_of(budget.spec, key)
     amount = budget.references[key.table, key.name] * targets_part(columns)
-    parts = PARTS[: len(asked)]
+    parts = PARTS[: len(measured)]
     return [
         Measurement(
             TargetHistogram(key, (Whole(),), (item.axis,), cap, inside),
             amount * part / sum(parts),
             f"columns of targets of {key.table}.{key.name}",
         )
-        for item, part in zip(asked, parts, strict=False)
+        for item, part in zip(measured, parts, strict=False)
     ]
 
 
 def shares_of_the_upper(
-    asked: Sequence[Marginal], answers: Sequence[Answer], codes: Mapping[str, Codes]
+    measured: Sequence[Marginal], answers: Sequence[Answer], codes: Mapping[str, Codes]
 ) -> list[tuple[float, float, float]]:
     """Targets from every ordered bin on: their part, that of references to them, and its sd."""
     found = []
-    for item, (noisy, sd) in zip(asked, answers, strict=True):
+    for item, (noisy, sd) in zip(measured, answers, strict=True):
         counts = np.bincount(item.bins.of(codes), minlength=item.bins.size)
         total = max(float(noisy.sum()), sd)
         for first in range(1, item.ordered):
@@ -300,7 +300,7 @@ def shares_of_the_upper(
 
 def fit_reference(
     fan_in: Floats,
-    asked: Sequence[Marginal],
+    measured: Sequence[Marginal],
     answers: Sequence[Answer],
     codes: Mapping[str, Codes],
     units: Ints,
@@ -313,7 +313,7 @@ def fit_reference(
 
     Args:
         fan_in: Shares of targets per bucket.
-        asked: The marginals of targets that were measured.
+        measured: The marginals of targets that were measured.
         answers: Noisy marginals of `target_questions` with the standard deviations of their noise.
         codes: Cells of the columns of synthetic targets.
         units: Unit of every one.
@@ -325,12 +325,12 @@ def fit_reference(
     rows = len(units)
     if not answers or not rows:
         return ReferenceLaw(fan_in)
-    held = [item.bins.of(codes) for item in asked]
+    held = [item.bins.of(codes) for item in measured]
     draws = np.log(numbers.exponential(size=(2, rows)))
     counts = numbers_of(fan_in, rows).astype(np.float64)
     counts *= weight / max(float(counts.sum()), 1e-9)
     _, units = np.unique(units, return_inverse=True)
-    logs = [np.zeros(item.bins.size) for item in asked]
+    logs = [np.zeros(item.bins.size) for item in measured]
 
     def margin(place: int) -> Floats:
         weights = reduce(np.add, (one[bins] for one, bins in zip(logs, held, strict=True)))
@@ -339,7 +339,7 @@ def fit_reference(
         return np.asarray(found / max(float(mass.sum()), 1e-9))
 
     wanted: list[Floats] = []
-    for place, (item, (noisy, sd)) in enumerate(zip(asked, answers, strict=True)):
+    for place, (item, (noisy, sd)) in enumerate(zip(measured, answers, strict=True)):
         # Each is predicted by those before it, so that noise does not set one against the other.
         alone = np.bincount(held[place], minlength=item.bins.size) / rows
         shares = alone if not place else (1.0 - COARSE) * margin(place) + COARSE * alone
@@ -350,7 +350,7 @@ def fit_reference(
             for at, want in enumerate(wanted):
                 moved = logs[at] + STEP * np.log((want + COARSE) / (margin(at) + COARSE))
                 logs[at] = np.clip(moved - moved.mean(), -LARGEST, LARGEST)
-    return ReferenceLaw(fan_in, tuple(item.bins for item in asked), tuple(logs))
+    return ReferenceLaw(fan_in, tuple(item.bins for item in measured), tuple(logs))
 
 
 def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: float) -> Floats:

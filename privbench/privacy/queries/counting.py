@@ -81,20 +81,20 @@ class Marginals:
 Counter = Callable[[PrivateDatabase, Marginals], list[Integers]]
 
 
-def marginals(data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
     """The histograms, counted by the database's own counter.
 
     Raises:
         SchemaError: A histogram is too large, or an axis does not fit.
     """
-    for shape in asked.shapes:
+    for shape in wanted.shapes:
         cells(shape)
-    return (data.counter or local)(data, asked)
+    return (data.counter or local)(data, wanted)
 
 
-def local(data: PrivateDatabase, asked: Marginals) -> list[Integers]:
+def local(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
     """Counts in this process, in one pass over the rows that reads each axis once."""
-    return View.of(data, asked.table, asked.axes, asked.region).count(asked.sets)
+    return View.of(data, wanted.table, wanted.axes, wanted.region).count(wanted.sets)
 
 
 class View:

@@ -161,14 +161,14 @@ def _first_cells(
         ranks: Random rank of these rows within their units.
         most: Most pairs of one unit.
     """
-    asked, place = np.unique(pair, return_inverse=True)
-    first = np.full(asked.size, np.iinfo(np.int64).max)
+    distinct, place = np.unique(pair, return_inverse=True)
+    first = np.full(distinct.size, np.iinfo(np.int64).max)
     np.minimum.at(first, place, ranks.astype(np.int64))
-    at = np.searchsorted(pairs, asked)
+    at = np.searchsorted(pairs, distinct)
     owner = unit[at]
     order = np.lexsort((first, owner))
     chosen = np.ones(pairs.size, np.bool_)
-    chosen[at[order]] = np.arange(asked.size) - np.searchsorted(owner, owner) < most
+    chosen[at[order]] = np.arange(distinct.size) - np.searchsorted(owner, owner) < most
     return chosen
 
 

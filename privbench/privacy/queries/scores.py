@@ -188,8 +188,8 @@ def pair_tables(
         missing = [pair for pair, found in zip(chosen, known, strict=True) if not found]
         used = sorted({end for pair in missing for end in pair})
         sets = tuple((used.index(i), used.index(j)) for i, j in missing)
-        asked = Marginals(table, tuple(axes[end] for end in used), sets, region)
-        counted = iter(marginals(data, asked) if missing else ())
+        wanted = Marginals(table, tuple(axes[end] for end in used), sets, region)
+        counted = iter(marginals(data, wanted) if missing else ())
         for key, found in zip(keys, known, strict=True):
             (counts,) = found or (next(counted),)
             if keep and not found:

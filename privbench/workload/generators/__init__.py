@@ -27,12 +27,12 @@ def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Pla
     plan.check(schema)
     if plan.joins[1] and not found.plan.joins[1]:
         raise UsageError(f"queries of kind {kind} join nothing.", remedy="Ask for 0 joins.")
-    asked = found.operators or found.plan.operators
-    unknown = sorted(set(plan.operators) - set(asked))
+    allowed = found.operators or found.plan.operators
+    unknown = sorted(set(plan.operators) - set(allowed))
     if unknown or not plan.operators:
         raise UsageError(
             f"queries of kind {kind} ask no operator {', '.join(unknown) or 'at all'}.",
-            remedy=f"Operators: {', '.join(asked)}.",
+            remedy=f"Operators: {', '.join(allowed)}.",
         )
     return found.make(rows, answers, schema, plan)
 

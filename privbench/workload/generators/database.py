@@ -27,11 +27,11 @@ class DatabaseRows(RowSource):
         """The first rows in the order of the hash."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
-    def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
+    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
         """A row with these values."""
         condition = sql.SQL(" AND ").join(
             sql.SQL("t.{} = {}").format(sql.Identifier(name), sql.Literal(value))
-            for name, value in asked.items()
+            for name, value in wanted.items()
         )
         found = self._rows(table, condition, seed, 1)
         return found[0] if found else None

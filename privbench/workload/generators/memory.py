@@ -49,14 +49,14 @@ class MemoryRows(RowSource):
         rng = generator(self._seed, "memory rows", table.key)
         return self._rows(table, rng.choice(size, min(size, most), replace=False))
 
-    def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
+    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
         """A row with these values."""
-        place = (table.key, tuple(asked))
+        place = (table.key, tuple(wanted))
         if place not in self._places:
-            keys = self.keys(table, tuple(asked))
+            keys = self.keys(table, tuple(wanted))
             groups = keys.groupby(keys).indices
             self._places[place] = {str(key): np.asarray(found) for key, found in groups.items()}
-        found = self._places[place].get(_SEAM.join(asked.values()))
+        found = self._places[place].get(_SEAM.join(wanted.values()))
         return None if found is None else self._rows(table, found[[seed % len(found)]])[0]
 
     def size(self, table: Table) -> int:

@@ -44,7 +44,7 @@ class RowSource(ABC):
         """At most so many rows of a table, chosen by the seed."""
 
     @abstractmethod
-    def match(self, table: Table, asked: Mapping[str, str], seed: int) -> Row | None:
+    def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
         """A row of the table with these values, of several the one that the seed decides."""
 
 
@@ -82,13 +82,13 @@ def joined(
         new = next(reached, None)
         if new is None:
             break
-        asked = {
+        wanted = {
             name: found[old][given]
             for (old, given), (other, name) in ends
             if other == new and old in found
         }
-        known = {name: value for name, value in asked.items() if value is not None}
-        if len(known) < len(asked):
+        known = {name: value for name, value in wanted.items() if value is not None}
+        if len(known) < len(wanted):
             break
         row = rows.match(tables[new], known, int(rng.integers(_SEEDS)))
         if row is None:
