@@ -52,11 +52,11 @@ class Domain:
 
     def __post_init__(self) -> None:
         if self.values < 0 or self.size < 1:
-            raise ValueError("a domain has at least one cell")
+            raise ValueError("a domain must have at least one cell")
         if self.core is not None and not 0 <= self.core[0] <= self.core[1] <= self.values:
-            raise ValueError("the core lies within the ordinary cells")
+            raise ValueError("the core must lie within the ordinary cells")
         if self.edges is not None and len(self.edges) != self.values + 1:
-            raise ValueError("a domain has one edge more than ordinary cells")
+            raise ValueError("a domain must have one edge more than ordinary cells")
 
     @property
     def size(self) -> int:

@@ -41,7 +41,7 @@ TYPE = re.compile(
 
 def _name(text: str) -> str:
     if not 0 < len(text.encode()) <= MAX_NAME:
-        raise ValueError(f"a name has 1 to {MAX_NAME} bytes")
+        raise ValueError(f"a name must have 1 to {MAX_NAME} bytes")
     return text
 
 

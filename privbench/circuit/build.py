@@ -42,7 +42,7 @@ class Builder:
         table = _normalise(laws)
         size = self._domains[name].size
         if table.shape[1] != size:
-            raise ValueError(f"a law over {name!r} has {size} cells")
+            raise ValueError(f"a law over {name!r} must have {size} cells")
         start = self._cells + size * np.arange(len(table))
         self._cells += table.size
         self._pieces["probabilities"].append(table.ravel())
@@ -89,7 +89,7 @@ class Builder:
         if edges.size and (edges.min() < 0 or edges.max() >= self._nodes):
             raise ValueError("children come before their parents")
         if weights is not None and weights.shape != edges.shape:
-            raise ValueError("every child of a sum node has a weight")
+            raise ValueError("every child of a sum node must have a weight")
         pieces: dict[str, NDArray[Any]] = {
             "kind": np.full(count, kind, np.uint8),
             "counts": np.full(count, fan_in, np.int64),
@@ -107,7 +107,7 @@ class Builder:
 def _normalise(rows: ArrayLike) -> Floats:
     table = np.atleast_2d(np.asarray(rows, np.float64))
     if not np.isfinite(table).all() or (table < 0).any():
-        raise ValueError("weights are finite and non-negative")
+        raise ValueError("weights must be finite and non-negative")
     totals = table.sum(axis=1, keepdims=True)
     uniform = np.full_like(table, 1.0 / max(table.shape[1], 1))
     return np.asarray(np.divide(table, totals, out=uniform, where=totals > 0))

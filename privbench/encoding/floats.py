@@ -72,7 +72,7 @@ class DecimalGrid:
 
     def __post_init__(self) -> None:
         if not 0 <= self.decimals <= MOST:
-            raise ValueError(f"decimals are 0 to {MOST}")
+            raise ValueError(f"decimals must be 0 to {MOST}")
 
     def numbers(self, steps: Points) -> NDArray[np.float64]:
         """The float of every step: dividing two exact doubles gives the nearest double."""

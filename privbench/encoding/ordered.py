@@ -154,7 +154,7 @@ class OrderedCodec(Codec):
         if data["core"] is not None:
             core = int(data["core"][0]), int(data["core"][1])
             if len(data["core"]) != 2:
-                raise ValueError("a core has two ends")
+                raise ValueError("a core must have two ends")
         recoding = EdgesRecoding(edges, tuple(data["specials"]), bool(data["nullable"]), core)
         codec = super().from_json({**data, "recoding": recoding})
         codec.scale  # noqa: B018  (refuses decimals that the type does not have)
@@ -302,7 +302,7 @@ class OrderedReader(ColumnReader):
             return DEFAULT_DECIMALS if self.scale.fractions and not bounds.released else None
         if result.count == choices[-1]:
             return None
-        # A range, released or declared, that holds no such number has others.
+        # A released or declared range without such a number has numbers with more decimals.
         scale = self.scale.with_decimals(result.count)
         held = scale.first_aligned(self.range.lo) <= self.range.hi
         return result.count if held and scale.has_value(bounds.lo, bounds.hi) else None

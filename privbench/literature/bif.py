@@ -88,7 +88,7 @@ class _Reader:
             else:
                 raise ConfigError(f"a network file has {word[:40]!r} where a block should begin.")
         if set(parents) != set(values):
-            raise ConfigError("every variable of a network file has one probability block.")
+            raise ConfigError("every variable of a network file must have one probability block.")
         graph = Graph({name: parents[name] for name in values})
         domains = {name: Domain(len(found)) for name, found in values.items()}
         tables = {name: _table(name, values, parents[name], rows[name]) for name in values}
@@ -129,7 +129,7 @@ class _Reader:
         words = self._list(")")
         self._expect("{")
         if len(words) > 1 and words[1] != "|":
-            raise ConfigError("a probability block has one variable.", column=words[0])
+            raise ConfigError("a probability block must have one variable.", column=words[0])
         return words[0], tuple(words[2:])
 
     def _rows(self, name: str) -> list[_Row]:

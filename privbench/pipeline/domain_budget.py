@@ -52,7 +52,7 @@ DOMAINS, UNITS, LAWS = 0.4, 0.05, 0.25
 #: Part of what is left of it that is shared equally.
 EQUAL = 0.3
 #: Units of a table in noise scales of its laws, at least, unless that costs so many equal shares.
-_SCALES, _DEAR = 12.0, 8.0
+_SCALES, _COSTLY = 12.0, 8.0
 #: Units of a table in noise scales of its laws at most; rows of a table in noise scales of a
 #: histogram for all, beyond which its units count by rows.
 _ENOUGH = 300.0
@@ -318,7 +318,7 @@ def _spread(
         }
         least = {name: noise.amount(units / _SCALES) for name, (units, _) in left.items()}
         worst = max(left, key=lambda name: (least[name] / equal[name], name))
-        if least[worst] <= _DEAR * equal[worst]:
+        if least[worst] <= _COSTLY * equal[worst]:
             raised = {n: (max(least[n], equal[n]), roots) for n, (_, roots) in left.items()}
             most = {n: noise.amount(units / _ENOUGH) for n, (units, _) in left.items()}
             given = allocate(raised, amount * MARGIN)
@@ -374,7 +374,7 @@ def _greedy(
         error = item.error(noise.sd(floors[name] + more))
         at, worth = 0, max(price.get(root, 0.0) for root in item.roots)
         # Larger amounts are not considered: all other items would pay for a few units.
-        last = int(np.searchsorted(more, _DEAR / EQUAL * equal[name], side="right"))
+        last = int(np.searchsorted(more, _COSTLY / EQUAL * equal[name], side="right"))
         while at < last - 1:
             slopes = (error[at] - error[at + 1 : last]) / (more[at + 1 : last] - more[at])
             best = int(np.argmax(slopes))

@@ -61,9 +61,9 @@ class EdgesRecoding:
     def __post_init__(self) -> None:
         edges = [int(edge) for edge in self.edges]
         if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
-            raise ValueError("edges are at least two ascending integers")
+            raise ValueError("edges must be at least two ascending integers")
         if edges[0] <= NEG_INF or edges[-1] > POS_INF:
-            raise ValueError("edges lie between the sentinels")
+            raise ValueError("edges must lie between the sentinels")
         if not set(self.specials) <= {BELOW, ABOVE, IS_NAN, IS_NEG_INF, IS_POS_INF}:
             raise ValueError("unknown special cell")
         object.__setattr__(self, "edges", tuple(edges))
@@ -134,7 +134,7 @@ class LabelsRecoding:
 
     def __post_init__(self) -> None:
         if len(set(self.values)) != len(self.values):
-            raise ValueError("labels are distinct")
+            raise ValueError("labels must be distinct")
         self.domain  # noqa: B018  (refuses a domain without cells)
 
     @property

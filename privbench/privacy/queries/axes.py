@@ -193,7 +193,7 @@ class Buckets(Axis):
     def __post_init__(self) -> None:
         bounds = self.bounds
         if not bounds or bounds[0] != 0 or any(a >= b for a, b in pairwise(bounds)):
-            raise SchemaError("buckets ascend from 0.")
+            raise SchemaError("buckets must ascend from 0.")
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -325,7 +325,7 @@ class Joined(Axis):
 
     def __post_init__(self) -> None:
         if not self.axes or math.prod(self._sizes) > MOST_JOINED:
-            raise SchemaError(f"joined axes have 1 to {MOST_JOINED} cells.")
+            raise SchemaError(f"joined axes must have 1 to {MOST_JOINED} cells.")
         if self.groups is None:
             return
         if self.groups.shape != self._sizes or int(self.groups.values.min()) < 0:

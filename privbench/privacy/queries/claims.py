@@ -76,7 +76,7 @@ class Joint(Query):
 
     def __post_init__(self) -> None:
         if len({(part.table, part.kind) for part in self.parts}) != 1:
-            raise SchemaError("a joint query has parts, all of one kind and table.")
+            raise SchemaError("a joint query must have parts, all of one kind and table.")
         cells(self.shape)
 
     @property

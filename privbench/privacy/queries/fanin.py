@@ -167,7 +167,7 @@ class FanIn(OfReference):
     def __post_init__(self) -> None:
         OfReference.__post_init__(self)
         if not 1 <= self.buckets <= 14:
-            raise SchemaError("fan-in has 1 to 14 buckets.", table=self.key.table)
+            raise SchemaError("fan-in must have 1 to 14 buckets.", table=self.key.table)
 
     @property
     def table(self) -> str:

@@ -86,7 +86,7 @@ class Features:
     def __post_init__(self) -> None:
         for axis, line in zip(self.axes, self.lines, strict=True):
             if line.shape[:1] != (axis.size,) or int(np.abs(line.values).max(initial=0)) > STEP:
-                raise SchemaError("coordinates lie within ±1.", column=axis.attribute)
+                raise SchemaError("coordinates must lie within ±1.", column=axis.attribute)
         if not (0 < self.origin <= MOST_ORIGIN and 0 < self.bound <= 2**20):
             raise SchemaError("a row's length is not bounded.", table=self.source)
         if self.width > MOST_COORDINATES:

@@ -107,9 +107,9 @@ class GridHistogram(RawQuery):
     def __post_init__(self) -> None:
         points = self.points.values
         if points.ndim != 1 or points.size == 0 or bool((np.diff(points) <= 0).any()):
-            raise SchemaError("grid points ascend.", table=self.source, column=self.attribute)
+            raise SchemaError("grid points must ascend.", table=self.source, column=self.attribute)
         if int(points[0]) <= NEG_INF:
-            raise SchemaError("grid points lie above the sentinels.", column=self.attribute)
+            raise SchemaError("grid points must lie above the sentinels.", column=self.attribute)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -158,7 +158,7 @@ class Total(TableQuery):
 
     def __post_init__(self) -> None:
         if self.clip < 1:
-            raise SchemaError("clip is at least 1.", table=self.source)
+            raise SchemaError("clip must be at least 1.", table=self.source)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -60,7 +60,7 @@ class _Weighted(RawQuery):
 
     def __post_init__(self) -> None:
         if self.clip < 1:
-            raise SchemaError("C is at least 1.", table=self.source, column=self.attribute)
+            raise SchemaError("C must be at least 1.", table=self.source, column=self.attribute)
 
     def _held(self, data: PrivateDatabase) -> tuple[Index, pa.Array]:
         """Value of every row by number, the number after the last one for NULL; and the values.
@@ -224,7 +224,7 @@ class LabelCounts(_Weighted):
         _Weighted.__post_init__(self)
         if self.most < 1 or len(set(self.public)) != len(self.public):
             raise SchemaError(
-                "a unit counts in one value at least, candidates are distinct.",
+                "a unit must count in some value, and candidates must be distinct.",
                 table=self.source,
                 column=self.attribute,
             )

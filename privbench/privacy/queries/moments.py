@@ -57,7 +57,7 @@ class RegionMoments(RowQuery):
             raise SchemaError("the region belongs to another table.", table=self.source)
         for axis, line in zip(self.attributes, self.coordinates, strict=True):
             if line.shape != (axis.size,) or int(np.abs(line.values).max()) > STEP // 2:
-                raise SchemaError("coordinates lie within ±½.", column=axis.attribute)
+                raise SchemaError("coordinates must lie within ±½.", column=axis.attribute)
 
     @classmethod
     def of(

@@ -28,7 +28,7 @@ class PublicArray:
     def __init__(self, values: ArrayLike) -> None:
         array = np.array(values)
         if array.size and array.dtype.kind not in "iu":
-            raise ValueError("public arrays hold integers")
+            raise ValueError("public arrays must hold integers")
         self.values: NDArray[np.int64] = np.ascontiguousarray(array, dtype=np.int64)
         self.values.flags.writeable = False
         self.norm = float(np.abs(self.values.astype(np.float64)).sum())

@@ -40,10 +40,10 @@ class Split:
 
     def __post_init__(self) -> None:
         if not self.attributes or len(self.attributes) != len(self.luts):
-            raise SchemaError("a split has one table of costs for each attribute.")
+            raise SchemaError("a split must have one table of costs for each attribute.")
         widths = {lut.shape[1] if len(lut.shape) == 2 else 0 for lut in self.luts}
         if len(widths) != 1 or 0 in widths or max(widths) > 255:
-            raise SchemaError("all costs of a split have the same 1 to 255 parts.")
+            raise SchemaError("all costs of a split must have the same 1 to 255 parts.")
         limit = 2**62 // len(self.luts)
         if any(lut.values.size and int(np.abs(lut.values).max()) > limit for lut in self.luts):
             raise SchemaError("the costs of a split are too large to add.")

@@ -94,7 +94,7 @@ class TargetHistogram(OfReference):
         if not 1 <= self.cap <= MOST_CAP:
             raise SchemaError(f"a cap is 1 to {MOST_CAP}.", table=self.key.table)
         if not self.source or not self.target:
-            raise SchemaError("both ends of a reference have an axis.", table=self.key.table)
+            raise SchemaError("both ends of a reference must have an axis.", table=self.key.table)
         cells(self.shape)
 
     @classmethod
