@@ -137,7 +137,7 @@ def _round(
             ]
             _compare(bench, recording, root, [fit for _, fit in known], found)
         except Differs as error:
-            found.find(f"a unit of {root} changes what is asked: {error}")
+            found.find(f"a unit of {root} changes the measurements: {error}")
 
 
 def _compare(

@@ -114,7 +114,9 @@ class Recorder(NoiseSource):
         else:
             old = self._before.get(name)
             if old is None or not old.asks(call):
-                raise Differs("the fit asked a mechanism for something else, given the same draws.")
+                raise Differs(
+                    "the fit called a mechanism with other arguments, given the same draws."
+                )
             found = old.drawn
         self.calls[name] = replace(call, drawn=found)
         return found

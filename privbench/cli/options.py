@@ -173,7 +173,7 @@ lookups_option = click.option(
     "--lookups",
     type=click.Choice(["private", "public"]),
     default="private",
-    help="What tables that look like look-ups are, in a proposal.",
+    help="The role of tables that look like look-ups, in a proposal.",
 )
 monthly_option = click.option(
     "--max-epsilon-per-month",

@@ -35,7 +35,7 @@ MOST_EPSILON = 10.0
 #: Units in noise scales from which on a histogram shows a range, even if it equals the default.
 CLEAR = 16.0
 TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
-EMPTY = "empty: nothing can be told from noise"
+EMPTY = "empty: noise hides all of it"
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ class Accountant:
 def _refuse(event: Event, root: str, unit: str, cost: float, over: Fraction) -> NoReturn:
     left = max(0.0, round_down(over + Fraction(cost)))
     raise BudgetExceeded(
-        f"'{event.label}' asks for {unit} {cost:.6g}; {left:.6g} is left for the units of this "
+        f"'{event.label}' needs {unit} {cost:.6g}; {left:.6g} is left for the units of this "
         "root table.",
         table=root,
     )

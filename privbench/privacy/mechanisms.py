@@ -87,7 +87,7 @@ class Mechanism(ABC):
         scale = self.formula(sensitivity, amount)
         if not 0.0 < scale <= MAX_SCALE:
             raise PrivacyRefusal(
-                f"an amount of {amount:.3g} asks for noise of scale {scale:.3g} grid units, which "
+                f"an amount of {amount:.3g} needs noise of scale {scale:.3g} grid units, which "
                 "is outside what 64-bit integers hold.",
                 remedy="Give the measurement a larger share of the budget.",
             )

@@ -107,7 +107,7 @@ class Release:
             if not stored.same(event):
                 raise LedgerError(
                     f"release {self.id} cannot be resumed: its event {stored.id} was "
-                    f"'{stored.label}', the fit now asks for '{event.label}'.",
+                    f"'{stored.label}', the fit now measures '{event.label}'.",
                     remedy="Start a new release.",
                 )
             return stored, _decode(self._results[stored.id])

@@ -101,7 +101,7 @@ def test_questions_that_follow_exact_rows_are_named(
 ) -> None:
     broken.change(monkeypatch, stage, how)
     found = replayed(people, tmp_path, most=1)
-    assert any("changes what is asked" in line for line in found.findings), found.findings
+    assert any("changes the measurements" in line for line in found.findings), found.findings
 
 
 def test_a_budget_that_is_passed_is_named(people, tmp_path, monkeypatch) -> None:

@@ -110,7 +110,7 @@ class _Reader:
         if extra:
             raise _Beyond(f"it has {extra[0].rstrip('_').upper()}")
         if [item.sql().upper() for item in tree.expressions] != ["COUNT(*)"]:
-            raise _Beyond("it asks for something else than COUNT(*)")
+            raise _Beyond("it selects something else than COUNT(*)")
         source, where = tree.args.get("from_"), tree.args.get("where")
         if source is None:
             raise _Beyond("it has no table")
