@@ -222,7 +222,7 @@ def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
 def _require_room(rows: int) -> None:
     if rows > MOST_ROWS:
         raise ModelError(
-            f"the model has more than {MOST_ROWS:,} rows, for which this machine has no room.",
+            f"the clone has more than {MOST_ROWS:,} rows, for which this machine has no room.",
             remedy="Use a smaller --scale.",
         )
 
