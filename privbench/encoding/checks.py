@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from sqlglot import expressions as exp
 
-from privbench.pgsql.expressions import expression_tree
+from privbench.pgsql.expressions import bare, expression_tree
 from privbench.schema import Check, Column, Table
 
 
@@ -56,13 +56,6 @@ def not_null_part(tree: exp.Expr) -> exp.Expr:
     if isinstance(tree, exp.Or):
         left, right = tree.left.unnest(), tree.right.unnest()
         return right if is_null(left) else left if is_null(right) else tree
-    return tree
-
-
-def bare(tree: exp.Expr) -> exp.Expr:
-    """Without parentheses and casts."""
-    while isinstance(tree, (exp.Paren, exp.Cast)):
-        tree = tree.this
     return tree
 
 

@@ -27,6 +27,13 @@ def expression_tree(text: str) -> exp.Expr | None:
         return None
 
 
+def bare(tree: exp.Expr) -> exp.Expr:
+    """The expression without the parentheses and casts around it."""
+    while isinstance(tree, (exp.Paren, exp.Cast)):
+        tree = tree.this
+    return tree
+
+
 def _is_soon_read(text: str) -> bool:
     """Whether arrays and calls of possible type names are nested at most `MAX_ARRAYS` deep.
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from privbench.encoding.base import END, FIRST, Codec
 from privbench.encoding.scale import Scale, scale_of
+from privbench.pgsql.expressions import bare
 from privbench.workload.query import parse
 
 Runs = tuple[tuple[int, int], ...]
@@ -142,8 +143,7 @@ def _is_column(tree: object) -> bool:
 
 def _literal(tree: exp.Expr) -> str:
     """The text of a literal with its sign; casts are removed."""
-    while isinstance(tree, (exp.Paren, exp.Cast)):
-        tree = tree.this
+    tree = bare(tree)
     if isinstance(tree, exp.Neg):
         return f"-{_literal(tree.this)}"
     if isinstance(tree, exp.Boolean):

@@ -15,7 +15,7 @@ from typing import Any, LiteralString
 from psycopg import sql
 from sqlglot import expressions as exp
 
-from privbench.pgsql.expressions import expression_tree
+from privbench.pgsql.expressions import bare, expression_tree
 from privbench.pgsql.written import computes
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
@@ -356,11 +356,11 @@ def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
     known = {column.name: column for column in table.columns}
     for node in tree.find_all(*_COMPARING, bfs=False):
         for mine, other, less in ((node.left, node.right, exp.LT), (node.right, node.left, exp.GT)):
-            bare = _bare(mine)
-            column = known.get(bare.name) if isinstance(bare, exp.Column) else None
+            side = bare(mine)
+            column = known.get(side.name) if isinstance(side, exp.Column) else None
             if column is None:
                 continue
-            listed = _bare(other.this) if isinstance(other, exp.Any) else None
+            listed = bare(other.this) if isinstance(other, exp.Any) else None
             items = listed.expressions if isinstance(listed, exp.Array) else [other]
             for item in items:
                 value = item.sql("postgres")
@@ -382,18 +382,11 @@ def _multiples(tree: exp.Expr, table: Table) -> Iterator[Value]:
     unique = {name for item in table.unique_sets for name in item.columns}
     known = {column.name for column in table.columns}
     for node in tree.find_all(exp.EQ, bfs=False):
-        of, rest = _bare(node.left), _bare(node.right)
+        of, rest = bare(node.left), bare(node.right)
         if not isinstance(of, exp.Mod) or not isinstance(rest, exp.Literal):
             continue
-        column, factor = _bare(of.this), _bare(of.expression)
+        column, factor = bare(of.this), bare(of.expression)
         if isinstance(column, exp.Column) and column.name in known:
             mine, by, left = (item.sql("postgres") for item in (column, factor, rest))
             moved = f"{mine} * {by}" if column.name in unique else f"{mine} - {mine} % {by}"
             yield Value(column.name, f"{moved} + {left}", frozenset({column.name}), equal=True)
-
-
-def _bare(tree: exp.Expr) -> exp.Expr:
-    """Without the parentheses and casts around it."""
-    while isinstance(tree, (exp.Paren, exp.Cast)):
-        tree = tree.this
-    return tree
