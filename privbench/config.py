@@ -160,7 +160,7 @@ class TableConfig(_Section):
         bound: How a unit's rows are bounded: by weights or by truncation.
         tau: τ of the bound.
         weight: The table's share of the budget relative to the others.
-        columns: What is known of its columns.
+        columns: Public knowledge of its columns.
     """
 
     role: Role = "private"
@@ -223,7 +223,7 @@ class ForeignKeyConfig(_Section):
 
 
 class SourceTableConfig(_Section):
-    """What files do not say of a table that is read from them.
+    """Facts of a table that is read from files and that the files do not hold.
 
     Attributes:
         primary_key: Columns of its primary key; in place of the one that a DuckDB file declares.
@@ -244,7 +244,7 @@ class SourceConfig(_Section):
     """A source that is a DuckDB file or a folder of Parquet files.
 
     Attributes:
-        tables: What is known of its tables.
+        tables: Facts of its tables.
     """
 
     tables: dict[str, SourceTableConfig] = {}

@@ -204,7 +204,7 @@ def bench(
     The config's own ledger is left alone; noise is OpenDP's by default.
 
     Raises:
-        PrivbenchError: Whatever `fit` raises before rows are counted.
+        PrivbenchError: An error of `fit` before rows are counted.
     """
     with apart_from(config) as (apart, _):
         draft = begin(source, apart, reporter)

@@ -189,7 +189,7 @@ def audit(
         ConfigError: The config cannot be obeyed.
         UsageError: The folder cannot be written, or there is no PostgreSQL to start.
         TargetError: The scratch database is the source or not empty.
-        PrivbenchError: Whatever `fit` refuses.
+        PrivbenchError: An error of `fit`.
     """
     teller = reporter or Reporter()
     if config.privacy.epsilon is None:

@@ -31,7 +31,7 @@ from privbench.files import write_text
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a cell.
+    """The outcome of a cell.
 
     Attributes:
         job: Which cell.

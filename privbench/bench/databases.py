@@ -46,7 +46,7 @@ def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, flo
     The job's seed is that of the sampling, and of the noise where the grid says so.
 
     Raises:
-        PrivbenchError: What fit, load and compare refuse.
+        PrivbenchError: An error of fit, load or compare.
     """
     settings, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
     dsn, workload = config.dsn, config.workload

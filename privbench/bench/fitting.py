@@ -72,7 +72,7 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     The ledger is a scratch one: every cell of a grid is a release of its own, made to be scored.
 
     Raises:
-        PrivbenchError: What the synthesizer refuses.
+        PrivbenchError: An error of the synthesizer.
     """
     settings = grid.synthesizers[name]
     binned = table if settings.cells is None else coarse(table, settings.cells)

@@ -77,7 +77,7 @@ def shown(figure: Figure | None) -> str:
 
 
 def printed(results: Results, line: Line) -> str:
-    """What papers have printed of the same method, data and ε."""
+    """Figures that papers have printed for the same method, data and ε."""
     return "; ".join(
         _named(part) + (" (doubtful)" if "DOUBTFUL" in part.note else "")
         for part in results.printed_for(line).values()
@@ -99,7 +99,7 @@ def _other_methods(results: Results, data: str) -> list[tuple[str, str, str]]:
 
 
 def _part(results: Results, name: str) -> dict[str, Any]:
-    """What the page says of one data set."""
+    """The page's part on one data set."""
     lines = [line for line in results.lines if line.data == name]
     has = {metric for line in lines for metric in line.figures}
     curves = [

@@ -71,7 +71,7 @@ class Peer:
         name: Its name in grids.
         call: Its name in its script.
         python: Least and greatest version of Python, as ``3.11``.
-        pins: What pip installs.
+        pins: Packages that pip installs.
         proof: Whether the privacy proof holds.
         script: Python code that sets ``made`` to synthetic rows, learned from ``rows``.
         seeded: Whether its noise follows from the seed, so that its rows are NOT PRIVATE.
@@ -107,7 +107,7 @@ def environment(python: tuple[str, str], pins: tuple[str, ...]) -> Path:
 
     Args:
         python: Least and greatest version of Python.
-        pins: What pip installs.
+        pins: Packages that pip installs.
 
     Raises:
         PeerFailed: There is no fitting Python here, or pip refuses; one line says why.

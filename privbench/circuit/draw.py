@@ -49,10 +49,10 @@ def choose(
         lengths: Cells of every distribution, which have a positive sum.
         rows: Distribution of every row, shape (n,).
         generator: Source of randomness.
-        cells: What stands for every cell; its position in ``weights``, if not given.
+        cells: The value of every cell; its position in ``weights``, if not given.
 
     Returns:
-        What stands for the cells, shape (n,).
+        The values of the chosen cells, shape (n,).
     """
     count, laws = len(rows), len(lengths)
     cells = np.arange(len(weights)) if cells is None else cells

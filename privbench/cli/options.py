@@ -201,7 +201,7 @@ class ReleaseOptions:
 
     Attributes:
         config_path: The config file, if there is one.
-        lookups: What look-up tables become in a proposal.
+        lookups: The role of look-up tables in a proposal.
         yes: Whether a proposal is accepted unseen.
         resume: Id of a release to go on with.
         since: An earlier model to start from.

@@ -232,7 +232,7 @@ def default_range(
 
     Args:
         scale: The type's grid.
-        known: What is publicly known of the range.
+        known: Public knowledge of the range.
         title: The column's name.
         default: Its DEFAULT.
         of_type: Literals of the default range of the type.

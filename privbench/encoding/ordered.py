@@ -173,7 +173,7 @@ class OrderedReader(ColumnReader):
 
     Attributes:
         scale: The type's grid.
-        range: What is publicly known of its range.
+        range: Public knowledge of its range.
         bins: Number of equal cells of a wide public range, from the config.
         title: The column's name without its table's prefix.
         per_unit: How many distinct values one unit may propose, to be released where many units

@@ -48,7 +48,7 @@ class PartsReader(ColumnReader):
 
     @abstractmethod
     def expressions(self, identifier: sql.Composable) -> Sequence[sql.Composable]:
-        """What each part reads."""
+        """SQL expressions that the parts read."""
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
     Args:
         column: The column; not part of a foreign key.
         table: Its table, for CHECK constraints and UNIQUE sets.
-        config: What the config says of the column.
+        config: The column's section of the config.
         delta: δ of the release; 0 forbids released category lists.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a model samples: codes and row indices of parents, no key values yet."""
+"""Rows sampled from a model: codes and row indices of parents, no key values yet."""
 
 from __future__ import annotations
 

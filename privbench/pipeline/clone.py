@@ -76,7 +76,7 @@ def clone(
         GateFailed: With `strict`, the target lacks something.
         TargetError: The target is the source, or may be another's, is not empty, or cannot hold the
             schema; before any budget is spent.
-        PrivbenchError: Whatever `fit` and `load` refuse.
+        PrivbenchError: An error of `fit` or `load`.
     """
     teller = reporter or Reporter()
     check_scale(scale)

@@ -184,7 +184,7 @@ class Rounds:
         """Measurements of lists, ranges, decimals and second totals that are worth their budget.
 
         Args:
-            sizes: What is known of the tables.
+            sizes: Estimated sizes of the tables.
             laws: Estimated laws of the columns whose lists are considered, by item.
         """
         spec = self.plan.spec
@@ -333,10 +333,10 @@ def shares(
     """ε or ρ of every item that is worth it; no root table's sum passes the amount.
 
     Args:
-        items: What may be measured.
-        amount: What may be spent per root table.
+        items: The items that may be measured.
+        amount: The amount that may be spent per root table.
         noise: Noise of the accounting.
-        price: What the same amount would save elsewhere, by root table.
+        price: Error that the same amount would save elsewhere, by root table.
     """
     left = dict(items)
     for _ in range(4):

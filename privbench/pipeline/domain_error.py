@@ -145,7 +145,7 @@ def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Flo
     Args:
         need: The list.
         law: The estimated law of the column.
-        size: What is known of the table.
+        size: Estimated sizes of the table.
         margin: How many standard deviations a threshold lies above one unit.
         sd: Noise at every amount.
     """
@@ -172,7 +172,7 @@ def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:
 
     Args:
         columns: Columns of the table.
-        size: What is known of the table.
+        size: Estimated sizes of the table.
         first: Noise of the first total.
         sd: Noise of the second one at every amount.
     """

@@ -52,7 +52,7 @@ class Domains:
     Attributes:
         codecs: Per private table and modelled column.
         totals: Noisy rows per table, with second totals.
-        left: What the synthesizer may spend per root table, ε or ρ.
+        left: ε or ρ that the synthesizer may spend per root table.
     """
 
     codecs: Codecs

@@ -97,7 +97,7 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 
 
 def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
-    """What the catalog states of a table's modelled columns beyond their types."""
+    """Config of modelled columns, as far as the catalog states more than their types."""
     found: dict[str, ColumnConfig | None] = {}
     # NULL throughout may break a CHECK, and a clone would then have it as NOT VALID.
     checked = {name for check in table.checks for name in check.columns}

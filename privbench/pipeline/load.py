@@ -191,7 +191,7 @@ def refuse_sources(target_dsn: str, ledger: str | None) -> None:
     """Refuse to drop what a database holds that has releases in a ledger: it may be a source.
 
     Args:
-        target_dsn: What would be dropped.
+        target_dsn: The database whose objects would be dropped.
         ledger: Directory of the ledgers; None means the user's state directory.
 
     Raises:

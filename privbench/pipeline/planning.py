@@ -102,7 +102,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
 
     Raises:
         UsageError: A table in ``rows`` does not exist.
-        PrivbenchError: Whatever a fit would refuse.
+        PrivbenchError: An error that a fit would raise.
     """
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)

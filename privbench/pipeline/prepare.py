@@ -33,7 +33,7 @@ class TablePlan:
 
     Attributes:
         table: The table.
-        section: What the config says of it.
+        section: Its section of the config.
         making: How each column's values come about.
         keys: Foreign keys, with their roles.
         readers: Readers of the modelled columns. All three are empty for public tables.

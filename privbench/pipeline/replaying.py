@@ -44,12 +44,12 @@ def run(
         repeats: Timed runs a query.
         warmup: Untimed runs before them.
         timeout: Seconds that one run may take.
-        before: What is done before each run.
+        before: Steps before each run.
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query.
         concurrency: Clients that then run the workload at once; 0 leaves that out.
         gates: Conditions on `FIGURES` under which the run fails: ``replay.errors > 0``.
         on_result: Called after every query.
-        trust: What the operator vouches for, of what the queries would run.
+        trust: Functions that the operator lets the queries call beyond the lists.
 
     Returns:
         A JSON object: the database, the settings, per query its weight, the count and the seconds,

@@ -45,7 +45,7 @@ class Since:
         model: Its model.
         digest: SHA-256 of its file.
         codecs: Its codecs, per private table and modelled column.
-        laws: What it says of every private table.
+        laws: Its laws of the private tables.
     """
 
     learner: GraphicalSynthesizer

@@ -204,7 +204,7 @@ def rebind(
         on: The clone: its rows give the literals and its server checks the queries.
         seed: Of the draws.
         ledger: Directory of the ledgers; None means the user's state directory.
-        trust: What the operator vouches for, of what the queries would run.
+        trust: Functions that the operator lets the queries call beyond the lists.
 
     Raises:
         UsageError: Neither model nor clone is given, or no query of the workload can be bound.

@@ -205,7 +205,7 @@ def packing(
 
     Args:
         connection: The source.
-        expressions: What to select, with the names of the columns.
+        expressions: SQL expressions to select, with the names of the columns.
         types: The types of what they give.
         known: What is publicly known of some, by name.
     """

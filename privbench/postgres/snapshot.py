@@ -120,10 +120,10 @@ class Snapshot:
 
         Args:
             table: The table.
-            expressions: What to select, with the names of the batch's columns. Functions and types
+            expressions: SQL to select, with the names of the batch's columns. Functions and types
                 need their schema: the search path holds none but ``pg_catalog``.
             batch_bytes: About how large a batch is to be.
-            known: What is publicly known of values, see `privbench.postgres.stream`.
+            known: Public knowledge of the values, see `privbench.postgres.stream`.
             pages: Which pages to read, of a table that is not partitioned.
 
         Yields:
@@ -160,10 +160,10 @@ class Snapshot:
 
         Args:
             table: The table.
-            expressions: What to select.
+            expressions: SQL expressions to select.
             count: Most parts.
             least: Least pages of a part.
-            known: What is publicly known of values, see `privbench.postgres.stream`.
+            known: Public knowledge of the values, see `privbench.postgres.stream`.
 
         Raises:
             AccessDenied: SELECT is missing.
@@ -310,10 +310,10 @@ class Part:
         snapshot: The exported snapshot.
         settings: Settings of the transaction.
         table: The table.
-        expressions: What to select.
+        expressions: SQL expressions to select.
         first: The first page.
         last: One past the last page, or None for all that follow.
-        known: What is publicly known of values, see `privbench.postgres.stream`.
+        known: Public knowledge of the values, see `privbench.postgres.stream`.
     """
 
     dsn: str = field(repr=False)

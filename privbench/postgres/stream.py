@@ -56,7 +56,7 @@ def stream(
     Args:
         reader: A connection of the snapshot that nothing else uses meanwhile.
         table: The table, which is locked.
-        expressions: What to select, with the names of the batch's columns.
+        expressions: SQL expressions to select, with the names of the batch's columns.
         batch_bytes: About how large a batch is to be.
         pages: Which pages to read.
         known: What is publicly known of the values of some, by name: all may come packed then, as

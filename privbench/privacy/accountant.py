@@ -38,7 +38,7 @@ class Guarantee:
 
 
 def price(event: Event, accounting: Accounting) -> Price:
-    """What an event costs in the accountant's unit.
+    """The cost of an event in the accountant's unit.
 
     The event's own claim is checked against OpenDP's privacy map for its mechanism, sensitivity
     and scale. A pure event under zCDP costs ε² / 2.
@@ -128,7 +128,7 @@ class Accountant:
             pure accounting, and half of it under zCDP, whose conversion takes the rest.
 
     Attributes:
-        total: What callers may plan with, ε or ρ, per root table.
+        total: ε or ρ that callers may plan with, per root table.
         threshold_delta: δ for threshold releases, per root table.
         delta_conversion: δ of the conversion; 0 under pure accounting.
 
@@ -176,7 +176,7 @@ class Accountant:
         return round_up(self._tally.amount())
 
     def remaining(self, root: str) -> float:
-        """What callers may still plan with for a root table."""
+        """The amount that callers may still plan with for a root table."""
         return max(0.0, round_down(Fraction(self.total) - self._tally.amount(root)))
 
     def charge(self, *events: Event) -> None:
@@ -202,7 +202,7 @@ class Accountant:
         self._tally = tally
 
     def guarantee(self) -> Guarantee:
-        """What has been spent, as (ε, δ)."""
+        """The spent loss, as (ε, δ)."""
         return self._tally.guarantee(self.accounting, self.delta_conversion)
 
 

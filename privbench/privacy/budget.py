@@ -63,7 +63,7 @@ def allocate(shares: Mapping[str, tuple[float, frozenset[str]]], total: float) -
 
     Args:
         shares: Per item its share (> 0) and its root tables (at least one).
-        total: What may be spent, ε or ρ, above 0.
+        total: ε or ρ that may be spent, above 0.
 
     Raises:
         ValueError: A share or the total is not a positive finite number, or an item is charged to

@@ -215,7 +215,7 @@ class PrivateDatabase(_Private):
     """All private tables, with their units.
 
     Args:
-        spec: What is public about it. Its attributes are replaced by those of the tables' `Cells`.
+        spec: Its public description, whose attributes are replaced by those of the tables' `Cells`.
         tables: The rows, by table name.
         ranks: Random ranks drawn before, for a neighbour whose remaining units keep theirs.
 
@@ -259,7 +259,7 @@ class PrivateDatabase(_Private):
 
     @property
     def spec(self) -> DatabaseSpec:
-        """What is public; its attributes follow every `recode`."""
+        """The public description; its attributes follow every `recode`."""
         return self._spec
 
     def rank_by(self, keys: Callable[[int, str], NDArray[np.uint64]]) -> None:

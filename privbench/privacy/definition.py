@@ -1,4 +1,4 @@
-"""What a privacy unit is in a release, and when losses of two releases add up."""
+"""The privacy unit of a release, and when losses of two releases add up."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Event:
 
     Attributes:
         id: Position within the release, from 0; a redraw after a crash has a position of its own.
-        label: What it is for, in the words of the code that asked.
+        label: Its purpose, in the words of the code that measures.
         kind: The query's kind.
         table: The table whose rows are counted.
         columns: Attributes or keys that are read.
@@ -52,8 +52,8 @@ class Event:
         scale: Scale of the noise, in grid units.
         threshold: Smallest released count of a threshold release, in grid units.
         loss: How ``amount`` is measured.
-        amount: What is charged: ε or ρ.
-        delta: What is charged in δ; 0 for all but threshold releases.
+        amount: The charge: ε or ρ.
+        delta: The charge in δ; 0 for all but threshold releases.
         roots: Root tables that are charged, sorted.
         neighbours: The neighbour relation under which the sensitivity holds.
         private: False when the noise was seeded or left out.

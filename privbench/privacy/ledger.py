@@ -59,7 +59,7 @@ _FOLDER = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a release is opened for; a resumed release must be opened for the same.
+    """The facts that a release is opened with; a resumed release must be opened for the same.
 
     Attributes:
         config_hash: Hash of the config and the schema.

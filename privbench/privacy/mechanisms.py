@@ -47,7 +47,7 @@ CHUNK = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one use of a mechanism costs: ε or ρ, and δ."""
+    """The cost of one use of a mechanism: ε or ρ, and δ."""
 
     amount: float
     delta: float = 0.0

@@ -49,12 +49,12 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Question(ABC):
-    """What is asked, at what price.
+    """A question with its price.
 
     Attributes:
-        query: What to count.
+        query: The statistic to measure.
         amount: ε or ρ to charge to every root table of the query.
-        label: What it is for.
+        label: Its purpose, for the ledger.
         delta: δ to charge; public, and above 0 for `Labels` alone.
     """
 
@@ -72,7 +72,7 @@ class Question(ABC):
         """
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
-        """What is recorded of the answer, as the first event of a release; reads no rows."""
+        """The event that is recorded, as the first one of a release; reads no rows."""
         query, threshold = self.query, method.threshold
         return Event(
             id=0,

@@ -51,7 +51,7 @@ class Release:
     Args:
         release_id: Random name of the release.
         folder: Where its ledger lies.
-        header: What it was opened for.
+        header: The facts that it was opened with.
         entries: Its batches so far.
         settle: Records in the ledger what was spent.
 

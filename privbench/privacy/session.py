@@ -38,9 +38,9 @@ class Step:
     """One release of a session, for the model's header and the stability harness.
 
     Attributes:
-        event: What was recorded.
-        query: What was asked.
-        result: What was released: noisy integers in grid units, an index, or a list.
+        event: The recorded event.
+        query: The query.
+        result: The released result: noisy integers in grid units, an index, or a list.
     """
 
     event: Event
@@ -86,7 +86,7 @@ class Session:
 
     @property
     def spec(self) -> DatabaseSpec:
-        """What is public about the database; follows every recoding."""
+        """The public description of the database; follows every recoding."""
         return self._data.spec
 
     @property
@@ -124,16 +124,16 @@ class Session:
         return self._accountant.threshold_delta
 
     def guarantee(self) -> Guarantee:
-        """What the events so far cost, as (ε, δ); events lost in a crash included."""
+        """The cost of the events so far, as (ε, δ); events lost in a crash included."""
         return self._release.loss()
 
     def measure(self, query: Query, amount: float, label: str) -> NDArray[np.float64]:
         """The statistic plus noise, in counted units.
 
         Args:
-            query: What to count.
+            query: The statistic to measure.
             amount: ε or ρ to charge to every root table of the query.
-            label: What it is for.
+            label: Its purpose, for the ledger.
 
         Returns:
             float64 of ``query.shape``: noisy grid units divided by ``query.unit``. Discrete
@@ -157,7 +157,7 @@ class Session:
         Args:
             query: A one-dimensional score vector.
             amount: ε or ρ to charge.
-            label: What it is for.
+            label: Its purpose, for the ledger.
 
         Raises:
             BudgetExceeded: The amount is not left; nothing was drawn.
@@ -186,7 +186,7 @@ class Session:
           draw from what was released before the batch, which is a case of adaptive composition.
 
         Args:
-            questions: What to ask, in order.
+            questions: The questions, in order.
 
         Returns:
             Per question: noisy integers in grid units, an index, or a list.

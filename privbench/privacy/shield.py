@@ -1,4 +1,4 @@
-"""What stands between private rows and the text of an error."""
+"""Keep values of private rows out of the texts of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is public about the private database: tables, attributes, keys, roles, relation.
+"""The public description of the private database: tables, attributes, keys, roles, relation.
 
 A `DatabaseSpec` holds nothing from rows. It fixes which table can root a unit that reaches which
 other table, and so which budget an event is charged to (`DatabaseSpec.roots`).

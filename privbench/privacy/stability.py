@@ -58,7 +58,7 @@ class Violation:
 
 @dataclass(slots=True)
 class StabilityReport:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         events: Number of queries.
@@ -230,7 +230,7 @@ def judge(
 
     Args:
         query: The query.
-        spec: What is public when it is evaluated.
+        spec: The public description when it is evaluated.
         root: Root table of the unit by which the databases differ.
         before: The statistic on one of them.
         after: The statistic on the other.

@@ -60,11 +60,11 @@ class Account:
 
     @property
     def loss(self) -> Guarantee:
-        """What counts: what was spent once closed, else what is reserved."""
+        """The loss that counts: the spent one of a closed release, else the reserved one."""
         return self.reserved if self.spent is None else self.spent
 
     def counted(self, definition: UnitDefinition) -> Guarantee:
-        """What counts against another unit definition; a seeded fit is infinite for all."""
+        """The loss that counts for another unit definition; that of a seeded fit is infinite."""
         if not self.header["private"]:
             return INFINITE
         return self.definition.counted(self.loss, definition)
@@ -149,7 +149,7 @@ class Standing:
         return account.header
 
     def reserved(self, release_id: str) -> Guarantee:
-        """What an open release has reserved."""
+        """The loss that an open release has reserved."""
         self.require_open(release_id)
         return self._account(release_id).reserved
 

@@ -226,7 +226,7 @@ def damaged(path: Path) -> LedgerError:
 
 @contextmanager
 def usable(path: Path) -> Iterator[None]:
-    """What the system refuses within is said of a file."""
+    """Turn errors of the system into a `LedgerError` on a file."""
     try:
         yield
     except OSError as error:

@@ -63,7 +63,7 @@ class Lost(Exception):
 
 
 def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | PrivbenchError:
-    """What a worker runs: the function's result, or the error as a value; it raises nothing."""
+    """Run a function in a worker: gives its result, or the error as a value; raises nothing."""
     if version != __version__:
         return ConfigError(
             f"a worker has privbench {__version__}, this process {version}.",
@@ -156,7 +156,7 @@ class Workers:
         return self._client.submit(guarded, __version__, function, *held, pure=False)
 
     def result(self, future: Any) -> Any:
-        """What a call found.
+        """The result of a call.
 
         Raises:
             Lost: What it was sent is gone with a worker.
@@ -273,7 +273,7 @@ def count_part(
     public: tuple[list[NDArray[np.int64] | None], list[int], Sequence[Sequence[int]]],
     *columns: tuple[NDArray[Any], int],
 ) -> list[Integers]:
-    """What a worker counts: histograms of its rows alone.
+    """Count in a worker: histograms of its rows alone.
 
     Args:
         public: Lookups and sizes of the axes, and the positions of the axes of every histogram.

@@ -114,7 +114,7 @@ def publish(
     Args:
         model: The model file.
         output: A folder that is empty or does not exist.
-        about: What the publisher says of it.
+        about: Statements of the publisher on it.
         database: DSN of an empty database for the clone; None for an embedded server.
         workload: Queries whose text is declared public: their literals are bound anew to rows of
             the clone, their weights and answers dropped. None to generate some.

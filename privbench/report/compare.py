@@ -104,7 +104,7 @@ def compare(
             discrepancy and plan agreement.
         concurrency: Clients a side that then run the workload at once, for throughput and latency
             under load; 0 leaves that out.
-        before: What is done before each run, for caches that are not warm.
+        before: Steps before each run, for caches that are not warm.
         baseline: comparison.json of an earlier comparison to measure drift against.
         other_workload: Take a baseline of another workload.
         junit: Where to write gates and integrity checks as JUnit XML.
@@ -114,7 +114,7 @@ def compare(
         distributions: Also compare the distributions of columns and of sets of columns.
         tell: Called for every table that is read or compared.
         stage: Entered by name for each stage, such as that of a `Reporter`.
-        trust: What the operator vouches for, of what the queries would run.
+        trust: Functions that the operator lets the queries call beyond the lists.
         rebound: Queries of the workload, by their ids, with texts of the same rank in the clone in
             place of texts that it lacks: their answers are reported beside those as written.
 

@@ -106,8 +106,8 @@ class Gate:
 
         Args:
             figures: By name.
-            queries: What a gate over queries looks at. A query that the source itself could not
-                answer is not looked at.
+            queries: The queries of a gate over queries. A query that the source itself could not
+                answer is left out.
         """
         self.require(figures)
         limit: float | None = self.limit

@@ -67,7 +67,7 @@ class LookupScore:
     """How much a table looks like a look-up.
 
     Attributes:
-        reasons: What was counted, with points: ``listed name +3``.
+        reasons: Reasons of the score, with points: ``listed name +3``.
         proposed: Whether the table is a candidate.
     """
 

@@ -1,4 +1,4 @@
-"""What the catalog says of tables and keys, in the form that the rules of roles use."""
+"""Facts of the catalog on tables and keys, in the form that the rules of roles use."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class TableProposal:
         owner: The owning table, or None.
         keys: Columns and target of every foreign key to another table.
         reason: One line.
-        lookup_reasons: What was counted for that, with points.
+        lookup_reasons: Reasons of its score, with points.
         second_owners: A line per further person-like owner that its keys reach.
         spread: A line per table that holds part of its people's data in units of their own.
     """

@@ -1,4 +1,4 @@
-"""What every synthesizer offers, and how one is found by name."""
+"""The interface of synthesizers, and how one is found by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PlannedEvent:
     """One measurement that a fit would make, described without data.
 
     Attributes:
-        label: What it is for.
+        label: Its purpose, for the ledger.
         table: The table whose rows are counted.
         kind: The query's kind.
         shape: Shape of the statistic; for adaptive measurements the largest planned one.
@@ -41,8 +41,8 @@ class PlannedEvent:
         noise_sd: Standard deviation of the noise, in counted units.
         roots: Root tables that are charged.
         needed: Of a list, the units that must share a label for it to come out half the time.
-        noises: What ``noise_sd`` may be instead, where it depends on what is released before.
-        needs: The same of ``needed``.
+        noises: Other values of ``noise_sd``, where it depends on what is released before.
+        needs: Other values of ``needed``, likewise.
     """
 
     label: str
@@ -76,7 +76,7 @@ class PlannedEvent:
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """What a plan or a fit starts from; all of it public or released.
+    """The input of a plan or a fit; all of it is public or released.
 
     Attributes:
         total: Amount that the synthesizer may spend per root table, ε or ρ.
@@ -102,7 +102,7 @@ class PlanInput:
         amount: float,
         public_rows: Mapping[str, int] | None,
     ) -> Self:
-        """What a fit starts from; see `Synthesizer.fit`."""
+        """The input of a fit; see `Synthesizer.fit`."""
         left = {root: session.remaining(root) for root in roots_of(session.spec)}
         spare = {root: max(rest - amount, 0.0) for root, rest in left.items()}
         counted = counted_units(session)
@@ -119,7 +119,7 @@ def roots_of(spec: DatabaseSpec) -> frozenset[str]:
 
 
 class FittedModel(Protocol):
-    """What a fit gives: released arrays only."""
+    """The result of a fit: released arrays only."""
 
     @property
     def units(self) -> Mapping[str, float]:
@@ -173,7 +173,7 @@ class Synthesizer(ABC, Generic[OptionsT]):
         Args:
             session: The door to the private rows; every attribute of its spec is settled.
             totals: Noisy rows per table, released before (P17). Never exact counts.
-            amount: What may be spent per root table, ε or ρ.
+            amount: ε or ρ that may be spent per root table.
             public_rows: Exact row counts of the public tables.
         """
 

@@ -70,7 +70,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[PlannedEvent]:
-        """What a learner of attributes measures in a table for an amount of ε or ρ."""
+        """Events of a learner of attributes in a table, for an amount of ε or ρ."""
         return []
 
     @classmethod
@@ -103,7 +103,7 @@ class TableFit:
         session: The door to the private rows.
         start: Released or public input of the whole fit.
         table: The table.
-        amount: What may be spent, ε or ρ.
+        amount: ε or ρ that may be spent.
         weight: Released weight of the table's rows, at least 1.
     """
 
@@ -115,7 +115,7 @@ class TableFit:
 
     @property
     def spec(self) -> DatabaseSpec:
-        """What is public about the database."""
+        """The public description of the database."""
         return self.session.spec
 
     @property

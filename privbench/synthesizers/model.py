@@ -1,4 +1,4 @@
-"""What a fit releases: the law of every table and of every reference."""
+"""The model that a fit releases: the law of every table and of every reference."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Database:
     Args:
         connection: One that only reads (`privbench.postgres.reading`).
         path: The search path under which the queries will run.
-        trust: What the operator allows beyond the lists.
+        trust: Functions that the operator allows beyond the lists.
 
     Raises:
         DatabaseError: The server refused, here or in one of the methods.

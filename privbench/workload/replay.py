@@ -74,9 +74,9 @@ def replay(
             results can be taken up again until `ReplayLog.finish` is called.
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
         floor: Also run the first database against itself.
-        before: What is done before each run.
+        before: Steps before each run.
         row_limit: Rows after which a fetch is cut off.
-        trust: What the operator lets the queries call beyond the lists.
+        trust: Functions that the operator lets the queries call beyond the lists.
 
     Returns:
         Results in the order of the workload.
@@ -179,7 +179,7 @@ def _rounds(
         number: Its place in the workload.
         opened: Sessions by the name of their side.
         rounds: Number of untimed rounds, then of timed ones.
-        before: What is done before every run.
+        before: Steps before every run.
         explain: Whether the query's plan is kept.
     """
     runs: dict[str, list[Run]] = {name: [] for name in opened}

@@ -85,7 +85,7 @@ class Text(_Names):
     """The scope of a text alone, without a database.
 
     Args:
-        trust: What the operator allows beyond the lists.
+        trust: Functions that the operator allows beyond the lists.
         users: Let functions of users pass: they are judged again on the database before they run.
     """
 

@@ -67,7 +67,7 @@ Learns = Literal["pairs", "columns", "attributes"]
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """What is known of a table's size.
+    """The estimated size of a table.
 
     Attributes:
         rows: Number of rows.
@@ -96,7 +96,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class PairBudget:
-    """What selection and pairs of one table get.
+    """Amounts of selection and pairs of one table.
 
     Attributes:
         picks: Pairs that are selected.
@@ -123,16 +123,16 @@ class Budget:
     """Amounts of all measurements of a fit; see `size_amount` and `divide`.
 
     Attributes:
-        spec: What is public.
+        spec: The public description.
         accounting: ``pure`` or ``zcdp``.
-        amount: What every root table may spend.
-        spare: What every root table may spend beyond that.
+        amount: ε or ρ that every root table may spend.
+        spare: ε or ρ that every root table may spend beyond that.
         units: Units that have rows in owned tables, where they were counted; at least the noise.
         target: Table and attribute that are to be predicted from the others, or None.
         learns: How columns are learned.
         tests: Share of the amount that is for tests of tables against an earlier model.
         total: Amount per tree of ownership: with what all of its roots have to spare.
-        sizes: What is known of the tables' sizes.
+        sizes: Estimated sizes of the tables.
         columns: Columns of the tables.
         one_ways: Amount per table and column.
         pairs: Budget of pairs per table.

@@ -54,7 +54,7 @@ class Column:
         name: Name within the table's model.
         axis: How its cells are read from private rows.
         domain: Its cells.
-        kind: What its codes are.
+        kind: The kind of its codes.
         key: The foreign key, if the column is a degree (number of children) or a scope (whether and
             where a reference leads).
         ruled: Structural zeros: cells that the schema rules out.

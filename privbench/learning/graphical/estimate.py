@@ -139,7 +139,7 @@ def associate(
     Args:
         noisy: Noisy counts, shape (rows, columns).
         sd: Standard deviation of the noise.
-        prediction: What is expected without it, same shape; its margins are kept.
+        prediction: Expected counts without it, same shape; its margins are kept.
         rows: Scores of the rows; those of score 0 keep their shape.
         columns: Scores of the columns.
     """
@@ -158,7 +158,7 @@ def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float 
 
     Args:
         noisy: Noisy counts.
-        expected: What a shape expects.
+        expected: Counts that a shape predicts.
         sd: Standard deviation of the noise.
         misfit: Relative error of the shape beside the noise.
     """

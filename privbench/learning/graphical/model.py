@@ -43,7 +43,7 @@ Stream = Callable[..., np.random.Generator]
 
 @dataclass(frozen=True, slots=True)
 class TableLaw:
-    """What is released of one table.
+    """The released law of one table.
 
     Attributes:
         rows: Rows with an owner; of a root table all rows.

@@ -52,7 +52,7 @@ def smooth(noisy: Floats) -> Floats:
 
 
 def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law: Noise) -> Floats:
-    """What is expected of the cells beyond a released range, from the noisy cells around its end.
+    """Expected counts of the cells beyond a released range, from the noisy cells around its end.
 
     The law of a tail is in "The one estimator" of ``docs/method.md``. A cell's prediction is the
     exponential of the posterior mean of its logarithm, since the plain mean is ruled by the

@@ -39,7 +39,7 @@ def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
     """The outline of a table.
 
     Args:
-        law: What is released of it.
+        law: Its released law.
         codes: Cells of synthetic rows by column, shape (rows,) each; public.
     """
     own = {at: name for at, name in enumerate(law.columns) if not name.startswith(HIDDEN)}

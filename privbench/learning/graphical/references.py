@@ -96,7 +96,7 @@ class Marginal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferenceLaw:
-    """What is released of a reference between private tables.
+    """The released law of a reference between private tables.
 
     Attributes:
         fan_in: Shares of targets per bucket of `MANY`.
@@ -180,7 +180,7 @@ def numbers_of(fan_in: Floats, targets: int) -> Ints:
 
 
 def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Marginal]:
-    """What is measured of targets: a score over all ordered columns, and telling columns.
+    """Marginals to measure: a score over all ordered columns, and columns with most information.
 
     Args:
         variables: Columns of the target.
@@ -191,7 +191,7 @@ def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list
         return [_single(item) for item in usable[: len(PARTS)]]
     whole = _score(usable, codes)
     found = [] if whole is None else [whole]
-    chosen = _telling(usable, codes, len(PARTS) - len(found))
+    chosen = _informative(usable, codes, len(PARTS) - len(found))
     return [*found, *(_single(item) for item in chosen)]
 
 
@@ -247,8 +247,10 @@ def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal |
     return Marginal(replace(bins, ends=ends), axis, len(ends) + 1)
 
 
-def _telling(usable: Sequence[Variable], codes: Mapping[str, Codes], most: int) -> list[Variable]:
-    """Columns that say most about all others (mutual information over entropy)."""
+def _informative(
+    usable: Sequence[Variable], codes: Mapping[str, Codes], most: int
+) -> list[Variable]:
+    """Columns with most information on all others (mutual information over entropy)."""
     held = [item.levels[DETAIL][codes[item.name][:COUNTED]] for item in usable]
     said = [
         sum(uncertainty_coefficient(one, other) for other in held if other is not one)

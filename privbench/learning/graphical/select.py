@@ -54,10 +54,10 @@ class Measured:
     """A noisy pair table.
 
     Attributes:
-        candidate: What was measured.
+        candidate: The measured pair.
         noisy: Noisy weights, shape (groups, groups).
         sd: Standard deviation of the noise.
-        prediction: What the model said before, same shape.
+        prediction: The prediction of the model before, same shape.
         counts: Their posterior mean.
         gap: Half of the L1 distance of the estimate from the prediction, in weight.
     """

@@ -45,7 +45,7 @@ class AttributeModel(Protocol):
         """Codes of rows by attribute."""
 
     def to_state(self) -> State:
-        """What its synthesizer's `read_attributes` reads back."""
+        """State and arrays that its synthesizer's `read_attributes` reads back."""
 
 
 #: Learns the attributes of a table: (table, amount, weight of its rows).

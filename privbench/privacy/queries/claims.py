@@ -137,7 +137,7 @@ def claim(
     """The claim where a row of weight w moves a statistic by at most w times these norms.
 
     Args:
-        spec: What is public.
+        spec: The public description.
         table: The table.
         l1: A of the module's docstring.
         l2: √B.

@@ -88,7 +88,7 @@ def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity
     """The sensitivity where removing a unit removes both its targets and its references.
 
     Args:
-        spec: What is public.
+        spec: The public description.
         key: The key; if no unit can hold rows of both ends, only one of the two occurs.
         gone: The most that the cells of a unit's targets hold.
         moved: Sensitivity to a unit's references to other units' targets.

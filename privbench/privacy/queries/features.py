@@ -57,7 +57,7 @@ def shortened(rows: Whole, bound: int) -> Whole:
 
 
 def factors(squares: Whole, bound: float) -> Whole:
-    """What brings vectors of these squared lengths to at most a length."""
+    """Factors that bring vectors of these squared lengths to at most a length."""
     norms = np.maximum(np.sqrt(squares), bound)
     return np.asarray(bound / norms * _DOWN)
 

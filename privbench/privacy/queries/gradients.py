@@ -117,7 +117,7 @@ class ClippedGradients(OfFeatures):
         return chances(scores, self.features.groups)
 
     def _targets(self, whole: Whole) -> Whole:
-        """What the outputs should be, in steps."""
+        """Target values of the outputs, in steps."""
         return whole + np.where(self.features.places, STEP // 2, 0.0)
 
 

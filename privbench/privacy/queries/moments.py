@@ -71,7 +71,7 @@ class RegionMoments(RowQuery):
         """Moments over attributes by name.
 
         Args:
-            spec: What is public.
+            spec: The public description.
             attributes: Names of settled attributes.
             region: The region.
             split: Its split.

@@ -175,7 +175,7 @@ _UNKNOWN = "[unknown]"
 
 
 def _first_line(prefix: str | None, head: Sequence[str]) -> re.Pattern[str]:
-    """What the first line of an entry looks like."""
+    """A pattern of the first line of an entry."""
     tried = map(_compiled, COMMON_PREFIXES if prefix is None else (prefix,))
     best = max(tried, key=lambda one: sum(one.match(line) is not None for line in head))
     if not any(map(best.match, head)):

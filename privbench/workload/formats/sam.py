@@ -47,7 +47,7 @@ _Operator = Literal["=", "<", ">", "<=", ">="]
 
 
 class _File(BaseModel):
-    """What a file states."""
+    """The content of a file."""
 
     query_list: list[tuple[list[str | int], list[_Operator], list[Any]]]
     card_list: list[FiniteFloat | None] | None = None
