@@ -1,4 +1,4 @@
-"""Checks of a clone's integrity by queries: what its constraints promise, counted."""
+"""Checks of a clone's integrity by queries: violations of constraints, counted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privbench.schema import ForeignKey, Schema, Table, TableName, Unique
 
 
 class CheckPart(Part):
-    """One promise of the schema, looked at in the clone."""
+    """One constraint of the schema, checked on the clone."""
 
     table: str  # the table, as ``schema.table``
     kind: str  # what is promised: ``primary key``, ``unique``, ``foreign key``, ``present``, …
@@ -53,7 +53,7 @@ def check(
 
     Args:
         connection: To the clone; only read.
-        schema: The source's schema, whose promises are checked.
+        schema: The source's schema, whose constraints are checked.
         clone: The clone's own schema; what it lacks is one violation of ``present`` each.
         skipped: CHECKs that are not evaluated, as (table, name); see `of_users`.
 

@@ -189,7 +189,7 @@ class Snapshot:
 
     @property
     def all_text(self) -> bool:
-        """Whether the database's encoding promises that every value is text."""
+        """Whether the database's encoding ensures that every value is text."""
         return self.connection.info.parameter_status("server_encoding") in ALL_TEXT
 
     def require_text(self, schema: Schema) -> None:

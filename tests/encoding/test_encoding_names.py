@@ -91,7 +91,7 @@ NUMBERS = (
     ("name", "check"),
     [("month", "c > 50"), ("rank", "c > 50"), ("x", "c >= 1000"), ("x", "c < '-7'::integer")],
 )
-def test_usual_range_that_a_check_forbids_is_no_point(type_, name, check):
+def test_default_range_that_a_check_forbids_is_no_point(type_, name, check):
     need = bounds_of(name, type_, f"({check.replace('c ', name + ' ')})")
     made = scale_of(type_).build(np.array([need.default.lo, need.default.hi]), {})
     low, high = map(float, made.to_pylist())
@@ -132,7 +132,7 @@ def test_read_of_suggested_labels_counts_them_and_makes_the_rest(delta):
     assert made[1] not in (None, "secret of a row")
 
 
-def test_usual_range_of_a_name_is_of_numbers_only():
+def test_default_range_of_a_name_is_of_numbers_only():
     for name, ends in (("latitude", (-90, 91)), ("n", (0, 100))):
         need = bounds_of(name)
         assert (need.default.lo, need.default.hi) == ends
@@ -150,7 +150,7 @@ def test_usual_range_of_a_name_is_of_numbers_only():
           for type_ in (NUMERIC, FLOAT8)),
     ],
 )  # fmt: skip
-def test_usual_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, type_, high):
+def test_default_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, type_, high):
     """A smallint holds codes; amounts are no flags, whatever their name begins with."""
     need = bounds_of(name, type_)
     if high is None:
@@ -172,7 +172,7 @@ def test_usual_range_of_a_name_holds_nothing_beyond_unless_it_is_clear(name, typ
     [("month", 1, 12), ("hour", 0, 23), ("status", 0, 5), ("http_status", 200, 500),
      ("qty", 1, 10)],
 )  # fmt: skip
-def test_usual_range_of_a_name_holds_both_its_ends(name, low, high):
+def test_default_range_of_a_name_holds_both_its_ends(name, low, high):
     recoding = named(name, INT4).finish({name: bounds_of(name).default}).recodings[name]
     codes = recoding.apply(np.array([low, high]))
     assert recoding.core[0] <= codes.min() <= codes.max() < recoding.core[1]
@@ -202,7 +202,7 @@ def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
         ("status", INT4, "9", 0, 10),
     ],
 )
-def test_usual_range_of_a_default_has_its_magnitude(name, type_, default, low, high):
+def test_default_range_of_a_default_has_its_magnitude(name, type_, default, low, high):
     need = bounds_of(name, type_, default=default)
     if type_ == FLOAT8:
         low, high = (scale_of(FLOAT8).parse(str(end)) for end in (low, high))

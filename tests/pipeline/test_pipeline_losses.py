@@ -99,7 +99,7 @@ def test_losses_of_a_chain_of_releases_count_what_each_table_was_learned_from(fi
         assert {item.place: item.what for item in pipeline.losses(chain)} == lost
 
 
-def test_losses_of_a_usual_range_that_rows_told_is_none(fitted):
+def test_losses_of_a_default_range_that_rows_confirm_is_none(fitted):
     model, place = fitted[0], "public.person.age"
     plan = prepare(model.schema, Config.model_validate(model.config))
     (reader,) = (i.readers["age"] for i in plan.private if i.table.key == "public.person")
