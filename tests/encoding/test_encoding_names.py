@@ -98,7 +98,7 @@ def test_default_range_that_a_check_forbids_is_no_point(type_, name, check):
     assert high - low >= 0.5 * min(abs(low), abs(high), 40)
 
 
-def test_usual_labels_break_no_check_and_come_after_the_default():
+def test_default_labels_break_no_check_and_come_after_the_default():
     assert named("status", TEXT, "(status <> 'open'::text)").default_labels == ()
     assert plan(TEXT, "f(t.*)", name="status", delta=1e-9).default_labels == ()
     other = Check("k", "(order_status <> 'x'::text)", ("order_status",))
