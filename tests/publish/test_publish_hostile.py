@@ -151,7 +151,7 @@ ATTACKS = {
     "metadata": (swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'), "croissant"),
     "a smaller ε": (put(PAPER, "promise", "epsilon", value=1.0), "less is stated"),
     "a smaller δ": (put(PAPER, "promise", "delta", value=1e-12), "less is stated"),
-    "less noise": (put(PAPER, "events", 0, "scale", value=0.01), "less than its mechanism loses"),
+    "less noise": (put(PAPER, "events", 0, "scale", value=0.01), "a smaller loss than its mechanism has"),
     "no noise": (put(PAPER, "events", 0, "scale", value=0.0), PAPER),
     "a missing event": (edit(PAPER, lambda data: data["events"].pop(3)), "event 3 is not one"),
     "a free event": (put(PAPER, "events", 0, "roots", value=[]), "event 0 is not one"),
