@@ -356,7 +356,7 @@ def _viable(tables: Sequence[Table], rows: Mapping[str, int]) -> dict[str, int]:
 def _index(
     key: ForeignKey, given: Mapping[str, Indices], made: Mapping[str, KeyedTable], rows: int
 ) -> Indices:
-    index = np.asarray(given.get(key.name, np.full(rows, -1)), dtype=np.int64)[:rows]
+    index = given[key.name][:rows] if key.name in given else np.full(rows, -1, index_type(rows))
     parent = made.get(str(key.ref_table))
     if key.is_self or parent is None:
         return index

@@ -22,6 +22,7 @@ from privbench.encoding.keys.uniqueness import (
 )
 from privbench.encoding.placeholders import value_space
 from privbench.forest import circle_heads
+from privbench.privacy.units import index_type
 from privbench.schema import ForeignKey, Table, Unique
 
 
@@ -142,10 +143,11 @@ DANGLING = -3
 
 def remap(parents: Indices, keep: Mask) -> Indices:
     """Parent indices after some parent rows were dropped; rows that lost theirs get `DANGLING`."""
-    moved = np.where(keep, np.cumsum(keep) - 1, DANGLING)
     # One more entry, reached by the index −1, stands for "no reference".
-    table = np.append(moved, NONE)
-    result: Indices = table[np.where(parents >= 0, parents, -1)]
+    table = np.full(len(keep) + 1, NONE, index_type(len(keep)))
+    np.cumsum(keep, dtype=table.dtype, out=table[:-1])
+    table[:-1] = np.where(keep, table[:-1] - 1, DANGLING)
+    result: Indices = table[np.maximum(parents, NONE)]
     return result
 
 

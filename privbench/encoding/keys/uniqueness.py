@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
+Indices = NDArray[np.signedinteger[Any]]
 Mask = NDArray[np.bool_]
 
 
