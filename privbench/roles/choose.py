@@ -52,6 +52,8 @@ def barred(facts: TableFacts, key: KeyFacts, kinds: Mapping[str, Kind]) -> str |
         return "the catalog keeps the row when its target goes"
     if own in ROOT_KINDS and not _may_own_root(key, parent):
         return f"{own.article} {own.label} is a root"
+    if parent is Kind.PLAIN and not key.is_part:
+        return f"{parent.article} {parent.label} owns only its parts"
     return None
 
 
@@ -92,7 +94,6 @@ class _Chooser:
 
     def reasons(self, key: KeyFacts) -> Iterator[tuple[str, float]]:
         """The points for and against a key, each with its reason."""
-        noun, parent_noun = self.tables[str(key.key.table)].noun, self.tables[key.parent].noun
         if key.cascades:
             yield "ON DELETE CASCADE", 3.0
         elif key.released:
@@ -105,7 +106,7 @@ class _Chooser:
             yield "holds the primary key's first column", 1.6
         if key.not_null:
             yield "NOT NULL", 1.0
-        if len(noun) > len(parent_noun) and noun[: len(parent_noun)] == parent_noun:
+        if key.prefixed:
             yield "named after its parent", 1.5
         if self.kinds[key.parent] in PEOPLE and not key.deputy:
             yield "straight to people", 2.0
@@ -157,7 +158,14 @@ class _Chooser:
     def _owned(self, name: str, key: KeyFacts) -> Place:
         owner = self.places[key.parent]
         worth = max(owner.worth - _STEP, self.kinds[name].worth)
-        return Place(key, owner.root, worth, tuple(why for why, _ in self.reasons(key)))
+        why = [reason for reason, _ in self.reasons(key)]
+        if self.kinds[owner.root] not in PERSON_LIKE:
+            why += [
+                f"{other.columns} leads to a plain thing, whose rows may be few"
+                for other in self.candidates[name]
+                if other != key and self.kinds[other.parent] is Kind.PLAIN
+            ]
+        return Place(key, owner.root, worth, tuple(why))
 
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:

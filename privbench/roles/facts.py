@@ -23,6 +23,7 @@ class KeyFacts:
     in_primary: bool  # whether all its columns lie in the primary key
     deputy: bool  # whether its columns' names speak of a second party (editor, manager, parent)
     owner: bool  # whether they are called after the target, or by a word for an owner
+    prefixed: bool  # whether its table's name begins with the target's
 
     @property
     def cascades(self) -> bool:
@@ -33,6 +34,11 @@ class KeyFacts:
     def released(self) -> bool:
         """Whether the catalog says that the row stays when the parent goes."""
         return self.key.on_delete in "nd" and not self.not_null
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the catalog or the table's name says that the rows are parts of the parent's."""
+        return self.cascades or self.first_of_primary or self.prefixed
 
     @property
     def columns(self) -> str:
@@ -85,6 +91,11 @@ class TableFacts:
         return self.personal - {"address", "death"}
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it has the shape of a look-up: it says little and refers to nothing."""
+        return not (self.keys or self.personal or self.masked or len(self.attributes) > 3)
+
+    @property
     def is_junction(self) -> bool:
         """Whether it links tables: two in its primary key, or nothing but keys and no referrer."""
         linked = {key.parent for key in self.keys if key.in_primary}
@@ -109,13 +120,16 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         if not key.is_self and str(key.ref_table) in incoming
     ]
     primary = table.primary_columns
+    called = noun(table.name.name)
     plain = [column for column in table.columns if column.name not in table.key_columns]
     masked = masks(table)
     personal = frozenset[str]().union(
         *(
             personal_kinds(said, column.type.category)
             for column in plain
-            if column.name not in primary and column.type.category != "B"
+            if column.name not in primary
+            and column.type.category != "B"
+            and not _national(called, column.name)
             for said in (column.name, masked.get(column.name, ""))
         )
     )
@@ -128,7 +142,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     ordered = tuple(sorted(keys, key=lambda item: (item.position, item.key.columns)))
     return TableFacts(
         table,
-        noun(table.name.name),
+        called,
         ordered,
         incoming[table.key],
         personal,
@@ -137,13 +151,19 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     )
 
 
+def _national(table: tuple[str, ...], column: str) -> bool:
+    """Whether a column of a table of countries, and of no other, tells how people there dial."""
+    of_countries = len(table) == 1 and table[0] in listed("tables", "words", "country")
+    return of_countries and set(words(column)) <= listed("columns", "national")
+
+
 def _key(table: Table, key: ForeignKey) -> KeyFacts:
     primary = table.primary_columns
     found = [word for name in key.columns for word in words(name)]
     target = set(words(key.ref_table.name))
     own_words = [word for word in found if word not in target]
     stem = tuple(word for word in found if word not in listed("keys", "suffix"))
-    goal = noun(key.ref_table.name)
+    called, goal = noun(table.name.name), noun(key.ref_table.name)
     done_by = "by" in own_words and not {*own_words} & listed("keys", "maker")
     named = len(key.columns) == 1 and stem in (goal, goal[-1:])
     return KeyFacts(
@@ -156,4 +176,5 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
         in_primary=set(key.columns) <= set(primary),
         deputy=done_by or bool({*own_words} & listed("keys", "deputy")),
         owner=named or bool(set(own_words) & listed("keys", "owner")),
+        prefixed=len(called) > len(goal) and called[: len(goal)] == goal,
     )
