@@ -52,8 +52,6 @@ def barred(facts: TableFacts, key: KeyFacts, kinds: Mapping[str, Kind]) -> str |
         return "the catalog keeps the row when its target goes"
     if own in ROOT_KINDS and not _may_own_root(key, parent):
         return f"{own.article} {own.label} is a root"
-    if parent is Kind.PLAIN and not key.is_part:
-        return f"{parent.article} {parent.label} owns only its parts"
     return None
 
 
@@ -94,6 +92,7 @@ class _Chooser:
 
     def reasons(self, key: KeyFacts) -> Iterator[tuple[str, float]]:
         """The points for and against a key, each with its reason."""
+        noun, parent_noun = self.tables[str(key.key.table)].noun, self.tables[key.parent].noun
         if key.cascades:
             yield "ON DELETE CASCADE", 3.0
         elif key.released:
@@ -106,7 +105,7 @@ class _Chooser:
             yield "holds the primary key's first column", 1.6
         if key.not_null:
             yield "NOT NULL", 1.0
-        if key.prefixed:
+        if len(noun) > len(parent_noun) and noun[: len(parent_noun)] == parent_noun:
             yield "named after its parent", 1.5
         if self.kinds[key.parent] in PEOPLE and not key.deputy:
             yield "straight to people", 2.0
@@ -157,7 +156,9 @@ class _Chooser:
 
     def _owned(self, name: str, key: KeyFacts) -> Place:
         owner = self.places[key.parent]
-        worth = max(owner.worth - _STEP, self.kinds[name].worth)
+        worth = owner.worth - _STEP
+        if self.kinds[owner.root] is not Kind.PLAIN:
+            worth = max(worth, self.kinds[name].worth)
         why = [reason for reason, _ in self.reasons(key)]
         if self.kinds[owner.root] not in PERSON_LIKE:
             why += [

@@ -23,7 +23,6 @@ class KeyFacts:
     in_primary: bool  # whether all its columns lie in the primary key
     deputy: bool  # whether its columns' names speak of a second party (editor, manager, parent)
     owner: bool  # whether they are called after the target, or by a word for an owner
-    prefixed: bool  # whether its table's name begins with the target's
 
     @property
     def cascades(self) -> bool:
@@ -34,11 +33,6 @@ class KeyFacts:
     def released(self) -> bool:
         """Whether the catalog says that the row stays when the parent goes."""
         return self.key.on_delete in "nd" and not self.not_null
-
-    @property
-    def is_part(self) -> bool:
-        """Whether the catalog or the table's name says that the rows are parts of the parent's."""
-        return self.cascades or self.first_of_primary or self.prefixed
 
     @property
     def columns(self) -> str:
@@ -163,7 +157,7 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
     target = set(words(key.ref_table.name))
     own_words = [word for word in found if word not in target]
     stem = tuple(word for word in found if word not in listed("keys", "suffix"))
-    called, goal = noun(table.name.name), noun(key.ref_table.name)
+    goal = noun(key.ref_table.name)
     done_by = "by" in own_words and not {*own_words} & listed("keys", "maker")
     named = len(key.columns) == 1 and stem in (goal, goal[-1:])
     return KeyFacts(
@@ -176,5 +170,4 @@ def _key(table: Table, key: ForeignKey) -> KeyFacts:
         in_primary=set(key.columns) <= set(primary),
         deputy=done_by or bool({*own_words} & listed("keys", "deputy")),
         owner=named or bool(set(own_words) & listed("keys", "owner")),
-        prefixed=len(called) > len(goal) and called[: len(goal)] == goal,
     )
