@@ -148,16 +148,19 @@ _ASIDE = frozenset({"total", "ranked counts", "label counts", "grid histogram", 
 def least_sizes(
     attributes: Mapping[str, int], events: Iterable[PlannedEvent | Event], accounting: str
 ) -> dict[str, float]:
-    """Units per table below which little can be learned: 90·d/ε, for d attributes that get ε."""
+    """Units per table below which little can be learned: 90·d/ε, for d attributes that get ε.
+
+    A table without attributes, of which only its rows per unit are learned, counts as one of one.
+    """
     spent: dict[str, float] = {}
     for event in events:
         if event.kind not in _ASIDE:
             spent[event.table] = spent.get(event.table, 0.0) + event.amount
     least = {}
     for name, count in attributes.items():
-        if count and spent.get(name):
+        if spent.get(name):
             epsilon = spent[name] if accounting == "pure" else (2 * spent[name]) ** 0.5
-            least[name] = LEAST * count / epsilon
+            least[name] = LEAST * max(count, 1) / epsilon
     return least
 
 

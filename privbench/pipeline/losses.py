@@ -27,20 +27,23 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, prepare
 from privbench.privacy import Event
 from privbench.roles import Proposal, propose
-from privbench.roles.classes import Kind
+from privbench.roles.classes import PERSON_LIKE, Kind
 from privbench.synthesizers import get as find_synthesizer
 
 #: ε beyond which more of it is no advice.
 MOST_EPSILON = 10.0
 #: Units in noise scales from which on a histogram shows a range, even if it equals the default.
 CLEAR = 16.0
+#: The weight of a table beyond which more of it is no advice.
+MOST_WEIGHT = 4.0
 TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
+NOTHING = "no line helps: only more units would"
 EMPTY = "empty: noise hides all of it"
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss of a table or a column of a clone, and the line of config that helps."""
+    """A loss of a table or a column of a clone, and the line of config that helps or `NOTHING`."""
 
     place: str
     what: str
@@ -81,14 +84,13 @@ def small_tables(
     plan: FitPlan, units: Mapping[str, float], least: Mapping[str, float]
 ) -> list[Loss]:
     """Tables with fewer units, released or expected, than their least useful size, or with none."""
-    proposal, epsilon = propose(plan.schema), plan.config.privacy.epsilon or MOST_EPSILON
-    found = []
+    proposal, found = propose(plan.schema), []
     for name, held in units.items():
         enough = least.get(name, 0.0)
         if held < max(enough, 0.5):
             size = f"about {held:,.0f} units, useful from {enough:,.0f}"
-            needed = epsilon * enough / held if held >= 0.5 else 2 * MOST_EPSILON
-            remedy = _larger(proposal, name, needed)
+            more = enough / held if held >= 0.5 else math.inf
+            remedy = _larger(plan, proposal, name, more)
             found.append(Loss(name, EMPTY if held < 0.5 else size, remedy))
     return found
 
@@ -104,17 +106,26 @@ def render_losses(found: Sequence[Loss], most: int = 25) -> str:
     return "\n".join([TITLE, *rows, *more])
 
 
-def _larger(proposal: Proposal, table: str, epsilon: float) -> str:
-    """Advice for a table that needs so much ε.
+def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
+    """Advice for a table that has too few units, by the factor ``more``.
 
-    A table that even that does not help may be public, if it looks like a look-up or holds things
-    and refers to nothing private; else it can have a larger share.
+    More ε, while that is no more than `MOST_EPSILON`. Else a table may be public, if it looks like
+    a look-up or holds things and refers to nothing private. Rows that no person owns can be units
+    themselves; a larger share of the budget helps where little more is needed.
     """
-    item, few = proposal.tables[table], epsilon <= MOST_EPSILON
-    things = item.kind is Kind.THING and not item.parents
+    item, epsilon = proposal.tables[table], more * (plan.config.privacy.epsilon or MOST_EPSILON)
+    few, section = epsilon <= MOST_EPSILON, f'[tables."{table}"]'
+    things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
+        parent in plan.spec.tables for parent in item.parents
+    )
     if table in proposal.public() or (things and not few):
-        return f'[tables."{table}"] role = "public"  # if nothing in it is confidential'
-    return f"[privacy] epsilon = {epsilon:.2g}" if few else f'[tables."{table}"] weight = 4'
+        return f'{section} role = "public"  # if nothing in it is confidential'
+    if few:
+        return f"[privacy] epsilon = {epsilon:.2g}"
+    top = plan.spec.top(table)
+    if top != table and proposal.tables[top].kind not in PERSON_LIKE:
+        return f"{section} own = []  # if its rows may be units; or another key"
+    return f"{section} weight = {MOST_WEIGHT:g}" if more <= MOST_WEIGHT else NOTHING
 
 
 def _columns(

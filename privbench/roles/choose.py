@@ -156,8 +156,17 @@ class _Chooser:
 
     def _owned(self, name: str, key: KeyFacts) -> Place:
         owner = self.places[key.parent]
-        worth = max(owner.worth - _STEP, self.kinds[name].worth)
-        return Place(key, owner.root, worth, tuple(why for why, _ in self.reasons(key)))
+        worth = owner.worth - _STEP
+        if self.kinds[owner.root] is not Kind.PLAIN:
+            worth = max(worth, self.kinds[name].worth)
+        why = [reason for reason, _ in self.reasons(key)]
+        if self.kinds[owner.root] not in PERSON_LIKE:
+            why += [
+                f"{other.columns} leads to a plain thing, whose rows may be few"
+                for other in self.candidates[name]
+                if other != key and self.kinds[other.parent] is Kind.PLAIN
+            ]
+        return Place(key, owner.root, worth, tuple(why))
 
 
 def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:

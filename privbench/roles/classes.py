@@ -33,6 +33,7 @@ class Kind(Enum):
     STRUCTURE = ("part of the house", 0)
     LOOKUP = ("look-up", 0)
     INFRA = ("table of a tool", 0)
+    PLAIN = ("plain thing", -1)  # has the shape of a look-up: its rows may be few
 
     def __init__(self, label: str, worth: float) -> None:
         self.label = label
@@ -47,7 +48,7 @@ class Kind(Enum):
 #: People, and what a unit may be named after where there are none.
 PEOPLE = frozenset({Kind.SUBJECT, Kind.WORK})
 PERSON_LIKE = PEOPLE | {Kind.ROLE, Kind.PROXY, Kind.GUEST, Kind.ORG, Kind.FIGURE}
-_PLAIN = PEOPLE | {Kind.THING}
+_MAY_EXTEND = PEOPLE | {Kind.THING}
 #: Kinds that are roots unless a key says otherwise.
 ROOT_KINDS = PEOPLE | {Kind.FIGURE, Kind.ORG}
 #: Kinds that never own, except by a key that is the primary key.
@@ -172,7 +173,7 @@ def classify(
         to_people = any(kinds[key.parent] in PEOPLE for key in tables[name].keys)
         kinds[name] = Kind.ROLE if to_people else Kind.LINK
     for name, facts in tables.items():
-        if kinds[name] in _PLAIN and not facts.marked and _extends_person(facts, kinds):
+        if kinds[name] in _MAY_EXTEND and not facts.marked and _extends_person(facts, kinds):
             kinds[name] = Kind.ROLE
     return kinds
 
@@ -196,7 +197,7 @@ def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
     yield from _named(facts)
     if len(facts.marked) >= 2 and facts.identifying:
         yield Kind.GUEST
-    yield Kind.THING
+    yield Kind.PLAIN if facts.is_plain and not _named_after_people(facts) else Kind.THING
 
 
 def _named(facts: TableFacts) -> Iterator[Kind]:
@@ -247,5 +248,9 @@ def _compounds(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> l
 
 def _extends_person(facts: TableFacts, kinds: Mapping[str, Kind]) -> bool:
     """Whether a table named after people points to the people it describes."""
-    named = facts.head in listed("tables", "subject") | listed("tables", "work")
-    return named and any(kinds[key.parent] in PEOPLE and not key.deputy for key in facts.keys)
+    to_people = any(kinds[key.parent] in PEOPLE and not key.deputy for key in facts.keys)
+    return to_people and _named_after_people(facts)
+
+
+def _named_after_people(facts: TableFacts) -> bool:
+    return facts.head in listed("tables", "subject") | listed("tables", "work")

@@ -85,6 +85,11 @@ class TableFacts:
         return self.personal - {"address", "death"}
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it has the shape of a look-up: it says little and refers to nothing."""
+        return not (self.keys or self.personal or self.masked or len(self.attributes) > 3)
+
+    @property
     def is_junction(self) -> bool:
         """Whether it links tables: two in its primary key, or nothing but keys and no referrer."""
         linked = {key.parent for key in self.keys if key.in_primary}
@@ -109,13 +114,16 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         if not key.is_self and str(key.ref_table) in incoming
     ]
     primary = table.primary_columns
+    called = noun(table.name.name)
     plain = [column for column in table.columns if column.name not in table.key_columns]
     masked = masks(table)
     personal = frozenset[str]().union(
         *(
             personal_kinds(said, column.type.category)
             for column in plain
-            if column.name not in primary and column.type.category != "B"
+            if column.name not in primary
+            and column.type.category != "B"
+            and not _national(called, column.name)
             for said in (column.name, masked.get(column.name, ""))
         )
     )
@@ -128,13 +136,19 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     ordered = tuple(sorted(keys, key=lambda item: (item.position, item.key.columns)))
     return TableFacts(
         table,
-        noun(table.name.name),
+        called,
         ordered,
         incoming[table.key],
         personal,
         attributes,
         bool(masked),
     )
+
+
+def _national(table: tuple[str, ...], column: str) -> bool:
+    """Whether a column of a table of countries, and of no other, tells how people there dial."""
+    of_countries = len(table) == 1 and table[0] in listed("tables", "words", "country")
+    return of_countries and set(words(column)) <= listed("columns", "national")
 
 
 def _key(table: Table, key: ForeignKey) -> KeyFacts:

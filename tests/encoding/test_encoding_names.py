@@ -70,7 +70,7 @@ LABELS = {
     "GB": "country_code", "F": "gender", "Shipped": "order_status", "active": "state order_state",
     "CA": "state", "en": "lang", "Sales": "department", "A": "kind", "Monday": "weekday",
     "Y": "is_active", "Widowed": "marital_status", "M": "MaritalStatus", "Asian": "race",
-    None: "title body name remarks description q1",
+    "Germany": "nation_name", None: "title body name remarks description q1",
 }  # fmt: skip
 RANGES = {
     ("0", "1"): "is_active isActive has_photo deleted email_verified address_verified enabled"

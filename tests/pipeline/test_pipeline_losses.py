@@ -11,10 +11,12 @@ from sql_files import sql_of
 from privbench import pipeline
 from privbench.config import Config
 from privbench.encoding import BoundsNeed
+from privbench.pipeline.losses import NOTHING
 from privbench.pipeline.prepare import prepare
 
 UNITS = 1500
 SOURCE = sql_of(__file__, "losses", units=UNITS)
+ADVICE = sql_of(__file__, "losses_advice")
 EMPTY = {"public.fine", "public.appeal", "public.tip", "public.notice"}
 
 
@@ -74,6 +76,8 @@ def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     # Its columns need no line of their own.
     assert not any(place.startswith("public.country.") for place in found)
     for item in lost:
+        if item.remedy == NOTHING:
+            continue
         section, settings = re.fullmatch(r"(\[.*?\]) (.*)", item.remedy).groups()
         lines = settings.replace("…", "1").replace('"1"', '"a"').replace(", max", "\nmax")
         changed = Config.loads(f"{section}\n{lines}")
@@ -111,3 +115,32 @@ def test_losses_of_a_default_range_that_rows_confirm_is_none(fitted):
     events = tuple(event for event in model.events if event.label != f"range {place}")
     lost = {item.place: item.what for item in pipeline.losses(replace(model, events=events))}
     assert lost[place] == "hidden by noise: a default range"
+
+
+@pytest.fixture(scope="module")
+def advice(make_database):
+    """A database, its proposal with public look-ups, and the least useful sizes."""
+    source = make_database(ADVICE)
+    base = Config.loads("[privacy]\nepsilon = 8")
+    config = pipeline.inspect(source, base=base, lookups="public").config
+    return source, config, pipeline.plan(config, source).least
+
+
+@pytest.mark.parametrize(
+    ("table", "more", "remedy"),
+    [
+        # A thing that refers to public tables only.
+        ("port", 100, '[tables."public.port"] role = "public"'),
+        # What a thing owns can be units itself; what a person owns cannot.
+        ("playlist_genre", 100, '[tables."public.playlist_genre"] own = []'),
+        ("customer_genre", 100, NOTHING),
+        ("customer_genre", 3, '[tables."public.customer_genre"] weight = 4'),
+        ("customer", 100, NOTHING),
+    ],
+)
+def test_advice_for_few_units_can_help(advice, table, more, remedy):
+    source, config, least = advice
+    units = least[f"public.{table}"] / more
+    found = pipeline.plan(config, source, {f"public.{table}": units}).losses
+    (line,) = (item.remedy for item in found if item.place == f"public.{table}")
+    assert line.startswith(remedy)
