@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from privbench.learning.denoise import SURE, Noise
 
@@ -80,14 +81,28 @@ def shrink(
         low = high
         if len(cells):
             out[cells], variance[cells] = _posterior(y[cells], sd, m[cells], step, law)
-    least = 1e-3 * np.minimum(m, sd)
-    out = np.maximum(out, least)
-    # Given again to those that are not at their least yet.
-    for _ in range(4 if total is not None else 0):
-        off = (total or 0.0) - float(out.sum())
-        free = variance * ((out > least) | (off > 0))
-        out = np.maximum(out + off * free / (float(free.sum()) + sd * sd), least)
+    out = np.maximum(out, 1e-3 * np.minimum(m, sd))
+    if total is not None:
+        out = _summing_to(total, out, variance, sd)
     return np.asarray(out.reshape(noisy.shape))
+
+
+def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floats:
+    """Posterior means of counts given their noisy sum, from those without it.
+
+    Where the sum adds to them, posteriors are taken for Gaussian; where it takes from them, for
+    Gamma, under which no count becomes 0.
+    """
+    off = total - float(mean.sum())
+    if off >= 0:
+        return mean + off * variance / (float(variance.sum()) + sd * sd)
+    steps = variance / mean
+    much = brentq(
+        lambda rate: float((mean / (1.0 + rate * steps)).sum()) - total - rate * sd * sd,
+        0.0,
+        -off / (sd * sd),
+    )
+    return np.asarray(mean / (1.0 + much * steps))
 
 
 def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:
