@@ -51,6 +51,12 @@ def smooth(noisy: Floats) -> Floats:
     return np.asarray(found)
 
 
+def _level(noisy: Floats, sd: float) -> Floats:
+    """The mean of the unordered cells that noise may hide; the others as measured."""
+    hidden = noisy <= SURE * sd
+    return np.where(hidden, noisy[hidden].mean() if hidden.any() else 0.0, noisy)
+
+
 def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law: Noise) -> Floats:
     """What is expected of the cells beyond a released range, from the noisy cells around its end.
 
@@ -112,7 +118,7 @@ def one_way(
     wide = domain.ordered and high - low > WIDE
     if high - low > 1 and not wide:
         part = noisy[low:high]
-        guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
+        guess = smooth(part) if domain.ordered else _level(part, sd)
         prediction[low:high] = np.maximum(guess, ABSENT * sd)
     inner, edges = noisy[: domain.values], domain.edges
     if high < domain.values:
