@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from privbench.domain import Domain
@@ -34,21 +35,38 @@ ABSENT = 0.03
 WIDE = 512
 
 
-def smooth(noisy: Floats) -> Floats:
-    """A local mean of the cells of an ordered histogram; the bandwidth by leave-one-out error."""
-    ones, delta = np.ones(len(noisy)), np.zeros(len(noisy))
+def smooth(noisy: Floats, sd: float) -> Floats:
+    """A local mean of an ordered histogram, of which cells far above their neighbours are no part.
+
+    The bandwidth is that of the least leave-one-out error. A cell that exceeds the mean of the
+    cells around it by more than noise does is expected as measured.
+    """
+    plain = np.ones(len(noisy), bool)
+    while True:
+        found, others = _local_mean(noisy, plain)
+        clear = plain & (noisy - others > SURE * sd)
+        if not clear.any() or clear.sum() == plain.sum():
+            return np.where(plain, found, noisy)
+        plain &= ~clear
+
+
+def _local_mean(noisy: Floats, plain: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """The local mean of the plain cells, with and without the cell itself."""
+    delta = np.zeros(len(noisy))
     delta[len(delta) // 2] = 1.0
-    best, found = np.inf, np.full(len(noisy), noisy.mean())
+    mean = np.full(len(noisy), noisy[plain].mean())
+    best, found = np.inf, (mean, mean)
     for width in (0.7, 1.5, 3.0, 6.0, 12.0, 48.0):
         if width > len(noisy):
             break
-        near = [gaussian_filter1d(part, width, mode="constant") for part in (noisy, ones, delta)]
-        itself = near[2].max()
+        parts = np.where(plain, noisy, 0.0), plain.astype(np.float64), delta
+        near = [gaussian_filter1d(part, width, mode="constant") for part in parts]
+        itself = near[2].max() * plain
         others = (near[0] - itself * noisy) / np.maximum(near[1] - itself, TINY)
-        error = float(((noisy - others) ** 2).mean())
+        error = float(((noisy - others)[plain] ** 2).mean())
         if error < 0.98 * best:
-            best, found = error, near[0] / near[1]
-    return np.asarray(found)
+            best, found = error, (near[0] / np.maximum(near[1], TINY), others)
+    return found
 
 
 def _level(noisy: Floats, sd: float) -> Floats:
@@ -118,7 +136,7 @@ def one_way(
     wide = domain.ordered and high - low > WIDE
     if high - low > 1 and not wide:
         part = noisy[low:high]
-        guess = smooth(part) if domain.ordered else _level(part, sd)
+        guess = smooth(part, sd) if domain.ordered else _level(part, sd)
         prediction[low:high] = np.maximum(guess, ABSENT * sd)
     inner, edges = noisy[: domain.values], domain.edges
     if high < domain.values:
