@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from privbench.learning.denoise import SURE, Noise
 
@@ -42,6 +41,8 @@ MISFIT = 0.15
 POWER_SD = 4.0
 #: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
 SWEEPS, CLOSE = 25, 0.01
+#: Rounds that a sum is met in, and the relative error that will do.
+SUM_ROUNDS, CLOSE_SUM = 60, 1e-9
 #: Least cell of a fitted table, as a share of its sum.
 TINY = 1e-12
 
@@ -96,13 +97,15 @@ def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floa
     off = total - float(mean.sum())
     if off >= 0:
         return mean + off * variance / (float(variance.sum()) + sd * sd)
-    steps = variance / mean
-    much = brentq(
-        lambda rate: float((mean / (1.0 + rate * steps)).sum()) - total - rate * sd * sd,
-        0.0,
-        -off / (sd * sd),
-    )
-    return np.asarray(mean / (1.0 + much * steps))
+    steps, rate, found = variance / mean, 0.0, mean
+    # Newton's method from the left of a convex function that falls: it never oversteps.
+    for _ in range(SUM_ROUNDS):
+        found = mean / (1.0 + rate * steps)
+        over = float(found.sum()) - total - rate * sd * sd
+        if over <= CLOSE_SUM * total:
+            break
+        rate += over / (float((found * found / mean * steps).sum()) + sd * sd)
+    return found
 
 
 def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:
