@@ -35,6 +35,8 @@ SELECTION = 0.2
 #: the noise of a pair of the target column stays below. Half: 1 % of Q-error on the development
 #: databases; double: -1 %. Of target columns, at .02 or .1: AUROC of Adult within scatter.
 LEAST_GAP = 0.05
+#: The same in a table of too few units for as many choices as it has columns.
+FEW_GAP = 0.2
 #: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
 #: variation: .0334 at half, .0314 here, .0330 at nearly double.
 PICKS, ROUNDS = 1.2, 3
@@ -257,7 +259,7 @@ class Budget:
     def _pair_budget(self, table: str, amount: float) -> PairBudget:
         """As many picks as let the mechanism detect `LEAST_GAP` among all candidates.
 
-        A gap of β·log(3c) stands out among c candidates at Gumbel or exponential noise of scale β.
+        Where these are fewer than columns, up to `FEW_GAP`.
         """
         columns = self.columns[table]
         own = sum(not column.domain.filler for column in columns)
@@ -265,9 +267,13 @@ class Budget:
         candidates = min(own * (own - 1) // 2 + own * context, MOST_CANDIDATES)
         if self.learns != "pairs" or not candidates or amount <= 0:
             return PairBudget()
-        each = self._choice(table, candidates, 1.0 if self.spec.tables[table].own else 0.5)
+        sensitivity = 1.0 if self.spec.tables[table].own else 0.5
+        each = max(
+            min(SELECTION * amount / own, self._choice(table, candidates, sensitivity)),
+            self._choice(table, candidates, sensitivity, FEW_GAP),
+        )
         most = min(max(2, round(PICKS * own * ROUNDS)), candidates, MOST_SCORES // candidates)
-        picks = max(min(2, candidates), min(most, int(SELECTION * amount / each)))
+        picks = max(min(2, candidates), min(most, round(SELECTION * amount / each)))
         star = len(star_of(self.target, table, columns))
         picks = 0 if 2 * each > amount / 2 else min(picks, star or picks)
         if not picks + star:
@@ -277,13 +283,16 @@ class Budget:
         half = (amount - picks * each) / 2
         return PairBudget(picks, star, each, half / (picks + star), half)
 
-    def _choice(self, table: str, candidates: int, gap: float) -> float:
-        """Amount of a choice among candidates that detects `LEAST_GAP`.
+    def _choice(
+        self, table: str, candidates: int, sensitivity: float, gap: float = LEAST_GAP
+    ) -> float:
+        """Amount of a choice among candidates that detects a gap, a share of the table's weight.
 
-        `gap` is the sensitivity of a score under add/remove.
+        A gap of β·log(3c) stands out among c candidates at Gumbel or exponential noise of scale β.
+        The sensitivity of a score is that under add/remove.
         """
-        gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
-        scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
+        sensitivity *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
+        scale = gap * self.sizes[table].weight / (sensitivity * log(3 * candidates + 2))
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
 
     def test_amount(self, table: str, candidates: int, gap: float) -> float:

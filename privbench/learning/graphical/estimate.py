@@ -41,6 +41,8 @@ MISFIT = 0.15
 POWER_SD = 4.0
 #: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
 SWEEPS, CLOSE = 25, 0.01
+#: Rounds that a sum is met in, and the relative error that will do.
+SUM_ROUNDS, CLOSE_SUM = 60, 1e-9
 #: Least cell of a fitted table, as a share of its sum.
 TINY = 1e-12
 
@@ -80,14 +82,30 @@ def shrink(
         low = high
         if len(cells):
             out[cells], variance[cells] = _posterior(y[cells], sd, m[cells], step, law)
-    least = 1e-3 * np.minimum(m, sd)
-    out = np.maximum(out, least)
-    # Given again to those that are not at their least yet.
-    for _ in range(4 if total is not None else 0):
-        off = (total or 0.0) - float(out.sum())
-        free = variance * ((out > least) | (off > 0))
-        out = np.maximum(out + off * free / (float(free.sum()) + sd * sd), least)
+    out = np.maximum(out, 1e-3 * np.minimum(m, sd))
+    if total is not None:
+        out = _summing_to(total, out, variance, sd)
     return np.asarray(out.reshape(noisy.shape))
+
+
+def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floats:
+    """Posterior means of counts given their noisy sum, from those without it.
+
+    Where the sum adds to them, posteriors are taken for Gaussian; where it takes from them, for
+    Gamma, under which no count becomes 0.
+    """
+    off = total - float(mean.sum())
+    if off >= 0:
+        return mean + off * variance / (float(variance.sum()) + sd * sd)
+    steps, rate, found = variance / mean, 0.0, mean
+    # Newton's method from the left of a convex function that falls: it never oversteps.
+    for _ in range(SUM_ROUNDS):
+        found = mean / (1.0 + rate * steps)
+        over = float(found.sum()) - total - rate * sd * sd
+        if over <= CLOSE_SUM * total:
+            break
+        rate += over / (float((found * found / mean * steps).sum()) + sd * sd)
+    return found
 
 
 def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from privbench.domain import Domain
@@ -32,23 +33,48 @@ ABSENT = 0.03
 #: cells is off by .79 for .03 (total variation of 24 parts, noise 10), `duration` in 3,880 by .23
 #: for .08. At 64: `age` in 78 cells is off by .057 for .044 (noise 30). Double: not measured.
 WIDE = 512
+#: Standard deviations of the kernels of a local mean, in cells.
+WIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
 
 
-def smooth(noisy: Floats) -> Floats:
-    """A local mean of the cells of an ordered histogram; the bandwidth by leave-one-out error."""
-    ones, delta = np.ones(len(noisy)), np.zeros(len(noisy))
+def smooth(noisy: Floats, sd: float, ordered: bool) -> Floats:
+    """What is expected of every cell: the mean of the cells around it, or of all where unordered.
+
+    Cells that exceed that mean by more than noise does are no part of it. They are expected as
+    measured, so that a round number or a frequent label says nothing about others.
+    """
+    plain = np.ones(len(noisy), bool)
+    while True:
+        found, others = _local_mean(noisy, plain, WIDTHS if ordered else ())
+        clear = plain & (noisy - others > SURE * sd)
+        if not clear.any() or clear.sum() == plain.sum():
+            return np.where(plain, found, noisy)
+        plain &= ~clear
+
+
+def _local_mean(
+    noisy: Floats, plain: NDArray[np.bool_], widths: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """The mean of the plain cells around each, with it and without, at the best of some widths.
+
+    That is the width of the least leave-one-out error; the mean of all plain cells if none is
+    better.
+    """
+    delta = np.zeros(len(noisy))
     delta[len(delta) // 2] = 1.0
-    best, found = np.inf, np.full(len(noisy), noisy.mean())
-    for width in (0.7, 1.5, 3.0, 6.0, 12.0, 48.0):
+    mean = np.full(len(noisy), noisy[plain].mean())
+    best, found = np.inf, (mean, mean)
+    for width in widths:
         if width > len(noisy):
             break
-        near = [gaussian_filter1d(part, width, mode="constant") for part in (noisy, ones, delta)]
-        itself = near[2].max()
+        parts = np.where(plain, noisy, 0.0), plain.astype(np.float64), delta
+        near = [gaussian_filter1d(part, width, mode="constant") for part in parts]
+        itself = near[2].max() * plain
         others = (near[0] - itself * noisy) / np.maximum(near[1] - itself, TINY)
-        error = float(((noisy - others) ** 2).mean())
+        error = float(((noisy - others)[plain] ** 2).mean())
         if error < 0.98 * best:
-            best, found = error, near[0] / near[1]
-    return np.asarray(found)
+            best, found = error, (near[0] / np.maximum(near[1], TINY), others)
+    return found
 
 
 def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law: Noise) -> Floats:
@@ -112,8 +138,7 @@ def one_way(
     wide = domain.ordered and high - low > WIDE
     if high - low > 1 and not wide:
         part = noisy[low:high]
-        guess = smooth(part) if domain.ordered else np.full(len(part), part.mean())
-        prediction[low:high] = np.maximum(guess, ABSENT * sd)
+        prediction[low:high] = np.maximum(smooth(part, sd, domain.ordered), ABSENT * sd)
     inner, edges = noisy[: domain.values], domain.edges
     if high < domain.values:
         prediction[high : domain.values] = _tail(inner, edges, high, sd, law)
