@@ -32,7 +32,7 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, usual_range
-from privbench.encoding.column_names import suggested_range
+from privbench.encoding.column_names import DATES, suggested_dates, suggested_range
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
@@ -249,7 +249,9 @@ class OrderedReader(ColumnReader):
     def _usual(self) -> tuple[int, int, bool]:
         """The range to take where none is released, and whether the column's name suggests it."""
         title, default = self.title or self.name, self.column.default
-        return usual_range(self.scale, self.range, title, default, self.usual or self.scale.usual)
+        dates = suggested_dates(title) if self.column.type.base in DATES else None
+        usual = dates or self.usual or self.scale.usual
+        return usual_range(self.scale, self.range, title, default, usual)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
         return [(self.scale.select(identifier), self.alias())]
@@ -344,6 +346,9 @@ class OrderedReader(ColumnReader):
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
+        if self.scale.octaves and lo >= 0:
+            # Amounts and counts have none below zero: one cell, `below`, tells if this one has.
+            below = [max(edge, 0) for edge in below]
         if meant:
             # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
             # but there is no thirteenth month unless rows are clear beyond the twelfth.
