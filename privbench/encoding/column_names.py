@@ -153,6 +153,16 @@ def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None
     return SuggestedRange(item["low"], item["high"], *flags)
 
 
+def suggested_dates(column: str) -> tuple[str, str] | None:
+    """Literals of the range to take for a column of dates by its name, where none is seen.
+
+    >>> suggested_dates("BirthDate"), suggested_dates("order_date")
+    (('1930-01-01', '2010-01-01'), None)
+    """
+    item = _first("suggestions", "dates", column)
+    return None if item is None else (item["low"], item["high"])
+
+
 def _first(file: str, kind: str, column: str) -> dict[str, Any] | None:
     """The entry of a list by the first pattern that matches a column's name."""
     name = snake(column)

@@ -32,7 +32,7 @@ from privbench.encoding.base import (
     null_mask,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed, Range, default_range
-from privbench.encoding.column_names import suggested_range
+from privbench.encoding.column_names import DATES, suggested_dates, suggested_range
 from privbench.encoding.scale import (
     GREATEST,
     LEAST,
@@ -248,7 +248,9 @@ class OrderedReader(ColumnReader):
     @cached_property
     def _default(self) -> tuple[int, int, bool]:
         """The range to take where none is released, and whether the column's name suggests it."""
-        title, ends = self.title or self.name, self.default_range or self.scale.default_range
+        title = self.title or self.name
+        dates = suggested_dates(title) if self.column.type.base in DATES else None
+        ends = dates or self.default_range or self.scale.default_range
         return default_range(self.scale, self.range, title, self.column.default, ends)
 
     def select(self, identifier: sql.Composable) -> list[tuple[sql.Composable, str]]:
@@ -344,6 +346,9 @@ class OrderedReader(ColumnReader):
         lo, hi = max(lo, first), min(hi, end)
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
+        if self.scale.octaves and lo >= 0:
+            # Amounts and counts have none below zero: one cell, `below`, tells if this one has.
+            below = [max(edge, 0) for edge in below]
         if meant:
             # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
             # but there is no thirteenth month unless rows are clear beyond the twelfth.

@@ -9,10 +9,11 @@ from typing import Any
 import lazy_loader
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.encoding.column_names import Semantic, packaged
-from privbench.encoding.keys.uniqueness import factorize, number_texts, ranks
+from privbench.encoding.keys.uniqueness import number_texts
 from privbench.errors import ConfigError
 
 #: Blocks of values that occur alike, the most frequent first: how many values, and the share that
@@ -54,6 +55,8 @@ def surrogates_from_json(data: Any) -> Surrogates:
 faker = lazy_loader.load("faker")
 #: Values in one pool.
 POOL = 2000
+#: Draws for each distinct value: of as many as there are, one in fifty is missed.
+_DRAWS = 4
 #: Types of which few rows share a value.
 _OWN = frozenset(
     {"email", "name", "phone_number", "sha256", "slug", "street_address", "url", "user_name"}
@@ -98,19 +101,25 @@ def made_semantic(
 def made_distinct(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """Surrogate values, all different as far as their length allows: equal ones get a number."""
-    pool = _pool(provider, rows, rng, max_length)
+    """Surrogate values, all different as far as there are that many.
+
+    Of a type of which few rows share one, equal ones get a number; first names have none.
+    """
+    own = provider in _OWN
+    pool = pc.unique(_pool(provider, rows if own else _DRAWS * rows, rng, max_length, even=True))
     result = pool.take(pa.array(np.arange(rows) % len(pool)))
-    number = ranks(factorize(result))
-    again = np.flatnonzero(number)
+    number = np.arange(rows) // len(pool)
+    again = np.flatnonzero(number) if own else number[:0]
     return number_texts(result, again, number[again] + 1, max_length)
 
 
-def _pool(provider: str, rows: int, rng: np.random.Generator, max_length: int | None) -> pa.Array:
+def _pool(
+    provider: str, rows: int, rng: np.random.Generator, top: int | None, *, even: bool = False
+) -> pa.Array:
     name = known_provider(provider)
-    # Frequent names first cost most of Faker's time, and equal values only get a number.
-    maker = faker.Faker("en_US", use_weighting=name not in _OWN)
+    # Frequent names first cost most of Faker's time, and distinct ones are no more frequent.
+    maker = faker.Faker("en_US", use_weighting=not even)
     maker.seed_instance(int(rng.integers(2**62)))
     made = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]
     texts = (str(value) if isinstance(value, (str, int, float)) else "" for value in made)
-    return pa.array([text.replace("\x00", "")[:max_length] for text in texts], pa.string())
+    return pa.array([text.replace("\x00", "")[:top] for text in texts], pa.string())

@@ -202,6 +202,11 @@ def test_role_of_every_kind_of_column():
         "email": "modelled", "twice": "generated", "serial": "minted",
     }  # fmt: skip
     assert modelled(item) == ("id", "email")
+    # A year beside the keys of two parents is no number of a row.
+    keys = [((name,), name, ("id",)) for name in ("p", "q")]
+    for name, role in (("year", "modelled"), ("line", "minted")):
+        item = table("t", col("p"), col("q"), col(name), primary=("p", "q", name), keys=keys)
+        assert role_of(item, item.column(name)) == role
     # Times are keys that mean something.
     item = table("t", col("at", STAMPZ), col("id"), primary=("at",))
     assert role_of(item, item.column("at")) == "modelled"

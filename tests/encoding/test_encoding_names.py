@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from columns import FLOAT8, INT2, INT4, INTERVAL, TEXT, char, numeric, plan
+from columns import DATE, FLOAT8, INT2, INT4, INTERVAL, STAMPZ, TEXT, char, numeric, plan
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import CategoriesNeed
+from privbench.encoding.bounds import Bounds
 from privbench.encoding.column_names import by_name, packaged, suggested_labels, suggested_range
 from privbench.encoding.scale import scale_of
 from privbench.rng import generator
@@ -186,6 +187,27 @@ def test_domain_beyond_firm_ends_is_empty_unless_clear(name, most):
         domain = domain_of(name, replace(usual, released=seen))
         assert (domain.edges[-1] <= most) == (name != "qty")
     assert domain_of(name, replace(usual, hi=500, released=True)).edges[-1] > 1000
+
+
+@pytest.mark.parametrize("type_", [INT4, NUMERIC, FLOAT8])
+@pytest.mark.parametrize(("low", "high"), [(0, 40), (3, 40), (-5, 40)])
+def test_domain_of_a_range_from_zero_on_has_one_cell_below_zero(type_, low, high):
+    """Noise in thirty cells there made salaries of minus millions."""
+    scale = scale_of(type_)
+    points = (scale.parse(str(end)) for end in (low, high))
+    domain = domain_of("n", Bounds(*points), type_)
+    assert (domain.edges[0] >= 0) == (low >= 0)
+    assert domain.specials[:2] == ("below", "above")
+
+
+@pytest.mark.parametrize(
+    ("name", "years"),
+    [("birth_date", (1930, 2010)), ("DOB", (1930, 2010)), ("start_date", (2000, 2030))],
+)
+def test_usual_dates_of_births_are_those_of_the_living(name, years):
+    for type_ in (DATE, STAMPZ):
+        usual, scale = bounds_of(name, type_).usual, scale_of(type_)
+        assert (usual.lo, usual.hi) == tuple(scale.parse(f"{year}-01-01") for year in years)
 
 
 @pytest.mark.parametrize(

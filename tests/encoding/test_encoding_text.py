@@ -106,7 +106,11 @@ def test_decode_of_surrogates_differs_and_is_as_long_as_told():
         assert len(set(found)) >= 5
     # Semantic types of which few rows share a value are different.
     assert len(set(made_semantic("email", 3000, generator(1)).to_pylist())) == 3000
-    assert len(set(made_distinct("first_name", 5000, generator(1), 12).to_pylist())) > 4950
+    mails, names = (made_distinct(kind, 5000, generator(1), 24) for kind in ("email", "first_name"))
+    assert len(set(mails.to_pylist())) > 4950
+    # Others are shared by more rows before they get a number.
+    assert 500 < len(set(names.to_pylist())) < 1000
+    assert not any(any(map(str.isdigit, name)) for name in names.to_pylist())
     assert len(set(made_semantic("first_name", 5000, generator(1)).to_pylist())) < 1000
 
 

@@ -119,6 +119,15 @@ def test_a_tail_below_the_noise_of_its_cells_is_kept():
     assert kept.mean() == pytest.approx(exact[30:].sum() / exact.sum(), rel=0.4)
 
 
+@pytest.mark.parametrize(("exact", "cells"), [(400.0, 1), (40_000.0, 20)])
+def test_a_tail_ends_where_half_a_unit_is_expected_beyond(exact, cells):
+    counts = exact * 0.7 ** np.arange(60)
+    domain = Domain(60, ordered=True, core=(5, 10))
+    found = means(counts, 3.0, domain, counts.sum())
+    assert (found[:, -1] == 0).all()
+    assert (found[:, 10 : 10 + cells] > 0).mean() > 0.9
+
+
 def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
     """A row far out moves an average more than all others do."""
     domain = Domain(60, ordered=True, specials=("above",), core=(10, 40))

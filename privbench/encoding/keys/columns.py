@@ -298,4 +298,5 @@ def is_discriminator(table: Table, column: Column) -> bool:
     if key is None or column.name not in key.columns or len(key.columns) < 2:
         return False
     others = set(key.columns) - {column.name}
-    return column.type.base in INTEGERS and others <= table.key_columns
+    counts = column.type.base in INTEGERS and not is_natural(column)
+    return counts and others <= table.key_columns

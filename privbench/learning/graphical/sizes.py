@@ -124,7 +124,10 @@ def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
 def family() -> tuple[Floats, Floats, Floats]:
     """Log prior, shares of the buckets above 0, and mean count of every shape.
 
-    The prior falls with the spread of a lognormal.
+    The prior falls with the spread of a lognormal, and with the square root of the mean count:
+    noise in one of thirty buckets would else give a few units thousands of rows each in one table
+    of a hundred. Without the latter, sizes of 25 units of 1, 4 or 17 rows are off by .91, .71, .86
+    in their logarithm for .51, .61, 1.21 (noise 9).
     """
     low, high = np.log(np.array(MANY.lower[1:]) - 0.5), np.log(MANY.ends[1:] + 0.5)
     middle, width = np.exp((low + high) / 2), np.exp(high) - np.exp(low)
@@ -142,7 +145,7 @@ def family() -> tuple[Floats, Floats, Floats]:
     shapes = np.array([shape / shape.sum() for _, shape in raw if shape.sum() > 1e-3])
     priors = np.array([prior for prior, shape in raw if shape.sum() > 1e-3])
     means = shapes @ middle
-    return priors, shapes, means
+    return priors - 0.5 * np.log(means), shapes, means
 
 
 @dataclass(frozen=True, slots=True)
