@@ -347,8 +347,8 @@ class OrderedReader(ColumnReader):
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
         if self.scale.octaves and not self.scale.fractions and lo >= 0:
-            # Amounts and counts have none below zero: one cell, `below`, tells if this one has. It is
-            # too narrow for decimals of floats, which would be rounded to -0.
+            # Amounts and counts have none below zero: one cell, `below`, tells if this one has.
+            # For floats it is too narrow: decimals would be rounded to -0.
             below = [max(edge, 0) for edge in below]
         if meant:
             # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
