@@ -36,8 +36,8 @@ CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 IMPRECISE = 0.5
 #: Power of the mean number of rows per unit by which a law is less likely beforehand. At 0, noise
 #: in one of thirty buckets gives 24 units thousands of rows each in one table of a hundred. Log
-#: sizes of 24 units of 1, 4 or 17 rows are off by .63, .56, .94 (noise 9); by .91, .71, .86 at 0 and
-#: .51, .61, 1.21 at .5, where tables of a hundred rows a unit come out at half their size.
+#: sizes of 24 units of 1, 4 or 17 rows are off by .63, .56, .94 (noise 9); by .91, .71, .86 at 0,
+#: by .51, .61, 1.21 at .5, where tables of a hundred rows a unit come out at half their size.
 LARGE = 0.25
 #: Least part of a shape that lies before its end.
 REACHED = 0.3
