@@ -101,9 +101,10 @@ def made_semantic(
 def made_distinct(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """Surrogate values, all different as far as there are that many.
+    """Surrogate values, as different as the type has them.
 
-    Of a type of which few rows share one, equal ones get a number; first names have none.
+    Of a type of which few rows share a value (names, mail addresses), equal ones get a number, so
+    that all differ; of others (first names, cities) several rows have one value.
     """
     own = provider in _OWN
     pool = pc.unique(_pool(provider, rows if own else _DRAWS * rows, rng, max_length, even=True))

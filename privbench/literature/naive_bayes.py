@@ -125,8 +125,9 @@ def learn(
 
 
 def _singly(noisy: Floats, sd: float, rows: float, noise: Noise) -> Floats:
-    """Posterior means of the counts of one column."""
-    return shrink(noisy, sd, np.full(len(noisy), rows / len(noisy)), noise, rows)
+    """Posterior means of the counts of one column, which sum to the rows."""
+    found = shrink(noisy, sd, np.full(len(noisy), rows / len(noisy)), noise, rows)
+    return np.asarray(found * (rows / found.sum()))
 
 
 def event(table: str, target: str) -> str:

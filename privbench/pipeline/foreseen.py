@@ -150,7 +150,7 @@ def least_sizes(
 ) -> dict[str, float]:
     """Units per table below which little can be learned: 90·d/ε, for d attributes that get ε.
 
-    A table without attributes, of which only its rows per unit are learned, counts as one of one.
+    A table without attributes, of which only its rows per unit are learned, counts as having one.
     """
     spent: dict[str, float] = {}
     for event in events:

@@ -42,7 +42,7 @@ from privbench.schema import Schema, Table
 MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
-VERSION = "privbench-model", 5
+VERSION = "privbench-model", 6
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
@@ -133,7 +133,7 @@ class Header(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal["privbench-model"]
-    version: Literal[5]
+    version: Literal[6]
     promise: Promise
     schema_: Schema = Field(alias="schema")
     config: dict[str, JsonValue]

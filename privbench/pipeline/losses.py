@@ -122,10 +122,19 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
         return f'{section} role = "public"  # if nothing in it is confidential'
     if few:
         return f"[privacy] epsilon = {epsilon:.2g}"
-    top = plan.spec.top(table)
-    if top != table and proposal.tables[top].kind not in PERSON_LIKE:
-        return f"{section} own = []  # if its rows may be units; or another key"
+    if _belongs_to_a_thing(plan, proposal, table):
+        return f"{section} own = []  # if no person stands behind its owner; or another key"
     return f"{section} weight = {MOST_WEIGHT:g}" if more <= MOST_WEIGHT else NOTHING
+
+
+def _belongs_to_a_thing(plan: FitPlan, proposal: Proposal, table: str) -> bool:
+    """Whether the tool itself would make a table's rows parts of what is no person's."""
+    top, at = plan.spec.top(table), table
+    while (own := plan.spec.tables[at].own) is not None:
+        if own.parent != proposal.tables[at].owner:
+            return False
+        at = own.parent
+    return top != table and proposal.tables[top].kind not in PERSON_LIKE
 
 
 def _columns(

@@ -87,7 +87,9 @@ class TableFacts:
     @property
     def is_plain(self) -> bool:
         """Whether it has the shape of a look-up: it says little and refers to nothing."""
-        return not (self.keys or self.personal or self.masked or len(self.attributes) > 3)
+        columns = (column for column in self.table.columns if column.type.category != "B")
+        personal = any(personal_kinds(column.name, column.type.category) for column in columns)
+        return not (self.keys or personal or self.masked or len(self.attributes) > 3)
 
     @property
     def is_junction(self) -> bool:
@@ -117,16 +119,16 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     called = noun(table.name.name)
     plain = [column for column in table.columns if column.name not in table.key_columns]
     masked = masks(table)
-    personal = frozenset[str]().union(
-        *(
-            personal_kinds(said, column.type.category)
-            for column in plain
-            if column.name not in primary
-            and column.type.category != "B"
-            and not _national(called, column.name)
-            for said in (column.name, masked.get(column.name, ""))
-        )
-    )
+    kinds = {
+        column.name: personal_kinds(column.name, column.type.category)
+        | personal_kinds(masked.get(column.name, ""), column.type.category)
+        for column in plain
+        if column.name not in primary and column.type.category != "B"
+    }
+    # A dialling code is nobody's, unless another column says that the table holds people.
+    if not any(found for name, found in kinds.items() if not _national(called, name)):
+        kinds = {}
+    personal = frozenset[str]().union(*kinds.values())
     bookkeeping = listed("columns", "bookkeeping")
     attributes = tuple(
         column
@@ -146,7 +148,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
 
 
 def _national(table: tuple[str, ...], column: str) -> bool:
-    """Whether a column of a table of countries, and of no other, tells how people there dial."""
+    """Whether a column of a table of countries is a dialling code or a format of postal codes."""
     of_countries = len(table) == 1 and table[0] in listed("tables", "words", "country")
     return of_countries and set(words(column)) <= listed("columns", "national")
 

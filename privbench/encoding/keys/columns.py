@@ -242,6 +242,9 @@ _NATURAL = re.compile(
     r"(?:^|_)(?:year|yr|season|decade|century|month|week|day|date|hour|zip|zip_?code|postal|"
     r"post_?code|plz|port|level|grade|size|age)$"
 )
+#: Names of years, which number no rows. Months and levels of one parent are numbered from 1: so
+#: none comes twice.
+_YEARS = re.compile(r"(?:^|_)(?:year|yr|season)$")
 #: Types of measurements, which are never mere numbers of rows.
 _MEASURED = ("date", "timestamp", "timestamptz", "time", "timetz", "float4", "float8")
 Role = Literal["reference", "minted", "generated", "modelled"]
@@ -298,5 +301,5 @@ def is_discriminator(table: Table, column: Column) -> bool:
     if key is None or column.name not in key.columns or len(key.columns) < 2:
         return False
     others = set(key.columns) - {column.name}
-    counts = column.type.base in INTEGERS and not is_natural(column)
-    return counts and others <= table.key_columns
+    year = is_natural(column) and _YEARS.search(column.name.lower()) is not None
+    return column.type.base in INTEGERS and not year and others <= table.key_columns

@@ -11,7 +11,7 @@ import numpy as np
 
 from privbench.domain import Codes
 from privbench.learning.answers import Answer, Clipped, joined, measured, released_totals
-from privbench.learning.denoise import PRESENT, noise_law
+from privbench.learning.denoise import CLEAR, PRESENT, noise_law
 from privbench.learning.graphical.budget import (
     Budget,
     PairBudget,
@@ -47,7 +47,6 @@ from privbench.learning.graphical.references import (
 )
 from privbench.learning.graphical.select import PairLearner
 from privbench.learning.graphical.sizes import (
-    CLEAR,
     MANY,
     ONE,
     UnitRows,

@@ -41,7 +41,7 @@ MISFIT = 0.15
 POWER_SD = 4.0
 #: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
 SWEEPS, CLOSE = 25, 0.01
-#: Rounds that a sum is met in, and the relative error that will do.
+#: Most rounds of Newton's method for a known sum, and its relative error.
 SUM_ROUNDS, CLOSE_SUM = 60, 1e-9
 #: Least cell of a fitted table, as a share of its sum.
 TINY = 1e-12
@@ -59,9 +59,8 @@ def shrink(
     """Posterior means of counts c = m·r given noisy counts c + noise.
 
     The prior of r is learned from the cells of one stratum of m/sd; see "The one estimator" in
-    ``docs/method.md``. Cells whose prediction is far above the noise come out as measured. Where
-    the sum is known, what it is off goes to cells in proportion to their posterior variance, as in
-    a Gaussian posterior given its sum.
+    ``docs/method.md``. Cells whose prediction is far above the noise come out as measured. A known
+    sum corrects the counts (`_summing_to`).
 
     Args:
         noisy: Noisy counts, any shape.

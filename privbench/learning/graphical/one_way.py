@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from privbench.domain import Domain
-from privbench.learning.denoise import PRESENT, SURE, Noise
+from privbench.learning.denoise import CLEAR, PRESENT, SURE, Noise
 from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
@@ -29,9 +29,9 @@ BEFORE = 20
 ENDED = 10.0
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
 ABSENT = 0.03
-#: Units expected from an outer cell on, below which it and all beyond are empty. At a tenth, or
-#: without: maxima of 94 columns are off by 16 or up to 130 times (p90) for 13, but standard
-#: deviations of the heaviest tails (`views`, package sizes) by e^.7 and e^1.9 for e^.9 and e^2.3.
+#: A tail ends at the cell from which on fewer units than this are expected. At a tenth, or without:
+#: maxima of 94 columns are off by 16 or up to 130 times (p90) for 13, but standard deviations of
+#: the heaviest tails (`views`, package sizes) by e^.7 and e^1.9 for e^.9 and e^2.3.
 NOBODY = 0.5
 #: Ordered cells from which on a one-way is estimated as a tree. Without, `capital_gain` in 100,000
 #: cells is off by .79 for .03 (total variation of 24 parts, noise 10), `duration` in 3,880 by .23
@@ -41,16 +41,16 @@ WIDE = 512
 WIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
 
 
-def smooth(noisy: Floats, sd: float, ordered: bool) -> Floats:
-    """What is expected of every cell: the mean of the cells around it, or of all where unordered.
+def smooth(noisy: Floats, least: float, ordered: bool) -> Floats:
+    """The expected count of every cell: the mean of the cells around it, or of all if unordered.
 
-    Cells that exceed that mean by more than noise does are no part of it. They are expected as
-    measured, so that a round number or a frequent label says nothing about others.
+    Cells that exceed that mean by more than ``least`` are left out of it, and expected as measured:
+    a round number or a frequent label says nothing about other cells.
     """
     plain = np.ones(len(noisy), bool)
     while True:
         found, others = _local_mean(noisy, plain, WIDTHS if ordered else ())
-        clear = plain & (noisy - others > SURE * sd)
+        clear = plain & (noisy - others > least)
         if not clear.any() or clear.sum() == plain.sum():
             return np.where(plain, found, noisy)
         plain &= ~clear
@@ -142,7 +142,9 @@ def one_way(
     wide = domain.ordered and high - low > WIDE
     if high - low > 1 and not wide:
         part = noisy[low:high]
-        prediction[low:high] = np.maximum(smooth(part, sd, domain.ordered), ABSENT * sd)
+        prediction[low:high] = np.maximum(
+            smooth(part, CLEAR[law] * sd, domain.ordered), ABSENT * sd
+        )
     inner, edges = noisy[: domain.values], domain.edges
     if high < domain.values:
         prediction[high : domain.values] = _tail(inner, edges, high, sd, law)

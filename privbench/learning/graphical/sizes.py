@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr, pdtr
 
 from privbench.learning.answers import Clipped
-from privbench.learning.denoise import Noise
+from privbench.learning.denoise import CLEAR, Noise
 from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
@@ -27,10 +27,6 @@ from privbench.learning.graphical.estimate import (
     shrink,
 )
 
-#: Noise sds from which on a bucket counts that no shape of the family has: one table in a thousand
-#: has one by noise. At 4 for Laplace noise: one table in twenty gets units of very
-#: many rows.
-CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 #: Relative error from which on a total adds nothing to the family's posterior. Half or
 #: double: no change, since such totals weigh next to nothing.
 IMPRECISE = 0.5
