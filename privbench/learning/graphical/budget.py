@@ -35,10 +35,6 @@ SELECTION = 0.2
 #: the noise of a pair of the target column stays below. Half: 1 % of Q-error on the development
 #: databases; double: -1 %. Of target columns, at .02 or .1: AUROC of Adult within scatter.
 LEAST_GAP = 0.05
-#: The same in a table of too few units for `FEW_PICKS` choices at `LEAST_GAP`. With as many choices
-#: as columns: two-way total variation of 1,000 rows of Adult .215 for .208; with four: the same,
-#: but Q-errors of baseball and debian 2.8 for 2.8 and berka 3.1 for 2.7 (scatter).
-FEW_GAP, FEW_PICKS = 0.2, 8
 #: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
 #: variation: .0334 at half, .0314 here, .0330 at nearly double.
 PICKS, ROUNDS = 1.2, 3
@@ -261,7 +257,7 @@ class Budget:
     def _pair_budget(self, table: str, amount: float) -> PairBudget:
         """As many picks as let the mechanism detect `LEAST_GAP` among all candidates.
 
-        Where so few can be paid for that `FEW_PICKS` are more, the gap grows, up to `FEW_GAP`.
+        A gap of β·log(3c) stands out among c candidates at Gumbel or exponential noise of scale β.
         """
         columns = self.columns[table]
         own = sum(not column.domain.filler for column in columns)
@@ -269,16 +265,9 @@ class Budget:
         candidates = min(own * (own - 1) // 2 + own * context, MOST_CANDIDATES)
         if self.learns != "pairs" or not candidates or amount <= 0:
             return PairBudget()
-        sensitivity = 1.0 if self.spec.tables[table].own else 0.5
-        each = max(
-            min(
-                SELECTION * amount / min(own, FEW_PICKS),
-                self._choice(table, candidates, sensitivity),
-            ),
-            self._choice(table, candidates, sensitivity, FEW_GAP),
-        )
+        each = self._choice(table, candidates, 1.0 if self.spec.tables[table].own else 0.5)
         most = min(max(2, round(PICKS * own * ROUNDS)), candidates, MOST_SCORES // candidates)
-        picks = max(min(2, candidates), min(most, round(SELECTION * amount / each)))
+        picks = max(min(2, candidates), min(most, int(SELECTION * amount / each)))
         star = len(star_of(self.target, table, columns))
         picks = 0 if 2 * each > amount / 2 else min(picks, star or picks)
         if not picks + star:
@@ -288,16 +277,13 @@ class Budget:
         half = (amount - picks * each) / 2
         return PairBudget(picks, star, each, half / (picks + star), half)
 
-    def _choice(
-        self, table: str, candidates: int, sensitivity: float, gap: float = LEAST_GAP
-    ) -> float:
-        """Amount of a choice among candidates that detects a gap, a share of the table's weight.
+    def _choice(self, table: str, candidates: int, gap: float) -> float:
+        """Amount of a choice among candidates that detects `LEAST_GAP`.
 
-        A gap of β·log(3c) stands out among c candidates at Gumbel or exponential noise of scale β.
-        The sensitivity of a score is that under add/remove.
+        `gap` is the sensitivity of a score under add/remove.
         """
-        sensitivity *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
-        scale = gap * self.sizes[table].weight / (sensitivity * log(3 * candidates + 2))
+        gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
+        scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
 
     def test_amount(self, table: str, candidates: int, gap: float) -> float:
