@@ -21,9 +21,9 @@ SIGNIFICANT = 2.5
 SURE = 4.0
 #: Law of the noise.
 Noise = Literal["laplace", "gaussian"]
-#: The same of one of many cells: one table in a thousand has such a cell by noise. At 4 for Laplace
-#: noise: one table in twenty gets units of very many rows, and flat columns of 500 cells are off by
-#: .213 for .189 (total variation).
+#: Standard deviations of noise from which on one of many cells is surely more than noise: one table
+#: in a thousand has such a cell by noise alone. At 4 for Laplace noise: one table in twenty gets
+#: units of very many rows, and flat columns of 500 cells are off by .213 for .189 (TVD).
 CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 
 

@@ -86,7 +86,7 @@ class TableFacts:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has the shape of a look-up: it says little and refers to nothing."""
+        """Whether it has the shape of a look-up: few columns, none personal, no outgoing key."""
         columns = (column for column in self.table.columns if column.type.category != "B")
         personal = any(personal_kinds(column.name, column.type.category) for column in columns)
         return not (self.keys or personal or self.masked or len(self.attributes) > 3)
@@ -125,7 +125,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         for column in plain
         if column.name not in primary and column.type.category != "B"
     }
-    # A dialling code is nobody's, unless another column says that the table holds people.
+    # A dialling code is no person's phone, unless another column shows that the table holds people.
     if not any(found for name, found in kinds.items() if not _national(called, name)):
         kinds = {}
     personal = frozenset[str]().union(*kinds.values())

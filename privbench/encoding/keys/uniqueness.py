@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Indices = NDArray[np.signedinteger[Any]]
+from privbench.privacy.units import Index
+
+Indices = Index
 Mask = NDArray[np.bool_]
 
 
