@@ -12,23 +12,18 @@ import logging
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 import click
 import psycopg
 import pytest
+from browsing import browse  # noqa: F401 - a fixture
+from databases import Databases
 
 from privbench.cli import main
 from privbench.postgres import embedded
 from privbench.postgres.embedded import Server
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from browsing import browse  # noqa: F401 - a fixture
-from databases import Databases
 
 DSN_VARIABLE = "PRIVBENCH_TEST_DSN"
 

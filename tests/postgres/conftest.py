@@ -1,13 +1,8 @@
-"""Lets the tests of this folder import their helpers by name; and a short wait for locks."""
-
-import sys
-from pathlib import Path
+"""A short wait for locks."""
 
 import pytest
 
 from privbench.postgres.locks import WAIT
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -1,20 +1,18 @@
-"""Lets the tests of this folder import helpers by name, and makes one bundle for all of them."""
+"""One bundle for all tests of this folder."""
 
 import shutil
-import sys
 from datetime import date
-from pathlib import Path
 
+import market
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "pipeline")]
+from privbench.publish import publish, tabular
+from privbench.publish.making import About
 
 
 @pytest.fixture(scope="session")
 def model(make_database, tmp_path_factory):
     """A model of the market, the region being public."""
-    import market
-
     source = market.create(make_database(), 60)
     return market.fitted_model(source, tmp_path_factory.mktemp("model"), epsilon=20.0)
 
@@ -22,9 +20,6 @@ def model(make_database, tmp_path_factory):
 @pytest.fixture(scope="session")
 def original(model, make_database, tmp_path_factory):
     """The bundle of that model; not to be changed."""
-    from privbench.publish import publish, tabular
-    from privbench.publish.making import About
-
     folder = tmp_path_factory.mktemp("published") / "bundle"
     about = About("The |market|", "A publisher", "CC0-1.0", date(2026, 1, 31))
     with pytest.MonkeyPatch.context() as patch:
@@ -39,4 +34,4 @@ def original(model, make_database, tmp_path_factory):
 @pytest.fixture
 def bundle(original, tmp_path):
     """A copy of it."""
-    return Path(shutil.copytree(original, tmp_path / "bundle"))
+    return shutil.copytree(original, tmp_path / "bundle")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from privbench.config import Config
 from privbench.report import ComparisonDocument, compare
 from privbench.workload import Query, Workload
 from privbench.workload.safety import Trust
-
-sys.path.insert(0, str(Path(__file__).parent))  # lets the tests import their helper by name
 
 LIBRARY = """
 CREATE TABLE readers (
