@@ -1,7 +1,5 @@
 """Small queries and a database stand-in for the tests of the privacy core."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the stability harness must find of a query: nothing, or how a mutant breaks its claim."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar

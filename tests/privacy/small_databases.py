@@ -1,7 +1,5 @@
 """Small private databases of every shape, and every query that fits them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce

@@ -1,7 +1,5 @@
 """SQLite's system calls in this process, counted: the process dies at the one that is chosen."""
 
-from __future__ import annotations
-
 import _sqlite3
 import ctypes
 import multiprocessing

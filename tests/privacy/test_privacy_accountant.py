@@ -1,7 +1,5 @@
 """Sums, caps and conversions; dp-accounting is the oracle (P26)."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

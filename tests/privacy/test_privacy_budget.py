@@ -1,7 +1,5 @@
 """`allocate`: no root table over the total, shares kept, nonsense refused."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The ledger: sums, caps, unit definitions, the rights of its files."""
 
-from __future__ import annotations
-
 import json
 import math
 import multiprocessing

@@ -1,7 +1,5 @@
 """kill −9 at every step that changes a file: before, half-way, and after."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

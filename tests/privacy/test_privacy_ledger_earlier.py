@@ -1,7 +1,5 @@
 """Ledgers of an earlier version, as it wrote them: converted once, and nothing is forgotten."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The file of a ledger: damaged, foreign, forged or full, it is refused in one line."""
 
-from __future__ import annotations
-
 import itertools
 import sqlite3
 from contextlib import closing

@@ -3,8 +3,6 @@
 Each mutant stands with the sound query on the same database, which must pass (see `harness`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -152,8 +150,6 @@ class WeightsAfterFilter(q.Joint):
         codes = data._codes("posts", "a0")[0]
         identity = data._units.identity("posts")
         for part in self.parts:
-            assert isinstance(part, q.Histogram)
-            assert part.region is not None
             rows = np.flatnonzero(codes == part.region.path[-1][1])
             _, inverse, sizes = np.unique(identity[rows], return_inverse=True, return_counts=True)
             weights = units.row_weights(sizes[inverse], 1)

@@ -1,13 +1,11 @@
 """Each query's statistic against a row-by-row definition, its claim, and what it refuses."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,6 +147,7 @@ HALF = GRID // 2
         (CHAIN, "posts", (q.Joined(NINE, GROUPS),), [GRID + HALF, GRID, HALF]),
         (CHAIN, "posts", (q.Column("p", 2, q.PublicArray([1, 0, 0])),), [HALF + 2 * GRID, HALF]),
         (CHAIN, "posts", (), [3 * GRID]),
+        (of_tables(t=(3, {})), "t", (), [3 * GRID]),
         # ⊥ counts as a reference, and as one to another unit.
         (REFERRING, "posts", (q.Refers(REFERS),), [GRID, 3 * GRID]),
         (REFERRING, "posts", (q.Refers(REFERS, own=True),), [GRID, 2 * GRID, GRID]),
@@ -156,9 +155,7 @@ HALF = GRID // 2
          [GRID, 0, 2 * GRID, GRID]),
     ],
 )  # fmt: skip
-def test_histogram_of_every_axis_weighs_rows_by_their_cell(
-    rows: PrivateDatabase, table: str, axes: tuple[Any, ...], expected: list[Any]
-) -> None:
+def test_histogram_of_every_axis_weighs_rows_by_their_cell(rows, table, axes, expected):
     query = q.Histogram(table, axes) if axes else q.Histogram.of(rows.spec, table, ())
     assert query.evaluate(rows).tolist() == expected
 
@@ -264,18 +261,12 @@ def test_moments_are_sums_of_rounded_products() -> None:
 
 def test_scores_are_half_the_distance_less_penalty_and_what_margins_explain() -> None:
     database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
-    prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
-    query = q.PairScores.of(
-        database.spec, "posts", ("a0", "a1"), [(0, 1)], [prediction], penalties=[0.125]
-    )
-    table = np.array([[1, 0], [1, 1]])
+    given = database.spec, "posts", ("a0", "a1"), [(0, 1)]
+    table, prediction = np.array([[1, 0], [1, 1]]), np.array([[1.5, 0.0], [0.25, 1.0]])
+    query = q.PairScores.of(*given, [prediction], penalties=[0.125])
     expected = 0.5 * np.abs(table - prediction).sum() - 0.125
     assert query.evaluate(database).tolist() == [round(expected * query.unit)]
     # Scores of dependence leave out what margins explain.
-    database = two_tables([0, 1, 2], [[0, 1, 1], [0, 1, 0]], [2, 2])
-    given = database.spec, "posts", ("a0", "a1"), [(0, 1)]
-    table = np.array([[1.0, 0.0], [1.0, 1.0]])
-    prediction = np.array([[1.5, 0.0], [0.25, 1.0]])
     query = q.DependenceScores.of(*given, [prediction], penalties=[0.125])
     off = [np.abs((table - prediction).sum(axis)).sum() for axis in (0, 1)]
     expected = 0.5 * (np.abs(table - prediction).sum() - max(off)) - 0.125
@@ -368,7 +359,6 @@ def test_grid_histograms_at_the_ends_of_64_bits_and_of_blocks() -> None:
 def by_hand(database: PrivateDatabase, name: str, query: q.LabelCounts) -> dict[str, float]:
     """X of every value, from rows one by one; where no unit has more values than count."""
     held = database._raw(name, "l")
-    assert isinstance(held, Labels)
     words = held._labels.to_pylist()
     single = database.spec.tables[name].own is None
     rows: dict[int, dict[str, int]] = {}
@@ -390,9 +380,7 @@ def by_hand(database: PrivateDatabase, name: str, query: q.LabelCounts) -> dict[
 
 @given(spec=specs(), seed=SEED, clip=st.integers(1, 4), norm=st.sampled_from(["l1", "l2"]))
 @QUICK
-def test_units_count_by_their_rows_at_norm_one(
-    spec: DatabaseSpec, seed: int, clip: int, norm: Literal["l1", "l2"]
-) -> None:
+def test_units_count_by_their_rows_at_norm_one(spec, seed, clip, norm):
     database = fill(spec, 15, seed)
     for name in spec.tables:
         query = q.LabelCounts(name, "l", clip, norm, ("b", "no such"))
@@ -631,9 +619,7 @@ def test_what_does_not_fit_is_refused(make: Callable[[], Any], message: str) -> 
 
 @given(spec=specs(ADD), seed=SEED)
 @QUICK
-def test_sensitivity_is_ordered_and_twice_as_large_under_replace(
-    spec: DatabaseSpec, seed: int
-) -> None:
+def test_sensitivity_is_ordered_and_twice_as_large_under_replace(spec, seed):
     """Of what does not only add; queries are hashable, and say in one line what they read."""
     added = settled(fill(spec, 3, seed)).spec
     replaced = with_relation(added, REPLACE)

@@ -1,7 +1,5 @@
 """The session: what it charges, draws, hides and replays."""
 
-from __future__ import annotations
-
 import copy
 import math
 
@@ -9,6 +7,7 @@ import numpy as np
 import pytest
 from core_toys import CHAIN, Counts, LabelToy, Toy, release_labels
 
+from privbench.audit.recording import Recorder
 from privbench.domain import Domain
 from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, PrivbenchError
 from privbench.privacy import (
@@ -31,23 +30,6 @@ from privbench.privacy.events import fingerprint
 from privbench.privacy.queries import PublicArray
 
 USERS = "public.users"
-
-
-class Recorder(OpenDPNoise):
-    """Keeps the arguments and the result of every draw."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, float, str, object]] = []
-
-    def vector(self, mechanism, values, scale, stream):
-        drawn = super().vector(mechanism, values, scale, stream)
-        self.calls.append(("vector", scale, stream, tuple(drawn.tolist())))
-        return drawn
-
-    def labels(self, mechanism, counts, scale, threshold, stream):
-        drawn = super().labels(mechanism, counts, scale, threshold, stream)
-        self.calls.append(("labels", scale, stream, dict(drawn)))
-        return drawn
 
 
 def start(tmp_path, epsilon=1.0, delta=0.0, accounting="pure", **options) -> Session:
@@ -103,7 +85,7 @@ def test_a_selection_finds_a_clear_winner_of_a_vector(tmp_path, accounting, delt
 
 @pytest.mark.parametrize("accounting", ["pure", "zcdp"])
 def test_ask_of_labels_releases_common_ones_sorted_and_draws_one_vector(tmp_path, accounting):
-    recorder = Recorder()
+    recorder = Recorder(OpenDPNoise())
     session = start(tmp_path, 2.0, 1e-6, accounting, noise=recorder)
     found = release_labels(
         session, LabelToy(), session.amount_total / 2, session.delta_total / 2, "names"
@@ -117,12 +99,10 @@ def test_ask_of_labels_releases_common_ones_sorted_and_draws_one_vector(tmp_path
     assert event.threshold > 10
     assert session.guarantee().delta > 0
     # Public cells and labels are one vector, drawn once.
-    cells, labels = recorder.calls
-    assert (cells[0], labels[0]) == ("vector", "labels")
-    assert cells[1] == labels[1] == event.scale
-    assert cells[2] != labels[2]
-    assert cells[3] == found.cells
-    assert labels[3] == dict(zip(found.labels, found.counts, strict=True))
+    cells, labels = recorder.calls.values()
+    assert cells.scale == labels.scale == event.scale
+    assert tuple(cells.drawn) == found.cells
+    assert labels.drawn == dict(zip(found.labels, found.counts, strict=True))
 
 
 def test_ask_of_what_has_no_meaning_is_refused_before_anything_is_drawn(tmp_path):
@@ -144,7 +124,7 @@ def test_ask_of_what_has_no_meaning_is_refused_before_anything_is_drawn(tmp_path
 
 
 def test_a_refused_measurement_or_batch_charges_draws_and_reads_nothing(tmp_path):
-    recorder, data = Recorder(), Toy()
+    recorder, data = Recorder(OpenDPNoise()), Toy()
     session = start(tmp_path, 1.0, data=data, noise=recorder)
     session.measure(Counts(), 0.75, "most")
     with pytest.raises(BudgetExceeded):
@@ -255,7 +235,7 @@ def test_resume_replays_results_without_reading_or_charging_again(tmp_path, acco
     first = start(tmp_path, 2.0, 1e-6, accounting, config_hash="c")
     before = run(first)
     first._release.leave()
-    recorder, data = Recorder(), Toy()
+    recorder, data = Recorder(OpenDPNoise()), Toy()
     options = {"config_hash": "c", "resume": first.release_id, "noise": recorder, "data": data}
     again = start(tmp_path, 2.0, 1e-6, accounting, **options)
     assert run(again) == before

@@ -1,7 +1,5 @@
 """Units, weights and ranks against their definitions, row by row."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Counting on Dask workers: the same integers, whoever dies, and no private value in a log."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal
@@ -19,7 +17,6 @@ from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError
 from privbench.privacy import workers as module
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import Histogram, Refers
-from privbench.privacy.stability import check
 from privbench.privacy.workers import Held, Workers, WorkersCounter, guarded
 
 dask = pytest.importorskip("dask")
@@ -112,9 +109,7 @@ def fail(text: str, given: Sequence[str]) -> None:
     raise ValueError(f"{text}: {given}")
 
 
-def test_nothing_private_is_logged_or_told(
-    workers: Workers, cluster: Any, caplog: pytest.LogCaptureFixture, capfd: Any
-) -> None:
+def test_nothing_private_is_logged_or_told(workers, cluster, caplog, capfd):
     """A task fails with private arguments and a private text; its worker's log is looked at too."""
     caplog.set_level(logging.DEBUG)
     call = workers.submit(fail, SECRET, workers.send([SECRET], workers.addresses()[0]))
@@ -135,12 +130,3 @@ def test_other_versions_and_absent_schedulers_are_refused(monkeypatch: Any) -> N
     monkeypatch.setattr(module, "WAIT", 1)
     with pytest.raises(ConnectionFailed, match="no Dask scheduler answers"):
         Workers("tcp://127.0.0.1:9")
-
-
-def test_claims_hold_on_workers(workers: Workers) -> None:
-    """The harness evaluates both neighbours by the same counter."""
-    database = heavy()
-    database.counter = WorkersCounter(workers, least=4)
-    report = check([Histogram.of(database.spec, "posts", ("a0",))], database, every=True)
-    assert report.ok
-    assert report.worst_ratio == 1.0
