@@ -84,20 +84,6 @@ class StabilityReport:
         """The largest ratio over all queries, 0 without any."""
         return max(self.worst, default=0.0)
 
-    def add(self, other: StabilityReport) -> None:
-        """Take in the report of another check of the same queries."""
-        self.neighbours += other.neighbours
-        self.checks += other.checks
-        self.worst = [max(pair) for pair in zip(self.worst, other.worst, strict=True)]
-        self.violations += other.violations
-
-    def __str__(self) -> str:
-        return (
-            f"{self.events} events checked on {self.neighbours} neighbours "
-            f"({self.checks} comparisons): worst ratio {self.worst_ratio:.6f}, "
-            f"{len(self.violations)} violations"
-        )
-
 
 def change(first: Statistic, second: Statistic) -> Change:
     """Norms of the difference of two statistics of one query.

@@ -1,7 +1,5 @@
 """A small market: every kind of key and column that a clone must honour, on a real PostgreSQL."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from collections.abc import Callable, Iterable
@@ -68,6 +66,13 @@ BY_NAME = some_slow([(name,) for name in CORE], [("privbench",)])
 def run(*words: object, **more: Any) -> Result:
     """A command line of privbench."""
     return CliRunner().invoke(main, [str(word) for word in words], **more)
+
+
+def succeed(*words: object, **more: Any) -> Result:
+    """The same, which must end well."""
+    result = run(*words, **more)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    return result
 
 
 def create(dsn: str, customers: int = 60) -> str:

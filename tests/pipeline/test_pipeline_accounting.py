@@ -1,7 +1,5 @@
 """``accounting = "auto"``: chosen from plan and config alone, and written wherever it is stated."""
 
-from __future__ import annotations
-
 import re
 
 import market

@@ -1,7 +1,5 @@
 """Source to clone on real servers: what is promised of a clone holds in PostgreSQL."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 
@@ -9,10 +7,14 @@ import market
 import psycopg
 import pytest
 from integrity import pg_dump, schema_of, whole
+from psycopg import conninfo
+from sql_files import sql_of
 
 from privbench import pipeline
-from privbench.errors import ConfigError, TargetError
+from privbench.errors import TargetError
 from privbench.pipeline import Model
+from privbench.pipeline.fit import STAGES, begin, finish
+from privbench.pipeline.progress import Reporter
 
 
 @pytest.fixture(scope="module")
@@ -101,18 +103,6 @@ def test_load_copies_public_tables_verbatim_and_scales_roots(source, make_databa
     whole(triple)
 
 
-def test_load_into_a_full_target_is_refused_or_replaces_it(make_database, model):
-    target = make_database("CREATE TABLE mine (i int); INSERT INTO mine VALUES (7)")
-    with pytest.raises(TargetError, match=r"not empty.*mine.*--replace"):
-        pipeline.load(model, target)
-    assert market.ask(target, "SELECT i FROM mine") == [(7,)]
-    pipeline.load(model, target, replace=True)
-    assert market.one(target, "SELECT to_regclass('mine')") is None
-    whole(target)
-    pipeline.load(model, target, replace=True)
-    whole(target)
-
-
 @pytest.mark.parametrize("toml", [market.CONFIG, market.CONFIG.replace('identity = "market"', "")])
 def test_load_with_replace_of_what_was_fitted_is_refused(
     source, make_database, model, tmp_path, toml
@@ -185,12 +175,6 @@ def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tm
     assert "NOT PRIVATE" in shown.render()
 
 
-def test_fit_without_epsilon_is_refused(tmp_path):
-    config = market.config(tmp_path / "ledger", epsilon=None)
-    with pytest.raises(ConfigError, match="no ε is given"):
-        pipeline.fit("host=/nowhere", config, tmp_path / "m")
-
-
 @pytest.mark.parametrize("name", market.BY_NAME)
 def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
     """A source without rows runs through, and its clone is a database of the same schema."""
@@ -219,3 +203,45 @@ def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_p
         "  public.stay (a, b): CHECK odd is not understood",
         "  public.stay: alone EXCLUDE USING gist (during WITH &&)",
     ]
+
+
+@pytest.mark.parametrize("name", market.BY_NAME)
+@pytest.mark.parametrize("schema", ["ugly_shop", "ugly_odd"])
+def test_clone_of_ugly_schemas_is_whole(each_server, make_database_on, tmp_path, schema, name):
+    """Schemas as they grow in real houses: every clone is loaded whole, whatever their rules."""
+    ddl = sql_of(__file__, schema)
+    source, target = make_database_on(each_server, statements=ddl), make_database_on(each_server)
+    config = pipeline.inspect(source, base=market.config(tmp_path, "", epsilon=20)).config
+    report = pipeline.clone(source, target, market.learner(config, name))
+    assert report.loaded.loose == ()
+    assert schema_of(target) == schema_of(source)
+    assert all(report.loaded.rows.values())
+
+
+def test_clone_of_no_tables_works(make_database, tmp_path):
+    config = market.config(tmp_path, "", epsilon=1)
+    report = pipeline.clone(make_database(), make_database(), config)
+    assert report.loaded.rows == {}
+
+
+@pytest.mark.parametrize("name", market.BY_NAME)
+def test_fit_after_extract_needs_no_source(server, make_database, tmp_path, name):
+    """The source is not needed once its rows are extracted."""
+    source = market.create(make_database())
+    config = market.learner(market.config(tmp_path / "ledger", epsilon=50.0), name)
+    draft = begin(source, config, Reporter())
+    names = [stage for stage, _ in STAGES]
+    assert names.index("extract") < names.index("totals")
+    for stage, step in STAGES:
+        step(draft)
+        if stage == "extract":
+            database = conninfo.conninfo_to_dict(source)["dbname"]
+            market.execute(server.dsn, f"DROP DATABASE {database} WITH (FORCE)")
+            with pytest.raises(psycopg.OperationalError):
+                psycopg.connect(source)
+    model = finish(draft)
+    model.save(tmp_path / "m")
+    assert draft.session.close().epsilon <= 50.0
+    target = make_database()
+    assert pipeline.load(tmp_path / "m", target).rows["public.customer"] > 20
+    whole(target)

@@ -1,7 +1,5 @@
 """Rows read by several connections, or read and counted by workers: the same model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any
@@ -37,9 +35,7 @@ def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch
     return whole.hexdigest()
 
 
-def test_fit_by_several_connections_gives_the_same_model(
-    make_database: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fit_by_several_connections_gives_the_same_model(make_database, tmp_path, monkeypatch):
     """All tables of several pages count as large, so that each is read in parts."""
     source = market.create(make_database(), 2000)
     alone = fitted(source, "local", tmp_path / "alone", monkeypatch)
@@ -60,9 +56,7 @@ def test_fit_by_several_connections_gives_the_same_model(
 
 
 @pytest.mark.slow
-def test_fit_with_workers_gives_the_same_model(
-    make_database: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fit_with_workers_gives_the_same_model(make_database, tmp_path, monkeypatch):
     """All tables count as large, so that workers read and count every one.
 
     The model says nothing of where rows were counted, either.

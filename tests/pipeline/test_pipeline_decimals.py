@@ -10,8 +10,6 @@ from privbench.config import Config
 from privbench.pipeline.clone import clone
 from privbench.pipeline.planning import plan
 from privbench.privacy import PART
-from privbench.privacy.neighbour import telling_units
-from privbench.privacy.stability import check
 
 UNITS, GAMES = 600, 4
 SOURCE = sql_of(__file__, "decimals")
@@ -36,7 +34,7 @@ ASKED = ["player.rating", "player.share", *(f"game.{name}" for name in DECIMALS)
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_fit_asks_for_decimals_as_planned_and_holds_their_claims(source, tmp_path, neighbours):
+def test_fit_asks_for_decimals_as_planned(source, tmp_path, neighbours):
     config = configured(tmp_path / "ledger", neighbours=neighbours)
     fitted = fit(source, config)
     with pytest.raises(Exception, match="no such attribute"):
@@ -52,14 +50,6 @@ def test_fit_asks_for_decimals_as_planned_and_holds_their_claims(source, tmp_pat
     # decide between them. In 24 fits the sum of all lay between 0.64 and 1.12 of the planned one.
     paid = sum(step.event.amount for step in steps.values())
     assert 0.3 < paid / sum(planned[label].amount for label in steps) < 3
-    units = telling_units(fitted.before, most=3)
-    recodings = fitted.after.recodings
-    report = check(fitted.queries, fitted.before, recodings=recodings, units=units)
-    assert report.ok, report.violations
-    asked = [n for n, step in enumerate(fitted.trace) if step in steps.values()]
-    # Replaced by another unit, one of as many numbers with as many decimals changes nothing.
-    told = [report.worst[n] for n in asked]
-    assert min(told) > 0.3 if neighbours == "add-remove" else max(told) > 0.1
 
 
 def test_clone_holds_numbers_of_as_few_decimals(source, make_database, tmp_path):

@@ -1,7 +1,5 @@
 """Degenerate tables through a whole clone on a real PostgreSQL, with the default synthesizer."""
 
-from __future__ import annotations
-
 import market
 import pytest
 from integrity import schema_of

@@ -1,7 +1,5 @@
 """The demonstration's source is a database one could take for a real one."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from integrity import pg_dump

@@ -1,7 +1,5 @@
 """What `doctor` finds, and that it writes nothing."""
 
-from __future__ import annotations
-
 import os
 
 import market

@@ -1,7 +1,5 @@
 """Every value in the DDL is shown to the owner before it travels."""
 
-from __future__ import annotations
-
 import re
 
 import psycopg

@@ -1,7 +1,5 @@
 """Small and empty tables on a real PostgreSQL: what comes out, and what is said of it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 
@@ -55,7 +53,7 @@ def fitted(request, source, config, tmp_path_factory):
 
 
 def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
-    model, _, rows = fitted
+    model, listener, rows = fitted
     sizes = {name: len(lines) for name, lines in rows.items()}
     assert all(sizes[name] < 60 for name in EMPTY)
     assert any(sizes[name] == 0 for name in EMPTY)
@@ -65,7 +63,6 @@ def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     asked = {event.label for event in model.events}
     assert {"total public.fine", "total public.notice"} <= asked
     # What is lost is said with a line of config.
-    model, _, rows = fitted
     lost = pipeline.losses(model)
     found = {item.place: item for item in lost}
     told = {name for name, item in found.items() if item.what.startswith("empty")}
@@ -86,7 +83,6 @@ def test_losses_of_a_fit_are_said_where_noise_hides_rows(fitted, source):
     assert all(item.remedy in text for item in lost)
     assert "and 3 more" in pipeline.render_losses(lost, most=len(lost) - 3)
     # Small tables are named when totals are known.
-    _, listener, _ = fitted
     ((text, stages),) = listener.warned
     assert "domains" not in stages
     assert "Too few units" in text

@@ -1,7 +1,5 @@
 """What is refused, because the privacy contract could not be kept, and what a refusal says."""
 
-from __future__ import annotations
-
 import traceback
 
 import pyarrow as pa

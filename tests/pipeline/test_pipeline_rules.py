@@ -1,7 +1,5 @@
 """Rules of the config: every row of a clone keeps them, whether the source's rows do or not."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Texts that no release may name: a clone has as many, each as often, and none of the source's."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import psycopg

@@ -1,7 +1,5 @@
 """What the tests do with a bundle: run its script, change its facts, and make all else fit them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

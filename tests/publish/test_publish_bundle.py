@@ -1,7 +1,5 @@
 """A bundle starts from its folder alone, and says what is in it."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Bundles of strangers: whatever was done to one, `verify` says so and names the file."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

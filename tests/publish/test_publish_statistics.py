@@ -1,7 +1,5 @@
 """A database without rows is planned like the clone of full size."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
