@@ -1,18 +1,15 @@
 """What the tests of encoders share: types, tables, readers, answers of a release, loading."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pyarrow as pa
-from psycopg import sql
 
 from privbench.config import ColumnConfig
 from privbench.encoding.base import Decimals, DecimalsNeed
 from privbench.encoding.bounds import Bounds, BoundsNeed
 from privbench.encoding.keys.columns import role_of
 from privbench.encoding.registry import reader
-from privbench.postgres.csvtext import csv_blocks
+from privbench.postgres.staging import copy_rows
 from privbench.privacy.data import Cells, Grid
 from privbench.schema import Check, Column, ColumnType, ForeignKey, Table, TableName, Unique
 
@@ -115,8 +112,4 @@ def codes_of(codec, attributes):
 
 def copy_in(connection, relation, columns):
     """COPY rows into a table; the server checks every value."""
-    names = sql.SQL(", ").join(map(sql.Identifier, columns))
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(relation, names)
-    with connection.cursor().copy(statement) as copy:
-        for block in csv_blocks([pa.table(columns)], len(columns)):
-            copy.write(bytes(block))
+    copy_rows(connection, relation, list(columns), [pa.table(columns)])

@@ -1,7 +1,5 @@
 """Ranges of columns on a grid, and values that many units share: released like labels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Dates and times: the order that names tell, and intervals on a real server."""
 
-from __future__ import annotations
-
 import numpy as np
 import psycopg
 import pyarrow as pa

@@ -4,26 +4,20 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from columns import BOOL, DATE, INT2, INT4, INT8, UUID, char, col, copy_in, modelled, table, varchar
+from columns import BOOL, DATE, INT2, INT4, INT8, UUID, char, col, modelled, table, varchar
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psycopg import sql
-from sql_files import sql_of
 
 from privbench.config import ColumnConfig
-from privbench.encoding.base import Decimals, DecimalsNeed
-from privbench.encoding.bounds import Bounds
 from privbench.encoding.keys.columns import folded_uniques, role_of, unkept_indexes
 from privbench.encoding.keys.generate import fill_keys, generate_keys, table_order
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.placeholders import maker_of
 from privbench.encoding.registry import reader, table_coverage
 from privbench.errors import SchemaError
-from privbench.postgres.introspect import introspect
 from privbench.rng import generator
 from privbench.schema import ColumnType, Index
 
@@ -285,19 +279,28 @@ def test_generate_keys_numbers_all_rows_or_those_of_their_parent(type_, default,
     assert all(sorted(found) == list(range(1, len(found) + 1)) for found in numbers.values())
 
 
+def unique_index(keys):
+    text = f"CREATE UNIQUE INDEX i ON public.t USING btree ({keys})"
+    return Index("i", text, unique=True, has_expressions=True)
+
+
 @pytest.mark.parametrize(
     ("keys", "tenants"),
     [("lower((e)::text)", [1, 1, 1, 1]), ('"tenant", lower((e)::text)', [1, 1, 1, 2])],
 )
 def test_fill_keys_of_folded_texts_tells_them_apart(keys, tenants):
-    text = f"CREATE UNIQUE INDEX i ON public.t USING btree ({keys})"
-    index = Index("i", text, unique=True, has_expressions=True)
     columns = (col("id"), col("tenant"), col("e", WORD))
-    item = table("t", *columns, primary=("id",), indexes=(index,))
+    item = table("t", *columns, primary=("id",), indexes=(unique_index(keys),))
+    assert {found.columns[-1] for found in folded_uniques(item)} == {"e"}
     assert unkept_indexes(item) == ()
     decoded = {"e": pa.array(["Ab", "aB", "ab", "AB"]), "tenant": ints(tenants)}
     pairs = rows_of(fill(item, 4, decoded).columns, ("tenant", "e"))
     assert len({(tenant, text.lower()) for tenant, text in pairs}) == 4
+
+
+def test_unkept_indexes_names_what_is_not_kept():
+    item = table("t", col("seen", DATE), indexes=(unique_index("((seen)::date)"),))
+    assert table_coverage(item, {}, 0.0)[-1].why == "UNIQUE index i"
 
 
 def unique(type_=INT4, *checks):
@@ -348,83 +351,6 @@ def test_fill_keys_of_two_checks_holds_the_stricter(checks):
     made = fill(item, 400, dict(zip("ab", map(ints, numbers), strict=True)), seed=2)
     assert made.rows == 400
     assert all(a < b for a, b in rows_of(made.columns, "ab"))
-
-
-SHOP = sql_of(__file__, "keys")
-
-
-@pytest.fixture(scope="module")
-def shop(make_database):
-    dsn = make_database()
-    with psycopg.connect(dsn) as connection:
-        connection.execute(SHOP)
-        return dsn, introspect(connection)
-
-
-def decode_all(item, rows, seed):
-    rng = generator(seed, item.key)
-    columns, codecs = {}, {}
-    for column in modelled(item):
-        plan = reader(item.column(column), item, ColumnConfig(), 0.0)
-        released = {}
-        for need in plan.needs:
-            if isinstance(need, DecimalsNeed):
-                # Multiples leave less room for UNIQUE values.
-                released[need.attribute] = Decimals(need.choices[seed % len(need.choices)])
-            else:
-                half = len(need.candidates) // 2
-                ends = need.candidates[[half + 3, half + 30]].tolist()
-                released[need.attribute] = Bounds(*ends)
-        codecs[column] = codec = plan.finish(released)
-        codes = {key: rng.integers(d.size, size=rows) for key, d in codec.domains.items()}
-        columns[column] = codec.decode(codes, rng, rows)
-    return columns, codecs
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_generate_keys_of_a_rich_schema_loads(shop, seed):
-    dsn, schema = shop
-    rows = dict.fromkeys((item.key for item in schema), 400) | {"public.tenant": 9}
-    both = {item.key: decode_all(item, rows[item.key], seed) for item in schema}
-    decoded, codecs = ({key: pair[i] for key, pair in both.items()} for i in range(2))
-    made = run(list(schema.tables), rows, decoded, seed, codecs=codecs)
-    assert made["public.person"].rows > 300
-    assert made["public.a"].rows == 400
-    with psycopg.connect(dsn) as connection:
-        connection.execute("SET session_replication_role = replica")
-        for item in schema:
-            columns = made[item.key].columns
-            assert all(c.generated for c in item.columns if c.name not in columns)
-            copy_in(connection, sql.Identifier("public", item.name.name), columns)
-        connection.execute("SET session_replication_role = DEFAULT")
-        for item in schema:
-            for key in item.foreign_keys:
-                recheck(connection, item, key)
-        connection.rollback()
-
-
-def recheck(connection, item, key):
-    """Drop and add the constraint: the server checks every row."""
-    who = sql.Identifier(item.name.schema, item.name.name)
-    row = connection.execute(
-        "SELECT pg_get_constraintdef(oid) FROM pg_constraint"
-        " WHERE conname = %s AND conrelid = %s::regclass",
-        [key.name, str(item.name)],
-    ).fetchone()
-    connection.execute(
-        sql.SQL("ALTER TABLE {} ADD CONSTRAINT again {}").format(who, sql.SQL(row[0]))
-    )
-    connection.execute(sql.SQL("ALTER TABLE {} DROP CONSTRAINT again").format(who))
-
-
-def test_unkept_indexes_names_what_is_not_kept(shop):
-    login = shop[1].table("login")
-    assert {item.columns for item in folded_uniques(login)} == {("Name",), ("mail",)}
-    assert unkept_indexes(login) == ()
-    text = "CREATE UNIQUE INDEX x ON login USING btree (((seen)::date))"
-    odd = replace(login.indexes[0], definition=text, unique=True, has_expressions=True)
-    lines = table_coverage(replace(login, indexes=(odd,)), {}, 0.0)
-    assert lines[-1].why == f"UNIQUE index {odd.name}"
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=30), st.integers(0, 9))

@@ -1,7 +1,5 @@
 """CHECKs that a text matches a pattern, has a case or lies between two others."""
 
-from __future__ import annotations
-
 import psycopg
 import pyarrow as pa
 import pytest
@@ -62,10 +60,9 @@ SCHEMA = sql_of(__file__, "patterns")
 
 
 @pytest.fixture(scope="module")
-def loaded(make_database_on, server):
-    dsn = make_database_on(server)
-    with connect(dsn, autocommit=True) as connection:
-        connection.execute(SCHEMA.encode())
+def loaded(make_database):
+    dsn = make_database(SCHEMA)
+    with connect(dsn) as connection:
         return dsn, introspect(connection).table("t")
 
 

@@ -22,10 +22,7 @@ SCHEMA = sql_of(__file__, "all_types")
 
 @pytest.fixture(scope="module")
 def dsn(each_server, make_database_on):
-    dsn = make_database_on(each_server)
-    with psycopg.connect(dsn) as connection:
-        connection.execute(SCHEMA)
-    return dsn
+    return make_database_on(each_server, statements=SCHEMA)
 
 
 @pytest.fixture(scope="module")

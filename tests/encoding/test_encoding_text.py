@@ -1,7 +1,5 @@
 """Text: shapes and lengths, and how often surrogate values occur."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
