@@ -1,14 +1,10 @@
 """What tests of sources and clones share: statements, questions, and what a load has to know."""
 
-from __future__ import annotations
-
 import socket
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from privbench.cli import main
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.introspect import introspect
@@ -44,12 +40,6 @@ def load(target: str, plan: tuple[Schema, Ddl], *, rows: Any = None, **options: 
             loader.copy_table(name, table.column_names, table.to_batches(max_chunksize=2))
         loader.finish()
     return loader
-
-
-def run(*words: object) -> tuple[int, str]:
-    """Exit code and output of a command line of privbench."""
-    done = CliRunner().invoke(main, [str(word) for word in words])
-    return done.exit_code, done.output
 
 
 def free_port() -> int:

@@ -9,8 +9,6 @@ by a query that makes the rows of each, ``-- then:`` by queries of the clone, ea
 has a schema of its own, which ``public`` stands for: the cases of a file are loaded at once.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

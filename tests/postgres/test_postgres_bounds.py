@@ -12,10 +12,9 @@ TREES = sql_of(__file__, "partitions")
 
 
 @pytest.fixture(scope="module")
-def trees(make_database_on, server):
-    dsn = make_database_on(server)
-    with connect(dsn, autocommit=True) as connection:
-        connection.execute(TREES.encode())
+def trees(make_database):
+    dsn = make_database(TREES)
+    with connect(dsn) as connection:
         return dsn, introspect(connection)
 
 

@@ -1,13 +1,11 @@
 """Databases in other encodings than UTF-8: text is text, and bytes that are none are told."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import psycopg
 import pytest
-from plans import run
+from market import run, succeed
 from psycopg import conninfo, sql
 
 from privbench import pipeline
@@ -40,18 +38,16 @@ def test_clone_of_an_encoding(encoding: str, server: Server, make_database, tmp_
             [words],
         )
     model, clone, workload = tmp_path / "m", make_database(), tmp_path / "w.json"
-    assert run("inspect", dsn)[0] == 0
-    code, said = run("fit", dsn, "--yes", "--epsilon", 8, "-o", model, "--ledger", tmp_path / "l")
-    assert code == 0, said
-    assert run("load", model, clone)[0] == 0
+    succeed("inspect", dsn)
+    succeed("fit", dsn, "--yes", "--epsilon", 8, "-o", model, "--ledger", tmp_path / "l")
+    succeed("load", model, clone)
     with psycopg.connect(clone) as connection:
         column = sql.Identifier(words[0])
         found = connection.execute(sql.SQL("SELECT DISTINCT {} FROM towns").format(column))
         assert {row[0] for row in found} >= set(words)
-    assert run("workload", "generate", dsn, "-o", workload, "--queries", 4)[0] == 0
+    succeed("workload", "generate", dsn, "-o", workload, "--queries", 4)
     assert words[0] in json.dumps(json.loads(workload.read_text()), ensure_ascii=False)
-    code, said = run("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)
-    assert code == 0, said
+    succeed("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)
 
 
 def test_fit_of_bytes_that_are_no_text_spends_nothing(server: Server, tmp_path: Path) -> None:
@@ -59,28 +55,26 @@ def test_fit_of_bytes_that_are_no_text_spends_nothing(server: Server, tmp_path: 
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE TABLE town (id integer PRIMARY KEY, name text)")
         owner.execute("INSERT INTO town SELECT g, 'plain' FROM generate_series(1, 300) g")
-    assert run("inspect", dsn)[0] == 0
-    model, ledger = tmp_path / "m", tmp_path / "l"
+    succeed("inspect", dsn)
+    ledger = tmp_path / "l"
     fitting = ["fit", dsn, "--yes", "--epsilon", 8, "--ledger", ledger]
-    assert run(*fitting, "-o", model)[0] == 0
-    before = run("ledger", "show", dsn, "--ledger", ledger)[1]
+    succeed(*fitting, "-o", tmp_path / "m")
+    before = succeed("ledger", "show", dsn, "--ledger", ledger).output
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("INSERT INTO town VALUES (1000, E'K\\366ln')")
-    code, said = run(*fitting, "-o", tmp_path / "n")
-    assert code == 3, said
-    assert "public.town" in said
-    assert "name" in said
-    assert "UTF-8" in said
-    assert run("ledger", "show", dsn, "--ledger", ledger)[1] == before
+    refused = run(*fitting, "-o", tmp_path / "n")
+    assert refused.exit_code == 3, refused.output
+    for word in ("public.town", "name", "UTF-8"):
+        assert word in refused.output
+    assert succeed("ledger", "show", dsn, "--ledger", ledger).output == before
 
 
 def test_inspect_of_a_name_that_is_no_text_says_so(server: Server) -> None:
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute(b'CREATE TABLE "K\xf6ln" (id integer)')
-    code, said = run("inspect", dsn)
-    assert code == 3
-    assert "UTF-8" in said
+    refused = run("inspect", dsn)
+    assert (refused.exit_code, "UTF-8" in refused.output) == (3, True)
 
 
 def test_fit_of_a_column_replaced_after_consent_runs_nothing(server: Server, tmp_path: Path):

@@ -1,4 +1,5 @@
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -6,9 +7,10 @@ from plans import offered_by
 from psycopg import conninfo
 
 from privbench.errors import AccessDenied, SchemaError
+from privbench.postgres import binaries
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import check_access, introspect
-from privbench.schema import Schema, TableName
+from privbench.schema import TableName
 
 GOLDEN = Path(__file__).parent / "golden"
 UGLY = (GOLDEN / "ugly.sql").read_text(encoding="utf-8")
@@ -132,15 +134,70 @@ def test_check_access_names_every_missing_grant_at_once(reader):
         check_access(connection, schema)
 
 
-def test_check_access_of_hidden_rows_is_refused(reader):
-    admin, dsn = reader
-    admin.execute('GRANT SELECT ON public.region TO "Read er"')
-    admin.execute("ALTER TABLE public.region ENABLE ROW LEVEL SECURITY")
-    try:
-        with connect(dsn, autocommit=True) as connection:
-            schema = introspect(connection)
-            region = Schema(tables=(schema.table("region"),))
-            with pytest.raises(AccessDenied, match=r"row-level security.*public\.region"):
-                check_access(connection, region)
-    finally:
-        admin.execute("ALTER TABLE public.region DISABLE ROW LEVEL SECURITY")
+# Patterns choose what psql's own choose; what fits nothing is refused.
+
+PATTERNS = [
+    "public.sale",
+    "PUBLIC.Sale*",
+    'public."Sale*"',
+    'public."Sale"',
+    "*.sale?",
+    "pub*.*",
+    '"Odd ""Shop"""."a.b*"',
+    "*.a.b",
+    'odd*."x"',
+    "public.s$le",
+    "*.sale_2",
+]
+
+
+@pytest.fixture(scope="module")
+def sales(make_database):
+    return make_database(
+        'CREATE SCHEMA "Odd ""Shop"""; CREATE SCHEMA other;'
+        "CREATE TABLE sale (i int); CREATE TABLE sales (i int); CREATE TABLE s$le (i int);"
+        'CREATE TABLE "Sale" (i int); CREATE TABLE "Sale*" (i int);'
+        'CREATE TABLE other.sale_2 (i int); CREATE TABLE "Odd ""Shop"""."a.b*" (i int);'
+        'CREATE TABLE "Odd ""Shop""".x (i int); CREATE VIEW other.sale_v AS SELECT 1'
+    )
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_introspect_by_patterns_chooses_what_psql_does(sales, pattern):
+    psql = binaries.find("psql", binaries.machine_directories() + binaries.package_directories())
+    if not psql:
+        pytest.skip("there is no psql")
+    command = [psql[0].path, conninfo.make_conninfo(sales), "-XAtq", "-c", rf"\dt {pattern}"]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    known = sorted(tuple(line.split("|")[:2]) for line in done.stdout.splitlines())
+    with connect(sales) as connection:
+        try:
+            found = introspect(connection, tables=[pattern])
+        except SchemaError:
+            assert known == []
+        else:
+            assert [(table.name.schema, table.name.name) for table in found] == known
+
+
+@pytest.mark.parametrize(
+    ("chosen", "tables", "views"),
+    [
+        ({"schemas": ["oth*"]}, ["other.sale_2"], ["other.sale_v"]),
+        ({"tables": ["sale_*"]}, ["other.sale_2"], ["other.sale_v"]),
+        ({"tables": ["sale_*"], "exclude": ["*_v"]}, ["other.sale_2"], []),
+        ({"schemas": ["public"], "tables": ["s*"], "exclude": ['"S*']}, None, None),
+        ({"schemas": ["public"], "tables": ["sale_*"]}, None, None),
+        ({"tables": ["public.Sale"]}, ['public."Sale"'], []),
+        ({"tables": ["a.b.c"]}, None, None),
+    ],
+)
+def test_introspect_by_several_choices_takes_them_together(sales, chosen, tables, views):
+    with connect(sales) as connection:
+        if tables is None:
+            with pytest.raises(SchemaError, match=r"does not exist|is not a name"):
+                introspect(connection, **chosen)
+            return
+        found = introspect(connection, **chosen)
+    assert [table.key for table in found] == tables
+    assert [str(name) for name in found.views] == views
+    assert set(found.schemas) == {table.name.schema for table in found}

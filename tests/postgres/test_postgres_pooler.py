@@ -1,7 +1,5 @@
 """Behind PgBouncer in transaction mode: what reads works, and leaves sessions as they were."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -12,7 +10,8 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from plans import free_port, run
+from market import succeed
+from plans import free_port
 from psycopg import conninfo
 from sql_files import TOWNS
 
@@ -35,9 +34,7 @@ def _account(host: str) -> list[str]:
 @pytest.fixture
 def pooled(make_database: Callable[..., str], tmp_path: Path) -> Iterator[str]:
     """DSN through a pool in transaction mode; the database's tables are there already."""
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as owner:
-        owner.execute(TOWNS)
+    dsn = make_database(TOWNS)
     parts = conninfo.conninfo_to_dict(dsn)
     port = free_port()
     user = parts.get("user", "postgres")
@@ -103,8 +100,7 @@ def test_commands_that_read_leave_the_pool_as_it_was(pooled: str, tmp_path: Path
         ["run", failing, "--on", pooled, "-o", tmp_path / "b.json"],
         ["compare", pooled, pooled, "-o", tmp_path / "r", "-w", workload, "--no-floor"],
     ):
-        code, said = run(*words)
-        assert code == 0, said
+        succeed(*words)
         _sessions_are_clean(pooled)
     # Two pooled connections are told to be one database.
     with reading(pooled) as one, reading(pooled) as two:

@@ -13,6 +13,7 @@ from privbench.postgres.snapshot import Snapshot
 
 ID = [(sql.Identifier("id"), "id")]
 TABLES = sql_of(__file__, "snapshot")
+UUID = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
 
 
 def script(dsn, text):
@@ -66,53 +67,38 @@ def test_stream_beside_a_writer_has_one_order_and_moment(each_server, make_datab
 
 
 def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).table("public.t")
-        with ThreadPoolExecutor(4) as pool:
-            first, *others = pool.map(lambda _: snapshot.read(table, ID), range(4))
-        assert all(found.equals(first) for found in others)
-    # Streams one after another share a connection.
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).tables[0]
-        asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
-        pids = {
-            pid for _ in range(3) for pid in snapshot.read(table, asked).column("pid").to_pylist()
-        }
-    assert len(pids) == 1
-    # Inheritance is read table by table and partitions with their root.
+    """Inheritance is read table by table, partitions with their root; odd types arrive plain."""
+    long = "x" * 100 + "\x1fpart"
+    odd = {
+        long: ("ARRAY[1.50, NULL]::numeric[]", "{1.50,NULL}"),
+        "u": (f"'{UUID}'::uuid", UUID),
+        "j": ("'{\"a\": 1}'::jsonb", '{"a": 1}'),
+        "n": ("NULL::numeric[]", None),
+        "tz": ("'12:00+02'::timetz::text", "12:00:00+02"),
+    }
     with Snapshot(dsn) as snapshot:
         schema = introspect(snapshot.connection)
         rows = {
             name: sorted(snapshot.read(schema.table(name), ID).column("id").to_pylist())
             for name in ("parent", "child", "part")
         }
-    assert rows == {"parent": [1], "child": [2, 3], "part": [1, 2, 3]}
-    # An empty table gives one empty batch with the plain type.
+        assert rows == {"parent": [1], "child": [2, 3], "part": [1, 2, 3]}
+        (batch,) = snapshot.stream(schema.table("nothing"), ID)
+        assert (batch.num_rows, batch.schema) == (0, pa.schema([("id", pa.string())]))
+        asked = [(sql.SQL(text), name) for name, (text, _) in odd.items()]
+        (got,) = snapshot.read(schema.table("parent"), asked).to_pylist()
+        assert got == {name: wanted for name, (_, wanted) in odd.items()}
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(lambda _: snapshot.read(schema.table("t"), ID), range(4)))
+        assert all(one.equals(found[0]) for one in found)
+
+
+def test_streams_one_after_another_share_a_connection(dsn):
+    asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
     with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).table("nothing")
-        (batch,) = snapshot.stream(table, ID)
-    assert batch.num_rows == 0
-    assert batch.schema == pa.schema([("id", pa.string())])
-    # Long names and odd types arrive plain.
-    long = "x" * 100 + "\x1fpart"
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).table("parent")
-        got = snapshot.read(
-            table,
-            [
-                (sql.SQL("ARRAY[1.50, NULL]::numeric[]"), long),
-                (sql.SQL("'6f9619ff-8b86-d011-b42d-00cf4fc964ff'::uuid"), "u"),
-                (sql.SQL("'{\"a\": 1}'::jsonb"), "j"),
-                (sql.SQL("NULL::numeric[]"), "n"),
-                (sql.SQL("'12:00+02'::timetz::text"), "tz"),
-            ],
-        )
-    assert got.column_names[0] == long
-    assert got.column(0).to_pylist() == ["{1.50,NULL}"]
-    assert got.column("u").to_pylist() == ["6f9619ff-8b86-d011-b42d-00cf4fc964ff"]
-    assert got.column("j").to_pylist() == ['{"a": 1}']
-    assert got.column("n").to_pylist() == [None]
-    assert got.column("tz").to_pylist() == ["12:00:00+02"]
+        table = introspect(snapshot.connection).table("t")
+        found = [snapshot.read(table, asked).column("pid").to_pylist() for _ in range(3)]
+    assert len({pid for pids in found for pid in pids}) == 1
 
 
 @pytest.mark.parametrize(

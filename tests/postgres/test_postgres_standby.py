@@ -1,7 +1,5 @@
 """A streaming standby as source: everything that reads works; what recovery stops is named."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time
@@ -10,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from plans import run
+from market import run, succeed
 from psycopg import sql
 from sql_files import TOWNS
 
@@ -67,8 +65,7 @@ def test_what_reads_takes_a_standby(pair, make_database, tmp_path):
         ["run", workload, "--on", standby, "-o", tmp_path / "r.json", "--explain"],
         ["compare", standby, target, "-w", workload, "-o", tmp_path / "r", "--repeats", 1],
     ):
-        code, output = run(*words)
-        assert code == 0, output
+        succeed(*words)
 
 
 def test_a_standby_is_no_target(pair, make_database, tmp_path):
@@ -76,11 +73,11 @@ def test_a_standby_is_no_target(pair, make_database, tmp_path):
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path)
     with psycopg.connect(make_database(), autocommit=True) as other:
         other.execute("CREATE TABLE t (id integer PRIMARY KEY)")
-        code, output = run("clone", other.info.dsn, standby, *words, "--replace")
-    assert (code, "the target is a standby. Name its primary." in output) == (3, True)
+        done = run("clone", other.info.dsn, standby, *words, "--replace")
+    assert (done.exit_code, "a standby. Name its primary." in done.output) == (3, True)
     for source, target in ((primary, standby), (standby, primary)):
-        code, output = run("clone", source, target, *words, "--replace")
-        assert (code, "the target is the source database itself" in output) == (3, True)
+        done = run("clone", source, target, *words, "--replace")
+        assert (done.exit_code, "the source database itself" in done.output) == (3, True)
 
 
 def test_a_reading_that_recovery_breaks_off_says_what_to_set(pair):

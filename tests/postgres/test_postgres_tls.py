@@ -1,7 +1,5 @@
 """Over TLS, with a certificate that is checked, against a server that takes nothing else."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
