@@ -1,13 +1,11 @@
 """Options and inputs that users of pg_dump, psql and pgbench look for."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
 import market
 import pytest
-from market import run
+from market import run, succeed
 
 from privbench.errors import UsageError
 from privbench.pipeline import Model
@@ -36,8 +34,7 @@ def source(make_database):
 def model(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     words = ("--epsilon", 5, "--yes", "--ledger", folder / "ledger", "-j", 2, "-n", "public", "-T")
-    done = run("fit", source, *words, "public.junk", "-o", folder / "m")
-    assert done.exit_code == 0, done.stderr
+    succeed("fit", source, *words, "public.junk", "-o", folder / "m")
     return folder / "m"
 
 
@@ -45,7 +42,7 @@ def test_schemas_and_tables_are_chosen_on_the_command_line(source, model, make_d
     assert [table.key for table in Model.load(model).schema] == ["public.sale", "public.ware"]
     target = make_database()
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "--schema", "side")
-    assert run("clone", source, target, *words).exit_code == 0
+    succeed("clone", source, target, *words)
     assert tables(target) == ["side.a"]
     unknown = run("clone", source, make_database(), *words[:-1], "none")
     assert (unknown.exit_code, "there is no schema 'none'" in unknown.stderr) == (2, True)
@@ -56,8 +53,7 @@ def test_schemas_and_tables_are_chosen_on_the_command_line(source, model, make_d
 def test_keys_into_a_table_that_is_left_out_are_said_and_not_read(source, make_database, tmp_path):
     target = make_database()
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "-t", "sal?", "-t", "ware", "-T", "W*")
-    done = run("clone", source, target, *words)
-    assert done.exit_code == 0, done.stderr
+    done = succeed("clone", source, target, *words)
     said = "Keys of tables that are left out, so NULL or a constant in the clone: public.sale.ware."
     assert done.stderr.count(said) == 1
     assert tables(target) == ["public.sale"]
@@ -73,18 +69,15 @@ def test_a_table_that_nobody_may_read_safely_can_be_left_out(make_database, tmp_
     )
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path, "-o", tmp_path / "m")
     assert "an implicit cast" in run("fit", dsn, *words).stderr
-    left_out = run("fit", dsn, *words, "-T", "bad")
-    assert left_out.exit_code == 0, left_out.stderr
+    succeed("fit", dsn, *words, "-T", "bad")
 
 
 def test_a_load_is_tried_and_made_without_rows(model, make_database):
     target = make_database()
-    tried = run("load", model, target, "--dry-run")
-    assert tried.exit_code == 0, tried.stderr
+    tried = succeed("load", model, target, "--dry-run")
     assert tried.stdout == "Nothing was written: --dry-run.\n"
     assert tables(target) == []
-    empty = run("load", model, target, "--schema-only")
-    assert empty.exit_code == 0, empty.stderr
+    succeed("load", model, target, "--schema-only")
     assert tables(target) == ["public.sale", "public.ware"]
     assert market.one(target, "SELECT count(*) FROM ware") == 0
     refused = run("load", model, target, "--dry-run")
@@ -94,10 +87,9 @@ def test_a_load_is_tried_and_made_without_rows(model, make_database):
 
 def test_files_of_a_sample_are_replaced_by_force(model, tmp_path):
     folder = tmp_path / "files"
-    assert run("sample", model, "-o", folder).exit_code == 0
+    succeed("sample", model, "-o", folder)
     (folder / "public.ware.csv").write_text("old")
-    other = run("sample", model, "-o", tmp_path / "some", "-n", "pub*", "-T", "sale")
-    assert other.exit_code == 0, other.stderr
+    succeed("sample", model, "-o", tmp_path / "some", "-n", "pub*", "-T", "sale")
     assert [path.name for path in (tmp_path / "some").iterdir()] == ["public.ware.csv"]
     refused = run("sample", model, "-o", folder)
     assert (
@@ -105,7 +97,7 @@ def test_files_of_a_sample_are_replaced_by_force(model, tmp_path):
         "is not empty. Name a new one, or use --force." in refused.stderr,
     ) == (2, True)
     assert (folder / "public.ware.csv").read_text() == "old"
-    assert run("sample", model, "-o", folder, "--force").exit_code == 0
+    succeed("sample", model, "-o", folder, "--force")
     assert (folder / "public.ware.csv").read_text().startswith('"i","b"\n')
 
 
@@ -150,8 +142,7 @@ def test_a_workload_comes_from_standard_input_or_a_pipe(
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.setenv(name, "1")
     standard_input("SELECT count(*) FROM ware;")
-    done = run("-q", "run", "-", "--on", source, "-o", tmp_path / "r.json")
-    assert done.exit_code == 0, done.stderr
+    done = succeed("-q", "run", "-", "--on", source, "-o", tmp_path / "r.json")
     assert done.stdout.startswith("1 queries: 1 ended, 0 failed")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

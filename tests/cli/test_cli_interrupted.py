@@ -1,7 +1,5 @@
 """What is interrupted, waits for a lock or finds the disk full says so, and how to go on."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,10 +1,8 @@
 """What is lost, --strict and --as-role, as users meet them."""
 
-from __future__ import annotations
-
 import market
 import pytest
-from market import run
+from market import run, succeed
 
 #: Once it is filled, its unique index is violated: by the source's rows, and by the clone's.
 VIEW = """
@@ -39,14 +37,13 @@ def config(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(source, config, tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "m"
-    assert run("fit", source, "-c", config, "--epsilon", "50", "-o", path).exit_code == 0
+    succeed("fit", source, "-c", config, "--epsilon", "50", "-o", path)
     return path
 
 
 def test_what_a_clone_lacks_is_said_and_strict_makes_it_an_exit_code(model, make_database):
     line = "the materialised view public.tiers stays without data: a unique constraint is violated"
-    plain = run("load", model, make_database())
-    assert plain.exit_code == 0, plain.stderr
+    plain = succeed("load", model, make_database())
     assert line in plain.stdout
     target = make_database()
     strict = run("load", model, target, "--strict")
@@ -65,8 +62,7 @@ def test_a_strict_clone_without_a_foreign_table_costs_nothing(make_database, con
     assert strict.exit_code == 1
     assert "stays behind: foreign table public.elsewhere" in strict.stderr
     assert not list(tmp_path.rglob("ledger.sqlite")), "nothing is spent"
-    plain = run("clone", *arguments)
-    assert plain.exit_code == 0, plain.stderr
+    plain = succeed("clone", *arguments)
     assert "stays behind: foreign table public.elsewhere" in plain.stdout
     assert list(tmp_path.rglob("ledger.sqlite"))
 
@@ -74,8 +70,7 @@ def test_a_strict_clone_without_a_foreign_table_costs_nothing(make_database, con
 def test_a_load_as_a_weak_role(model, make_database):
     target = make_database()
     role = market.weak_owner(target)
-    loaded = run("load", model, target, "--as-role", role)
-    assert loaded.exit_code == 0, loaded.stderr
+    succeed("load", model, target, "--as-role", role)
     owner = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200"
     assert market.ask(target, owner) == [(role,)]
     strong = run("load", model, make_database(), "--as-role", "postgres")
@@ -85,8 +80,7 @@ def test_a_load_as_a_weak_role(model, make_database):
 
 def test_small_tables_are_red_before_money_is_spent(source, config, monkeypatch):
     arguments = ["plan", str(config), source, "--rows", "public.product=7"]
-    plain = run(*arguments, color=True)
-    assert plain.exit_code == 0, plain.stderr
+    plain = succeed(*arguments, color=True)
     red = plain.stdout[plain.stdout.index("\x1b[31m") :]
     assert "public.product  about 7 units, useful from" in red
     monkeypatch.setenv("NO_COLOR", "1")
@@ -102,8 +96,7 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
     assert f"{why}" in plain.stdout
     assert "PRIVATE: labels will" in plain.stdout
     assert 'role = "public"' not in path.read_text(encoding="utf-8")
-    opened = run("inspect", source, "--lookups", "public", "-o", path)
-    assert opened.exit_code == 0, opened.stderr
+    opened = succeed("inspect", source, "--lookups", "public", "-o", path)
     assert why in opened.stdout
     assert "PRIVATE: labels" not in opened.stdout
     assert "+2; PUBLIC\n" in opened.stdout or "+1; PUBLIC\n" in opened.stdout
@@ -111,8 +104,7 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
 
 
 def test_a_fit_says_what_is_lost(source, config, tmp_path):
-    fitted = run("fit", source, "-c", config, "--epsilon", "1", "-o", tmp_path / "m")
-    assert fitted.exit_code == 0, fitted.stderr
+    fitted = succeed("fit", source, "-c", config, "--epsilon", "1", "-o", tmp_path / "m")
     assert "Too few units to be learned, or lost, and the line of config" in fitted.stdout
     assert "public.product" in fitted.stdout
     assert "Too few units" in fitted.stderr

@@ -1,7 +1,5 @@
 """``--metrics``: monitors can read the file, and it holds what was released or is synthetic."""
 
-from __future__ import annotations
-
 import json
 
 import market

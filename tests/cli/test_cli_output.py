@@ -1,7 +1,5 @@
 """What goes where: results to stdout, all else to stderr, in the chosen format."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -12,7 +10,7 @@ from pathlib import Path
 import market
 import pytest
 from integrity import schema_of, whole
-from market import run
+from market import run, succeed
 from pyarrow import parquet
 
 from privbench import cli
@@ -48,16 +46,14 @@ def test_no_rule_has_a_number_in_what_users_see():
 
 
 def test_results_to_stdout_and_progress_to_stderr(source, config, tmp_path, make_database):
-    fitted = run("fit", source, "-c", config, "-o", tmp_path / "m")
-    assert fitted.exit_code == 0, fitted.stderr
+    fitted = succeed("fit", source, "-c", config, "-o", tmp_path / "m")
     assert re.fullmatch(r"\S+/m: ε = [^\n]*", fitted.stdout.splitlines()[-1])
     for stage in ("extract", "totals", "domains", "learn"):
         assert re.search(rf"^INFO +{stage}: [\d.]+ s, peak \d+ MiB$", fitted.stderr, re.M), stage
     release = re.search(r"release ([0-9a-f-]{36}) \(to go on after a crash", fitted.stderr)
     assert release
     target = make_database()
-    loaded = run("load", tmp_path / "m", target)
-    assert loaded.exit_code == 0, loaded.stderr
+    loaded = succeed("load", tmp_path / "m", target)
     lines = loaded.stdout.splitlines()
     assert lines[0].startswith("6 tables, ")
     assert len([line for line in lines if line.startswith("  public.")]) == 6
@@ -69,8 +65,7 @@ def test_results_to_stdout_and_progress_to_stderr(source, config, tmp_path, make
 
 
 def test_json_log_is_json_lines(source, config, make_database):
-    result = run("--log-format", "json", "clone", source, make_database(), "-c", config)
-    assert result.exit_code == 0, result.stderr
+    result = succeed("--log-format", "json", "clone", source, make_database(), "-c", config)
     lines = [json.loads(line) for line in result.stderr.splitlines()]
     assert all({"time", "level", "message"} <= line.keys() for line in lines)
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["time"]) for line in lines)
@@ -88,8 +83,7 @@ def test_json_errors_name_their_kind(config):
 
 
 def test_quiet_says_errors_only(source, config, tmp_path):
-    result = run("-q", "fit", source, "-c", config, "-o", tmp_path / "m")
-    assert result.exit_code == 0
+    result = succeed("-q", "fit", source, "-c", config, "-o", tmp_path / "m")
     assert result.stderr == ""
     failed = run("-q", "fit", source, "-c", tmp_path / "none", "-o", tmp_path / "m")
     assert failed.exit_code == 2
@@ -107,16 +101,15 @@ def test_verbose_shows_the_traceback(tmp_path):
 def test_from_inspect_to_clone(source, tmp_path, make_database):
     """The way that the README shows: propose, check, plan, fit, load, sample."""
     file = tmp_path / "proposal.toml"
-    found = run("inspect", source, "-o", file)
-    assert found.exit_code == 0, found.stderr
+    found = succeed("inspect", source, "-o", file)
     assert "6 tables" in found.stdout
     assert Config.load(file).tables
-    checked = run("check", file, source)
-    assert checked.exit_code == 0, checked.stderr
+    checked = succeed("check", file, source)
     for table in market.TABLES:
         assert f"public.{table}." in checked.stdout
-    planned = run("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40", "--json")
-    assert planned.exit_code == 0, planned.stderr
+    planned = succeed(
+        "plan", file, source, "--epsilon", "3", "--rows", "public.customer=40", "--json"
+    )
     report = json.loads(planned.stdout)
     assert report["accounting"] == "zcdp"
     assert epsilon_for(report["total"], Config.load(file).privacy.delta) < 3
@@ -125,10 +118,9 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     text = run("plan", file, source, "--epsilon", "3", "--rows", "public.customer=40")
     assert "Too few units to be learned" in text.stdout
     model, ledger = tmp_path / "m", tmp_path / "ledger"
-    fitted = run("fit", source, "-c", file, "--epsilon", "3", "-o", model, "--ledger", ledger)
-    assert fitted.exit_code == 0, fitted.stderr
+    succeed("fit", source, "-c", file, "--epsilon", "3", "-o", model, "--ledger", ledger)
     target = make_database()
-    assert run("load", model, target, "--seed", "1").exit_code == 0
+    succeed("load", model, target, "--seed", "1")
     whole(target)
     assert schema_of(target) == schema_of(source)
     sampled = run("sample", model, "-o", tmp_path / "files", "--format", "parquet", "--seed", 1)
@@ -149,8 +141,7 @@ def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
     planned = json.loads(run("plan", config, source, "--epsilon", "2000", "--json").stdout)[
         "events"
     ]
-    fitted = run("fit", source, "-c", config, "--epsilon", "2000", "-o", tmp_path / "m")
-    assert fitted.exit_code == 0, fitted.stderr
+    succeed("fit", source, "-c", config, "--epsilon", "2000", "-o", tmp_path / "m")
     asked = [event.to_json() for event in Model.load(tmp_path / "m").events]
     said, done = ({event["label"] for event in events} for events in (planned, asked))
     ruled_out = said - done
@@ -174,16 +165,14 @@ def spent(events) -> float:
 
 def test_run_and_compare(source, model, config, tmp_path, make_database):
     target = make_database()
-    assert run("load", model, target).exit_code == 0
+    succeed("load", model, target)
     workload = tmp_path / "w.sql"
     workload.write_text("SELECT count(*) FROM customer; SELECT count(*) FROM purchase WHERE paid;")
-    ran = run("run", workload, "--on", target, "-o", tmp_path / "r.json", "--repeats", "1")
-    assert ran.exit_code == 0, ran.stderr
+    succeed("run", workload, "--on", target, "-o", tmp_path / "r.json", "--repeats", "1")
     assert len(json.loads((tmp_path / "r.json").read_text())["results"]) == 2
     both = ["compare", source, target, "-w", workload, "-c", config, "--repeats", "1"]
     quick = ("--no-floor", "--no-explain", "--no-distributions")
-    kept = run(*both, "-o", tmp_path / "a", "--fail-if", "qerror.p95 > 1e9", *quick)
-    assert kept.exit_code == 0, kept.stderr
+    kept = succeed(*both, "-o", tmp_path / "a", "--fail-if", "qerror.p95 > 1e9", *quick)
     assert "CONFIDENTIAL" in kept.stdout
     failed = run(*both, "-o", tmp_path / "b", "--fail-if", "qerror.p95 > 0",
                  "--junit", tmp_path / "j.xml")  # fmt: skip

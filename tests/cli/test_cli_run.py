@@ -1,7 +1,5 @@
 """``privbench run``: what failed is said, gates hold, and a run without an answer is no success."""
 
-from __future__ import annotations
-
 import json
 
 import market

@@ -1,7 +1,5 @@
 """``privbench workload``: made from a source or a model, converted, brought together."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -169,7 +167,3 @@ def test_weighted_files_are_brought_together(light, tmp_path):
         "light~2/q2": 0.5,
     }
     assert made.queries[0].template == "SELECT $1"
-
-
-def test_a_missing_file_is_said(tmp_path):
-    assert "no workload at" in _refused("import", tmp_path / "gone@2", "-o", tmp_path / "w")
