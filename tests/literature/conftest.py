@@ -1,7 +1,5 @@
 """Databases of one table and sessions on them, for the systems of other papers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bayesian networks: files, exact circuits, the division of the budget, fits and their scores."""
 
-from __future__ import annotations
-
 import gzip
 from itertools import product
 

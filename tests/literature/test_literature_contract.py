@@ -1,7 +1,5 @@
 """What holds of every system of the literature: its claims, its files, what it refuses."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,13 +1,9 @@
 """Sum-product networks of another paper: what it published, accounting, inference."""
 
-from __future__ import annotations
-
-from itertools import product
-
 import numpy as np
 import pytest
 
-from privbench.circuit import log_likelihood, marginal, probabilities
+from privbench.circuit import log_likelihood, marginal
 from privbench.errors import PrivacyRefusal
 from privbench.literature.classify import class_law
 from privbench.literature.dpspn import DpspnSynthesizer
@@ -54,27 +50,6 @@ def test_a_network_is_better_than_independent_columns(options, accounting, table
     assert ((law[:, 1] > 0.5) == held["class"]).mean() > 0.72
     drawn = model.sample(1.0, 1).tables["t"].codes
     assert np.corrcoef(drawn["x0"], drawn["class"])[0, 1] > 0.3
-
-
-def test_inference_is_exact(table, rows, begin):
-    columns = rows(500)
-    del columns["age"]
-    session, totals, amount = begin(table(columns), 20.0)
-    model = DpspnSynthesizer({"columns": "random", "alpha": 0.2}).fit(session, totals, amount)
-    circuit = model.circuits["t"]
-    assert circuit.nodes > 3 * len(columns)
-    worlds = np.array(list(product((0, 1), repeat=len(columns))))
-    unit = {name: np.eye(2)[worlds[:, at]] for at, name in enumerate(columns)}
-    mass = probabilities(circuit, unit)
-    assert mass.sum() == pytest.approx(1.0)
-    for at, name in enumerate(columns):
-        assert marginal(circuit, name)[1] == pytest.approx(mass[worlds[:, at] == 1].sum())
-    given = (worlds[:, 0] == 1) & (worlds[:, 2] == 0)
-    query = {"x0": [1], "x2": [0], "class": [1]}
-    found = probabilities(circuit, {name: np.eye(2)[code] for name, code in query.items()})
-    assert found == pytest.approx(mass[given & (worlds[:, 4] == 1)].sum())
-    codes = {name: worlds[:, at] for at, name in enumerate(columns)}
-    assert log_likelihood(circuit, codes).mean() == pytest.approx(np.log(mass).mean())
 
 
 @VARIANTS

@@ -1,7 +1,5 @@
 """P3GM: its plan, its accounting, what it learns, damaged files."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """QUAIL: a classifier beside any synthesizer, its share, its proof."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

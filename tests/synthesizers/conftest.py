@@ -1,7 +1,5 @@
 """A private shop of six tables, and sessions on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count

@@ -5,8 +5,6 @@ tables of at most three rows, and every two neighbours among them are compared e
 claim: queries are public values, so a claim has to hold on all data, not only on the fitted rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement, product

@@ -1,7 +1,5 @@
 """All synthesizers on whole databases: rows, keys, budgets, claims, files."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -242,9 +240,3 @@ def test_names_and_options_are_checked(name, options, said):
     assert {"independent", "privbench", "privbench-paper"} <= set(names())
     with pytest.raises(ConfigError, match=said):
         get(name)(options)
-
-
-def test_a_scale_of_nothing_is_refused(table, begin):
-    model = fit("independent", begin(table({"a": (np.arange(9) % 2, Domain(2))})))
-    with pytest.raises(ModelError):
-        model.sample(0.0, 1)

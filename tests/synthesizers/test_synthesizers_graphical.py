@@ -1,7 +1,5 @@
 """The graphical synthesizer: what it finds, what it keeps through ownership, what it refuses."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -10,11 +8,12 @@ from private_tables import private_database
 
 from privbench.circuit import marginal, probabilities
 from privbench.domain import Domain
-from privbench.errors import ModelError
+from privbench.errors import ConfigError, ModelError
 from privbench.learning.graphical.table_model import Factor, TableModel
 from privbench.learning.synthetic import Parts
 from privbench.privacy import KeySpec
 from privbench.privacy.data import PrivateDatabase
+from privbench.synthesizers.base import PlanInput
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 
 BIT = Domain(2)
@@ -55,19 +54,6 @@ def test_effects_between_owners_and_what_they_own_are_kept(accounting, begin):
     assert ratio == pytest.approx(3.0, rel=0.3)
     other = made.tables["people"].codes["x"][edges]
     assert abs(state[other == 0].mean() - state[other == 3].mean()) < 0.06
-
-
-def test_the_same_noise_gives_the_same_model_and_the_same_seed_the_same_rows(shop, begin):
-    models = [fit(begin(shop(800), 8.0, "zcdp", noise=5), PUBLIC) for _ in range(2)]
-    arrays = [model.to_state()[1] for model in models]
-    assert arrays[0].keys() == arrays[1].keys()
-    # Which rows of a unit count for references is drawn anew with every database.
-    kept = [name for name in arrays[0] if name.startswith("table")]
-    assert all(np.array_equal(arrays[0][name], arrays[1][name]) for name in kept)
-    drawn = [models[0].sample(1.0, seed) for seed in (4, 4, 5)]
-    codes = [database.tables["users"].codes["age"] for database in drawn]
-    assert np.array_equal(codes[0], codes[1])
-    assert not np.array_equal(codes[0], codes[2])
 
 
 def test_outlines_branch_on_what_depends_and_keep_the_law_of_the_rows(shop, begin):
@@ -202,3 +188,51 @@ def test_many_rows_that_own_nothing_are_drawn_later_and_follow_their_owners(begi
         assert (part["size"] == expected).mean() > 0.97
     again = model.sample(50.0, 7).tables["b"].codes["size"]
     assert (again == found["size"]).all()
+
+
+# a column whose pairs are measured, whatever they show -------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["orders.state", "kind"])
+@pytest.mark.parametrize("epsilon", [2.0, 8.0])
+def test_a_targets_pairs_with_all_other_columns_are_measured(target, epsilon, shop, begin):
+    session, totals, amount = begin(shop(3000), epsilon)
+    learner, before = GraphicalSynthesizer({"target": target}), len(session.trace)
+    spec, name = session.spec, target.split(".")[-1]
+    table = next(key for key, held in spec.tables.items() if name in held.attributes)
+    start = PlanInput.of(session, totals, amount, PUBLIC)
+    planned = {event.label for event in learner.plan(spec, start)}
+    model = learner.fit(session, totals, amount, PUBLIC)
+    events = [step.event for step in session.trace[before:]]
+    assert {event.label for event in events} <= planned
+    pairs = {event.columns for event in events if event.label == f"pair of {table}"}
+    others = {
+        other
+        for other, domain in spec.tables[table].attributes.items()
+        if other != name and not domain.filler
+    }
+    assert others <= {other for pair in pairs if name in pair for other in pair}
+    assert session.spent <= session.amount_total
+    assert model.sample(0.1, 1).tables["orders"].rows > 0
+
+
+def test_a_target_that_is_nowhere_costs_nothing(shop, begin):
+    session, totals, amount = begin(shop(200), 1.0)
+    spent, learner = session.spent, GraphicalSynthesizer({"target": "salary"})
+    with pytest.raises(ConfigError, match="no modelled column"):
+        learner.fit(session, totals, amount, PUBLIC)
+    with pytest.raises(ConfigError, match="no modelled column"):
+        learner.plan(session.spec, PlanInput(amount, "pure", totals))
+    assert session.spent == spent
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("roots", [0, 1])
+def test_a_target_of_a_table_without_rows_ends_no_fit(roots, nullable, begin):
+    key = KeySpec("k", "b", "a", "own", nullable)
+    none = np.zeros(0, np.int64)
+    columns = {"c": (none, Domain(2)), "d": (none, Domain(3))}
+    tables = {"a": (roots, {}, {}), "b": (0, columns, {key: none})}
+    session, totals, amount = begin(private_database(tables), 1e4, "zcdp")
+    model = GraphicalSynthesizer({"target": "b.c"}).fit(session, totals, amount)
+    assert model.sample(1.0, 1).tables["b"].rows == 0

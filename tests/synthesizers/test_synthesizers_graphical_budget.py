@@ -1,7 +1,5 @@
 """The graphical synthesizer asks for no more than its budget, on any forest of tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings

@@ -11,8 +11,6 @@ path: both fits ask the same questions; the probabilities of the path differ by 
 does the product of the bounds, which covers the answers beside the path as well.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,11 +21,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from private_tables import single_table, started
-from scipy.stats import beta
 
 from privbench.domain import Domain
 from privbench.learning.graphical.select import PairLearner
-from privbench.privacy import OpenDPNoise, Relation
+from privbench.privacy import Relation
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import PairScores
 from privbench.privacy.query import GRID
@@ -304,72 +301,3 @@ def test_a_score_that_moves_too_far_is_caught(tmp_path, monkeypatch):
 
     monkeypatch.setattr(PairScores, "evaluate", louder)
     assert compare(*sides, EPSILON, choose, tmp_path)[1] > EPSILON
-
-
-# Real noise ---------------------------------------------------------------------------------------
-
-REAL_EPSILON = 2.0
-#: Fits with the row, and without it.
-RUNS = 300, 1000
-#: Chance that a sound fit is accused, at most.
-ERROR = 1e-4
-#: Events of the output: the loss passes these parts of ε.
-MARKS = (0.5, 0.7, 0.9)
-
-
-class HalfNoise(OpenDPNoise):
-    """A mutant: half the scale that was priced."""
-
-    def vector(self, mechanism, values, scale, stream):
-        return super().vector(mechanism, values, scale / 2, stream)
-
-
-def losses(rows, runs: int, noise, folder: Path) -> np.ndarray:
-    """How much each released fit speaks for two rows against one, in the law's own terms.
-
-    A function of released answers alone, so that {loss ≥ t} is an event of the output.
-    """
-    database, found = build(rows, 1, "add-remove"), []
-    exact = [build(side, 1, "add-remove") for side in PAIRS["add-remove"][0]]
-    for _ in range(runs):
-        trace, _ = run(database, REAL_EPSILON, noise, folder)
-        loss = 0.0
-        for step in trace:
-            near, far = (np.abs(step.result - step.query.evaluate(side)).sum() for side in exact)
-            loss += float(far - near) / step.event.scale
-        found.append(loss)
-    return np.array(found)
-
-
-def accused(noise, folder: Path) -> bool:
-    """Whether some event is more than e^ε times as likely with the row as without it."""
-    with_row, without = (
-        losses(rows, runs, noise, folder)
-        for rows, runs in zip(PAIRS["add-remove"][0], RUNS, strict=True)
-    )
-    return any(
-        _lower(with_row >= mark * REAL_EPSILON)
-        > math.exp(REAL_EPSILON) * _upper(without >= mark * REAL_EPSILON)
-        for mark in MARKS
-    )
-
-
-def _lower(hit: np.ndarray) -> float:
-    """Clopper–Pearson: above the true chance with a probability of at most a part of `ERROR`."""
-    hits, misses = int(hit.sum()), int((~hit).sum())
-    return float(beta.ppf(ERROR / (2 * len(MARKS)), hits, misses + 1)) if hits else 0.0
-
-
-def _upper(hit: np.ndarray) -> float:
-    """The same from above."""
-    return 1.0 - _lower(~hit)
-
-
-@pytest.mark.slow
-def test_real_fits_are_not_accused(tmp_path):
-    assert not accused(OpenDPNoise(), tmp_path)
-
-
-@pytest.mark.slow
-def test_real_fits_with_half_the_noise_are_accused(tmp_path):
-    assert accused(HalfNoise(), tmp_path)

@@ -1,7 +1,5 @@
 """Sizes of sampled tables and numbers of references, of several fits each."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from private_tables import private_database
