@@ -1,7 +1,5 @@
 """The circuit of a released model, drawn: against enumeration, and against PostgreSQL."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 
@@ -161,13 +159,11 @@ KINDS = {
 @pytest.fixture(scope="module")
 def values(make_database: Callable[..., str]) -> str:
     """1,200 rows of all kinds, every ninth value NULL."""
-    dsn = make_database()
     columns = ", ".join(f"{name} {kind.sql}" for name, (kind, *_) in KINDS.items())
     made = ", ".join(f"CASE WHEN i % 9 > 0 THEN {text} END" for *_, text in KINDS.values())
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"CREATE TABLE t ({columns})".encode())
-        connection.execute(f"INSERT INTO t SELECT {made} FROM generate_series(1, 1200) i".encode())
-    return dsn
+    return make_database(
+        f"CREATE TABLE t ({columns}); INSERT INTO t SELECT {made} FROM generate_series(1, 1200) i"
+    )
 
 
 def _codes(connection: psycopg.Connection, name: str) -> tuple[Codec, np.ndarray]:
@@ -276,5 +272,4 @@ def test_a_cell_counts_as_much_as_its_draws_satisfy(name: str) -> None:
         Column(name, 1, kind), Table(TableName("public", "t"), ()), ColumnConfig(**config), 0.0
     ).scale.points_of(drawn)  # type: ignore[attr-defined]
     found = codec.shares([(low, middle)], null=False)
-    assert found is not None
     assert found[widest] == pytest.approx((points < middle).mean(), abs=0.015)

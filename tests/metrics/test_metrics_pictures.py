@@ -1,7 +1,5 @@
 """Associations, fan-outs and heat maps against other ways to compute them."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable, Iterator
 
@@ -78,9 +76,8 @@ INSERT INTO children VALUES (1000, NULL);
 
 
 def test_children_are_counted_in_buckets(make_database: Callable[..., str]) -> None:
-    dsn = make_database()
+    dsn = make_database(FORUM)
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(FORUM)
         schema = introspect(connection)
         child, parent = schema.table("public.children"), schema.table("public.parents")
         with psycopg.connect(dsn) as other:
@@ -99,14 +96,11 @@ def test_children_are_counted_in_buckets(make_database: Callable[..., str]) -> N
 @pytest.fixture(scope="module")
 def goods(make_database: Callable[..., str]) -> str:
     """1,000 rows: weight follows price (NULL in every tenth row), colour is on its own."""
-    dsn = make_database()
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(
-            "CREATE TABLE goods (price integer, weight integer, colour text);"
-            "INSERT INTO goods SELECT CASE WHEN i % 10 > 0 THEN i % 50 END, i % 50 / 2 + i % 3,"
-            " (ARRAY['red', 'it''s {blue} %s'])[1 + i / 7 % 2] FROM generate_series(1, 1000) i"
-        )
-    return dsn
+    return make_database(
+        "CREATE TABLE goods (price integer, weight integer, colour text);"
+        "INSERT INTO goods SELECT CASE WHEN i % 10 > 0 THEN i % 50 END, i % 50 / 2 + i % 3,"
+        " (ARRAY['red', 'it''s {blue} %s'])[1 + i / 7 % 2] FROM generate_series(1, 1000) i"
+    )
 
 
 def _coded(table: Table, rows: list[tuple[object, ...]]) -> list[CodedColumn]:

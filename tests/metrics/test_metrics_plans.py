@@ -1,7 +1,5 @@
 """Plans read from EXPLAIN's JSON, and the work of two runs compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Columns read from two real databases, and integrity checks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg
@@ -38,17 +36,16 @@ FROM generate_series(1, {rows}) g;
 @pytest.fixture(scope="module")
 def pair(make_database: Callable[..., str]) -> tuple[str, str]:
     """Two databases of the same shape, the second with other settings and shifted values."""
-    dsns = make_database(), make_database()
-    for dsn, rows, shift in zip(dsns, (640, 320), (0, 3), strict=True):
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            text = TYPES.replace("{rows}", str(rows)).replace("{shift}", str(shift))
-            connection.execute(text.encode())
-    with psycopg.connect(dsns[1], autocommit=True) as connection:
+    one, other = (
+        make_database(TYPES.replace("{rows}", rows).replace("{shift}", shift))
+        for rows, shift in (("640", "0"), ("320", "3"))
+    )
+    with psycopg.connect(other, autocommit=True) as connection:
         for setting in ("TimeZone = 'Asia/Tokyo'", "DateStyle = 'SQL, DMY'",
                         "IntervalStyle = 'iso_8601'"):  # fmt: skip
             name = connection.info.dbname
             connection.execute(f'ALTER DATABASE "{name}" SET {setting}'.encode())
-    return dsns
+    return one, other
 
 
 def _compare(pair: tuple[str, str], text: str = "") -> TableFidelity:
@@ -149,10 +146,7 @@ INSERT INTO child VALUES
 
 
 def test_broken_promises_are_counted(make_database: Callable[..., str]) -> None:
-    source, clone = make_database(), make_database()
-    for dsn, text in ((source, PROMISES), (clone, BROKEN)):
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute(text.encode())
+    source, clone = make_database(PROMISES), make_database(BROKEN)
     with Snapshot(source) as one, Snapshot(clone) as other:
         schema, theirs = introspect(one.connection), introspect(other.connection)
         found = integrity.check(other.connection, schema, theirs)

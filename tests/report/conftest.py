@@ -1,11 +1,8 @@
 """A library and a clone of it that is a little off, and a workload for both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from privbench.config import Config
@@ -34,23 +31,20 @@ ANALYZE;
 """
 
 
-def _filled(dsn: str, step: int, loans: int) -> str:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        text = LIBRARY.replace("{step}", str(step)).replace("{loans}", str(loans))
-        connection.execute(text.encode())
-    return dsn
+def _filled(step: int, loans: int) -> str:
+    return LIBRARY.replace("{step}", str(step)).replace("{loans}", str(loans))
 
 
 @pytest.fixture(scope="session")
 def library(make_database: Callable[..., str]) -> str:
     """DSN of the source."""
-    return _filled(make_database(), 5, 2000)
+    return make_database(_filled(5, 2000))
 
 
 @pytest.fixture(scope="session")
 def library_clone(make_database: Callable[..., str]) -> str:
     """DSN of the clone."""
-    return _filled(make_database(), 8, 1900)
+    return make_database(_filled(8, 1900))
 
 
 @pytest.fixture(scope="session")

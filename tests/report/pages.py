@@ -1,7 +1,5 @@
 """Reports as the tests read them."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from typing import Any

@@ -1,9 +1,6 @@
 """A whole comparison of two databases, and every file that it writes."""
 
-from __future__ import annotations
-
 import json
-import stat
 from pathlib import Path
 
 import pytest
@@ -22,7 +19,6 @@ def test_answers_and_qerrors_are_true(document: ComparisonDocument) -> None:
     assert one.qerror == pytest.approx(400 / 237)
     expected = [q.qerror for q in document.queries if q.qerror is not None]
     assert document.figures["qerror.max"] == max(expected)
-    assert document.qerror.overall is not None
     assert document.qerror.overall.n == len(expected) == 29
     assert set(document.qerror.by_joins) == {"0", "1"}
     assert document.qerror.by_joins["1"].n == 8
@@ -34,7 +30,6 @@ def test_trouble_is_counted_and_left_out(document: ComparisonDocument) -> None:
     assert document.replay.errors == {"source": 0, "clone": 1}
     assert document.figures["replay.timeouts"] == 2
     # The noise floor has those that ended on the source.
-    assert document.runtime.floor is not None
     assert document.runtime.floor.n == 30
     assert document.figures["runtime.floor.p50"] == document.runtime.floor.p50
     sleep, zero = document.queries[-2:]
@@ -85,9 +80,7 @@ def test_gates_decide(document: ComparisonDocument, folder: Path) -> None:
     assert (integrity.name, integrity.tests, integrity.failures) == ("integrity", 13, 0)
 
 
-def test_the_short_report_holds_stamp_and_figures(
-    document: ComparisonDocument, folder: Path
-) -> None:
+def test_the_short_report_holds_stamp_and_figures(document, folder):
     text = (folder / "report.md").read_text()
     assert "> **CONFIDENTIAL.** This report holds exact figures" in text
     assert "| `rows.max_difference > 1` | 5 | **failed** |" in text
@@ -102,16 +95,6 @@ def test_the_short_report_holds_stamp_and_figures(
     assert f"1 of 31 queries on the clone: {zero}: l31" in lines
     assert f"| 1 on the clone | {zero} | l31 |" in text
     assert len(lines) == 13
-
-
-def test_only_the_owner_may_read_the_files(document: ComparisonDocument, folder: Path) -> None:
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    names = {file.name for file in folder.iterdir()}
-    assert names == {
-        "comparison.json", "report.html", "report.md", "junit.xml", "replay.jsonl",
-    }  # fmt: skip
-    for file in folder.iterdir():
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
 
 
 @pytest.mark.parametrize("after", [0, 3])
@@ -146,9 +129,7 @@ def test_a_comparison_that_was_broken_off_goes_on(
     assert again().replay.resumed == 0
 
 
-def test_a_clone_that_lacks_a_table_is_reported(
-    library: str, make_database: object, loans: Workload
-) -> None:
+def test_a_clone_that_lacks_a_table_is_reported(library, make_database, loans):
     assert callable(make_database)
     found = compare(library, make_database(), Workload("w", loans.queries[:2]), repeats=1)
     assert found.figures["qerror.p95"] is None

@@ -1,7 +1,5 @@
 """Gates: what is read, what is refused, when they fail."""
 
-from __future__ import annotations
-
 import pytest
 
 from privbench.errors import UsageError

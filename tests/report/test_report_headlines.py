@@ -1,7 +1,5 @@
 """Headline figures: how run times are graded beside their noise floor."""
 
-from __future__ import annotations
-
 import pytest
 
 from privbench.metrics.summary import SummaryPart
@@ -48,13 +46,7 @@ def _runtime(document: ComparisonDocument) -> Headline:
         (10.0, 12.0, 0.50, "good"),  # small as it is
     ],
 )
-def test_run_times_are_graded_beyond_their_floor(
-    document: ComparisonDocument,
-    value: float,
-    floor: float | None,
-    beyond: float | None,
-    grade: str | None,
-) -> None:
+def test_run_times_are_graded_beyond_their_floor(document, value, floor, beyond, grade):
     line = _runtime(_document(document, value, floor, beyond))
     assert line.grade == grade
     beside = ["runtime.p95"] if floor is None else ["runtime.floor.p50", "runtime.beyond_floor"]
@@ -72,9 +64,7 @@ def test_work_and_plans_are_told_in_text(document: ComparisonDocument) -> None:
     ("median", "same_plan", "grade"),
     [(0.0009, True, None), (0.0009, False, "poor"), (0.0011, True, "poor")],
 )
-def test_run_times_too_short_to_be_told_apart_get_no_grade(
-    document: ComparisonDocument, median: float, same_plan: bool, grade: str | None
-) -> None:
+def test_run_times_too_short_to_be_told_apart_get_no_grade(document, median, same_plan, grade):
     longer = _document(document, 80.0, None, None)
     queries = [
         query.model_copy(

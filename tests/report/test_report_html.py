@@ -1,12 +1,9 @@
 """The HTML page: it says it all, loads nothing, and every figure in it stands in the JSON."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +82,7 @@ def test_the_page_loads_nothing(page: Page, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_browser_draws_every_chart_and_asks_for_nothing(
-    browse: Callable[..., dict[str, Any]], page: Page, folder: Path
-) -> None:
+def test_a_browser_draws_every_chart_and_asks_for_nothing(browse, page, folder):
     seen = browse(folder / "report.html", 'count(".chart")')
     assert seen["wrong"] == seen["loaded"] == []
     assert seen["asked"] == ["/"]
@@ -95,9 +90,7 @@ def test_a_browser_draws_every_chart_and_asks_for_nothing(
 
 
 @pytest.mark.slow
-def test_a_browser_tells_of_an_error_and_of_a_request(
-    browse: Callable[..., dict[str, Any]], tmp_path: Path
-) -> None:
+def test_a_browser_tells_of_an_error_and_of_a_request(browse, tmp_path):
     """Without this the test above would prove nothing."""
     path = tmp_path / "bad.html"
     path.write_text("<head></head><img src='http://192.0.2.1/a.png'><script>absent()</script>")

@@ -1,7 +1,5 @@
 """The heat map over a released model's own circuit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -75,9 +73,7 @@ def document(library: str, library_clone: str, model_path: Path, out: Path) -> C
     )
 
 
-def test_the_models_circuit_stands_beside_source_and_clone(
-    document: ComparisonDocument, library: str
-) -> None:
+def test_the_models_circuit_stands_beside_source_and_clone(document, library):
     maps = {part.table: part for part in document.views.heatmaps}
     readers = maps["public.readers"]
     assert readers.circuit == maps["public.loans"].circuit == "model"
@@ -93,16 +89,13 @@ def test_the_models_circuit_stands_beside_source_and_clone(
         assert node.model_share == pytest.approx(node.real_rows / 400, abs=0.1)
 
 
-def test_the_page_shows_the_models_figures_as_they_stand_in_the_json(
-    document: ComparisonDocument, out: Path
-) -> None:
+def test_the_page_shows_the_models_figures_as_they_stand_in_the_json(document, out):
     page = Page((out / "report.html").read_text())
     data = json.loads((out / "comparison.json").read_text())
     assert not [(values, shown) for values, shown in page.figures if wrong(data, values, shown)]
     places = [values["data-figure"] for values, _ in page.figures]
     assert sum("/heatmaps/" in place and "/model/" in place for place in places) > 10
     words = " ".join(" ".join(page.words).split())
-    assert document.model is not None
     for said in ("model, by its circuit", "Its promise does not cover", document.model.digest[:16]):
         assert said in words
 

@@ -1,16 +1,13 @@
 """A comparison of a table of many columns ends, and computes without holding the databases."""
 
-from __future__ import annotations
-
 import re
 import time
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from privbench.metrics import heattree
-from privbench.report import ComparisonDocument, compare
+from privbench.report import compare
 from privbench.report.html import render
 from privbench.workload import Query, Workload
 
@@ -22,18 +19,13 @@ COLUMNS = 150
 def sides(make_database):
     found = []
     for shift in (0, 1):
-        dsn = make_database()
         columns = ", ".join(f"(i * {k} + {shift}) % {2 + k % 90} AS c{k}" for k in range(COLUMNS))
-        with psycopg.connect(dsn) as connection:
-            query = f"CREATE TABLE wide AS SELECT {columns} FROM generate_series(1, 1000) i"
-            connection.execute(query.encode())
-        found.append(dsn)
+        made = f"CREATE TABLE wide AS SELECT {columns} FROM generate_series(1, 1000) i"
+        found.append(make_database(made))
     return found
 
 
-def test_many_columns_cost_little_and_hold_no_transaction(
-    sides, tmp_path: Path, monkeypatch
-) -> None:
+def test_many_columns_cost_little_and_hold_no_transaction(sides, tmp_path, monkeypatch):
     steps: list[str] = []
     held: list[int] = []
     learn = heattree.learn
@@ -70,9 +62,7 @@ def test_many_columns_cost_little_and_hold_no_transaction(
     assert len(document.tables[0].columns) == COLUMNS
 
 
-def test_the_page_of_300_tables_and_1000_queries_is_small_and_draws_the_worst(
-    document: ComparisonDocument,
-) -> None:
+def test_the_page_of_300_tables_and_1000_queries_is_small_and_draws_the_worst(document):
     loans = next(table for table in document.tables if table.name == "public.loans")
     view = next(part for part in document.views.correlations if part.table == loans.name)
     column = loans.columns[0]
