@@ -5,8 +5,6 @@ and stopped requests, and posts them once the charts are drawn. Its policy allow
 needs nothing else does: every other request is stopped by the browser and counts as wrong.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

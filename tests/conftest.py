@@ -4,8 +4,6 @@ Beside them, `parse_line`: command lines in prose and examples are ones that cli
 `browse`: pages are opened in a browser.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import logging

@@ -4,8 +4,6 @@
 busy machine; to drop what a test made takes a few milliseconds.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

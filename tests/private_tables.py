@@ -1,7 +1,5 @@
 """Private databases of arrays, for tests that need no rows of a server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

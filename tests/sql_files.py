@@ -1,7 +1,5 @@
 """SQL of the tests in files: the folder ``sql`` beside a test holds its schemas and rows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

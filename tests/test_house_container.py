@@ -3,8 +3,6 @@
 Runs where a container engine answers; elsewhere it is skipped, and says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,9 +63,7 @@ def test_has_the_newest_client_programs(run: Callable[..., str]) -> None:
     assert " 18" in run("--version", entrypoint=["pg_dump"])
 
 
-def test_seeds_and_clones(
-    run: Callable[..., str], servers: tuple[Network, PostgresContainer]
-) -> None:
+def test_seeds_and_clones(run, servers):
     source, clone = (f"postgresql://test:test@{name}/test" for name in ("source", "clone"))
     schemas = "/opt/privbench/schemas/imdb"
     run(source, "--scale", "0.001", entrypoint=["python", f"{schemas}/generate.py"])

@@ -1,7 +1,5 @@
 """The documentation is what the program says: no command without help, no stale page."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re
@@ -25,9 +23,7 @@ COMMANDS = dict(commands(main))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_and_an_example_that_click_takes(
-    name: str, parse_line: Callable[[str], None]
-) -> None:
+def test_every_command_has_help_and_an_example_that_click_takes(name, parse_line):
     command = COMMANDS[name]
     prose, example = parts(command)
     assert prose.endswith(".")

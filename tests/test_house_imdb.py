@@ -1,7 +1,5 @@
 """The IMDB-shaped source: sizes, skew and keys of the published database, at any scale."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Every file is read by a parser of its own kind, without a network, and every `pr
 by click.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import stat
@@ -167,9 +165,7 @@ def test_units_are_those_of_systemd(tmp_path: Path) -> None:
     subprocess.run([program, "calendar", when], check=True, capture_output=True)
 
 
-def test_compose_and_the_workflow_give_commands_that_click_takes(
-    parse_line: Callable[[str], None],
-) -> None:
+def test_compose_and_the_workflow_give_commands_that_click_takes(parse_line):
     services = _load(DOCKER / "compose.yaml")["services"]
     assert not any("ports" in service for service in services.values())
     command = services["privbench"]["command"]

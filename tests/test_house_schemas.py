@@ -1,7 +1,5 @@
 """The ready configurations fit the tables that their SQL makes and the data sets' own headers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

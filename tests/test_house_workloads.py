@@ -1,7 +1,5 @@
 """Every ready workload has a configuration, a script that makes it, and files that parse."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -60,9 +58,7 @@ def test_queries_of_imdb_run_on_its_tables(make_database: Callable[[], str]) -> 
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_maker_of_imdb_makes_source_and_workload(
-    make_database: Callable[[], str], tmp_path: Path
-) -> None:
+def test_maker_of_imdb_makes_source_and_workload(make_database, tmp_path):
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     for name, words in {"python": "", "privbench": "-m privbench"}.items():

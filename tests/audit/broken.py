@@ -1,7 +1,5 @@
 """A small database, and mechanisms and fits that are broken on purpose, each in one way."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The recorder cannot come into an ordinary fit."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Bounds: true of mechanisms whose ε is known, and sharp enough to refute half the noise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

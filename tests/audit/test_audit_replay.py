@@ -1,7 +1,5 @@
 """Record and replay: a sound fit passes, and each broken mechanism is named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

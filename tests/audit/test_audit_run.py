@@ -1,7 +1,5 @@
 """A whole audit: what it writes, what it leaves behind, and leaks that canaries prove."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Grids: what is refused, with the place and the reason; what the full grid changes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -96,9 +94,7 @@ ROWS = "n,x,c,y\n" + "".join(f"{i % 7},{i / 8},{'pq'[i % 2]},{i % 3}\n" for i in
         ({"null": ["p", "q"], "complete": True}, "a: no rows are left."),
     ],
 )
-def test_a_data_set_that_does_not_fit_is_refused(
-    tmp_path: Path, given: dict[str, Any], said: str
-) -> None:
+def test_a_data_set_that_does_not_fit_is_refused(tmp_path, given, said):
     with pytest.raises(ConfigError) as error:
         _table(tmp_path, ROWS, **given)
     assert said in str(error.value)

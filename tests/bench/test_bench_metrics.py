@@ -1,7 +1,5 @@
 """Metrics: their ranges, their fixed points, and what they have to tell apart."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,9 +16,7 @@ NAMES = st.dictionaries(st.sampled_from("abcdef"), st.floats(0, 1), min_size=2)
 
 @settings(max_examples=50, deadline=None)
 @given(NAMES, NAMES)
-def test_rankings_agree_with_themselves_and_not_with_their_reverse(
-    real: dict[str, float], other: dict[str, float]
-) -> None:
+def test_rankings_agree_with_themselves_and_not_with_their_reverse(real, other):
     assert ranking_agreement(real, real) == 1.0
     reverse = {name: -value for name, value in real.items()}
     names = sorted(real)
@@ -33,9 +29,7 @@ def test_rankings_agree_with_themselves_and_not_with_their_reverse(
 
 @settings(max_examples=8, deadline=None)
 @given(st.lists(st.integers(0, 2), min_size=3, max_size=40), st.randoms(use_true_random=False))
-def test_class_figures_lie_in_their_range_and_are_best_where_all_is_right(
-    wanted: list[int], random: object
-) -> None:
+def test_class_figures_lie_in_their_range_and_are_best_where_all_is_right(wanted, random):
     classes = np.array([0, 1, *wanted])
     right = class_figures(classes, np.eye(3)[classes], None)
     assert all(value == pytest.approx(1.0) for value in right.values())

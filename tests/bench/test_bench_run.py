@@ -1,7 +1,5 @@
 """Runs of small grids: what is done stays done, and what fails is one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -129,9 +127,7 @@ def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_browser_draws_every_curve_and_asks_for_nothing(
-    folder: Path, browse: Callable[..., dict[str, Any]]
-) -> None:
+def test_a_browser_draws_every_curve_and_asks_for_nothing(folder, browse):
     grid = GRID.replace("epsilon = [2.0]", "epsilon = [1.0, 2.0]").replace("seeds = 2", "seeds = 1")
     (folder / "grid.toml").write_text(grid)
     bench(folder / "grid.toml", folder / "out")
@@ -175,18 +171,14 @@ def run_peer(table: Table, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any
         ("made = rows.assign(n='x')", "gave what is no code in column 'n'"),
     ],
 )
-def test_a_peer_that_fails_is_one_line(
-    run_peer: Callable[..., Any], script: str, said: str
-) -> None:
+def test_a_peer_that_fails_is_one_line(run_peer, script, said):
     with pytest.raises(PeerFailed) as error:
         run_peer(script, 1.0 if "sleep" in script else 60.0)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_peer_gets_codes_and_gives_rows(
-    run_peer: Callable[..., Any], table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peer_gets_codes_and_gives_rows(run_peer, table, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", "hush")
     script = "import os; assert 'hush' not in os.environ.values()\n"
     script += "assert epsilon == 1.5 and target == 'y' and (rows.max() < pd.Series(sizes)).all()\n"
@@ -207,9 +199,7 @@ def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_leaves_nothing_behind_and_goes_on(
-    folder: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_killed_run_leaves_nothing_behind_and_goes_on(folder, request):
     # Not beneath the test's own folder: the path of a Unix socket has about 100 bytes at most.
     held = tempfile.TemporaryDirectory()
     request.addfinalizer(held.cleanup)
@@ -251,9 +241,7 @@ def test_peers_run(table: Table, name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_database_is_judged_by_joins_sizes_and_retention(
-    make_database: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_whole_database_is_judged_by_joins_sizes_and_retention(make_database, tmp_path):
     dsn = make_database(
         statements="""
         CREATE TABLE owner (id int PRIMARY KEY, kind int NOT NULL CHECK (kind IN (0, 1, 2)));

@@ -1,7 +1,5 @@
 """Everything a circuit computes, against plain enumeration of all worlds."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Circuits from files: what was written comes back, what is hostile is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """Bins of the cells of a column."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Estimates from noisy counts: near the truth where it stands out, near what is expected else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

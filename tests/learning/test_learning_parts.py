@@ -1,7 +1,5 @@
 """Rows that are drawn part by part while others are used."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ranges and decimals from noisy histograms, and tails in parts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

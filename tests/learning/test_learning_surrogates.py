@@ -1,7 +1,5 @@
 """The law of unnamed values: as many as there are, each as often as noise lets it be told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,7 +48,6 @@ def test_nothing_is_left_where_labels_are_all_there_is_and_noise_alone_is_no_law
     for law, named in (("few", 3), ("even", 12)):
         assert surrogates(_noisy(LAWS[law][0], 1), 20.0, ROWS, named) == ()
     rest = surrogates(_noisy(ZIPF, 1), 20.0, ROWS, 10)
-    assert rest is not None
     assert 0 < sum(count for count, _ in rest) <= 2 * len(ZIPF)
     found = [surrogates(_noisy(np.zeros(1), seed), 20.0, 90.0, 0) for seed in range(60)]
     assert sum(law is not None for law in found) <= 3
@@ -63,9 +60,7 @@ def test_nothing_is_left_where_labels_are_all_there_is_and_noise_alone_is_no_law
     st.integers(0, 40),
 )
 @settings(max_examples=30, deadline=None)
-def test_blocks_are_sound_whatever_was_released(
-    noisy: list[float], sd: float, rows: float, named: int
-) -> None:
+def test_blocks_are_sound_whatever_was_released(noisy, sd, rows, named):
     found = surrogates(np.array(noisy), sd, rows, named)
     if found:
         assert sum(share for _, share in found) == pytest.approx(1.0)

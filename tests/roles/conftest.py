@@ -7,8 +7,6 @@ a comment after ``--`` takes the rest of its line. ``key (a, b) -> parent`` is a
 key.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The extension itself is not installed where these tests run: a superuser writes the rows.
 """
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

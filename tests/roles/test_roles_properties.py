@@ -1,7 +1,5 @@
 """What holds for every schema: a forest, keys that exist, a config that resolves."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Proposals on schemas of the kinds that people have: the cases are in ``proposals.txt``."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Settled roles: what the config may say, and what the privacy contract refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Literal

@@ -1,7 +1,6 @@
 """Losses of files add up under their declared name, wherever they lie, in any form."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -91,9 +90,7 @@ def test_releases_add_up_over_paths_and_forms_until_the_cap(files: Path) -> None
     assert len(list((files / "ledger").iterdir())) == 1
 
 
-def test_a_clone_of_files_is_that_of_their_tables(
-    files: Path, make_database: Callable[..., str]
-) -> None:
+def test_a_clone_of_files_is_that_of_their_tables(files, make_database):
     for source in (f"duckdb://{files}/a.db", f"parquet://{files}/parts"):
         target = make_database()
         pipeline.clone(source, target, config(files, "shop"))

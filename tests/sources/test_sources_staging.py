@@ -105,9 +105,7 @@ def test_declared_keys_are_those_of_the_file(tmp_path: Path, rows: bool) -> None
         ("INSERT INTO visit VALUES (4711, 1, NULL)", "public.visit", "PRIMARY KEY (person, nr)"),
     ],
 )
-def test_rows_that_break_a_key_are_refused_without_their_values(
-    tmp_path: Path, row: str, table: str, columns: str
-) -> None:
+def test_rows_that_break_a_key_are_refused_without_their_values(tmp_path, row, table, columns):
     bare = "CREATE TABLE person (id INTEGER, mail VARCHAR, name VARCHAR);"
     bare += "CREATE TABLE visit (person INTEGER, nr INTEGER, mail VARCHAR);"
     source = export(tmp_path, bare + SHOP[SHOP.index("INSERT") :] + row)
@@ -135,9 +133,7 @@ def test_rows_that_break_a_key_are_refused_without_their_values(
          'foreign_keys = [{columns = ["no"], table = "person"}]', "public.visit.no"),
     ],
 )  # fmt: skip
-def test_a_config_that_does_not_fit_the_files_is_refused(
-    tmp_path: Path, config: str, told: str
-) -> None:
+def test_a_config_that_does_not_fit_the_files_is_refused(tmp_path, config, told):
     error = refusal(export(tmp_path, SHOP), config)
     assert isinstance(error, ConfigError)
     assert told in str(error)
@@ -226,9 +222,7 @@ BAD: list[tuple[Callable[[Path], str], type[PrivbenchError], str]] = [
 
 
 @pytest.mark.parametrize(("make", "kind", "told"), BAD)
-def test_what_cannot_be_read_is_one_clear_error(
-    tmp_path: Path, make: Callable[[Path], str], kind: type[PrivbenchError], told: str
-) -> None:
+def test_what_cannot_be_read_is_one_clear_error(tmp_path, make, kind, told):
     error = refusal(make(tmp_path))
     assert isinstance(error, kind)
     assert told in str(error)
@@ -327,7 +321,6 @@ with staged({source!r}, Config()) as dsn:
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
     home = Path(process.stdout.readline().strip()).parent
     (running,) = home.glob("*/data/postmaster.pid")
     server = int(running.read_text().split()[0])

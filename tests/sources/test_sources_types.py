@@ -126,9 +126,7 @@ def test_stream_of_odd_values_gives_them_as_they_are(tmp_path: Path, form: str) 
         ("1::BIGNUM", "BIGNUM"),
     ],
 )
-def test_a_type_without_counterpart_is_refused_and_can_be_left_out(
-    tmp_path: Path, column: str, kind: str
-) -> None:
+def test_a_type_without_counterpart_is_refused_and_can_be_left_out(tmp_path, column, kind):
     made = write(
         tmp_path / "a.db",
         f"CREATE TABLE t AS SELECT 1 AS id, {column} AS odd; ALTER TABLE t ALTER odd SET NOT NULL",
@@ -151,9 +149,7 @@ def test_a_type_without_counterpart_is_refused_and_can_be_left_out(
         ("['secret' || chr(0)]", "v"),
     ],
 )
-def test_a_value_that_postgresql_cannot_hold_is_named_by_its_column(
-    tmp_path: Path, value: str, column: str
-) -> None:
+def test_a_value_that_postgresql_cannot_hold_is_named_by_its_column(tmp_path, value, column):
     made = write(tmp_path / "a.db", f"CREATE TABLE t AS SELECT 'x' AS w, {value} AS {column}")
     with pytest.raises(DatabaseError) as caught, staged(made, EMPTY):
         pass
