@@ -313,11 +313,11 @@ def test_fill_keys_of_unique_values_moves_them_within_what_is_public():
     made = fill(item, 5, {"v": ints([9, 9, 9, 9, 1])})
     assert sorted(made.columns["v"].to_pylist()) == [1, 7, 8, 9, 10]
     # A declared list stays in force.
-    item = unique()
-    codec = reader(item.column("v"), item, ColumnConfig(values=[5, 10, 15]), 0.0).finish({})
-    made = fill(item, 4, {"v": ints([5] * 4)}, codecs={"v": codec})
-    assert sorted(made.columns["v"].to_pylist()) == [5, 10, 15]
-    assert made.dropped == 1
+    for item, listed in ((unique(), [5, 10, 15]), (unique(WORD), ["a", "b", "c"])):
+        codec = reader(item.column("v"), item, ColumnConfig(values=listed), 0.0).finish({})
+        made = fill(item, 4, {"v": pa.array(listed[:1] * 4)}, codecs={"v": codec})
+        assert sorted(made.columns["v"].to_pylist()) == listed
+        assert made.dropped == 1
     # Unique text keeps its length and at sign.
     made = fill(unique(WORD), 800, {"v": pa.array(["a@b"] * 400 + ["abcd"] * 400)})
     found = made.columns["v"].to_pylist()
