@@ -100,19 +100,24 @@ def test_work_and_plans_are_those_of_the_queries(document: ComparisonDocument) -
 
 def test_weights_and_load_are_counted(document: ComparisonDocument) -> None:
     errors = [q.qerror or 0 for q in document.queries[:3]]
+    assert document.qerror.weighted is not None
     assert document.qerror.weighted.mean == pytest.approx(np.average(errors, weights=[5, 3, 1]))
     assert document.figures["qerror.weighted.p50"] == errors[0]
     # Under load run the queries that ended.
     load = document.load
+    assert load is not None
     assert (load.clients, set(load.sides)) == (2, {"source", "clone", "source again"})
     for side in load.sides.values():
+        assert side.latency is not None
         assert (len(side.throughput), side.failed, side.latency.n) == (2, 0, 2 * 2 * 3)
+    assert load.latency is not None
     assert load.latency.n == 3
     assert document.figures["load.throughput.floor"] is not None
 
 
 def test_drift_is_the_ratio_to_the_baseline(document, itself):
     drift = document.drift
+    assert drift is not None
     assert drift.same_workload
     assert drift.gone == drift.added == []
     moved = drift.figures["qerror.max"]
