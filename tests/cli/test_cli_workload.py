@@ -167,3 +167,7 @@ def test_weighted_files_are_brought_together(light, tmp_path):
         "light~2/q2": 0.5,
     }
     assert made.queries[0].template == "SELECT $1"
+
+
+def test_a_missing_file_is_said(tmp_path):
+    assert "no workload at" in _refused("import", tmp_path / "gone@2", "-o", tmp_path / "w")

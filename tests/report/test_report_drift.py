@@ -8,8 +8,8 @@ import pytest
 from check_jsonschema import main as check_jsonschema
 from click.testing import CliRunner
 from junitparser import JUnitXml
-from market import succeed
 
+from privbench.cli import main
 from privbench.errors import UsageError
 from privbench.report import ComparisonDocument, compare, enforce
 from privbench.report.baseline import change, read
@@ -82,6 +82,7 @@ def test_a_database_does_not_differ_from_itself(itself: ComparisonDocument) -> N
 def test_work_and_plans_are_those_of_the_queries(document: ComparisonDocument) -> None:
     whole, joined, eight, fails = document.queries
     assert whole.work is not None
+    assert whole.source.work is not None
     assert whole.clone.work is not None
     root = whole.source.work.plan
     assert root.operator == "Aggregate"
@@ -93,8 +94,11 @@ def test_work_and_plans_are_those_of_the_queries(document: ComparisonDocument) -
     assert eight.qerror == pytest.approx(237)
     assert fails.work is None
     assert fails.clone.error == "22012"
+    assert joined.work is not None
     assert joined.work.same_join_order
+    assert document.work is not None
     assert (document.work.queries, document.work.missing) == (3, 0)
+    assert document.plans is not None
     assert set(document.plans.same_by_joins) == {"0", "1"}
 
 
@@ -115,7 +119,9 @@ def test_weights_and_load_are_counted(document: ComparisonDocument) -> None:
     assert document.figures["load.throughput.floor"] is not None
 
 
-def test_drift_is_the_ratio_to_the_baseline(document, itself):
+def test_drift_is_the_ratio_to_the_baseline(
+    document: ComparisonDocument, itself: ComparisonDocument
+) -> None:
     drift = document.drift
     assert drift is not None
     assert drift.same_workload
@@ -164,7 +170,9 @@ def test_gates_name_their_queries(document: ComparisonDocument, folder: Path) ->
         ("kld.2[public.absent] > 1", {}),
     ],
 )
-def test_gates_over_what_is_not_measured_are_refused_first(library, library_clone, gate, options):
+def test_gates_over_what_is_not_measured_are_refused_first(
+    library: str, library_clone: str, gate: str, options: dict[str, bool]
+) -> None:
     def ran(*_: object) -> None:
         pytest.fail("the workload was run")
 
@@ -172,12 +180,15 @@ def test_gates_over_what_is_not_measured_are_refused_first(library, library_clon
         compare(library, library_clone, FEW, gates=[gate], on_result=ran, **options)  # type: ignore[arg-type]
 
 
-def test_a_baseline_of_another_workload_is_refused(library, folder, itself, tmp_path):
+def test_a_baseline_of_another_workload_is_refused(
+    library: str, folder: Path, itself: ComparisonDocument, tmp_path: Path
+) -> None:
     other = Workload("other", (*FEW.queries[1:], Query("new", "SELECT 1")))
     old = folder / "itself" / "comparison.json"
     with pytest.raises(UsageError, match="ran another workload"):
         compare(library, library, other, baseline=old)
     found = compare(library, library, other, repeats=1, baseline=old, other_workload=True)
+    assert found.drift is not None
     assert not found.drift.same_workload
     assert (found.drift.gone, found.drift.added) == (["all"], ["new"])
     (tmp_path / "no.json").write_text("{}")
@@ -187,8 +198,11 @@ def test_a_baseline_of_another_workload_is_refused(library, folder, itself, tmp_
         read(tmp_path / "absent.json")
 
 
-def test_the_schema_of_the_document_is_published(document, folder, tmp_path):
-    result = succeed("compare-schema")
+def test_the_schema_of_the_document_is_published(
+    document: ComparisonDocument, folder: Path, tmp_path: Path
+) -> None:
+    result = CliRunner().invoke(main, ["compare-schema"])
+    assert result.exit_code == 0
     schema = json.loads(result.stdout)
     assert schema == json_schema()
     assert schema["$id"] == "privbench-comparison-1"
@@ -212,30 +226,37 @@ def test_the_short_report_tells_work_load_and_drift(folder: Path, document: obje
 def test_the_command_takes_every_option(library: str, library_clone: str, tmp_path: Path) -> None:
     workload = tmp_path / "w.sql"
     workload.write_text("SELECT count(*) FROM loans;")
-    base = ["compare", library, library_clone, "-w", workload, "--repeats", 1]
-    settled = ("--cold", "--before", "true", "--before-sql", "DISCARD ALL", "--concurrency", 1)
-    succeed(*base, "-o", tmp_path / "a", *settled, "--metrics", tmp_path / "m")
+    base = ["compare", library, library_clone, "-w", str(workload), "--repeats", "1"]
+    first = CliRunner().invoke(
+        main,
+        [*base, "-o", str(tmp_path / "a"), "--cold", "--before", "true", "--before-sql",
+         "DISCARD ALL", "--concurrency", "1", "--metrics", str(tmp_path / "m")],
+    )  # fmt: skip
+    assert first.exit_code == 0, first.output
     data = json.loads((tmp_path / "a" / "comparison.json").read_text())
     assert data["replay"]["cold"] == "command: true; new connection; statement: DISCARD ALL"
     assert data["replay"]["warmup"] == 0
-    less = ("--no-floor", "--no-explain", "--no-distributions", "--warmup", 0)
-    gated = (
-        "--baseline",
-        tmp_path / "a" / "comparison.json",
-        "--fail-if",
-        "drift.qerror.p95 > 1.2",
-    )
-    succeed(*base, "-o", tmp_path / "b", *less, *gated)
-    text = (tmp_path / "b" / "comparison.json").read_text()
-    left = ComparisonDocument.model_validate_json(text)
+    second = CliRunner().invoke(
+        main,
+        [*base, "-o", str(tmp_path / "b"), "--no-floor", "--no-explain", "--no-distributions",
+         "--warmup", "0",
+         "--baseline", str(tmp_path / "a" / "comparison.json"),
+         "--fail-if", "drift.qerror.p95 > 1.2"],
+    )  # fmt: skip
+    assert second.exit_code == 0, second.output
+    left = ComparisonDocument.model_validate_json((tmp_path / "b" / "comparison.json").read_text())
     assert left.runtime.floor is left.work is left.plans is left.load is None
     assert all(query.again == [] and query.work is None for query in left.queries)
     assert not any(table.columns or table.divergence for table in left.tables)
     assert all(table.source_rows for table in left.tables)
     assert left.figures["runtime.floor.p50"] is left.figures["kld.2"] is None
     assert left.statistics is not None
-    loaded = ("--explain", "--concurrency", 2, "--repeats", 2)
-    succeed("run", workload, "--on", library, "-o", tmp_path / "r.json", *loaded)
+    ran = CliRunner().invoke(
+        main,
+        ["run", str(workload), "--on", library, "-o", str(tmp_path / "r.json"), "--explain",
+         "--concurrency", "2", "--repeats", "2"],
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.output
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["results"][0]["plan"][0]["Plan"]["Node Type"] == "Aggregate"
     assert len(found["load"]["throughput"]) == 2
