@@ -21,9 +21,9 @@ from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
 from privbench.workload.query import Query, Workload
-from privbench.workload.results import QueryResult, Replay, ReplayLog
+from privbench.workload.results import Answer, QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import ALIGNED, NOTHING, Before, Run, Session, summarise
+from privbench.workload.session import ALIGNED, NOTHING, Before, Session, summarise
 
 #: Called after each query with its result, how many are done, and how many there are.
 OnResult = Callable[[QueryResult, int, int], None]
@@ -182,7 +182,7 @@ def _rounds(
         before: Steps before every run.
         explain: Whether the query's plan is kept.
     """
-    runs: dict[str, list[Run]] = {name: [] for name in opened}
+    runs: dict[str, list[Answer]] = {name: [] for name in opened}
     left = list(opened)
     for name in chain.from_iterable(islice(orders(list(opened), number), sum(rounds))):
         if name not in left:
@@ -326,7 +326,7 @@ def _round(name: str, crew: list[Session], queries: Sequence[Query], before: Bef
             place = (first + step) % len(queries)
             run = crew[client].run(queries[place].sql)
             if run.status == "ok":
-                latency[client, place] = run.seconds
+                latency[client, place] = run.seconds[0]
 
     with ThreadPoolExecutor(len(crew)) as pool:
         working = [pool.submit(work, client) for client in range(len(crew))]
