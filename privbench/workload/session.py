@@ -159,7 +159,7 @@ class Session:
             return found
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
-        """Take up the settings and the time-out, for every run's transaction."""
+        """Take up the settings, a search path among them, and the time-out, for every run."""
         with self._begun():
             for name, value in settings.items():
                 try:
@@ -169,9 +169,8 @@ class Session:
                         f"the server refuses the setting {name} = {value}.",
                         remedy="Both sides must run with the same settings.",
                     ) from None
-            path = {"search_path": users_path(self.connection)}
         limits = {"statement_timeout": str(max(1, round(timeout * 1000))), "lock_timeout": "0"}
-        self._aligned = path | {**settings, **limits}
+        self._aligned = {**settings, **limits}
 
     def describe(self) -> Side:
         """Name, version, fixed settings and role of the database."""
