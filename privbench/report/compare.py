@@ -255,9 +255,7 @@ def _document(
         load=None if loaded is None else parts.load_part(loaded),
         views=found.views,
         rebound=rebound,
-        model=None
-        if model is None
-        else ModelPart(digest=model.digest, synthesizer=model.synthesizer, promise=model.promise),
+        model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )
     named = figures.collect(document, found.fidelity.values())
     return document.model_copy(update={"figures": named})
