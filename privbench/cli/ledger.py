@@ -7,8 +7,7 @@ import json
 import click
 
 from privbench import pipeline
-from privbench.cli.options import config_option, ledger_option, monthly_option
-from privbench.config import Config
+from privbench.cli.options import config_option, ledger_option, monthly_option, read_config
 from privbench.privacy import Cap
 
 
@@ -37,11 +36,9 @@ def show(
     Example:
       privbench ledger show --identity shop-production
     """
-    if config_path is not None:
-        config = Config.load(config_path)
-        identity = identity or config.database.identity
-        ledger = ledger or config.ledger.path
-    found = pipeline.ledger_show(source, identity, ledger)
+    config = read_config(config_path, ledger=ledger)
+    identity = identity or config.database.identity
+    found = pipeline.ledger_show(source, identity, config.ledger.path)
     click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
 
 
@@ -88,9 +85,7 @@ def abandon(release: str, config_path: str | None, ledger: str | None) -> None:
     Example:
       privbench ledger abandon 3f0c9f6e-6d0c-4a53-9f1e-0c1f2a7a9b10 --ledger state/
     """
-    if config_path is not None:
-        ledger = ledger or Config.load(config_path).ledger.path
-    spent = pipeline.ledger_abandon(release, ledger)
+    spent = pipeline.ledger_abandon(release, read_config(config_path, ledger=ledger).ledger.path)
     click.echo(
         f"Release {release} is closed: ε {spent.epsilon:.6g}, δ {spent.delta:.6g} stay spent."
     )

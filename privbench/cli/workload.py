@@ -281,11 +281,9 @@ def rebind(
     """
     with state.reporter.stage("rebind"):
         found = pipeline.rebind(workload, trust=Trust.of(functions), **given)
-    write(found.workload, output, "native")
     for line in _said(found):
         click.echo(line)
-    stamp = f"{CONFIDENTIAL} " if found.workload.confidential else ""
-    click.echo(f"{stamp}Wrote {len(found.workload):,} queries to {output}.")
+    _write(found.workload, output, "native")
 
 
 def _said(found: Rebinding) -> list[str]:
@@ -317,4 +315,4 @@ def _read(path: str, form: str | None, table: str | None, columns: str | None) -
 def _write(made: Workload, path: str, form: str) -> None:
     write(made, path, form)
     stamp = f"{CONFIDENTIAL} " if made.confidential else ""
-    click.echo(f"{stamp}Wrote {len(made)} queries to {path}.")
+    click.echo(f"{stamp}Wrote {len(made):,} queries to {path}.")

@@ -10,7 +10,7 @@ from typing import Any
 
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import OnResult, load
+from privbench.workload.replay import Load, OnResult, load
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
 
@@ -77,7 +77,8 @@ def run(
         trust=trust,
     )
     summary = _summary(queries, found)
-    loaded = _load(queries, found, dsn, concurrency, before) if concurrency else None
+    crowd = load(queries, found, {_NAME: dsn}, concurrency, before) if concurrency else None
+    loaded = None if crowd is None else _load(crowd)
     throughput = median(loaded["throughput"]) if loaded else None
     figures = dict(zip(FIGURES, [*summary.values(), throughput], strict=True))
     return {
@@ -119,30 +120,11 @@ def _summary(queries: Workload, found: Replay) -> dict[str, float]:
     }
 
 
-def _load(
-    queries: Workload, ran: Replay, dsn: str, clients: int, before: Before
-) -> dict[str, Any] | None:
-    sound = {result.id for result in ran.results if result.answers[_NAME].status == "ok"}
-    chosen = [query for query in queries if query.id in sound]
-    if not chosen:
-        return None
-    found = load(
-        chosen,
-        {_NAME: dsn},
-        clients,
-        ran.repeats,
-        ran.warmup,
-        ran.timeout,
-        settings=ran.settings,
-        before=before,
-    )
+def _load(found: Load) -> dict[str, Any]:
     rounds = found.rounds[_NAME]
+    latency = zip(found.queries, found.latencies(_NAME), strict=True)
     return {
-        "clients": clients,
+        "clients": found.clients,
         "throughput": [each.throughput for each in rounds],
-        "latency": {
-            query.id: float(seconds)
-            for query, seconds in zip(chosen, found.latencies(_NAME), strict=True)
-            if isfinite(seconds)
-        },
+        "latency": {query.id: float(each) for query, each in latency if isfinite(each)},
     }

@@ -6,6 +6,5 @@ from privbench.report.compare import compare
 from privbench.report.document import ComparisonDocument
 from privbench.report.gates import Gate, enforce
 from privbench.report.summary import summary
-from privbench.workload.replay import OnResult
 
-__all__ = ["ComparisonDocument", "Gate", "OnResult", "compare", "enforce", "summary"]
+__all__ = ["ComparisonDocument", "Gate", "compare", "enforce", "summary"]

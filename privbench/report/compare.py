@@ -18,7 +18,6 @@ from privbench.report import figures, html, parts
 from privbench.report import junit as junit_xml
 from privbench.report.document import (
     ComparisonDocument,
-    LoadPart,
     ModelPart,
     QueryPart,
     ReboundPart,
@@ -29,7 +28,7 @@ from privbench.report.measuring import Measured, Tell, measure, schema_of, silen
 from privbench.report.summary import markdown
 from privbench.schema import Schema
 from privbench.workload import Answer, Replay, Workload, read, replay
-from privbench.workload.replay import OnResult, load
+from privbench.workload.replay import Load, OnResult, load
 from privbench.workload.results import ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
@@ -157,7 +156,7 @@ def compare(
             before=before,
             trust=trust,
         )
-        loaded = _load(queries, ran, dsns, concurrency, floor, before) if concurrency else None
+        loaded = load(queries, ran, dsns, concurrency, before) if concurrency else None
         answered = parts.queries(queries, ran)
         part = None if rebound is None else _rebound(answered, rebound, ran, target_dsn, trust)
     with stage("measure"):
@@ -216,37 +215,6 @@ def _check_model(model: Modelled, schema: Schema) -> None:
             )
 
 
-def _load(
-    queries: Workload,
-    ran: Replay,
-    dsns: dict[str, str],
-    clients: int,
-    floor: bool,
-    before: Before,
-) -> LoadPart | None:
-    """Load both sides with the queries that every side ran to their end."""
-    sound = {
-        result.id
-        for result in ran.results
-        if all(answer.status == "ok" for answer in result.answers.values())
-    }
-    chosen = [query for query in queries if query.id in sound]
-    if not chosen:
-        return None
-    found = load(
-        chosen,
-        dsns,
-        clients,
-        ran.repeats,
-        ran.warmup,
-        ran.timeout,
-        settings=ran.settings,
-        floor=floor,
-        before=before,
-    )
-    return parts.load_part(found)
-
-
 def _rebound(
     answered: list[QueryPart], rebound: Workload, ran: Replay, clone: str, trust: Trust
 ) -> ReboundPart:
@@ -263,7 +231,7 @@ def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
-    loaded: LoadPart | None,
+    loaded: Load | None,
     found: Measured,
     rebound: ReboundPart | None,
     model: Modelled | None,
@@ -284,12 +252,10 @@ def _document(
         work=parts.work_summary(answered),
         plans=parts.plans_part(answered),
         statistics=found.statistics,
-        load=loaded,
+        load=None if loaded is None else parts.load_part(loaded),
         views=found.views,
         rebound=rebound,
-        model=None
-        if model is None
-        else ModelPart(digest=model.digest, synthesizer=model.synthesizer, promise=model.promise),
+        model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )
     named = figures.collect(document, found.fidelity.values())
     return document.model_copy(update={"figures": named})

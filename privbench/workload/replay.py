@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,17 @@ from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
 from privbench.workload.query import Query, Workload
-from privbench.workload.results import QueryResult, Replay, ReplayLog
+from privbench.workload.results import Answer, QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
-from privbench.workload.session import ALIGNED, NOTHING, Before, Run, Session, summarise
+from privbench.workload.session import ALIGNED, NOTHING, Before, Session, summarise
 
 #: Called after each query with its result, how many are done, and how many there are.
 OnResult = Callable[[QueryResult, int, int], None]
 
 #: Name of the second run on the first database, which gives a replay its noise floor.
 AGAIN = "source again"
+#: Rows after which a fetch is cut off.
+MOST_ROWS = 1_000_000
 
 
 def replay(
@@ -46,7 +48,7 @@ def replay(
     explain: bool = False,
     floor: bool = False,
     before: Before = NOTHING,
-    row_limit: int = 1_000_000,
+    row_limit: int = MOST_ROWS,
     trust: Trust = NONE,
 ) -> Replay:
     """Run every query on every database.
@@ -182,7 +184,7 @@ def _rounds(
         before: Steps before every run.
         explain: Whether the query's plan is kept.
     """
-    runs: dict[str, list[Run]] = {name: [] for name in opened}
+    runs: dict[str, list[Answer]] = {name: [] for name in opened}
     left = list(opened)
     for name in chain.from_iterable(islice(orders(list(opened), number), sum(rounds))):
         if name not in left:
@@ -271,18 +273,12 @@ class Load:
 
 
 def load(
-    queries: Sequence[Query],
+    queries: Workload,
+    ran: Replay,
     dsns: Mapping[str, str],
     clients: int,
-    rounds: int = 3,
-    warmup: int = 1,
-    timeout: float = 60.0,
-    *,
-    settings: Mapping[str, str] | None = None,
-    floor: bool = False,
     before: Before = NOTHING,
-    row_limit: int = 1_000_000,
-) -> Load:
+) -> Load | None:
     """Run the queries by several clients at once, and measure throughput.
 
     In a round on a side every client runs the whole workload once, each from another place on, so
@@ -291,31 +287,45 @@ def load(
     The clients are threads of this process: with queries of well under a millisecond they, not the
     server, are the limit, on all sides alike.
 
-    Parameters and errors are those of `replay`. The queries must have passed one: nothing is
-    checked here. ``rounds`` are timed, ``warmup`` rounds before them are not; ``clients`` are
-    connections a side.
+    Args:
+        queries: The queries.
+        ran: Their `replay`: nothing is checked here. Rounds, settings and the time-out are its own,
+            and so is the second part of the first database.
+        dsns: As of `replay`.
+        clients: Connections a side, at least 1.
+        before: Steps before each round.
+
+    Returns:
+        The timed rounds of the queries that ended on every side; None without one.
     """
-    if clients < 1 or rounds < 1 or not queries:
-        raise UsageError("a load needs at least one client, one round and one query.")
-    parts = {**dsns, AGAIN: next(iter(dsns.values()))} if floor else dict(dsns)
-    wanted = {f"{name} {number}": dsn for name, dsn in parts.items() for number in range(clients)}
-    with sessions(wanted, row_limit) as opened:
+    if clients < 1:
+        raise UsageError("a load needs at least one client.")
+    ended = {
+        query: result.answers
+        for query, result in zip(queries, ran.results, strict=True)
+        if all(answer.status == "ok" for answer in result.answers.values())
+    }
+    if not ended:
+        return None
+    chosen, names = tuple(ended), list(next(iter(ended.values())))
+    first = next(iter(dsns.values()))
+    wanted = {f"{name} {i}": dsns.get(name, first) for name in names for i in range(clients)}
+    with sessions(wanted, MOST_ROWS) as opened:
         for session in opened.values():
-            session.align(settings or {}, timeout)
-        crews = {name: [opened[f"{name} {number}"] for number in range(clients)] for name in parts}
-        found: dict[str, list[Round]] = {name: [] for name in parts}
-        for order in islice(orders(list(parts)), warmup + rounds):
+            session.align(ran.settings, ran.timeout)
+        crews = {name: [opened[f"{name} {i}"] for i in range(clients)] for name in names}
+        found: dict[str, list[Round]] = {name: [] for name in names}
+        for order in islice(orders(names), ran.warmup + ran.repeats):
             for name in order:
-                found[name].append(_round(name, crews[name], queries, before))
-    timed = {name: tuple(each[warmup:]) for name, each in found.items()}
-    return Load(clients, tuple(queries), timed)
+                found[name].append(_round(name, crews[name], chosen, before))
+    timed = {name: tuple(each[ran.warmup :]) for name, each in found.items()}
+    return Load(clients, chosen, timed)
 
 
 def _round(name: str, crew: list[Session], queries: Sequence[Query], before: Before) -> Round:
     before.run_command(name)
-    calm = Before(fresh=before.fresh, statement=before.statement)
     for session in crew:
-        session.prepare(calm, name)
+        session.prepare(replace(before, command=None), name)
     latency = np.full((len(crew), len(queries)), np.nan)
     gate = threading.Barrier(len(crew) + 1)
 
@@ -326,7 +336,7 @@ def _round(name: str, crew: list[Session], queries: Sequence[Query], before: Bef
             place = (first + step) % len(queries)
             run = crew[client].run(queries[place].sql)
             if run.status == "ok":
-                latency[client, place] = run.seconds
+                latency[client, place] = run.seconds[0]
 
     with ThreadPoolExecutor(len(crew)) as pool:
         working = [pool.submit(work, client) for client in range(len(crew))]

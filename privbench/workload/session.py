@@ -109,18 +109,6 @@ class Before:
 NOTHING = Before()
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One execution: how it ended, rows by the rule of `Answer.rows`, and seconds."""
-
-    status: Status
-    rows: int | None
-    truncated: bool = False
-    error: str | None = None
-    message: str | None = None
-    seconds: float = 0.0
-
-
 class Session:
     """A connection of its own on which queries are timed."""
 
@@ -171,7 +159,7 @@ class Session:
             return found
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
-        """Take up the settings and the time-out, for every run's transaction."""
+        """Take up the settings, a search path among them, and the time-out, for every run."""
         with self._begun():
             for name, value in settings.items():
                 try:
@@ -181,9 +169,8 @@ class Session:
                         f"the server refuses the setting {name} = {value}.",
                         remedy="Both sides must run with the same settings.",
                     ) from None
-            path = {"search_path": users_path(self.connection)}
         limits = {"statement_timeout": str(max(1, round(timeout * 1000))), "lock_timeout": "0"}
-        self._aligned = path | {**settings, **limits}
+        self._aligned = {**settings, **limits}
 
     def describe(self) -> Side:
         """Name, version, fixed settings and role of the database."""
@@ -192,8 +179,8 @@ class Session:
         fixed = self.settings(RECORDED)
         return Side(row.database, row.version, fixed, row.catalog, row.role, tuple(row.powers))
 
-    def run(self, text: str) -> Run:
-        """Execute a query once in a READ ONLY transaction and time it."""
+    def run(self, text: str) -> Answer:
+        """Execute a query once in a READ ONLY transaction; seconds also of a run that failed."""
         with self._begun(self._aligned):
             return self._timed(text)
 
@@ -221,7 +208,7 @@ class Session:
         if not self.connection.closed:
             self.connection.rollback()
 
-    def _timed(self, text: str) -> Run:
+    def _timed(self, text: str) -> Answer:
         server = self.connection.pgconn
         begin = time.perf_counter()
         try:
@@ -234,9 +221,9 @@ class Session:
                 self.connection.cancel_safe(timeout=10)
             self.connection.close()
             raise
-        return replace(run, seconds=time.perf_counter() - begin)
+        return replace(run, seconds=(time.perf_counter() - begin,))
 
-    def _fetched(self, server: pq.abc.PGconn) -> Run:
+    def _fetched(self, server: pq.abc.PGconn) -> Answer:
         """All that arrives of a result."""
         rows, number, truncated, failure = 0, None, False, None
         while (result := self._next(server)) is not None:
@@ -251,9 +238,11 @@ class Session:
                 self.connection.cancel_safe(timeout=10)
         # The cancellation at the row limit is no error.
         if failure is None or truncated:
-            return Run("ok", number if rows == 1 and number is not None else rows, truncated)
+            single = rows == 1 and number is not None
+            return Answer("ok", number if single else rows, truncated=truncated)
         code = failure.sqlstate or "08000"
-        return Run("timeout" if code == _TIMEOUT else "error", None, False, code, describe(failure))
+        status: Status = "timeout" if code == _TIMEOUT else "error"
+        return Answer(status, error=code, message=describe(failure))
 
     def _next(self, connection: pq.abc.PGconn) -> pq.abc.PGresult | None:
         """The next result; an interruption is heard while it is waited for."""
@@ -271,10 +260,12 @@ def _integer(result: pq.abc.PGresult) -> int | None:
     return None if value is None else int(value)
 
 
-def summarise(runs: list[Run], warmup: int, plan: Any = None) -> Answer:
+def summarise(runs: list[Answer], warmup: int, plan: Any = None) -> Answer:
     """Join the runs of one query on one side; the first ``warmup`` of them are not timed."""
-    last = runs[-1]
-    seconds = tuple(run.seconds for run in runs[warmup:] if run.status == "ok")
-    rows = next((run.rows for run in runs if run.status == "ok"), None)
-    truncated = any(run.truncated for run in runs)
-    return Answer(last.status, rows, seconds, truncated, last.error, plan, last.message)
+    return replace(
+        runs[-1],
+        rows=next((run.rows for run in runs if run.status == "ok"), None),
+        seconds=tuple(run.seconds[0] for run in runs[warmup:] if run.status == "ok"),
+        truncated=any(run.truncated for run in runs),
+        plan=plan,
+    )

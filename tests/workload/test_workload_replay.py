@@ -201,9 +201,10 @@ def test_more_wrong_use_is_refused(shop: str) -> None:
     one = Query("a", "SELECT 1")
     with pytest.raises(UsageError, match="share an id"):
         replay(Workload("w", (one, one)), {"source": shop})
-    for queries, clients in (((one,), 0), ((), 1)):
-        with pytest.raises(UsageError, match="at least one client, one round and one query"):
-            load(queries, {"source": shop}, clients=clients)
+    alone = Workload("w", (one,))
+    ran = replay(alone, {"source": shop}, repeats=1, warmup=0)
+    with pytest.raises(UsageError, match="at least one client"):
+        load(alone, ran, {"source": shop}, clients=0)
 
 
 def test_a_lost_connection_says_how_to_go_on(shop: str, tmp_path: Path) -> None:
@@ -288,15 +289,13 @@ def test_a_fresh_connection_is_another_backend_with_the_same_settings(shop: str)
 
 
 def test_every_client_runs_every_query_once_a_round(shop: str, shop_clone: str) -> None:
-    texts = ("SELECT count(*) FROM orders", "SELECT 1 / 0", "SELECT pg_sleep(0.02)")
-    found = load(
-        _workload(*texts).queries,
-        {"source": shop, "clone": shop_clone},
-        clients=3,
-        rounds=2,
-        warmup=1,
-        floor=True,
-    )
+    dsns = {"source": shop, "clone": shop_clone}
+    texts = ["SELECT count(*) FROM orders", "SELECT 1", "SELECT 1 / 0", "SELECT pg_sleep(0.02)"]
+    ran = replay(_workload(*texts), dsns, repeats=2, warmup=1, floor=True, trust=TOLD)
+    texts[1] = "SELECT 1 / 0"  # it fails under load alone
+    found = load(_workload(*texts), ran, dsns, clients=3)
+    assert found is not None
+    assert [query.id for query in found.queries] == ["q1", "q2", "q4"]
     assert set(found.rounds) == {"source", "clone", AGAIN}
     for rounds in found.rounds.values():
         assert [each.latency.shape for each in rounds] == [(3, 3), (3, 3)]
@@ -316,6 +315,9 @@ def test_clients_of_a_side_run_at_the_same_time(shop: str, monkeypatch: pytest.M
         meeting.wait(timeout=20)
         return plain(self, text)
 
+    one, dsns = _workload("SELECT 1"), {"source": shop}
+    ran = replay(one, dsns, repeats=1, warmup=0)
     monkeypatch.setattr(Session, "run", run)
-    found = load(_workload("SELECT 1").queries, {"source": shop}, clients=3, rounds=1, warmup=0)
+    found = load(one, ran, dsns, clients=3)
+    assert found is not None
     assert np.isfinite(found.rounds["source"][0].latency).all()

@@ -58,7 +58,7 @@ def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload
     raise UsageError(f"the workload {place} has no known format.", remedy=_KNOWN)
 
 
-def write(workload: Workload, path: str | Path, form: str | None = None) -> None:
+def write(workload: Workload, path: str | Path, form: str = "sql") -> None:
     """Write a workload; without a named format as plain SQL.
 
     Raises:
@@ -66,4 +66,4 @@ def write(workload: Workload, path: str | Path, form: str | None = None) -> None
     """
     place = Path(path)
     with file_errors(f"cannot write the workload {place}"):
-        by_name(form or "sql").write(workload, place)
+        by_name(form).write(workload, place)

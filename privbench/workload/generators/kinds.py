@@ -7,7 +7,7 @@ tables, columns, operators and literals are drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from psycopg import sql
@@ -118,13 +118,6 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
     """
     rng = generator(plan.seed, "mscn workload")
 
-    def predicate(place: int, values: Values, operators: list[str]) -> Predicate:
-        known = [text for text in values.texts if text is not None]
-        operator = pick(operators, rng)
-        chosen = rng.choice(len(known), 2 if operator == "between" else 1)
-        texts = sorted((known[int(i)] for i in chosen), key=values.place)
-        return Predicate(place, values, operator, tuple(texts))
-
     def drawn(joins: int) -> Draft | None:
         tree = draw(schema, joins, rng)
         if len(tree.edges) < joins:
@@ -139,7 +132,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
             columns = [(values, operators) for values, operators in fits if operators]
             wanted = int(rng.integers(len(columns) + 1))
             chosen = rng.choice(len(columns), wanted, replace=False) if wanted else ()
-            found += [predicate(place, *columns[int(i)]) for i in chosen]
+            found += [_by_itself(place, *columns[int(i)], rng) for i in chosen]
         low, high = plan.predicates
         if len(found) < low:
             return None
@@ -234,15 +227,10 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
     rng = generator(plan.seed, "workload")
 
     def predicate(place: int, values: Values) -> Predicate:
-        text = pick(values.texts, rng)
         operators = _fitting(plan, equal=values.few, ranged=values.ordered)
-        if text is None or not operators:
+        if pick(values.texts, rng) is None or not operators:
             return Predicate(place, values, "is null" if rng.random() < 0.5 else "is not null")
-        operator = pick(operators, rng)
-        if operator != "between":
-            return Predicate(place, values, operator, (text,))
-        low, high = sorted((text, pick(values.texts, rng) or text), key=values.place)
-        return Predicate(place, values, operator, (low, high))
+        return _by_itself(place, values, operators, rng)
 
     def drawn(_joins: int) -> Draft | None:
         least, most = plan.joins
@@ -253,37 +241,43 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
         chosen = _some(columns, plan, rng) if columns and plan.predicates[1] else []
         if chosen is None:
             return None
-        return _headed(tree, columns, tuple(predicate(*column) for column in chosen), rng)
+        draft = Draft(tree, tuple(predicate(*column) for column in chosen))
+        return _headed(draft, columns, rng)
 
     return collect("generated", plan, drawn, answers, stated=False)
 
 
-def _headed(
-    tree: JoinTree,
-    columns: list[_Column],
-    predicates: tuple[Predicate, ...],
-    rng: np.random.Generator,
-) -> Draft:
+def _headed(draft: Draft, columns: list[_Column], rng: np.random.Generator) -> Draft:
     """Complete a query by its select list, grouping or sorting.
 
     It is a count where no column can be grouped or sorted.
     """
-
-    def named(place: int, values: Values) -> sql.Composable:
-        return sql.Identifier(tree.aliases[place], values.column.name)
-
     kind = _HEADS[int(rng.choice(len(_HEADS), p=_SHARES))]
-    groups = [column for column in columns if column[1].few]
-    orders = [column for column in columns if column[1].ordered]
-    if kind == "group" and groups:
-        by = named(*pick(groups, rng))
+    usable = [
+        sql.Identifier(draft.tree.aliases[place], values.column.name)
+        for place, values in columns
+        if (values.few if kind == "group" else values.ordered)
+    ]
+    if kind == "count" or not usable:
+        return draft
+    by = pick(usable, rng)
+    if kind == "group":
         head = sql.SQL("{}, COUNT(*)").format(by)
-        return Draft(tree, predicates, head, sql.SQL(" GROUP BY {}").format(by))
-    if kind == "top" and orders:
-        by = named(*pick(orders, rng))
-        limit = sql.Literal(int(rng.choice(_LIMITS)))
-        return Draft(tree, predicates, by, sql.SQL(" ORDER BY {} DESC LIMIT {}").format(by, limit))
-    return Draft(tree, predicates)
+        return replace(draft, head=head, foot=sql.SQL(" GROUP BY {}").format(by))
+    limit = sql.Literal(int(rng.choice(_LIMITS)))
+    foot = sql.SQL(" ORDER BY {} DESC LIMIT {}").format(by, limit)
+    return replace(draft, head=by, foot=foot)
+
+
+def _by_itself(
+    place: int, values: Values, operators: list[str], rng: np.random.Generator
+) -> Predicate:
+    """A predicate with values of random rows, drawn independently of all other predicates."""
+    known = [text for text in values.texts if text is not None]
+    operator = pick(operators, rng)
+    chosen = rng.choice(len(known), 2 if operator == "between" else 1)
+    texts = sorted((known[int(i)] for i in chosen), key=values.place)
+    return Predicate(place, values, operator, tuple(texts))
 
 
 def _fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:

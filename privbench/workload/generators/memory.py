@@ -40,7 +40,6 @@ class MemoryRows(RowSource):
         self._tables = tables
         self._seed = seed
         self._read: dict[tuple[str, str, bool], pa.Array] = {}
-        self._keys: dict[tuple[str, tuple[str, ...]], pd.Series] = {}
         self._places: dict[tuple[str, tuple[str, ...]], dict[str, NDArray[np.int64]]] = {}
 
     def sample(self, table: Table, most: int) -> list[Row]:
@@ -75,12 +74,8 @@ class MemoryRows(RowSource):
 
     def keys(self, table: Table, columns: tuple[str, ...]) -> pd.Series:
         """The values of some columns as one, None where one of them is NULL."""
-        place = (table.key, columns)
-        if place not in self._keys:
-            arrays = [self.column(table, name) for name in columns]
-            joined = pc.binary_join_element_wise(*arrays, _SEAM)
-            self._keys[place] = pd.Series(joined.to_pandas())
-        return self._keys[place]
+        arrays = [self.column(table, name) for name in columns]
+        return pd.Series(pc.binary_join_element_wise(*arrays, _SEAM).to_pandas())
 
     def _rows(self, table: Table, places: NDArray[np.int64]) -> list[Row]:
         names = [column.name for column in table.columns]

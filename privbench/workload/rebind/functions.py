@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -19,25 +19,21 @@ def apply(text: str, steps: tuple[str, ...]) -> str | None:
     >>> apply("2024-05-17 10:00:00", ("extract month",)), apply(" Ab ", ("trim", "lower"))
     ('5', 'ab')
     """
-    found: str | None = text
-    for step in steps:
-        if found is None:
-            return None
-        found = _step(found, step)
-    return found
+    try:
+        return functools.reduce(_step, steps, text)
+    except (ValueError, OverflowError, LookupError, TypeError):
+        return None
 
 
-def _step(text: str, step: str) -> str | None:
+def _step(text: str, step: str) -> str:
     name, _, argument = step.partition(" ")
-    with contextlib.suppress(ValueError, OverflowError, LookupError, TypeError):
-        if name == "cast":
-            return _cast(text, argument)
-        if name == "extract":
-            return str(_PARTS[argument](_moment(text)))
-        if name == "trunc":
-            return _trunc(text, argument)
-        return _PLAIN[name](text)
-    return None
+    if name == "cast":
+        return _cast(text, argument)
+    if name == "extract":
+        return str(_PARTS[argument](_moment(text)))
+    if name == "trunc":
+        return _trunc(text, argument)
+    return _PLAIN[name](text)
 
 
 def _moment(text: str) -> datetime:
