@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
+from privbench.domain import Codes
 from privbench.learning.denoise import Floats
-from privbench.privacy import Measurement, Query, Session
-from privbench.privacy.queries import Total
+from privbench.privacy import (
+    GRID,
+    Accounting,
+    DatabaseSpec,
+    Listed,
+    Measurement,
+    Query,
+    Session,
+)
+from privbench.privacy.data import EdgesRecoding, Recoding
+from privbench.privacy.queries import LabelCounts, Total
+from privbench.privacy.units import single
 
-#: Noisy values and their standard deviation.
+#: Weight of a table in noise scales, and rows, beyond which rows count by their weights: there is
+#: little noise then, and norms take a second for ten million rows. Half or double: not measured.
+PLENTY, MOST_ROWS = 1000.0, 2**23
+
+#: Noisy values and their standard deviation; or that of each, infinite where nothing is known.
 Answer = tuple[Floats, float]
+CellAnswer = tuple[Floats, Floats]
+#: Either standard deviation.
+Sd = TypeVar("Sd", float, Floats)
 #: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
 Clipped = tuple[float, float, float]
 #: Takes a measurement: (query, amount, label).
@@ -26,16 +47,47 @@ def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]
     ]
 
 
-def joined(*answers: Answer) -> Answer:
+def joined(*answers: tuple[Floats, Sd]) -> tuple[Floats, Sd]:
     """Answers to one question as one: their inverse-variance mean.
 
     >>> joined((np.zeros(1), 1.0), (np.full(1, 10.0), 3.0))
     (array([1.]), 0.94...)
     """
     # Tests replay fits without any noise.
-    weights = np.array([max(sd, 1e-9) ** -2 for _, sd in answers])
-    mean = np.average([noisy for noisy, _ in answers], axis=0, weights=weights)
-    return mean, float(weights.sum() ** -0.5)
+    weights = [np.maximum(sd, 1e-9) ** -2 for _, sd in answers]
+    whole = sum(weights)
+    mean = sum(noisy * weight for (noisy, _), weight in zip(answers, weights, strict=True)) / whole
+    return mean, whole**-0.5
+
+
+def by_norms(
+    spec: DatabaseSpec, accounting: Accounting, table: str, rows: float, scales: float
+) -> bool:
+    """Whether units of a table are to count by their norms (`NormedHistogram`) in marginals.
+
+    Gaussian noise is scaled to the L2 norm of what a unit adds, and a unit of rows in many cells
+    then adds more than weights that sum to 1. A declared truncation is obeyed.
+
+    Args:
+        spec: The public description.
+        accounting: Which noise there will be.
+        table: The table.
+        rows: Its estimated rows.
+        scales: Its weight in standard deviations of the noise.
+    """
+    owned = not single(spec, table) and spec.tables[table].bound == "weights"
+    return owned and accounting == "zcdp" and scales < PLENTY and rows < MOST_ROWS
+
+
+def in_weight(noisy: Floats, sd: float, expected: Floats) -> Answer:
+    """A marginal of units by their norms as one of weights, divided by a factor.
+
+    The factor is that of least squares between the noisy cells and those that are expected. It lies
+    between 1 and the root of the number of cells, by the inequality of Cauchy and Schwarz.
+    """
+    factor = float((noisy * expected).sum() / max((expected**2).sum(), 1e-9))
+    factor = min(max(factor, 1.0), noisy.size**0.5)
+    return noisy / factor, sd / factor
 
 
 def released_totals(session: Session, table: str) -> list[Clipped]:
@@ -58,3 +110,47 @@ def counted_units(session: Session) -> dict[str, float]:
         for clip, noisy, sd in released_totals(session, name)
         if clip == 1
     }
+
+
+def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
+    """Counts of cells that released lists of values tell, by table and attribute.
+
+    A list counts the rows of a value, as a one-way marginal does, where every unit has one row.
+    Values that missed the threshold are not known. Those that just reached it are counted too
+    high, by .8 standard deviations at the threshold; the mean with the one-way marginal halves it.
+    """
+    found = {}
+    recodings = {(table, attribute): item for table, attribute, item in session.recodings}
+    for step in session.trace:
+        query, result = step.query, step.result
+        if not isinstance(query, LabelCounts) or not isinstance(result, Listed):
+            continue
+        recoding = recodings.get((query.source, query.attribute))
+        if recoding is None or recoding.domain.size < 2 or not single(session.spec, query.source):
+            continue
+        # The threshold mechanism counts a value without one of its units.
+        drawn = [*result.cells[1:], *(count + GRID for count in result.counts)]
+        codes, places = _cells_of(recoding, (*query.public, *result.labels))
+        noisy, sd = np.zeros(recoding.domain.size), np.full(recoding.domain.size, np.inf)
+        noisy[codes] = np.array(drawn, np.float64)[places] * query.clip / GRID
+        sd[codes] = session.noise_scale(query, step.event.amount) * query.clip
+        found[query.source, query.attribute] = noisy, sd
+    return found
+
+
+def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
+    """The cells of those of these values that have one, and the place of each among the values.
+
+    A point of a grid has the cell that begins with it.
+    """
+    places = np.arange(len(values))
+    if isinstance(recoding, EdgesRecoding):
+        points, edges = np.array([int(value) for value in values], np.int64), recoding.edges
+        codes = recoding.apply(points)
+        held = (codes < len(edges) - 1) & (
+            np.array(edges)[np.minimum(codes, len(edges) - 1)] == points
+        )
+    else:
+        codes = recoding.apply(places, pa.array(values, pa.string()))
+        held = np.isin(values, recoding.values)
+    return codes[held], places[held]

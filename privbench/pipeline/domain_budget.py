@@ -22,6 +22,7 @@ import numpy as np
 
 from privbench.encoding import BoundsNeed, CategoriesNeed, DecimalsNeed
 from privbench.encoding.base import Need
+from privbench.learning.answers import by_norms
 from privbench.pipeline.domain_error import (
     Floats,
     Law,
@@ -41,7 +42,14 @@ from privbench.privacy import (
     allocate,
     root_sums,
 )
-from privbench.privacy.queries import GridHistogram, LabelCounts, PublicArray, RankedCounts, Total
+from privbench.privacy.queries import (
+    GridHistogram,
+    LabelCounts,
+    NormedGridHistogram,
+    PublicArray,
+    RankedCounts,
+    Total,
+)
 from privbench.privacy.queries.labels import NORMS
 from privbench.privacy.units import bound, single
 
@@ -209,7 +217,10 @@ class Rounds:
                 found[name] = [(need, Labels(query, amount, label, deltas[table]))]
             else:
                 scales = sizes[table].weight / self.noise.deviation(amount)
-                found[name] = [*grids(table, column, need, amount, scales)]
+                size = sizes[table]
+                normed = by_norms(spec, self.noise.accounting, table, size.rows, scales)
+                least = size.clip if normed else None
+                found[name] = [*grids(table, column, need, amount, scales, least)]
         for name in spec.tables:
             if name in given:
                 second = Measurement(Total(name), given[name], f"second total {name}")
@@ -277,28 +288,33 @@ def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
 
 
 def grids(
-    table: str, column: str, need: BoundsNeed | DecimalsNeed, amount: float, scales: float
+    table: str,
+    column: str,
+    need: BoundsNeed | DecimalsNeed,
+    amount: float,
+    scales: float,
+    clip: int | None,
 ) -> list[tuple[Need, Measurement]]:
     """The needs that settle a column's range or its decimals, and a measurement for each.
 
     They share the amount equally. `scales` is the table's number of rows in noise scales of a
-    single histogram that would get the whole amount.
+    single histogram that would get the whole amount. `clip` is C where units count by their norms:
+    that of lists, so that a list counts its values for no less than a histogram does
+    (`domain_answers.Answer.without`). Two ranges of one column are compared with each other, and
+    count by weights, as norms in few cells and in many differ.
     """
     asked: tuple[BoundsNeed | DecimalsNeed, ...] = (need,)
     words = ["decimals"]
     if isinstance(need, BoundsNeed):
         asked, words = need.questions(scales), ["range", "range closely"]
-    return [
-        (
-            part,
-            Measurement(
-                GridHistogram(table, part.attribute, PublicArray(part.candidates)),
-                amount / len(asked),
-                f"{word} {table}.{column}",
-            ),
-        )
-        for part, word in zip(asked, words, strict=False)
-    ]
+    found = list[tuple[Need, Measurement]]()
+    for part, word in zip(asked, words, strict=False):
+        points = PublicArray(part.candidates)
+        query = GridHistogram(table, part.attribute, points)
+        if clip is not None and len(asked) == 1:
+            query = NormedGridHistogram(table, part.attribute, points, clip)
+        found.append((part, Measurement(query, amount / len(asked), f"{word} {table}.{column}")))
+    return found
 
 
 def _spread(

@@ -142,7 +142,9 @@ def settled(plan: FitPlan) -> DatabaseSpec:
 
 
 #: Kinds of events that measure nothing of a table's values: sizes, domains, keys.
-_ASIDE = frozenset({"total", "ranked counts", "label counts", "grid histogram", "fan-in"})
+_ASIDE = frozenset(
+    {"total", "ranked counts", "label counts", "grid histogram", "normed grid histogram", "fan-in"}
+)
 
 
 def least_sizes(

@@ -247,6 +247,11 @@ class Session:
             f"the attribute {attribute!r} of {table} could not be recoded",
         )
 
+    @property
+    def recodings(self) -> tuple[tuple[str, str, Recoding], ...]:
+        """Every (table, attribute, recoding) so far, in order; public."""
+        return self._data.recodings
+
     def let_go(self, table: str, attribute: str) -> None:
         """Drop an attribute that was read for a release of its domain alone; free.
 

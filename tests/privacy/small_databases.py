@@ -141,6 +141,10 @@ def _of_table(spec: DatabaseSpec, name: str, rng: np.random.Generator) -> Iterat
     yield from _of_parent(spec, name, rng)
     yield q.GridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]))
     yield q.GridHistogram(name, "g", q.PublicArray([3]))
+    yield q.NormedGridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]))
+    yield q.NormedGridHistogram(name, "g", q.PublicArray([-5, 0, 1, 7, 30]), 2)
+    for names in (("c0",), ("c1", ("c2", BINS))):
+        yield q.NormedHistogram(name, q.Histogram.of(spec, name, names).axes)
     yield from (q.LabelCounts(name, "l"), q.LabelCounts(name, "l", norm="l1", most=3))
     yield q.LabelCounts(name, "l", 2, public=("b", "no such", ""), most=3)
     yield q.LabelCounts(name, "g", 3, "l1", ("1", "2"), 2)

@@ -157,6 +157,42 @@ class WeightsAfterFilter(q.Joint):
         return np.concatenate(found).astype(np.int64)
 
 
+# units by their norms ----------------------------------------------------------------------------
+
+
+def normed(d: PrivateDatabase) -> q.NormedHistogram:
+    """A normed histogram of posts."""
+    return q.NormedHistogram("posts", q.Histogram.of(d.spec, "posts", ("a0",)).axes)
+
+
+@mutants.of(lambda: two_tables([0] * 9, [[1] * 9], [2]), normed, "l2", "linf")
+class RootOfRows(q.NormedHistogram):
+    """The root of a unit's rows for their norm: nine rows in one cell add three."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        codes = data._codes("posts", "a0")[0]
+        each = np.floor(GRID / np.sqrt(data._units.sizes("posts").astype(np.float64)))
+        return np.bincount(codes, each, self.shape[0]).astype(np.int64)
+
+
+@mutants.of(lambda: two_tables([0] * 4, [[0, 1, 2, 3]], [4]), normed, "l1")
+class WeightsOfNorms(q.NormedHistogram):
+    """The L1 claim of weights, for rows in four cells."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return replace(super().sensitivity(spec), l1=GRID)
+
+
+@mutants.of(lambda: two_tables([0] * 9 + [1], [[0, 1, 2] * 3 + [3]], [4]), normed, "l2")
+class NormsOfCells(q.NormedHistogram):
+    """A unit's rows of each cell are divided by their own norm, as if cells were parts."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        pair = np.stack([data._units.identity("posts"), data._codes("posts", "a0")[0]])
+        _, cells = np.unique(pair, axis=1)[..., :]
+        return np.bincount(cells, minlength=self.shape[0]).astype(np.int64) * GRID
+
+
 # nearest rounding --------------------------------------------------------------------------------
 
 

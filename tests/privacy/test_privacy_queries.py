@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from small_databases import (
     ADD,
+    BINS,
     EDGES,
     REPLACE,
     fill,
@@ -40,6 +41,7 @@ from privbench.privacy.data import (
     Labels,
     PrivateDatabase,
 )
+from privbench.privacy.queries import normed
 from privbench.privacy.queries.fanin import levels, steps
 from privbench.privacy.queries.regions import overlap, rows_of
 from privbench.privacy.query import GRID, Query
@@ -356,6 +358,60 @@ def test_grid_histograms_at_the_ends_of_64_bits_and_of_blocks() -> None:
     assert (found // GRID).tolist() == expected
 
 
+def normed_by_hand(units: Any, cells: Any, size: int, clip: int) -> list[float]:
+    """Every unit's counts of cells, divided by their norm; cells below 0 do not count."""
+    found = np.zeros(size)
+    for unit in np.unique(units):
+        mine = cells[(units == unit) & (cells >= 0)]
+        counts = np.bincount(mine, minlength=size)
+        found += counts / max(float(np.linalg.norm(counts)), clip)
+    return [GRID * value for value in found.tolist()]
+
+
+@given(spec=specs(), seed=SEED, clip=st.integers(1, 3))
+@QUICK
+def test_units_of_normed_histograms_add_their_counts_at_norm_one(
+    spec: DatabaseSpec, seed: int, clip: int
+) -> None:
+    database = fill(spec, 15, seed)
+    ready = settled(database)
+    for name in spec.tables:
+        units = ready._units.identity(name)
+        axes = q.Histogram.of(ready.spec, name, ("c1", ("c2", BINS))).axes
+        cells = axes[0].codes(ready, name).astype(int) * 2 + axes[1].codes(ready, name)
+        found = q.NormedHistogram(name, axes).evaluate(ready).ravel().tolist()
+        assert found == pytest.approx(normed_by_hand(units, cells, 4, 1), abs=2**10)
+        values = database._raw(name, "g")._values  # type: ignore[union-attr]
+        held = np.searchsorted(POINTS, values, side="right")
+        held[(values <= NEG_INF) | (values == POS_INF)] = -1
+        points = q.NormedGridHistogram(name, "g", q.PublicArray(POINTS), clip)
+        wanted = normed_by_hand(units, held, len(POINTS) + 1, clip)
+        assert points.evaluate(database).tolist() == pytest.approx(wanted, abs=2**10)
+
+
+def test_units_are_counted_alike_in_a_dense_table_and_by_sorting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    database = two_tables(rng.integers(0, 40, 600), [rng.integers(0, 9, 600)], [9])
+    query = q.NormedHistogram("posts", q.Histogram.of(database.spec, "posts", ("a0",)).axes)
+    dense = query.evaluate(database).tolist()
+    monkeypatch.setattr(normed, "_DENSE", 0)
+    assert query.evaluate(database).tolist() == dense
+    assert sum(dense) > 40 * GRID
+
+
+@given(rows=st.lists(st.integers(1, 2**20), min_size=1, max_size=6))
+def test_what_a_unit_adds_to_a_normed_histogram_never_passes_its_norm(rows: list[int]) -> None:
+    """In exact integers, also of units of millions of rows."""
+    found = np.zeros(len(rows), np.int64)
+    cells = np.repeat(np.arange(len(rows)), rows)
+    normed._add(found, np.zeros(len(cells), np.int64), cells, 1)
+    squares = sum(int(value) ** 2 for value in found)
+    assert squares <= GRID**2
+    assert squares > 0.99 * GRID**2
+
+
 def by_hand(database: PrivateDatabase, name: str, query: q.LabelCounts) -> dict[str, float]:
     """X of every value, from rows one by one; where no unit has more values than count."""
     held = database._raw(name, "l")
@@ -505,11 +561,14 @@ ADDING = {
     "joint histogram",
     "grid histogram",
     "lengths of rows",
+    "normed grid histogram",
+    "normed histogram",
     "label counts",
     "total",
 }
 
 
+NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
 
 
@@ -533,6 +592,8 @@ LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
         (TAGS, q.FanIn(TAG), ALONE, 1, 1),
         (with_relation(TAGS, REPLACE), q.FanIn(TAG), 2 * ALONE, 2, 2),
         (LOOPS, q.FanIn(LOOP), 1 + ALONE, 1 + ALONE / ROOT, 1 + ALONE / 2),
+        (WEIGHED, NORMED, 3, 1, 1),
+        (with_relation(WEIGHED, REPLACE), NORMED, 6, ROOT, 1),
         (WEIGHED, LISTS[0], 3, 1, 1),
         (with_relation(WEIGHED, REPLACE), LISTS[1], 4, ROOT, 1),
         (WEIGHED, replace(LISTS[0], norm="l1"), 1, 1, 1),

@@ -12,11 +12,20 @@ from dataclasses import dataclass, field
 from math import log, sqrt
 from typing import Literal
 
+from privbench.learning.answers import by_norms
 from privbench.learning.graphical.columns import Column, shown, varies
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.sizes import MANY, ONE, contributed
 from privbench.privacy import MARGIN, Accounting, DatabaseSpec, KeySpec, Measurement, noise_sd
-from privbench.privacy.queries import FanIn, Histogram, Refers, Total, UnitRows
+from privbench.privacy.queries import (
+    Axis,
+    FanIn,
+    Histogram,
+    NormedHistogram,
+    Refers,
+    Total,
+    UnitRows,
+)
 from privbench.privacy.queries.fanin import KEPT
 
 #: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. References: that part
@@ -254,6 +263,17 @@ class Budget:
         sd = noise_sd(Histogram(table, ()), self.spec, max(amount, 1e-12), self.accounting)
         return max(self.sizes[table].weight, noises * sd, 1.0)
 
+    def marginal(
+        self, table: str, axes: Sequence[Axis], amount: float
+    ) -> Histogram | NormedHistogram:
+        """The marginal of some axes of a table, of weights or of units by their norms."""
+        plain = Histogram(table, tuple(axes))
+        size = self.sizes[table]
+        scales = size.weight / noise_sd(plain, self.spec, amount, self.accounting)
+        if by_norms(self.spec, self.accounting, table, size.rows, scales):
+            return NormedHistogram(table, tuple(axes))
+        return plain
+
     def _pair_budget(self, table: str, amount: float) -> PairBudget:
         """As many picks as let the mechanism detect `LEAST_GAP` among all candidates.
 
@@ -337,18 +357,17 @@ def one_way_questions(
     budget: Budget, table: str, columns: list[Column]
 ) -> list[tuple[Column, Measurement]]:
     """One-way marginals of a table's own columns."""
-    return [
-        (
-            column,
-            Measurement(
-                Histogram(table, (column.axis,)),
-                budget.one_ways[table, column.name],
-                f"one-way of {table}.{shown(column.name)}",
-            ),
-        )
-        for column in columns
-        if (table, column.name) in budget.one_ways
-    ]
+    found = []
+    for column in columns:
+        amount = budget.one_ways.get((table, column.name))
+        if amount is None:
+            continue
+        query = budget.marginal(table, (column.axis,), amount)
+        if column.kind == "degree":
+            query = Histogram(table, (column.axis,))
+        label = f"one-way of {table}.{shown(column.name)}"
+        found.append((column, Measurement(query, amount, label)))
+    return found
 
 
 def targets_part(columns: int) -> float:

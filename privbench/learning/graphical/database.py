@@ -10,7 +10,7 @@ from math import hypot, log
 import numpy as np
 
 from privbench.domain import Codes
-from privbench.learning.answers import Answer, Clipped, joined, measured, released_totals
+from privbench.learning.answers import Answer, Clipped, joined, measured, of_lists, released_totals
 from privbench.learning.denoise import CLEAR, PRESENT, noise_law
 from privbench.learning.graphical.budget import (
     Budget,
@@ -36,7 +36,7 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.estimate import Floats, cell_fits
 from privbench.learning.graphical.model import Population, TableLaw
-from privbench.learning.graphical.one_way import one_way
+from privbench.learning.graphical.one_way import measured_one_ways, one_way
 from privbench.learning.graphical.references import (
     ReferenceLaw,
     cap_of,
@@ -103,7 +103,7 @@ class DatabaseFit:
         self.odds: dict[str, float] = {}
         self.variables: dict[str, list[Variable]] = {}
         self.laws: dict[str, TableLaw] = {}
-        self.answers: dict[str, dict[str, Answer]] = {}
+        self.answers = of_lists(self.session)
         self.unspent: dict[str, float] = {}
         self.columns = {
             name: columns_of(self.spec, name, self.public_rows) for name in self.spec.tables
@@ -328,6 +328,7 @@ class DatabaseFit:
             self._pair_budget(table) if old is None else self.budget.pairs[table],
             self.law,
             lambda *labels: self.people.stream(table, *labels),
+            partial(self.budget.marginal, table),
             star_of(self.budget.target, table, columns),
             old,
         )
@@ -335,20 +336,19 @@ class DatabaseFit:
     def _measure_one_ways(self, table: str, factor: float) -> None:
         """Measure the one-way marginals of a table's own columns, with a factor on their amounts.
 
-        A second answer for a column is combined with the first.
+        Answers for one column are combined, with that of a released list of its values.
         """
-        known = self.answers.setdefault(table, {})
         asked = one_way_questions(self.budget, table, self.columns[table])
-        again = [replace(question, amount=question.amount * factor) for _, question in asked]
-        for (column, _), answer in zip(asked, measured(self.session, again), strict=True):
-            first = known.get(column.name)
-            known[column.name] = joined(first, answer) if first else answer
+        found = measured_one_ways(self.session, asked, factor, self.sizes[table].weight, self.law)
+        for name, answer in found.items():
+            first = self.answers.get((table, name))
+            self.answers[table, name] = joined(first, answer) if first else answer
 
     def _shares(self, table: str, column: Column) -> Floats:
         """Released shares of the cells of an own column."""
-        answer = self.answers[table].get(column.name)
+        answer = self.answers.get((table, column.name))
         if column.kind == "degree":
-            return self._degrees(table, column, answer)
+            return self._degrees(table, column, answer and (answer[0], float(answer[1][0])))
         shares = np.ones(column.domain.size)
         if answer is not None:
             shares = one_way(*answer, column.domain, self.law, self.sizes[table].weight)

@@ -54,7 +54,11 @@ def log_likelihood(distance: Floats, sd: float | Floats, law: Noise) -> Floats:
 
 
 def shrink(
-    noisy: Floats, sd: float, prediction: Floats, law: Noise, total: float | None = None
+    noisy: Floats,
+    sd: float | Floats,
+    prediction: Floats,
+    law: Noise,
+    total: float | None = None,
 ) -> Floats:
     """Posterior means of counts c = m·r given noisy counts c + noise.
 
@@ -64,7 +68,7 @@ def shrink(
 
     Args:
         noisy: Noisy counts, any shape.
-        sd: Standard deviation of the noise.
+        sd: Standard deviation of the noise, of all or of each.
         prediction: m, same shape, at least 0.
         law: Law of the noise.
         total: Sum of the counts, up to about the noise of one of them, or None.
@@ -74,16 +78,16 @@ def shrink(
     """
     y = noisy.ravel().astype(np.float64)
     m = np.maximum(prediction.ravel().astype(np.float64), 1e-9)
-    out, low = y.copy(), 0.0
-    variance = np.full(len(y), sd * sd)
+    sds, out, low = np.broadcast_to(sd, noisy.shape).ravel(), y.copy(), 0.0
+    variance = sds * sds
     for high, step in STRATA:
-        cells = np.flatnonzero((m >= low * sd) & (m < high * sd))
+        cells = np.flatnonzero((m >= low * sds) & (m < high * sds))
         low = high
         if len(cells):
-            out[cells], variance[cells] = _posterior(y[cells], sd, m[cells], step, law)
-    out = np.maximum(out, 1e-3 * np.minimum(m, sd))
+            out[cells], variance[cells] = _posterior(y[cells], sds[cells], m[cells], step, law)
+    out = np.maximum(out, 1e-3 * np.minimum(m, sds))
     if total is not None:
-        out = _summing_to(total, out, variance, sd)
+        out = _summing_to(total, out, variance, float(np.max(sd)))
     return np.asarray(out.reshape(noisy.shape))
 
 
@@ -107,7 +111,7 @@ def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floa
     return found
 
 
-def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:
+def _posterior(y: Floats, sd: Floats, m: Floats, step: float, law: Noise) -> tuple[Floats, Floats]:
     """Posterior means and variances of the counts of one stratum."""
     logs = np.arange(-REACH, REACH + step / 2, step)
     ratios = np.append(0.0, np.exp(logs))
@@ -116,7 +120,7 @@ def _posterior(y: Floats, sd: float, m: Floats, step: float, law: Noise) -> tupl
     start /= start.sum()
 
     def likelihood(cells: slice) -> Floats:
-        like = log_likelihood(y[cells, None] - m[cells, None] * ratios, sd, law)
+        like = log_likelihood(y[cells, None] - m[cells, None] * ratios, sd[cells, None], law)
         return np.asarray(np.exp(like - like.max(axis=1, keepdims=True)))
 
     def normalised(post: Floats) -> Floats:

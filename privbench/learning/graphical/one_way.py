@@ -1,15 +1,18 @@
-"""The one-way marginal of a column from its noisy histogram: smoothing, tails, wide domains."""
+"""The one-way marginals of columns: their measurement, smoothing, tails, wide domains."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from privbench.domain import Domain
+from privbench.learning.answers import CellAnswer, in_weight, measured
 from privbench.learning.denoise import CLEAR, PRESENT, SURE, Noise
+from privbench.learning.graphical.columns import Column
 from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
@@ -18,6 +21,8 @@ from privbench.learning.graphical.estimate import (
     posterior,
     shrink,
 )
+from privbench.privacy import Measurement, Session
+from privbench.privacy.queries import NormedHistogram
 
 #: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
 #: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
@@ -41,7 +46,7 @@ WIDE = 512
 WIDTHS = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0)
 
 
-def smooth(noisy: Floats, least: float, ordered: bool) -> Floats:
+def smooth(noisy: Floats, least: float | Floats, ordered: bool) -> Floats:
     """The expected count of every cell: the mean of the cells around it, or of all if unordered.
 
     Cells that exceed that mean by more than ``least`` are left out of it, and expected as measured:
@@ -121,9 +126,9 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
 
 
 def one_way(
-    noisy: Floats, sd: float, domain: Domain, law: Noise, total: float | None = None
+    noisy: Floats, sd: float | Floats, domain: Domain, law: Noise, total: float | None = None
 ) -> Floats:
-    """Shares of a column's cells from its noisy histogram.
+    """Shares of a column's cells from its noisy histogram, with one noise or that of each cell.
 
     All are shrunk to a prediction, with a known sum where there is one; more than `WIDE` ordered
     cells are estimated by `halves` instead. See "The one estimator" in ``docs/method.md``.
@@ -131,31 +136,33 @@ def one_way(
     Returns:
         Shares, shape (cells,), that sum to 1.
     """
+    sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)
     for name in domain.specials:
         # An infinite or empty value breaks sums and keys, so it must be sure; values beyond all
         # others move averages; labels beyond a list are ordinary.
         cell, least = domain.special_code(name), PRESENT if name in ("below", "above") else SURE
         if name != "other":
-            prediction[cell] = noisy[cell] if noisy[cell] > least * sd else TINY * sd
+            clear = noisy[cell] > least * sd[cell]
+            prediction[cell] = noisy[cell] if clear else TINY * sd[cell]
     low, high = domain.core or (0, domain.values)
     wide = domain.ordered and high - low > WIDE
     if high - low > 1 and not wide:
         part = noisy[low:high]
         prediction[low:high] = np.maximum(
-            smooth(part, CLEAR[law] * sd, domain.ordered), ABSENT * sd
+            smooth(part, CLEAR[law] * sd[low:high], domain.ordered), ABSENT * most
         )
     inner, edges = noisy[: domain.values], domain.edges
     if high < domain.values:
-        prediction[high : domain.values] = _tail(inner, edges, high, sd, law)
+        prediction[high : domain.values] = _tail(inner, edges, high, most, law)
     if low > 0:
         back = edges if edges is None else edges[::-1]
-        prediction[:low] = _tail(inner[::-1], back, domain.values - low, sd, law)[::-1]
+        prediction[:low] = _tail(inner[::-1], back, domain.values - low, most, law)[::-1]
     place = np.arange(len(noisy))
     core = (place >= low) & (place < high)
     rest = ~core if wide else np.ones(len(noisy), bool)
     counts = np.empty(len(noisy))
-    counts[rest] = shrink(noisy[rest], sd, prediction[rest], law, None if wide else total)
+    counts[rest] = shrink(noisy[rest], sd[rest], prediction[rest], law, None if wide else total)
     # Noise in a cell far out would else be most of its group, and take all rows of a heavy tail.
     outer = ~core & (place < domain.values) & (noisy < SURE * sd)
     counts[outer] = np.minimum(counts[outer], prediction[outer])
@@ -163,11 +170,12 @@ def one_way(
         tail[np.cumsum(tail) < NOBODY] = 0.0
     if wide:
         held = float(noisy.sum()) if total is None else total
-        counts[low:high] = halves(noisy[low:high], sd, max(held - float(counts[rest].sum()), sd))
+        left = max(held - float(counts[rest].sum()), most)
+        counts[low:high] = halves(noisy[low:high], sd[low:high], left)
     return np.asarray(counts / counts.sum())
 
 
-def halves(noisy: Floats, sd: float, total: float) -> Floats:
+def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
     """Estimate the counts of very many ordered cells, by halving their total again and again.
 
     This is the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and Vidakovic
@@ -177,14 +185,14 @@ def halves(noisy: Floats, sd: float, total: float) -> Floats:
 
     Args:
         noisy: Noisy counts, shape (cells,).
-        sd: Standard deviation of the noise.
+        sd: Standard deviation of the noise of each; the largest is that of sums.
         total: Sum of the counts.
 
     Returns:
         Counts of at least 0, shape (cells,), that sum to about the total.
     """
-    heavy = noisy > sd * (1.0 + np.sqrt(2.0 * np.log(len(noisy))))
-    total = max(total - float(noisy[heavy].sum()), sd)
+    heavy, most = noisy > sd * (1.0 + np.sqrt(2.0 * np.log(len(noisy)))), float(np.max(sd))
+    total = max(total - float(noisy[heavy].sum()), most)
     size = 1 << (len(noisy) - 1).bit_length()
     padded = np.zeros((2, size))
     padded[0, : len(noisy)], padded[1, : len(noisy)] = np.where(heavy, 0.0, noisy), ~heavy
@@ -196,7 +204,7 @@ def halves(noisy: Floats, sd: float, total: float) -> Floats:
         count, cell = counts.reshape(-1, 2), cells.reshape(-1, 2)
         part = cell[:, 0] / np.maximum(cell.sum(axis=1), 1.0)
         off = count[:, 0] - part * count.sum(axis=1)
-        noise = sd * sd * cell.sum(axis=1) * part * (1.0 - part) + TINY
+        noise = most * most * cell.sum(axis=1) * part * (1.0 - part) + TINY
         spread = found * found * part * (1.0 - part)
         weight = spread / noise**2
         prior = float((weight * (off * off - noise)).sum()) / max(float(weight @ spread), TINY)
@@ -204,3 +212,29 @@ def halves(noisy: Floats, sd: float, total: float) -> Floats:
         left = np.clip(found * part + off * spread / (spread + noise), 0.0, found)
         found = np.stack([left, found - left], axis=1).ravel()
     return np.where(heavy, noisy, found[: len(noisy)])
+
+
+def measured_one_ways(
+    session: Session,
+    asked: Sequence[tuple[Column, Measurement]],
+    factor: float,
+    weight: float,
+    law: Noise,
+) -> dict[str, CellAnswer]:
+    """Noisy one-way marginals of a table's columns, of weights, by column.
+
+    Args:
+        session: The door to the private rows.
+        asked: Columns and their measurements.
+        factor: What the amounts are multiplied by.
+        weight: Weight of the table's rows.
+        law: Law of the noise.
+    """
+    questions = [replace(question, amount=question.amount * factor) for _, question in asked]
+    found = {}
+    for (column, question), (noisy, sd) in zip(asked, measured(session, questions), strict=True):
+        if isinstance(question.query, NormedHistogram):
+            shares = one_way(noisy, sd, column.domain, law)
+            noisy, sd = in_weight(noisy, sd, shares * weight)
+        found[column.name] = noisy, np.full(len(noisy), sd)
+    return found

@@ -15,6 +15,7 @@ from privbench.learning.graphical.budget import (
     one_way_questions,
     size_questions,
 )
+from privbench.learning.graphical.candidates import candidates, pair_axes, score_query
 from privbench.learning.graphical.columns import (
     Column,
     Variable,
@@ -24,7 +25,6 @@ from privbench.learning.graphical.columns import (
 )
 from privbench.learning.graphical.database import PLAIN_FLOOR
 from privbench.learning.graphical.references import marginals, target_questions
-from privbench.learning.graphical.select import candidates, pair_query, score_query
 from privbench.privacy import KeySpec, Measurement, Selection
 from privbench.privacy.queries import PublicArray
 from privbench.privacy.queries.fanin import KEPT
@@ -73,7 +73,7 @@ def _planned_pairs(
     every = candidates(variables, len(columns))
     if not amounts.pairs or not every:
         return
-    pairs = [pair_query(table, variables, item) for item in every]
+    pairs = [budget.marginal(table, pair_axes(variables, item), amounts.first) for item in every]
     predictions = [PublicArray(np.zeros(pair.shape, np.int64)) for pair in pairs]
     query = score_query(budget.spec, table, variables, every, predictions, np.zeros(len(every)))
     pair = max(pairs, key=lambda item: prod(item.shape))

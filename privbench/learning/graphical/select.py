@@ -15,14 +15,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.domain import Codes
-from privbench.learning.answers import Answer, joined, measured
+from privbench.learning.answers import Answer, in_weight, joined, measured
 from privbench.learning.denoise import SIGNIFICANT, Noise
-from privbench.learning.graphical.budget import LEAST_GAP, MOST_CANDIDATES, ROUNDS, PairBudget
+from privbench.learning.graphical.budget import LEAST_GAP, ROUNDS, PairBudget
+from privbench.learning.graphical.candidates import (
+    Candidate,
+    Ends,
+    candidates,
+    offered_levels,
+    pair_axes,
+    pairs_of,
+    score_query,
+)
 from privbench.learning.graphical.columns import LEVELS, Variable
 from privbench.learning.graphical.estimate import COUNTED, Floats, associate, rake, shrink
 from privbench.learning.graphical.table_model import Pair, Rows, estimate
-from privbench.privacy import GRID, DatabaseSpec, Measurement, Session
-from privbench.privacy.queries import DependenceScores, Histogram, PairScores, PublicArray
+from privbench.privacy import GRID, Measurement, Session
+from privbench.privacy.queries import (
+    Axis,
+    DependenceScores,
+    Histogram,
+    NormedHistogram,
+    PairScores,
+    PublicArray,
+)
 
 #: Expected noise of a pair, in units of its L1 norm, that its gap must beat to be selected. Double:
 #: coded Adult's 2-way divergence .0424 for .0407.
@@ -36,17 +52,6 @@ FINER = 2.0
 #: their earlier models are off by more. Double: two, but a change of 19 % of a pair of Adult goes
 #: unseen; half: not measured.
 CHANGED = 0.05
-
-#: Two places of variables, the first an own column.
-Ends = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A pair of columns at a level."""
-
-    ends: Ends
-    level: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,63 +75,6 @@ class Measured:
     gap: float
 
 
-def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
-    """All pairs of an own column with another one, at every level whose cells differ.
-
-    A table of very many columns has only the coarse level. Of too many pairs, every k-th one is a
-    candidate, and ``turn`` says where to begin, so that each turn has other pairs.
-    """
-    pairs = _pairs(variables, own)
-    stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
-    found = []
-    for i, j in pairs[turn % stride :: stride]:
-        shapes: set[tuple[int, int]] = set()
-        for level in range(offered_levels(len(pairs))):
-            shape = variables[i].groups(level), variables[j].groups(level)
-            if min(shape) > 1 and shape not in shapes:
-                shapes.add(shape)
-                found.append(Candidate((i, j), level))
-    return found
-
-
-def offered_levels(pairs: int) -> int:
-    """At how many levels so many pairs of columns are candidates: all, or the coarse one alone."""
-    return len(LEVELS) if len(LEVELS) * pairs <= MOST_CANDIDATES else 1
-
-
-def _pairs(variables: Sequence[Variable], own: int) -> list[Ends]:
-    modelled = [place for place, item in enumerate(variables) if item.modelled]
-    return [(i, j) for i in modelled for j in modelled if i < own and i < j]
-
-
-def score_query(
-    spec: DatabaseSpec,
-    table: str,
-    variables: Sequence[Variable],
-    among: Sequence[Candidate],
-    predictions: Sequence[PublicArray],
-    penalties: Floats,
-    kind: type[PairScores] | None = None,
-) -> PairScores:
-    """The query that scores candidate pairs, in `kind` or as follows.
-
-    In an owned table it scores what the margins of a pair do not explain. A root table's
-    predictions have its released margins already, so its score is the distance of the counts from
-    the prediction, which has half of the sensitivity.
-    """
-    if kind is None:
-        kind = PairScores if spec.tables[table].own is None else DependenceScores
-    axes = [variable.grouped(level) for variable in variables for level in range(len(LEVELS))]
-    pairs = [(c.ends[0] * len(LEVELS) + c.level, c.ends[1] * len(LEVELS) + c.level) for c in among]
-    costs = PublicArray.rounded(penalties, 2 * GRID)
-    return kind(table, tuple(axes), tuple(pairs), tuple(predictions), costs)
-
-
-def pair_query(table: str, variables: Sequence[Variable], candidate: Candidate) -> Histogram:
-    """The marginal of a candidate."""
-    return Histogram(table, tuple(variables[at].grouped(candidate.level) for at in candidate.ends))
-
-
 @dataclass
 class PairLearner:
     """The pairs and the model of one table, under way.
@@ -141,6 +89,7 @@ class PairLearner:
         budget: Amounts.
         law: Law of the noise.
         stream: A generator for each purpose; the same in a resumed fit.
+        marginal: The query of a marginal of these axes, by an amount.
         star: Pairs of columns that are measured without selection, before all others.
         old: Cells of own columns by place, as an earlier model draws them, which is to be tested
             (`differs`), or None.
@@ -155,6 +104,7 @@ class PairLearner:
     budget: PairBudget
     law: Noise
     stream: Callable[..., np.random.Generator]
+    marginal: Callable[[Sequence[Axis], float], Histogram | NormedHistogram]
     star: Sequence[Ends] = ()
     old: Mapping[int, Codes] | None = None
 
@@ -162,7 +112,7 @@ class PairLearner:
         self.found: list[Measured] = []
         self.round = 0
         self.unspent = 0.0
-        self.levels = offered_levels(len(_pairs(self.variables, self.rows.own)))
+        self.levels = offered_levels(len(pairs_of(self.variables, self.rows.own)))
         self._step = -(-len(self.rows.weights) // COUNTED)
         if self.old is None:
             self._estimate()
@@ -369,12 +319,18 @@ class PairLearner:
         return bool(noisy[0] > SIGNIFICANT * sd)
 
     def _ask(self, asked: Sequence[tuple[Candidate, float]], label: str) -> list[Answer]:
-        """Noisy pair tables and their standard deviations."""
+        """Noisy pair tables of weights and their standard deviations."""
         questions = [
-            Measurement(pair_query(self.table, self.variables, candidate), amount, label)
+            Measurement(self.marginal(pair_axes(self.variables, candidate), amount), amount, label)
             for candidate, amount in asked
         ]
-        return measured(self.session, questions)
+        answers = zip(questions, measured(self.session, questions), asked, strict=True)
+        return [
+            in_weight(*answer, self._predict(candidate))
+            if isinstance(question.query, NormedHistogram)
+            else answer
+            for question, answer, (candidate, _) in answers
+        ]
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
         """Measure pairs; keep those that differ from the model, and all of the target column."""

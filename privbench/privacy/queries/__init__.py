@@ -19,6 +19,7 @@ from privbench.privacy.queries.gradients import ClippedGradients
 from privbench.privacy.queries.histogram import GridHistogram, Histogram, Total
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
 from privbench.privacy.queries.moments import RegionMoments
+from privbench.privacy.queries.normed import NormedGridHistogram, NormedHistogram
 from privbench.privacy.queries.outer import Lengths, MixtureMoments, SecondMoments
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region, Split
@@ -42,6 +43,8 @@ __all__ = [
     "Latent",
     "Lengths",
     "MixtureMoments",
+    "NormedGridHistogram",
+    "NormedHistogram",
     "Owner",
     "PairScores",
     "PublicArray",

@@ -1,0 +1,81 @@
+"""Pairs of columns that may be measured, their marginals, and the query of their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privbench.learning.graphical.budget import MOST_CANDIDATES
+from privbench.learning.graphical.columns import LEVELS, Variable
+from privbench.learning.graphical.estimate import Floats
+from privbench.privacy import GRID, DatabaseSpec
+from privbench.privacy.queries import Axis, DependenceScores, PairScores, PublicArray
+
+#: Two places of variables, the first an own column.
+Ends = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A pair of columns at a level."""
+
+    ends: Ends
+    level: int
+
+
+def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
+    """All pairs of an own column with another one, at every level whose cells differ.
+
+    A table of very many columns has only the coarse level. Of too many pairs, every k-th one is a
+    candidate, and ``turn`` says where to begin, so that each turn has other pairs.
+    """
+    pairs = pairs_of(variables, own)
+    stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
+    found = []
+    for i, j in pairs[turn % stride :: stride]:
+        shapes: set[tuple[int, int]] = set()
+        for level in range(offered_levels(len(pairs))):
+            shape = variables[i].groups(level), variables[j].groups(level)
+            if min(shape) > 1 and shape not in shapes:
+                shapes.add(shape)
+                found.append(Candidate((i, j), level))
+    return found
+
+
+def offered_levels(pairs: int) -> int:
+    """At how many levels so many pairs of columns are candidates: all, or the coarse one alone."""
+    return len(LEVELS) if len(LEVELS) * pairs <= MOST_CANDIDATES else 1
+
+
+def pairs_of(variables: Sequence[Variable], own: int) -> list[Ends]:
+    """All pairs of an own column with another one; columns without a model have none."""
+    modelled = [place for place, item in enumerate(variables) if item.modelled]
+    return [(i, j) for i in modelled for j in modelled if i < own and i < j]
+
+
+def score_query(
+    spec: DatabaseSpec,
+    table: str,
+    variables: Sequence[Variable],
+    among: Sequence[Candidate],
+    predictions: Sequence[PublicArray],
+    penalties: Floats,
+    kind: type[PairScores] | None = None,
+) -> PairScores:
+    """The query that scores candidate pairs, in `kind` or as follows.
+
+    In an owned table it scores what the margins of a pair do not explain. A root table's
+    predictions have its released margins already, so its score is the distance of the counts from
+    the prediction, which has half of the sensitivity.
+    """
+    if kind is None:
+        kind = PairScores if spec.tables[table].own is None else DependenceScores
+    axes = [variable.grouped(level) for variable in variables for level in range(len(LEVELS))]
+    pairs = [(c.ends[0] * len(LEVELS) + c.level, c.ends[1] * len(LEVELS) + c.level) for c in among]
+    costs = PublicArray.rounded(penalties, 2 * GRID)
+    return kind(table, tuple(axes), tuple(pairs), tuple(predictions), costs)
+
+
+def pair_axes(variables: Sequence[Variable], candidate: Candidate) -> list[Axis]:
+    """The axes of a candidate's marginal."""
+    return [variables[at].grouped(candidate.level) for at in candidate.ends]
