@@ -201,8 +201,7 @@ def shrink_all(
 ) -> list[Floats]:
     """`shrink` over the cells of several histograms together, each with a noise of its own."""
     sizes = [len(part) for part in noisy]
-    sd = np.repeat(sds, sizes)
-    found = shrink(np.concatenate(noisy) / sd, 1.0, np.concatenate(guess) / sd, noise) * sd
+    found = shrink(np.concatenate(noisy), np.repeat(sds, sizes), np.concatenate(guess), noise)
     return np.split(found, np.cumsum(sizes)[:-1])
 
 
