@@ -14,6 +14,7 @@ from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
 from privbench.pipeline.load import LoadReport, check_scale, load, refuse_sources, rehearse
 from privbench.pipeline.losses import Loss, losses, render_losses
+from privbench.pipeline.parts import LOCAL
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.sources import staged
@@ -53,6 +54,8 @@ def clone(
     strict: bool = False,
     catalog: Catalog | None = None,
     since: str | Path | None = None,
+    resumable: bool = False,
+    where: str = LOCAL,
     reporter: Reporter | None = None,
 ) -> CloneReport:
     """Make a synthetic clone of one database in another.
@@ -70,6 +73,8 @@ def clone(
         strict: Refuse a target that lacks anything of the schema, before any budget is spent.
         catalog: The source's catalog and DDL, if they were read a moment ago.
         since: A released model to start from, see `fit`.
+        resumable: Load part by part, see `load`.
+        where: Who copies parts, see `load`.
         reporter: Receives progress; CONFIDENTIAL.
 
     Raises:
@@ -105,12 +110,15 @@ def clone(
             replace=replace,
             trust_programs=True,
             as_role=as_role,
+            resumable=resumable,
+            where=where,
             ledger=config.ledger.path,
             reporter=teller,
         )
     except BaseException as error:
         # The budget is spent: the model must outlive a load that failed.
-        error.add_note(f"To go on: privbench load {path} TARGET --trust-programs")
+        more = f" --scale {scale} --resumable" if resumable or where != LOCAL else ""
+        error.add_note(f"To go on: privbench load {path} TARGET --trust-programs{more}")
         raise
     if output is None:
         shutil.rmtree(path.parent)

@@ -1,0 +1,179 @@
+"""A load part by part: several connections, or workers of a Dask cluster, copy parts of tables.
+
+Every part is drawn by itself (`CloneTable.parts`) and copied in a transaction of its own, which
+also notes it in the target (`privbench.postgres.unfinished`). The loader's last transaction copies
+the other tables, repairs, and finishes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from privbench.errors import ConnectionFailed, TargetError
+from privbench.pipeline.decode import CHUNK, CloneTable, decode
+from privbench.pipeline.model import Model
+from privbench.pipeline.progress import Reporter
+from privbench.postgres.filling import Filling
+from privbench.postgres.load import Loader
+from privbench.postgres.repair import Repair
+from privbench.postgres.unfinished import Mark, copy_part, parts_there
+from privbench.privacy.workers import Lost, Workers
+from privbench.schema import Table
+from privbench.threads import JOBS, streamed
+
+#: Where parts are copied by threads of this process, and not by workers.
+LOCAL = "local"
+#: A table and the number of a part of it.
+Part = tuple[CloneTable, int]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What whoever copies parts has to know.
+
+    Attributes:
+        dsn: The target.
+        role: Role of the target that the load goes on as.
+        model: The model.
+        mark: The mark of the target.
+    """
+
+    dsn: str
+    role: str | None
+    model: Model
+    mark: Mark
+
+    @cached_property
+    def tables(self) -> dict[str, CloneTable]:
+        """The tables of the clone, drawn once in every process."""
+        drawn = decode(self.model, scale=self.mark.scale, seed=self.mark.seed)
+        return {item.table.key: item for item in drawn}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The job as it travels: without the tables."""
+        return Job, (self.dsn, self.role, self.model, self.mark)
+
+
+def copy_parts(
+    loader: Loader,
+    job: Job,
+    tables: Sequence[CloneTable],
+    repair: Repair,
+    teller: Reporter,
+    where: str,
+) -> list[CloneTable]:
+    """Copy the large tables part by part, except what a load before this one has copied.
+
+    Args:
+        loader: In the transaction that has made the schema, or that has found it there.
+        job: The job.
+        tables: All tables, with the columns that are written.
+        repair: The repairs to come.
+        teller: Receives progress.
+        where: ``local``, or the address of a Dask scheduler.
+
+    Returns:
+        Tables that are there; the loader itself has to copy the others.
+
+    Raises:
+        PrivbenchError: A part could not be copied; the parts that were stay.
+    """
+    loader.publish()
+    large = [item for item in tables if _is_apart(item, loader.table(item.table), repair)]
+    wanted = [(item, number) for item in large for number in range(item.parts)]
+    there = parts_there(loader.connection)
+    left = [part for part in wanted if _name(part) not in there]
+    done = Counter(key for key, _ in there)
+
+    def tell(part: Part) -> None:
+        key = part[0].table.key
+        done[key] += 1
+        rows = min(part[0].rows, done[key] * part[0].part_rows)
+        teller.advance(f"load {key}", rows, part[0].rows)
+
+    if left and where == LOCAL:
+        _copy_here(loader, job, left, tell)
+    elif left:
+        _copy_there(loader, job, left, tell, where)
+    if not {_name(part) for part in wanted} <= parts_there(loader.connection, last=True):
+        raise TargetError(
+            "parts were copied that the target does not have.",
+            remedy="See that the DSN leads all workers to one and the same database.",
+        )
+    return large
+
+
+def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
+    """Whether a table is copied part by part.
+
+    Small tables are not. Nor are those whose rows depend on one another: by a constraint under
+    which they are put in one by one, by sequences that number them, by values that the server
+    computes and that it may not have for all.
+    """
+    given = (c for c in table.columns if c.name not in item.columns)
+    numbered = any(c.sequence or c.identity or c.generated == "s" for c in given)
+    return item.rows > CHUNK and table.key not in repair.placed and not numbered
+
+
+def _name(part: Part) -> tuple[str, int]:
+    return part[0].table.key, part[1]
+
+
+def _copy_here(loader: Loader, job: Job, left: list[Part], tell: Callable[[Part], None]) -> None:
+    """Copy parts by threads, each over a connection of its own."""
+    coming = deque(left)
+
+    def copy() -> None:
+        with Filling(job.dsn, job.role) as filling:
+            while coming:
+                part = coming.popleft()
+                item, number = part
+                made = loader.table(item.table), number, item.columns, item.batches(number)
+                copy_part(filling, job.mark, *made)
+                tell(part)
+
+    threads = [copy_context() for _ in range(min(JOBS.get() or 1, len(left)))]
+    try:
+        for _ in streamed(lambda context: context.run(copy), threads):
+            pass
+    finally:
+        # After a failure, what is under way is the last.
+        coming.clear()
+
+
+def _copy_there(
+    loader: Loader, job: Job, left: list[Part], tell: Callable[[Part], None], where: str
+) -> None:
+    """Copy parts by workers; what one that dies had begun is begun anew by another."""
+    with Workers(where) as workers:
+        sent = workers.submit(_sent, job)
+        calls = [
+            (
+                part,
+                workers.submit(_copy, sent, loader.table(part[0].table), part[0].columns, part[1]),
+            )
+            for part in left
+        ]
+        for part, call in calls:
+            try:
+                workers.result(call)
+            except Lost:
+                raise ConnectionFailed("workers of the Dask scheduler were lost.") from None
+            tell(part)
+
+
+def _sent(job: Job) -> Job:
+    """Keep the job in a worker, where it is the argument of every part."""
+    return job
+
+
+def _copy(job: Job, table: Table, columns: Sequence[str], number: int) -> None:
+    """Copy a part in a worker."""
+    item = replace(job.tables[table.key], columns=tuple(columns))
+    with Filling(job.dsn, job.role) as filling:
+        copy_part(filling, job.mark, table, number, columns, item.batches(number))

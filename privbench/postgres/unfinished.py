@@ -1,0 +1,181 @@
+"""The mark of a load that goes part by part: a table of the parts that are there, and its comment.
+
+The mark is made with the schema and dropped with the last step, so that a database has it exactly
+as long as it is not whole. A part's entry is inserted first and commits with the rows of the part:
+whoever copies the same part at the same time, a worker that was given up for dead too, waits for
+that commit and then finds it done.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import LiteralString
+
+import pyarrow as pa
+from psycopg import sql
+
+from privbench import __version__
+from privbench.errors import TargetError
+from privbench.postgres import catalog
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.filling import Filling
+from privbench.postgres.statement import build, run
+from privbench.schema import Table, TableName
+
+#: No source has a schema of this name by accident; a clone of one that does cannot be marked.
+PARTS = TableName("privbench unfinished load", "parts")
+_SAID = "UNFINISHED LOAD: rows are missing, and rules do not hold. It is of "
+_COMMENT: LiteralString = """
+SELECT pg_catalog.obj_description(c.oid, 'pg_class') AS said
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s::pg_catalog.text AND c.relname = %(name)s::pg_catalog.text
+"""
+_MADE: LiteralString = """
+CREATE TABLE {} (relation pg_catalog.text, part pg_catalog.int8, PRIMARY KEY (relation, part))
+"""
+_TAKEN: LiteralString = "INSERT INTO {} VALUES ({}, {}) ON CONFLICT DO NOTHING"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a target is being filled with; the same mark means the same rows.
+
+    Attributes:
+        model: Hash of the model.
+        scale: Size of the clone.
+        seed: Seed of the sampling; None is any.
+        programs: Whether programs of the model are let in.
+        version: Of privbench.
+    """
+
+    model: str
+    scale: float
+    seed: int | None
+    programs: bool
+    version: str = __version__
+
+    def seeded(self) -> Mark:
+        """The mark with a seed of its own where it has none."""
+        return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
+
+    def found(self, connection: Connection) -> Mark | None:
+        """The mark of a target, which must be this one; None if there is none.
+
+        Raises:
+            TargetError: The target is the unfinished load of something else.
+            DatabaseError: The server refused.
+        """
+        said = _said(connection)
+        held = None if said is None else _read(said)
+        if said is not None and (held is None or self not in (held, replace(held, seed=None))):
+            raise TargetError(
+                f"the target is the unfinished load of something else. {said}",
+                remedy="Go on with what is named there, or say --replace to begin anew.",
+            )
+        return held
+
+    def make(self, connection: Connection) -> None:
+        """Mark a target.
+
+        Raises:
+            DatabaseError: The server refused, or the clone has a schema of this name.
+        """
+        said = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
+        with database_errors("marking the target as unfinished"):
+            run(connection, build("CREATE SCHEMA {}", PARTS.schema))
+            run(connection, build(_MADE, PARTS))
+            run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, said))
+
+    def remove(self, connection: Connection) -> None:
+        """Remove the mark, as the last step of the last transaction.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        with database_errors("removing the mark of the unfinished load"):
+            run(connection, build("DROP TABLE {}", PARTS))
+            run(connection, build("DROP SCHEMA {}", PARTS.schema))
+
+
+def refuse_unfinished(connection: Connection) -> None:
+    """Refuse a database that a load part by part has not finished.
+
+    Raises:
+        TargetError: It is one.
+        DatabaseError: The server refused.
+    """
+    said = _said(connection)
+    if said is not None:
+        raise TargetError(
+            f"the database is not whole. {said}",
+            remedy="Go on with the same privbench load --resumable, or begin anew with --replace.",
+        )
+
+
+def parts_there(connection: Connection, *, last: bool = False) -> set[tuple[str, int]]:
+    """The parts that are loaded: the table's key and the part's number.
+
+    Args:
+        connection: To the target.
+        last: Whether no part may come after this; what is under way is waited for.
+
+    Raises:
+        DatabaseError: The server refused, or a part is under way for too long.
+    """
+    with database_errors("reading which parts are loaded"):
+        if last:
+            run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
+        listed = run(connection, build("SELECT relation, part FROM {}", PARTS)).fetchall()
+    return {(str(relation), int(part)) for relation, part in listed}
+
+
+def copy_part(
+    filling: Filling,
+    mark: Mark,
+    table: Table,
+    number: int,
+    columns: Sequence[str],
+    batches: Iterable[pa.Table],
+) -> None:
+    """Copy a part in a transaction of its own, unless it is there.
+
+    Args:
+        filling: To the target.
+        mark: The mark that the target must have.
+        table: The table as the target's own catalog states it.
+        number: The number of the part.
+        columns: Columns of the batches.
+        batches: The rows, which are not made if the part is there.
+
+    Raises:
+        TargetError: The target has no mark, or another one.
+        DatabaseError: The server refused.
+    """
+    filling.begin()
+    if mark.found(filling.connection) is None:
+        raise TargetError("a part of a load has reached a database that is not being loaded.")
+    with database_errors("taking a part of the load", table.key):
+        taken = build(_TAKEN, PARTS, sql.Literal(table.key), number)
+        new = run(filling.connection, taken).rowcount
+    if new:
+        filling.copy(table, columns, batches)
+    filling.commit()
+
+
+def _said(connection: Connection) -> str | None:
+    """The comment of a mark, which may be empty; None if there is no mark."""
+    rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
+    return (rows[0].said or "") if rows else None
+
+
+def _read(said: str) -> Mark | None:
+    """The mark that a comment states, if it states one."""
+    try:
+        held = Mark(**json.loads(said.removeprefix(_SAID)))
+    except (ValueError, TypeError):
+        return None
+    return held if type(held.seed) is int and held.seed >= 0 else None
