@@ -204,10 +204,7 @@ def _write(
         if there:
             # Repairs go by the order in which rows lie, and parts lie as they came.
             unsettled = repair.unsettled()
-            again = [item for item in there if item.table.key in unsettled]
-            for item in again:
-                loader.empty(item.table)
-            _fill(loader, again, repair, teller)
+            _fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
         repaired = repair.settle()
         loader.finish()
     return repaired

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from privbench.errors import ConnectionFailed, TargetError
-from privbench.pipeline.decode import CHUNK, CloneTable, decode
+from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.filling import Filling
@@ -117,7 +117,7 @@ def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
     """
     given = (c for c in table.columns if c.name not in item.columns)
     numbered = any(c.sequence or c.identity or c.generated == "s" for c in given)
-    return item.rows > CHUNK and table.key not in repair.placed and not numbered
+    return item.parts > 1 and table.key not in repair.placed and not numbered
 
 
 def _name(part: Part) -> tuple[str, int]:

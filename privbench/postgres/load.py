@@ -122,6 +122,7 @@ class Loader(Filling):
         if not columns:
             return 0
         self._progress(f"copy {table.key}", 0)
+        self._empty(table)
         rows = self.copy(table, columns, batches, freeze=True)
         self._progress(f"copy {table.key}", rows)
         return rows
@@ -148,15 +149,12 @@ class Loader(Filling):
             self.commit()
             self.begin(self._lock)
 
-    def empty(self, table: Table) -> None:
-        """Take all rows out of a table, which this transaction may then fill anew.
-
-        Raises:
-            DatabaseError: The server refused.
-        """
-        with database_errors("emptying a table", table.key):
-            only = build("{}" if self.table(table).kind == "p" else "ONLY {}", table.name)
-            run(self.connection, build("TRUNCATE {} RESTART IDENTITY", only))
+    def _empty(self, table: Table) -> None:
+        """Where other transactions may have filled a table, or run its sequences, begin anew."""
+        if self.mark is not None:
+            only = build("{}" if table.kind == "p" else "ONLY {}", table.name)
+            with database_errors("emptying a table", table.key):
+                run(self.connection, build("TRUNCATE {} RESTART IDENTITY", only))
 
     def without_values(self, table: Table) -> list[str]:
         """Columns left to their default: xml that may be NULL, on a server that was built without.
@@ -186,6 +184,7 @@ class Loader(Filling):
         Raises:
             DatabaseError: The server refused.
         """
+        self._empty(self.table(table))
         added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
         with database_errors("loading rows", table.key):
             return run(self.connection, build(added, table.name, count)).rowcount
