@@ -117,7 +117,7 @@ def clone(
         )
     except BaseException as error:
         # The budget is spent: the model must outlive a load that failed.
-        more = f" --scale {scale} --resumable" if resumable or where != LOCAL else ""
+        more = f" --scale {scale} --resumable" if resumable else ""
         error.add_note(f"To go on: privbench load {path} TARGET --trust-programs{more}")
         raise
     if output is None:

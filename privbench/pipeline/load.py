@@ -117,13 +117,13 @@ def load(
         schema_only: Leave the tables empty.
         dry_run: Make the empty schema and undo it; the report says what the target would lack.
         resumable: Load part by part. Without a seed it draws one, which the target keeps.
-        where: Who copies parts: this process, or workers of a Dask scheduler (``tcp://…``); these
-            make the load resumable.
+        where: Who copies parts: ``local``, or workers of a Dask scheduler (``tcp://…``).
         ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
         reporter: Receives progress.
 
     Raises:
         ModelError: The model is damaged or hostile.
+        UsageError: The scale is none, or workers are to make what is not resumable.
         TargetError: The target may not be written, or may be a source, or is another unfinished
             load.
         LedgerError: With `replace`, a ledger is damaged.
@@ -139,8 +139,10 @@ def load(
     check_scale(scale)
     if replace:
         refuse_sources(target_dsn, ledger)
+    if where != LOCAL and not resumable:
+        raise UsageError("workers load part by part.", remedy="Say so with --resumable.")
     job = None
-    if (resumable or where != LOCAL) and not (schema_only or dry_run):
+    if resumable and not (schema_only or dry_run):
         mark = _mark(Mark(found.digest, scale, seed, trust_programs), target_dsn, replace=replace)
         job, seed = Job(target_dsn, as_role, found, mark), mark.seed
     opened = partial(

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import market
 import psycopg
@@ -17,11 +18,12 @@ from integrity import schema_of, unkept
 from sql_files import sql_of
 
 from privbench import pipeline
-from privbench.errors import PrivbenchError, TargetError
+from privbench.errors import DatabaseError, PrivbenchError, TargetError, UsageError
 from privbench.pipeline import Model, decode
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.filling import Filling
 from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
 from privbench.postgres.unfinished import Mark, copy_part
 from privbench.report import compare
 from privbench.threads import JOBS
@@ -163,6 +165,20 @@ def test_a_part_is_copied_once_and_only_into_its_target(make_database):
         copy_part(elsewhere, mark, table, 1, ["i"], numbers)
 
 
+def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database):
+    found, target = Model.load(model), make_database()
+    made = replace(
+        found.ddl, pre_data=f'{found.ddl.pre_data}\nCREATE SCHEMA "privbench unfinished load";'
+    )
+    mark = Mark("a", 1.0, 7, programs=False)
+    with (
+        Loader(target, found.schema, made, mark=mark) as loader,
+        pytest.raises(DatabaseError, match="already exists"),
+    ):
+        loader.publish()
+    assert market.one(target, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+
+
 def test_the_hash_of_a_model_is_that_of_what_it_holds(odd, model, tmp_path):
     found = Model.load(odd)
     found.save(tmp_path / "copy")
@@ -188,6 +204,10 @@ def test_workers_load_the_same_rows_though_one_dies(odd, whole, make_database):
         ) as cluster,
     ):
         where = cluster.scheduler_address
-        report = pipeline.load(odd, target, where=where, reporter=Killing(), **GIVEN)
+        with pytest.raises(UsageError, match="--resumable"):
+            pipeline.load(odd, target, where=where)
+        report = pipeline.load(
+            odd, target, where=where, resumable=True, reporter=Killing(), **GIVEN
+        )
     assert killed.is_set()
     assert (rows(target), report, schema_of(target)) == whole
