@@ -9,9 +9,9 @@ their seconds and rows. Then half of the points fall on fits, at a random part o
 the last whole one took (the machine may have other work): no model may be left or a whole one, the
 ledger may count no less than the model says, and the resumed fit has to end. The other half fall on
 loads: the target has to be empty or whole, and the next load has to make the rows of the unbroken
-one. With ``--resumable`` all points fall on loads by two connections, part by part: the same
-command has to go on at once, and to give the rows of a load at once, value by value. Exits with 1
-if anything of that does not hold.
+one. With ``--resumable`` all points fall on loads by two connections, part by part, between the
+schema (the seconds of a ``--dry-run``) and the end: the same command has to go on at once, and to
+give the rows of a load at once, value by value. Exits with 1 if anything of that does not hold.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ class Trial:
         self._load = ["load", str(self.model), self._target, "--seed", "1"]
         self._load += ["--scale", str(given.scale)]
         self.loading = self.load()
+        _, self.starting = run(*self._load, "--replace", "--dry-run")
         self.rows, self.values = rows(self._target), rows(self._target, VALUES)
 
     def _fitted(self, name: str, *more: str, kill_after: float | None = None) -> tuple[int, float]:
@@ -238,7 +239,8 @@ def main() -> None:
         )
         for number in range(given.points):
             if given.resumable:
-                trial.killed_resumable(number, numbers.uniform(0, 1.2 * trial.loading))
+                moment = numbers.uniform(trial.starting, 1.2 * trial.loading)
+                trial.killed_resumable(number, moment)
             elif number % 2:
                 trial.killed_load(number, numbers.uniform(0, trial.loading))
             else:

@@ -61,12 +61,10 @@ class Loader(Filling):
         progress: Called at every step.
         trust: Run all of the DDL, programs included; else what is on the allow-list.
         as_role: Go on as this role before anything of the model's runs, see `target.become`.
-        mark: The mark of a load part by part. A target that has it is gone on with.
+        mark: The mark of a load part by part, with its seed. A target that has it is gone on with.
 
     Attributes:
         connection: In the transaction.
-        resumed: Whether the target had the mark already.
-        mark: The mark, by which parts are drawn; a load that is gone on with has its own seed.
         lost: What of the schema the target does not have, a line each; complete after `finish`.
 
     Raises:
@@ -94,7 +92,7 @@ class Loader(Filling):
         self._schema = schema
         self._script = ddl.script(trust=trust)
         self._major = schema.server_version // 10000
-        self.mark, self.resumed = mark, False
+        self._mark, self._resumed = mark, False
         self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
         try:
@@ -134,7 +132,7 @@ class Loader(Filling):
         Those of a load that is gone on with are made anew for that, and undone: what is read of
         the empty schema needs no second form that could be kept.
         """
-        if not self.resumed:
+        if not self._resumed:
             yield
             return
         with self.connection.transaction(force_rollback=True):
@@ -144,14 +142,14 @@ class Loader(Filling):
 
     def publish(self) -> None:
         """Commit the empty schema with its mark, and begin the transaction that finishes it."""
-        if self.mark is not None and not self.resumed:
-            self.mark.make(self.connection)
+        if self._mark is not None and not self._resumed:
+            self._mark.make(self.connection)
             self.commit()
             self.begin(self._lock)
 
     def _empty(self, table: Table) -> None:
         """Where other transactions may have filled a table, or run its sequences, begin anew."""
-        if self.mark is not None:
+        if self._mark is not None:
             only = build("{}" if table.kind == "p" else "ONLY {}", table.name)
             with database_errors("emptying a table", table.key):
                 run(self.connection, build("TRUNCATE {} RESTART IDENTITY", only))
@@ -230,8 +228,8 @@ class Loader(Filling):
         self.lost += [line for line in (*empty, *protected) if line not in self.lost]
         for line in self.lost:
             logger.warning("%s", line)
-        if self.mark is not None:
-            self.mark.remove(self.connection)
+        if self._mark is not None:
+            self._mark.remove(self.connection)
         self.commit()
         self._progress("vacuum", None)
         skipped = finishing.vacuum(self.connection, filled, self._role)
@@ -246,8 +244,8 @@ class Loader(Filling):
         found = target.contents(self.connection)
         if replace:
             target.drop_contents(self.connection, found)
-        elif self.mark is not None and (held := self.mark.found(self.connection)):
-            self.mark, self.resumed = held, True
+        elif self._mark is not None and self._mark.found(self.connection):
+            self._resumed = True
             return
         else:
             refuse_unfinished(self.connection)

@@ -70,10 +70,12 @@ class Checks:
         for key, rules in self._rules.items():
             try:
                 with self._clone.attempt():
-                    broken = any(rule.breaks(self._clone) for rule in rules)
+                    broken = sql.SQL(" OR ").join(rule.broken for rule in rules)
+                    asked = "SELECT EXISTS (SELECT FROM {} WHERE {})"
+                    if self._clone.first(asked, rules[0].table.name, broken)[0]:
+                        found.add(key)
             except _RAISED:
-                broken = True
-            found |= {key} if broken else set()
+                found.add(key)
         return found
 
     def repair(self, among: Collection[str] | None = None) -> None:
