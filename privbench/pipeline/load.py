@@ -144,7 +144,7 @@ def load(
     job = None
     if resumable and not (schema_only or dry_run):
         mark = _mark(Mark(found.digest, scale, seed, trust_programs), target_dsn, replace=replace)
-        job, seed = Job(target_dsn, as_role, found, mark), mark.seed
+        job, seed = Job(target_dsn, as_role, found, mark, where), mark.seed
     opened = partial(
         Loader,
         target_dsn,
@@ -162,7 +162,7 @@ def load(
     with teller.stage("sample"):
         tables = [] if schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
-        repaired = _write(loader, tables, teller, seed, job, where)
+        repaired = _write(loader, tables, teller, seed, job)
     lost = repaired.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
@@ -189,7 +189,6 @@ def _write(
     teller: Reporter,
     seed: int | None,
     job: Job | None,
-    where: str,
 ) -> Repaired:
     """Write all rows, repair them, and finish; what the repairs did."""
     with loader.emptied():
@@ -200,8 +199,9 @@ def _write(
             seed=seed,
         )
     filled = [item.without(loader.without_values(item.table)) for item in tables]
-    with _noted(job is not None):
-        there = copy_parts(loader, job, filled, repair, teller, where) if job else []
+    loader.publish()
+    try:
+        there = copy_parts(loader, job, filled, repair, teller) if job else []
         _fill(loader, [item for item in filled if item not in there], repair, teller)
         if there:
             # Repairs go by the order in which rows lie, and parts lie as they came.
@@ -209,6 +209,11 @@ def _write(
             _fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
         repaired = repair.settle()
         loader.finish()
+    except BaseException as error:
+        if job:
+            said = "What is loaded stays, and is marked as unfinished. To go on, run the command"
+            error.add_note(f"{said} again, without --replace.")
+        raise
     return repaired
 
 
@@ -221,18 +226,6 @@ def _fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Repo
     for item in tables:
         if not item.columns:
             loader.add_rows(item.table, item.rows)
-
-
-@contextlib.contextmanager
-def _noted(resumable: bool) -> Iterator[None]:
-    """Within it, an error of a resumable load is told how to go on."""
-    try:
-        yield
-    except BaseException as error:
-        if resumable:
-            said = "What is loaded stays, and is marked as unfinished. To go on, run the command"
-            error.add_note(f"{said} again, without --replace.")
-        raise
 
 
 def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:

@@ -41,12 +41,14 @@ class Job:
         role: Role of the target that the load goes on as.
         model: The model.
         mark: The mark of the target.
+        where: ``local``, or the address of a Dask scheduler.
     """
 
     dsn: str
     role: str | None
     model: Model
     mark: Mark
+    where: str = LOCAL
 
     @cached_property
     def tables(self) -> dict[str, CloneTable]:
@@ -56,26 +58,20 @@ class Job:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The job as it travels: without the tables."""
-        return Job, (self.dsn, self.role, self.model, self.mark)
+        return Job, (self.dsn, self.role, self.model, self.mark, self.where)
 
 
 def copy_parts(
-    loader: Loader,
-    job: Job,
-    tables: Sequence[CloneTable],
-    repair: Repair,
-    teller: Reporter,
-    where: str,
+    loader: Loader, job: Job, tables: Sequence[CloneTable], repair: Repair, teller: Reporter
 ) -> list[CloneTable]:
     """Copy the large tables part by part, except what a load before this one has copied.
 
     Args:
-        loader: In the transaction that has made the schema, or that has found it there.
+        loader: In its last transaction.
         job: The job.
         tables: All tables, with the columns that are written.
         repair: The repairs to come.
         teller: Receives progress.
-        where: ``local``, or the address of a Dask scheduler.
 
     Returns:
         Tables that are there; the loader itself has to copy the others.
@@ -83,7 +79,6 @@ def copy_parts(
     Raises:
         PrivbenchError: A part could not be copied; the parts that were stay.
     """
-    loader.publish()
     large = [item for item in tables if _is_apart(item, loader.table(item.table), repair)]
     wanted = [(item, number) for item in large for number in range(item.parts)]
     there = parts_there(loader.connection)
@@ -96,10 +91,8 @@ def copy_parts(
         rows = min(part[0].rows, done[key] * part[0].part_rows)
         teller.advance(f"load {key}", rows, part[0].rows)
 
-    if left and where == LOCAL:
-        _copy_here(loader, job, left, tell)
-    elif left:
-        _copy_there(loader, job, left, tell, where)
+    if left:
+        (_copy_here if job.where == LOCAL else _copy_there)(loader, job, left, tell)
     if not {_name(part) for part in wanted} <= parts_there(loader.connection, last=True):
         raise TargetError(
             "parts were copied that the target does not have.",
@@ -146,20 +139,15 @@ def _copy_here(loader: Loader, job: Job, left: list[Part], tell: Callable[[Part]
         coming.clear()
 
 
-def _copy_there(
-    loader: Loader, job: Job, left: list[Part], tell: Callable[[Part], None], where: str
-) -> None:
+def _copy_there(loader: Loader, job: Job, left: list[Part], tell: Callable[[Part], None]) -> None:
     """Copy parts by workers; what one that dies had begun is begun anew by another."""
-    with Workers(where) as workers:
+    with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)
         calls = [
-            (
-                part,
-                workers.submit(_copy, sent, loader.table(part[0].table), part[0].columns, part[1]),
-            )
-            for part in left
+            workers.submit(_copy, sent, loader.table(item.table), item.columns, number)
+            for item, number in left
         ]
-        for part, call in calls:
+        for part, call in zip(left, calls, strict=True):
             try:
                 workers.result(call)
             except Lost:
