@@ -93,23 +93,24 @@ def copy_parts(
 
     if left:
         (_copy_here if job.where == LOCAL else _copy_there)(loader, job, left, tell)
-    if not {_name(part) for part in wanted} <= parts_there(loader.connection, last=True):
+    there = parts_there(loader.connection, last=True)
+    if not {_name(part) for part in wanted} <= there.keys():
         raise TargetError(
             "parts were copied that the target does not have.",
             remedy="See that the DSN leads all workers to one and the same database.",
         )
-    return large
+    refused = {key for (key, _), whole in there.items() if not whole}
+    return [item for item in large if item.table.key not in refused]
 
 
 def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
     """Whether a table is copied part by part.
 
     Small tables are not. Nor are those whose rows depend on one another: by a constraint under
-    which they are put in one by one, by sequences that number them, by values that the server
-    computes and that it may not have for all.
+    which they are put in one by one, or by sequences that number them.
     """
     given = (c for c in table.columns if c.name not in item.columns)
-    numbered = any(c.sequence or c.identity or c.generated == "s" for c in given)
+    numbered = any(c.sequence or c.identity for c in given)
     return item.parts > 1 and table.key not in repair.placed and not numbered
 
 

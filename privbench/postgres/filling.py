@@ -1,4 +1,4 @@
-"""Transactions that fill a target: how their sessions are prepared, and COPY of a table's rows.
+"""Transactions that fill a target, and how they are prepared.
 
 A load is one of them, or several: then every part of a large table is copied in a transaction of
 its own (`privbench.postgres.unfinished`). Each is prepared here, whoever opens it.
@@ -7,20 +7,18 @@ its own (`privbench.postgres.unfinished`). Each is prepared here, whoever opens 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any, LiteralString, Self
 
 import psycopg
-import pyarrow as pa
 
 from privbench.errors import TargetError
-from privbench.postgres import staging, target
+from privbench.postgres import target
 from privbench.postgres.connect import connect
 from privbench.postgres.failures import database_errors
 from privbench.postgres.locks import WAIT
 from privbench.postgres.reading import assignment
-from privbench.postgres.statement import build, run
-from privbench.schema import Table
+from privbench.postgres.statement import run
 
 _SETTINGS = {
     "search_path": "",
@@ -110,45 +108,6 @@ class Filling:
         with database_errors("committing the load"):
             self._require(self._began)
             self.connection.commit()
-
-    def copy(
-        self,
-        table: Table,
-        columns: Sequence[str],
-        batches: Iterable[pa.RecordBatch | pa.Table],
-        *,
-        freeze: bool = False,
-    ) -> int:
-        """Copy rows into a table.
-
-        Args:
-            table: The table as the target's own catalog states it; rows of a partitioned one find
-                their partition.
-            columns: Which columns the batches hold, in their order; generated columns must not be
-                among them. Columns left out get their defaults.
-            batches: Record batches or tables, as they come.
-            freeze: Whether the table is this transaction's own, or was emptied in it.
-
-        Returns:
-            The number of rows.
-
-        Raises:
-            ValueError: A generated column is named, or a batch has another number of columns.
-            DatabaseError: The server refused a row; the message names the constraint, not the row.
-        """
-        generated = [name for name in columns if table.column(name).generated]
-        if generated:
-            raise ValueError(f"{table.key}: generated columns cannot be copied: {generated}")
-        named = build("{}", table.name)
-        kinds = [table.column(name).type for name in columns]
-        with database_errors("loading rows", table.key):
-            if any(column.generated == "s" for column in table.columns):
-                return staging.copy(self.connection, named, columns, batches, kinds)
-            # Pages of a table that is this transaction's own may be written as already frozen and
-            # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's
-            # root.
-            freeze = freeze and table.kind == "r"
-            return staging.copy_rows(self.connection, named, columns, batches, kinds, freeze=freeze)
 
     def _state(self) -> tuple[Any, ...]:
         (state,) = run(self.connection, _STATE).fetchall()

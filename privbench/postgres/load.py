@@ -11,7 +11,7 @@ import psycopg
 import pyarrow as pa
 
 from privbench.errors import DatabaseError, TargetError
-from privbench.postgres import finishing, target
+from privbench.postgres import finishing, staging, target
 from privbench.postgres.connect import Connection, major_version
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
@@ -115,13 +115,31 @@ class Loader(Filling):
         columns: Sequence[str],
         batches: Iterable[pa.RecordBatch | pa.Table],
     ) -> int:
-        """Copy rows into a table that this transaction has made or emptied, see `Filling.copy`."""
+        """Copy rows into a table.
+
+        Args:
+            table: The table; rows of a partitioned one find their partition.
+            columns: Which columns the batches hold, in their order; generated columns must not be
+                among them. Columns left out get their defaults.
+            batches: Record batches or tables, as they come.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            ValueError: A generated column is named, or a batch has another number of columns.
+            DatabaseError: The server refused a row; the message names the constraint, not the row.
+        """
         table = self.table(table)
+        generated = [name for name in columns if table.column(name).generated]
+        if generated:
+            raise ValueError(f"{table.key}: generated columns cannot be copied: {generated}")
         if not columns:
             return 0
         self._progress(f"copy {table.key}", 0)
-        self._empty(table)
-        rows = self.copy(table, columns, batches, freeze=True)
+        with database_errors("loading rows", table.key):
+            self._empty(table)
+            rows = self._copy(table, columns, batches)
         self._progress(f"copy {table.key}", rows)
         return rows
 
@@ -146,13 +164,6 @@ class Loader(Filling):
             self._mark.make(self.connection)
             self.commit()
             self.begin(self._lock)
-
-    def _empty(self, table: Table) -> None:
-        """Where other transactions may have filled a table, or run its sequences, begin anew."""
-        if self._mark is not None:
-            only = build("{}" if table.kind == "p" else "ONLY {}", table.name)
-            with database_errors("emptying a table", table.key):
-                run(self.connection, build("TRUNCATE {} RESTART IDENTITY", only))
 
     def without_values(self, table: Table) -> list[str]:
         """Columns left to their default: xml that may be NULL, on a server that was built without.
@@ -182,9 +193,9 @@ class Loader(Filling):
         Raises:
             DatabaseError: The server refused.
         """
-        self._empty(self.table(table))
         added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
         with database_errors("loading rows", table.key):
+            self._empty(self.table(table))
             return run(self.connection, build(added, table.name, count)).rowcount
 
     @contextlib.contextmanager
@@ -348,3 +359,22 @@ class Loader(Filling):
                 policy = "".join(statement.partition("CREATE POLICY ")[1:])
                 absent.append(f"left out, since it names a role that is not here: {policy}")
         return absent
+
+    def _empty(self, table: Table) -> None:
+        """Begin a table anew where another transaction may have filled it, or run its sequences."""
+        if self._mark is not None:
+            only = build("{}" if table.kind == "p" else "ONLY {}", table.name)
+            run(self.connection, build("TRUNCATE {} RESTART IDENTITY", only))
+
+    def _copy(
+        self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
+    ) -> int:
+        named = build("{}", table.name)
+        kinds = [table.column(name).type for name in columns]
+        if any(column.generated == "s" for column in table.columns):
+            return staging.copy(self.connection, named, columns, batches, kinds)
+        # The table is this transaction's own, or was emptied in it, so its pages may be written as
+        # already frozen and visible, as a vacuumed table's are. PostgreSQL cannot do that through a
+        # partition's root.
+        freeze = table.kind == "r"
+        return staging.copy_rows(self.connection, named, columns, batches, kinds, freeze=freeze)

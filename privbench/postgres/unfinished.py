@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import LiteralString
 
+import psycopg
 import pyarrow as pa
 from psycopg import sql
 
@@ -23,6 +24,7 @@ from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
 from privbench.postgres.filling import Filling
+from privbench.postgres.staging import copy_rows
 from privbench.postgres.statement import build, run
 from privbench.schema import Table, TableName
 
@@ -35,9 +37,11 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE n.nspname = %(schema)s::pg_catalog.text AND c.relname = %(name)s::pg_catalog.text
 """
 _MADE: LiteralString = """
-CREATE TABLE {} (relation pg_catalog.text, part pg_catalog.int8, PRIMARY KEY (relation, part))
+CREATE TABLE {} (relation pg_catalog.text, part pg_catalog.int8,
+  whole pg_catalog.bool NOT NULL DEFAULT true, PRIMARY KEY (relation, part))
 """
-_TAKEN: LiteralString = "INSERT INTO {} VALUES ({}, {}) ON CONFLICT DO NOTHING"
+_TAKEN: LiteralString = "INSERT INTO {} (relation, part) VALUES ({}, {}) ON CONFLICT DO NOTHING"
+_REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND part = {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +120,8 @@ def refuse_unfinished(connection: Connection) -> None:
         )
 
 
-def parts_there(connection: Connection, *, last: bool = False) -> set[tuple[str, int]]:
-    """The parts that are loaded: the table's key and the part's number.
+def parts_there(connection: Connection, *, last: bool = False) -> dict[tuple[str, int], bool]:
+    """The parts that were copied, by the table's key and the part's number: whether all rows fit.
 
     Args:
         connection: To the target.
@@ -129,8 +133,9 @@ def parts_there(connection: Connection, *, last: bool = False) -> set[tuple[str,
     with database_errors("reading which parts are loaded"):
         if last:
             run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
-        listed = run(connection, build("SELECT relation, part FROM {}", PARTS)).fetchall()
-    return {(str(relation), int(part)) for relation, part in listed}
+        asked = build("SELECT relation, part, whole FROM {}", PARTS)
+        listed = run(connection, asked).fetchall()
+    return {(str(relation), int(part)): bool(whole) for relation, part, whole in listed}
 
 
 def copy_part(
@@ -149,20 +154,27 @@ def copy_part(
         table: The table as the target's own catalog states it.
         number: The number of the part.
         columns: Columns of the batches.
-        batches: The rows, which are not made if the part is there.
+        batches: The rows, which are not made if the part is there. If the server cannot compute
+            what is generated of one of them, none is copied, and the part is noted as such.
 
     Raises:
         TargetError: The target has no mark, or another one.
         DatabaseError: The server refused.
     """
+    connection, part = filling.connection, (PARTS, sql.Literal(table.key), number)
     filling.begin()
-    if mark.found(filling.connection) is None:
+    if mark.found(connection) is None:
         raise TargetError("a part of a load has reached a database that is not being loaded.")
-    with database_errors("taking a part of the load", table.key):
-        taken = build(_TAKEN, PARTS, sql.Literal(table.key), number)
-        new = run(filling.connection, taken).rowcount
-    if new:
-        filling.copy(table, columns, batches)
+    with database_errors("loading rows", table.key):
+        if run(connection, build(_TAKEN, *part)).rowcount:
+            kinds = [table.column(name).type for name in columns]
+            try:
+                with connection.transaction():
+                    copy_rows(connection, build("{}", table.name), columns, batches, kinds)
+            except psycopg.DataError:
+                if not any(column.generated for column in table.columns):
+                    raise
+                run(connection, build(_REFUSED, *part))
     filling.commit()
 
 

@@ -68,6 +68,7 @@ def whole(odd, make_database):
     target = make_database()
     report = pipeline.load(odd, target, **GIVEN)
     assert report.dropped["public.holder"]
+    assert report.dropped["public.bill"]
     assert report.repaired["public.visit"]
     return rows(target), report, schema_of(target)
 
