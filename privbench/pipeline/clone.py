@@ -12,7 +12,14 @@ from pathlib import Path
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
-from privbench.pipeline.load import LoadReport, check_scale, load, refuse_sources, rehearse
+from privbench.pipeline.load import (
+    LoadReport,
+    check_scale,
+    check_workers,
+    load,
+    refuse_sources,
+    rehearse,
+)
 from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.parts import LOCAL
 from privbench.pipeline.progress import Reporter
@@ -85,6 +92,7 @@ def clone(
     """
     teller = reporter or Reporter()
     check_scale(scale)
+    check_workers(where, resumable=resumable)
     require_identity(source, config)
     if replace:
         refuse_sources(target, config.ledger.path)

@@ -139,8 +139,7 @@ def load(
     check_scale(scale)
     if replace:
         refuse_sources(target_dsn, ledger)
-    if where != LOCAL and not resumable:
-        raise UsageError("workers load part by part.", remedy="Say so with --resumable.")
+    check_workers(where, resumable=resumable)
     job = None
     if resumable and not (schema_only or dry_run):
         mark = _mark(Mark(found.digest, scale, seed, trust_programs), target_dsn, replace=replace)
@@ -331,3 +330,13 @@ def check_scale(scale: float) -> float:
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
+
+
+def check_workers(where: str, *, resumable: bool) -> None:
+    """Refuse workers of a load at once.
+
+    Raises:
+        UsageError: There are workers, and the load is not resumable.
+    """
+    if where != LOCAL and not resumable:
+        raise UsageError("workers load part by part.", remedy="Say so with --resumable.")
