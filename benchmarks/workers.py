@@ -2,15 +2,15 @@
 
     python benchmarks/workers.py                      4 million × 16; 1 and 2 workers
     python benchmarks/workers.py --rows 1000000 --columns 10 --workers 1,2,4
-
     python benchmarks/workers.py --model M.privbench --scale 10   seconds of drawing its clone, too
 
 The first count of a table sends its codes to the workers, the second finds them there; both are
 printed, with their ratio to this process's own count in the same run. Counts are compared. Of a
 model, workers draw and decode all parts of large tables, as in `load --load-on`, without a server:
-"tables" is what each has to draw before its first part. With
-`--as-is` workers allocate memory as Dask has it, three times slower: docs/scale.md says why.
-Needs ``pip install 'privbench[dask]'``; makes a cluster on this machine.
+"tables" is what each has to draw before its first part. Processor time is the mean of the workers,
+since other work on the machine shows in the seconds. With `--as-is` workers allocate memory as Dask
+has it, three times slower: docs/scale.md says why. Needs ``pip install 'privbench[dask]'``; makes a
+cluster on this machine.
 """
 
 from __future__ import annotations
@@ -48,14 +48,18 @@ def timed(
     return found, time.perf_counter() - begun
 
 
-def drawn(job: Job, key: str, number: int) -> int:
-    """Draw and decode a part in a worker; its rows."""
-    return sum(batch.num_rows for batch in job.tables[key].batches(number))
+def drawn(job: Job, key: str, number: int) -> float:
+    """Draw and decode a part in a worker; its processor time."""
+    begun = time.process_time()
+    for _ in job.tables[key].batches(number):
+        pass
+    return time.process_time() - begun
 
 
-def tables_on(job: Held) -> int:
-    """Draw in a worker what all parts need."""
-    return len(job.what.tables)
+def tables_on(job: Held) -> float:
+    """Draw in a worker what all parts need; its processor time."""
+    begun = time.process_time()
+    return time.process_time() - begun if job.what.tables else 0.0
 
 
 def kept(job: Job) -> Job:
@@ -63,24 +67,27 @@ def kept(job: Job) -> Job:
     return job
 
 
-def draw(job: Job, workers: Workers) -> tuple[float, float, int]:
-    """Seconds until every worker has the tables, seconds of all parts, and rows."""
+def draw(job: Job, workers: Workers) -> tuple[str, str]:
+    """Seconds and processor time of what every worker draws first, and of the parts."""
     begun = time.perf_counter()
     sent = workers.submit(kept, job)
     workers.result(sent)
     there = workers.addresses()
-    client = workers._client
-    for call in [client.submit(tables_on, sent, workers=[one], pure=False) for one in there]:
-        call.result()
+    submit = workers._client.submit
+    calls = [submit(tables_on, sent, workers=[one], pure=False) for one in there]
+    first = [call.result() for call in calls]
     ready = time.perf_counter()
-    large = [item for item in job.tables.values() if item.parts > 1]
     calls = [
         workers.submit(drawn, sent, item.table.key, number)
-        for item in large
-        for number in range(item.parts)
+        for item in job.tables.values()
+        for number in range(item.parts if item.parts > 1 else 0)
     ]
-    rows = sum(workers.result(call) for call in calls)
-    return ready - begun, time.perf_counter() - ready, rows
+    parts = [workers.result(call) for call in calls]
+    ended = time.perf_counter()
+    return (
+        f"{ready - begun:.2f} s, {sum(first) / len(there):.2f} of a processor",
+        f"{ended - ready:.2f} s, {sum(parts) / len(there):.2f} of a processor",
+    )
 
 
 def main() -> None:
@@ -122,8 +129,8 @@ def main() -> None:
                 ratio = seconds / alone
                 print(f"{count} workers, {turn}: {seconds:.2f} s, × {ratio:.2f}, same: {same}")
             if given.model:
-                tables, parts, rows = draw(job, workers)
-                print(f"{count} workers: tables {tables:.2f} s, {rows:,} rows drawn {parts:.2f} s")
+                tables, parts = draw(job, workers)
+                print(f"{count} workers: tables {tables}; parts {parts}")
 
 
 if __name__ == "__main__":
