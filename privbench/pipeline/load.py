@@ -159,7 +159,10 @@ def load(
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
     with teller.stage("sample"):
-        tables = [] if schema_only else decode(found, scale=scale, seed=seed)
+        if job:
+            tables = list(job.tables.values())
+        else:
+            tables = [] if schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
         repaired = _write(loader, tables, teller, seed, job)
     lost = repaired.deleted

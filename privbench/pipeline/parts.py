@@ -7,8 +7,10 @@ the other tables, repairs, and finishes.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,7 +26,7 @@ from privbench.postgres.repair import Repair
 from privbench.postgres.unfinished import Mark, copy_part, parts_there
 from privbench.privacy.workers import Lost, Workers
 from privbench.schema import Table
-from privbench.threads import JOBS, streamed
+from privbench.threads import JOBS
 
 #: Where parts are copied by threads of this process, and not by workers.
 LOCAL = "local"
@@ -84,15 +86,14 @@ def copy_parts(
     there = parts_there(loader.connection)
     left = [part for part in wanted if _name(part) not in there]
     done = Counter(key for key, _ in there)
-
-    def tell(part: Part) -> None:
-        key = part[0].table.key
-        done[key] += 1
-        rows = min(part[0].rows, done[key] * part[0].part_rows)
-        teller.advance(f"load {key}", rows, part[0].rows)
-
+    calls = [(loader.table(item.table), item.columns, number) for item, number in left]
     if left:
-        (_copy_here if job.where == LOCAL else _copy_there)(loader, job, left, tell)
+        with closing((_copied_here if job.where == LOCAL else _copied_there)(job, calls)) as copied:
+            for (item, _), _ in zip(left, copied, strict=True):
+                key = item.table.key
+                done[key] += 1
+                rows = min(item.rows, done[key] * item.part_rows)
+                teller.advance(f"load {key}", rows, item.rows)
     there = parts_there(loader.connection, last=True)
     if not {_name(part) for part in wanted} <= there.keys():
         raise TargetError(
@@ -106,54 +107,43 @@ def copy_parts(
 def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
     """Whether a table is copied part by part.
 
-    Small tables are not. Nor are those whose rows depend on one another: by a constraint under
+    Small tables and those without columns are not. Nor are those whose rows depend on one another: by a constraint under
     which they are put in one by one, or by sequences that number them.
     """
     given = (c for c in table.columns if c.name not in item.columns)
     numbered = any(c.sequence or c.identity for c in given)
-    return item.parts > 1 and table.key not in repair.placed and not numbered
+    some = item.parts > 1 and bool(item.columns)
+    return some and table.key not in repair.placed and not numbered
 
 
 def _name(part: Part) -> tuple[str, int]:
     return part[0].table.key, part[1]
 
 
-def _copy_here(loader: Loader, job: Job, left: list[Part], tell: Callable[[Part], None]) -> None:
-    """Copy parts by threads, each over a connection of its own."""
-    coming = deque(left)
+def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
+    """Copy parts by threads; gives None after each of them. A failure is the end of those to come.
 
-    def copy() -> None:
-        with Filling(job.dsn, job.role) as filling:
-            while coming:
-                part = coming.popleft()
-                item, number = part
-                made = loader.table(item.table), number, item.columns, item.batches(number)
-                copy_part(filling, job.mark, *made)
-                tell(part)
-
-    threads = [copy_context() for _ in range(min(JOBS.get() or 1, len(left)))]
+    Args:
+        job: The job.
+        calls: What `_copy` is given for every part.
+    """
+    pool = ThreadPoolExecutor(JOBS.get() or 1)
     try:
-        for _ in streamed(lambda context: context.run(copy), threads):
-            pass
+        for call in [pool.submit(copy_context().run, _copy, job, *given) for given in calls]:
+            yield call.result()
     finally:
-        # After a failure, what is under way is the last.
-        coming.clear()
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _copy_there(loader: Loader, job: Job, left: list[Part], tell: Callable[[Part], None]) -> None:
-    """Copy parts by workers; what one that dies had begun is begun anew by another."""
+def _copied_there(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
+    """The same by workers; what one that dies had begun is begun anew by another."""
     with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)
-        calls = [
-            workers.submit(_copy, sent, loader.table(item.table), item.columns, number)
-            for item, number in left
-        ]
-        for part, call in zip(left, calls, strict=True):
-            try:
-                workers.result(call)
-            except Lost:
-                raise ConnectionFailed("workers of the Dask scheduler were lost.") from None
-            tell(part)
+        try:
+            for call in [workers.submit(_copy, sent, *given) for given in calls]:
+                yield workers.result(call)
+        except Lost:
+            raise ConnectionFailed("workers of the Dask scheduler were lost.") from None
 
 
 def _sent(job: Job) -> Job:
@@ -161,8 +151,8 @@ def _sent(job: Job) -> Job:
     return job
 
 
-def _copy(job: Job, table: Table, columns: Sequence[str], number: int) -> None:
-    """Copy a part in a worker."""
-    item = replace(job.tables[table.key], columns=tuple(columns))
+def _copy(job: Job, table: Table, columns: tuple[str, ...], number: int) -> None:
+    """Copy a part, over a connection of its own."""
+    batches = replace(job.tables[table.key], columns=columns).batches(number)
     with Filling(job.dsn, job.role) as filling:
-        copy_part(filling, job.mark, table, number, columns, item.batches(number))
+        copy_part(filling, job.mark, table, number, columns, batches)

@@ -17,8 +17,9 @@ from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.filling import Filling
 from privbench.postgres.introspect import introspect
+from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
-from privbench.postgres.unfinished import Mark, refuse_unfinished
+from privbench.postgres.unfinished import PARTS, Mark, refuse_unfinished
 from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,15 @@ SELECT pg_catalog.set_config('maintenance_work_mem', pg_catalog.concat(greatest(
 """
 _NO_PUBLIC: LiteralString = """
 SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'public')
+"""
+_STRANGE: LiteralString = """
+SELECT c.oid::pg_catalog.regclass::text
+FROM ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))
+  AS wanted(schema, name)
+JOIN pg_catalog.pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+WHERE pg_catalog.pg_get_userbyid(c.relowner) <> current_user
+ORDER BY 1
 """
 #: Any number will do that nobody else is likely to lock.
 _LOCK = 0x70726976_6C6F6164
@@ -159,11 +169,32 @@ class Loader(Filling):
             yield
 
     def publish(self) -> None:
-        """Commit the empty schema with its mark, and begin the transaction that finishes it."""
-        if self._mark is not None and not self._resumed:
+        """Commit the empty schema with its mark, and begin the transaction that finishes it.
+
+        While that is open, nobody can put tables of their own in place of those of the load, whose
+        triggers would run as its role.
+
+        Raises:
+            TargetError: A table is not the role's own, or another load has begun.
+            DatabaseError: The server refused.
+        """
+        if self._mark is None:
+            return
+        if not self._resumed:
             self._mark.make(self.connection)
             self.commit()
             self.begin(self._lock)
+        names = [PARTS, *(table.name for table in self._schema)]
+        for name in names:
+            lock(self.connection, build("{}", name), str(name))
+        with database_errors("asking who owns the tables"):
+            asked = {"schemas": [n.schema for n in names], "names": [n.name for n in names]}
+            strange = run(self.connection, _STRANGE, asked).fetchone()
+        if strange:
+            raise TargetError(
+                f"{strange[0]} in the target is not of the role that loads.",
+                remedy="Go on as the role that began, or say --replace to begin anew.",
+            )
 
     def without_values(self, table: Table) -> list[str]:
         """Columns left to their default: xml that may be NULL, on a server that was built without.

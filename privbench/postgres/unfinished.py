@@ -31,6 +31,8 @@ from privbench.schema import Table, TableName
 #: No source has a schema of this name by accident; a clone of one that does cannot be marked.
 PARTS = TableName("privbench unfinished load", "parts")
 _SAID = "UNFINISHED LOAD: rows are missing, and rules do not hold. It is of "
+#: Characters of a comment that are read; one that a load has made is shorter.
+_LONGEST = 500
 _COMMENT: LiteralString = """
 SELECT pg_catalog.obj_description(c.oid, 'pg_class') AS said
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -158,15 +160,17 @@ def copy_part(
             what is generated of one of them, none is copied, and the part is noted as such.
 
     Raises:
-        TargetError: The target has no mark, or another one.
-        DatabaseError: The server refused.
+        TargetError: The target has another mark.
+        DatabaseError: The target has no mark, or the server refused.
     """
     connection, part = filling.connection, (PARTS, sql.Literal(table.key), number)
     filling.begin()
-    if mark.found(connection) is None:
-        raise TargetError("a part of a load has reached a database that is not being loaded.")
+    with database_errors("loading a part of a table", table.key):
+        taken = run(connection, build(_TAKEN, *part)).rowcount
+    # Nobody can take the mark away now: a load that begins anew waits for this transaction.
+    mark.found(connection)
     with database_errors("loading rows", table.key):
-        if run(connection, build(_TAKEN, *part)).rowcount:
+        if taken:
             kinds = [table.column(name).type for name in columns]
             try:
                 with connection.transaction():
@@ -179,9 +183,12 @@ def copy_part(
 
 
 def _said(connection: Connection) -> str | None:
-    """The comment of a mark, which may be empty; None if there is no mark."""
+    """The comment of a mark, which may be empty; None if there is no mark.
+
+    Anybody may have written it, of any length: what a terminal obeys is escaped.
+    """
     rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
-    return (rows[0].said or "") if rows else None
+    return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
 
 
 def _read(said: str) -> Mark | None:

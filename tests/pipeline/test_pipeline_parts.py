@@ -28,7 +28,7 @@ from privbench.postgres.unfinished import Mark, copy_part
 from privbench.report import compare
 from privbench.threads import JOBS
 
-TABLES = ("holder", "visit", "plain", "room", "measured", "bill")
+TABLES = ("holder", "visit", "plain", "room", "measured", "bill", "nothing")
 PARTS = 'SELECT count(*) FROM "privbench unfinished load".parts'
 GIVEN = {"seed": 3, "scale": 2}
 
@@ -124,14 +124,38 @@ def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole,
     assert rows(target) == whole[0]
 
 
-def test_a_mark_that_cannot_be_read_is_of_something_else(odd, make_database):
+@pytest.mark.parametrize("said", ['{"seed": []}', "[" * 10**5, "\x1b[31m"])
+def test_a_mark_that_cannot_be_read_is_of_something_else(odd, make_database, said):
+    """No terminal obeys what it says."""
     target = make_database(
         'CREATE SCHEMA "privbench unfinished load";'
         ' CREATE TABLE "privbench unfinished load".parts (i integer);'
-        """ COMMENT ON TABLE "privbench unfinished load".parts IS '{"seed": []}'"""
+        f""" COMMENT ON TABLE "privbench unfinished load".parts IS '{said}'"""
     )
-    with pytest.raises(TargetError, match="something else"):
+    with pytest.raises(TargetError, match="something else") as raised:
         pipeline.load(odd, target, resumable=True, **GIVEN)
+    assert str(raised.value).isprintable()
+
+
+def test_what_others_have_made_is_not_gone_on_with(model, make_database):
+    """Their triggers would run as the role of the load; so would those of a table put in place."""
+    target, found = make_database(), Model.load(model)
+    role = market.weak_owner(target)
+    mark = Mark("a", 1.0, 7, programs=False)
+    with Loader(target, found.schema, found.ddl, mark=mark) as loader:
+        loader.publish()
+    with Loader(target, found.schema, found.ddl, mark=mark) as loader:
+        with loader.emptied():
+            pass
+        loader.publish()
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            market.execute(target, "SET lock_timeout = 1; DROP TABLE refund")
+    market.execute(target, f'ALTER TABLE refund OWNER TO "{role}"')
+    with (
+        Loader(target, found.schema, found.ddl, mark=mark) as loader,
+        pytest.raises(TargetError, match="refund in the target is not of the role"),
+    ):
+        loader.publish()
 
 
 def test_a_part_is_copied_once_and_only_into_its_target(make_database):
@@ -161,7 +185,7 @@ def test_a_part_is_copied_once_and_only_into_its_target(make_database):
     assert market.one(target, "SELECT count(*) FROM t") == 2
     with (
         Filling(make_database()) as elsewhere,
-        pytest.raises(TargetError, match="not being loaded"),
+        pytest.raises(DatabaseError, match="does not exist"),
     ):
         copy_part(elsewhere, mark, table, 1, ["i"], numbers)
 
