@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -126,6 +127,7 @@ def clone(
     except BaseException as error:
         # The budget is spent: the model must outlive a load that failed.
         more = f" --scale {scale} --resumable" if resumable else ""
+        more += f" --as-role {shlex.quote(as_role)}" if as_role else ""
         error.add_note(f"To go on: privbench load {path} TARGET --trust-programs{more}")
         raise
     if output is None:

@@ -7,7 +7,6 @@ the other tables, repairs, and finishes.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -23,15 +22,13 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.filling import Filling
 from privbench.postgres.load import Loader
 from privbench.postgres.repair import Repair
-from privbench.postgres.unfinished import Mark, copy_part, parts_there
+from privbench.postgres.unfinished import Mark, copy_part, outlasts, parts_there
 from privbench.privacy.workers import Lost, Workers
 from privbench.schema import Table
 from privbench.threads import JOBS
 
 #: Where parts are copied by threads of this process, and not by workers.
 LOCAL = "local"
-#: A table and the number of a part of it.
-Part = tuple[CloneTable, int]
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Job:
 def copy_parts(
     loader: Loader, job: Job, tables: Sequence[CloneTable], repair: Repair, teller: Reporter
 ) -> list[CloneTable]:
-    """Copy the large tables part by part, except what a load before this one has copied.
+    """Copy the large tables part by part; what a load before this one has copied stays as it is.
 
     Args:
         loader: In its last transaction.
@@ -81,21 +78,21 @@ def copy_parts(
     Raises:
         PrivbenchError: A part could not be copied; the parts that were stay.
     """
-    large = [item for item in tables if _is_apart(item, loader.table(item.table), repair)]
+    large = [
+        item
+        for item in tables
+        if _is_apart(item, loader.table(item.table), repair)
+        and outlasts(loader.connection, item.table)
+    ]
     wanted = [(item, number) for item in large for number in range(item.parts)]
-    there = parts_there(loader.connection)
-    left = [part for part in wanted if _name(part) not in there]
-    done = Counter(key for key, _ in there)
-    calls = [(loader.table(item.table), item.columns, number) for item, number in left]
-    if left:
+    calls = [(loader.table(item.table), item.columns, number) for item, number in wanted]
+    if wanted:
         with closing((_copied_here if job.where == LOCAL else _copied_there)(job, calls)) as copied:
-            for (item, _), _ in zip(left, copied, strict=True):
-                key = item.table.key
-                done[key] += 1
-                rows = min(item.rows, done[key] * item.part_rows)
-                teller.advance(f"load {key}", rows, item.rows)
-    there = parts_there(loader.connection, last=True)
-    if not {_name(part) for part in wanted} <= there.keys():
+            for (item, number), _ in zip(wanted, copied, strict=True):
+                done = min(item.rows, (number + 1) * item.part_rows)
+                teller.advance(f"load {item.table.key}", done, item.rows)
+    there = parts_there(loader.connection)
+    if not {(item.table.key, number) for item, number in wanted} <= there.keys():
         raise TargetError(
             "parts were copied that the target does not have.",
             remedy="See that the DSN leads all workers to one and the same database.",
@@ -107,8 +104,8 @@ def copy_parts(
 def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
     """Whether a table is copied part by part.
 
-    Small tables and those without columns are not. Nor are those whose rows depend on one another: by a constraint under
-    which they are put in one by one, or by sequences that number them.
+    Small tables and those without columns are not. Nor are those whose rows depend on one another:
+    by a constraint under which they are put in one by one, or by sequences that number them.
     """
     given = (c for c in table.columns if c.name not in item.columns)
     numbered = any(c.sequence or c.identity for c in given)
@@ -116,12 +113,8 @@ def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
     return some and table.key not in repair.placed and not numbered
 
 
-def _name(part: Part) -> tuple[str, int]:
-    return part[0].table.key, part[1]
-
-
 def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
-    """Copy parts by threads; gives None after each of them. A failure is the end of those to come.
+    """Copy parts by threads, and say after each that it is there; a failure stops the rest.
 
     Args:
         job: The job.

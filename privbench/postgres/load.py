@@ -192,7 +192,7 @@ class Loader(Filling):
             strange = run(self.connection, _STRANGE, asked).fetchone()
         if strange:
             raise TargetError(
-                f"{strange[0]} in the target is not of the role that loads.",
+                f"{strange[0]} in the target belongs to another role than the one that loads.",
                 remedy="Go on as the role that began, or say --replace to begin anew.",
             )
 

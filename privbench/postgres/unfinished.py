@@ -43,6 +43,10 @@ CREATE TABLE {} (relation pg_catalog.text, part pg_catalog.int8,
   whole pg_catalog.bool NOT NULL DEFAULT true, PRIMARY KEY (relation, part))
 """
 _TAKEN: LiteralString = "INSERT INTO {} (relation, part) VALUES ({}, {}) ON CONFLICT DO NOTHING"
+_UNLOGGED: LiteralString = """
+SELECT FROM pg_catalog.pg_class c WHERE c.relpersistence = 'u' AND (c.oid = {0}::regclass
+  OR c.oid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree({0}) AS t))
+"""
 _REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND part = {}"
 
 
@@ -122,22 +126,30 @@ def refuse_unfinished(connection: Connection) -> None:
         )
 
 
-def parts_there(connection: Connection, *, last: bool = False) -> dict[tuple[str, int], bool]:
+def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
     """The parts that were copied, by the table's key and the part's number: whether all rows fit.
 
-    Args:
-        connection: To the target.
-        last: Whether no part may come after this; what is under way is waited for.
+    No part comes after this; what is under way is waited for.
 
     Raises:
         DatabaseError: The server refused, or a part is under way for too long.
     """
     with database_errors("reading which parts are loaded"):
-        if last:
-            run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
+        run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
         asked = build("SELECT relation, part, whole FROM {}", PARTS)
         listed = run(connection, asked).fetchall()
     return {(str(relation), int(part)): bool(whole) for relation, part, whole in listed}
+
+
+def outlasts(connection: Connection, table: Table) -> bool:
+    """Whether a table outlasts a crash of the server, as the mark does: UNLOGGED ones are emptied.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with database_errors("asking for UNLOGGED tables", table.key):
+        asked = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
+        return not run(connection, asked).rowcount
 
 
 def copy_part(

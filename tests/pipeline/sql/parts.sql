@@ -14,6 +14,8 @@ ALTER TABLE measured_2 ADD CONSTRAINT own CHECK (extract(day FROM at) <> 13);
 CREATE TABLE bill (id serial PRIMARY KEY, net integer, base integer,
   share integer GENERATED ALWAYS AS (100 / (net - base)) STORED);
 CREATE TABLE nothing ();
+CREATE UNLOGGED TABLE cache (i integer NOT NULL);
+INSERT INTO cache SELECT i FROM generate_series(1, 50) i;
 INSERT INTO nothing SELECT FROM generate_series(1, 50);
 INSERT INTO holder SELECT i, i % 10, 7 FROM generate_series(0, 89) i;
 INSERT INTO visit SELECT i, i % 90, i % 13, 'k' || i % 5 FROM generate_series(1, 400) i;
