@@ -2,13 +2,16 @@
 
     python benchmarks/kills.py SOURCE TARGET
     python benchmarks/kills.py SOURCE TARGET -c CONFIG.toml --points 50 --seed 7
+    python benchmarks/kills.py SOURCE TARGET --resumable --scale 20 --points 30
 
 TARGET is a database of its own whose contents are dropped. A fit and a load run unbroken first, for
 their seconds and rows. Then half of the points fall on fits, at a random part of the seconds that
 the last whole one took (the machine may have other work): no model may be left or a whole one, the
 ledger may count no less than the model says, and the resumed fit has to end. The other half fall on
 loads: the target has to be empty or whole, and the next load has to make the rows of the unbroken
-one. Exits with 1 if anything of that does not hold.
+one. With ``--resumable`` all points fall on loads by two connections, part by part, between the
+schema (the seconds of a ``--dry-run``) and the end: the same command has to go on at once, and to
+give the rows of a load at once, value by value. Exits with 1 if anything of that does not hold.
 """
 
 from __future__ import annotations
@@ -42,6 +45,8 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
   AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_'
 """
+#: Parts that an unfinished load has.
+PARTS = 'SELECT count(*) FROM "privbench unfinished load".parts'
 #: Clients of this database, this one included.
 SESSIONS = """
 SELECT count(*) FROM pg_catalog.pg_stat_activity
@@ -72,8 +77,8 @@ def run(*command: str, kill_after: float | None = None) -> tuple[int, float]:
     return process.returncode, time.perf_counter() - started
 
 
-def rows(target: str) -> dict[str, int]:
-    """Rows of every table of a database, once the session that was killed is gone."""
+def rows(target: str, what: str = "count(*)") -> dict[str, int]:
+    """A number of the rows of every table, once the session that was killed is gone."""
     with psycopg.connect(target, autocommit=True) as connection:
         for _ in range(600):
             if connection.execute(SESSIONS).fetchone() == (1,):
@@ -83,10 +88,16 @@ def rows(target: str) -> dict[str, int]:
             sys.exit("the killed session, or another client, is still connected to the target.")
         found = {}
         for schema, name in connection.execute(TABLES).fetchall():
-            count = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(schema, name))
-            ((number,),) = connection.execute(count).fetchall()
+            asked = sql.SQL("SELECT {} FROM {} AS r").format(
+                sql.SQL(what), sql.Identifier(schema, name)
+            )
+            ((number,),) = connection.execute(asked).fetchall()
             found[f"{schema}.{name}"] = int(number)
         return found
+
+
+#: Of all values of all rows, in any order.
+VALUES = "coalesce(sum(hashtextextended(r::text, 0)), 0)"
 
 
 class Trial:
@@ -108,8 +119,11 @@ class Trial:
         self.found: Counter[str] = Counter()
         self.faults: list[str] = []
         _, self.fitting = self._fitted("unbroken")
+        self._load = ["load", str(self.model), self._target, "--seed", "1"]
+        self._load += ["--scale", str(given.scale)]
         self.loading = self.load()
-        self.rows = rows(self._target)
+        _, self.starting = run(*self._load, "--replace", "--dry-run")
+        self.rows, self.values = rows(self._target), rows(self._target, VALUES)
 
     def _fitted(self, name: str, *more: str, kill_after: float | None = None) -> tuple[int, float]:
         places = ["--ledger", str(self._folder / name), "-o", f"{self._folder / name}.privbench"]
@@ -129,8 +143,7 @@ class Trial:
 
     def load(self, kill_after: float | None = None) -> float:
         """Load the unbroken model into what must be empty; returns the seconds."""
-        command = ["load", str(self.model), self._target, "--seed", "1", "--replace"]
-        return run(*command, kill_after=kill_after)[1]
+        return run(*self._load, "--replace", kill_after=kill_after)[1]
 
     def expect(self, holds: bool, fault: str) -> None:
         """Note a fault."""
@@ -164,10 +177,7 @@ class Trial:
 
     def killed_load(self, number: int, moment: float) -> None:
         """Kill a load, look at what it left, and load again."""
-        with psycopg.connect(self._target, autocommit=True) as connection:
-            for schema in {name.split(".")[0] for name in self.rows}:
-                drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
-                connection.execute(drop)
+        self._clear()
         self.load(kill_after=moment)
         left = rows(self._target)
         self.found[
@@ -176,6 +186,36 @@ class Trial:
         self.expect(left in ({}, self.rows), f"load {number}: a part of the target is there")
         self.loading = self.load()
         self.expect(rows(self._target) == self.rows, f"load {number}: other rows the second time")
+
+    def killed_resumable(self, number: int, moment: float) -> None:
+        """Kill a load part by part, and go on with it at once."""
+        self._clear()
+        command = [*self._load, "--resumable", "--jobs", "2"]
+        code, seconds = run(*command, kill_after=moment)
+        state = "whole"
+        with psycopg.connect(self._target, autocommit=True) as connection:
+            if code:
+                try:
+                    ((parts,),) = connection.execute(PARTS).fetchall()
+                    state = f"unfinished, {'no' if not parts else 'some'} parts"
+                except psycopg.errors.UndefinedTable:
+                    there = connection.execute(TABLES).fetchone()
+                    state = "whole" if there else "empty"
+        if state == "whole" and not code:
+            self.loading = seconds
+        self.found[f"resumable load: {state}"] += 1
+        print(f"  {number}: killed after {moment:.1f} s: {state}", flush=True)
+        if state != "whole":
+            run(*command)
+        same = rows(self._target, VALUES) == self.values
+        self.expect(same, f"resumable load {number}: other rows")
+
+    def _clear(self) -> None:
+        """Drop what the target holds."""
+        with psycopg.connect(self._target, autocommit=True) as connection:
+            for schema in {name.split(".")[0] for name in self.rows}:
+                drop = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema))
+                connection.execute(drop)
 
 
 def main() -> None:
@@ -187,13 +227,21 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=3.2)
     parser.add_argument("--points", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0, help="chooses the points")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the clones")
+    parser.add_argument("--resumable", action="store_true", help="kill loads part by part alone")
     given = parser.parse_args()
     numbers = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(given, Path(folder))
-        print(f"unbroken: fit {trial.fitting:.1f} s, load {trial.loading:.1f} s, {trial.rows}")
+        print(
+            f"unbroken: fit {trial.fitting:.1f} s, load {trial.loading:.1f} s, {trial.rows}",
+            flush=True,
+        )
         for number in range(given.points):
-            if number % 2:
+            if given.resumable:
+                moment = numbers.uniform(trial.starting, 1.2 * trial.loading)
+                trial.killed_resumable(number, moment)
+            elif number % 2:
                 trial.killed_load(number, numbers.uniform(0, trial.loading))
             else:
                 trial.killed_fit(number, numbers.uniform(0, trial.fitting))

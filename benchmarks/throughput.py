@@ -5,8 +5,9 @@
     python benchmarks/throughput.py --source postgresql:///imdb --config schemas/imdb/imdb.toml
 
 Makes a table of six columns on an embedded PostgreSQL, or takes a database that is there; fits a
-model and loads it, stage by stage; copies the same rows by `pg_dump | psql`, and by `pg_dump -Fd`
-and `pg_restore` with several jobs, each with ANALYZE; prints the ratios. Memory is the peak of the
+model and loads it, stage by stage, at once and then part by part (``--resumable``); copies the same
+rows by `pg_dump | psql`, and by `pg_dump -Fd` and `pg_restore` with several jobs, each with
+ANALYZE; prints the ratios. Memory is the peak of the
 Python process within each stage; the server's own is not counted. The databases that it makes
 beside a source, ``privbench_throughput_...``, are dropped in the end. A release of a source counts
 in a ledger of its own alone, and its model stays in ``benchmarks/out``: use no private database.
@@ -131,13 +132,13 @@ def main() -> None:
         else:
             source = stack.enter_context(any_server()).dsn
             config = Config.loads(CONFIG)
-        clone, copy, restored, table = stack.enter_context(_databases(source))
+        clone, parted, copy, restored, table = stack.enter_context(_databases(source))
         if not options.source:
             source = table
             steps.append(_timed("make the table", lambda: _fill(source, options.rows)))
         with psycopg.connect(source) as connection:
             major = connection.info.server_version // 10_000
-        steps += _privbench(source, clone, config, options)
+        steps += _privbench(source, clone, parted, config, options)
         steps += [
             _timed("pg_dump | psql", lambda: _dump_restore(major, source, copy)),
             _timed("its ANALYZE", lambda: _analyze(copy)),
@@ -169,7 +170,9 @@ def _options() -> argparse.Namespace:
 
 @contextmanager
 def _databases(dsn: str) -> Iterator[list[str]]:
-    names = [f"privbench_throughput_{name}" for name in ("clone", "copy", "restored", "table")]
+    names = [
+        f"privbench_throughput_{name}" for name in ("clone", "parted", "copy", "restored", "table")
+    ]
     with ExitStack() as stack:
         connection = stack.enter_context(psycopg.connect(dsn, autocommit=True))
         for name in names:
@@ -188,7 +191,7 @@ def _fill(dsn: str, rows: int) -> None:
 
 
 def _privbench(
-    source: str, clone: str, config: Config, options: argparse.Namespace
+    source: str, clone: str, parted: str, config: Config, options: argparse.Namespace
 ) -> list[Measured]:
     # A ledger of its own, made anew: a benchmark must not be stopped by what earlier ones spent.
     ledger = config.ledger.model_copy(update={"path": str(OUT / f"ledger-{time.time_ns()}")})
@@ -199,17 +202,23 @@ def _privbench(
     JOBS.set(options.jobs)
     model = OUT / "throughput.privbench"
     steps = []
-    for command in ("fit", "load"):
+    resumable = _resumable(options)
+    for command in ("fit", "load", resumable):
         reporter = PeakReporter()
         begun = time.perf_counter()
         if command == "fit":
             fit(source, config, model, reporter=reporter)
         else:
-            load(model, clone, reporter=reporter)
+            target = clone if command == "load" else parted
+            load(model, target, seed=1, resumable=command == resumable, reporter=reporter)
         seconds = time.perf_counter() - begun
         steps += [Measured(f"{command}: {s.name}", s.seconds, s.peak_mib) for s in reporter.stages]
         steps.append(Measured(command, seconds, max(s.peak_mib for s in reporter.stages)))
     return steps
+
+
+def _resumable(options: argparse.Namespace) -> str:
+    return f"load --resumable -j{options.jobs}"
 
 
 def _timed(step: str, work: Callable[[], None]) -> Measured:
@@ -281,6 +290,8 @@ def _report(
     for step in steps:
         peak = "" if step.peak_mib is None else f"{step.peak_mib:.0f}"
         print(f"{step.step:<36}{step.seconds:>10.1f}{peak:>10}")
+    parted = seconds[_resumable(options)] / seconds["load"]
+    print(f"{_resumable(options)} takes {parted:.2f} times as long as load")
     for name, ratio in ratios.items():
         print(f"fit + load takes {ratio:.2f} times as long as {name}")
     document = {

@@ -15,10 +15,12 @@ from privbench.cli.options import (
     ReleaseOptions,
     State,
     choice_options,
+    jobs_option,
     lock_option,
     overwrite_option,
     release_options,
     replace_option,
+    resumable_options,
     scale_option,
     seed_option,
     synthesizer_option,
@@ -121,6 +123,8 @@ def sample(
 @click.option(
     "--dry-run", is_flag=True, help="Make the schema and undo it: what would stop or be lost shows."
 )
+@resumable_options
+@jobs_option
 @click.option(
     "--ledger",
     metavar="DIR",
@@ -135,9 +139,14 @@ def load(
 ) -> None:
     """Write a clone into TARGET: schema, rows, keys, indexes, sequences, ANALYZE; all or nothing.
 
+    With --resumable, large tables are copied part by part, and a load that was killed goes on when
+    the same command is run again. Until it ends TARGET is marked as unfinished, and no command
+    reads it.
+
     \b
     Example:
       privbench load prod.privbench "service=clone"
+      privbench load prod.privbench "service=clone" --scale 50 --resumable --jobs 4
     """
     report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
@@ -156,6 +165,7 @@ def load(
 @replace_option
 @click.option("-o", "--output", metavar="MODEL", help="Keep the model file here.")
 @overwrite_option
+@resumable_options
 @target_options
 @metrics_option
 @click.pass_obj

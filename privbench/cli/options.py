@@ -155,10 +155,25 @@ jobs_option = click.option(
     metavar="N",
     expose_value=False,
     callback=_setting(JOBS),
-    help="Read by so many connections, and use so many cores.  [default: one, all cores]",
+    help="Use so many connections (to a target: with --resumable), and so many cores.  "
+    "[default: one, all cores]",
 )
-
-
+#: Of a command that loads, handed on as ``resumable`` and ``where``.
+resumable_options = with_options(
+    click.option(
+        "--resumable",
+        is_flag=True,
+        help="Load part by part: what was killed goes on when the command is run again.",
+    ),
+    click.option(
+        "--load-on",
+        "where",
+        metavar="WHERE",
+        default="local",
+        help="With --resumable, where parts are copied: local, or by a Dask scheduler as "
+        "tcp://host:port.",
+    ),
+)
 config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
 identity_option = click.option(
     "--identity",

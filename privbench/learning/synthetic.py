@@ -58,9 +58,20 @@ class Parts(Mapping[str, Codes]):
         """The same rows with other codes, which follow from these row by row."""
         return Parts(names, self._rows, lambda rows: change(self._draw(rows)))
 
-    def parts(self) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
-        """The parts in order, each with its rows; the next are drawn while one is used."""
-        some = [slice(first, min(first + PART, self._rows)) for first in range(0, self._rows, PART)]
+    def parts(
+        self, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
+        """The parts in order, each with its rows; the next are drawn while one is used.
+
+        Args:
+            start: The first row that is asked for.
+            stop: The row after the last; None means all.
+        """
+        stop = self._rows if stop is None else stop
+        some = [
+            slice(first, min(first + PART, self._rows))
+            for first in range(start - start % PART, stop, PART)
+        ]
         whole = self._whole
         if whole is not None:
             yield from ((rows, {name: whole[name][rows] for name in self}) for rows in some)
@@ -69,11 +80,17 @@ class Parts(Mapping[str, Codes]):
 
 
 class Window:
-    """Codes of a table's rows, taken in ascending order; parts that are passed are freed."""
+    """Codes of a table's rows, taken in ascending order; parts that are passed are freed.
 
-    def __init__(self, codes: Mapping[str, Codes]) -> None:
+    Args:
+        codes: Codes of all rows.
+        rows: The rows that will be taken.
+    """
+
+    def __init__(self, codes: Mapping[str, Codes], rows: NDArray[np.int64]) -> None:
         self._codes = codes
-        self._coming = codes.parts() if isinstance(codes, Parts) else None
+        ends = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+        self._coming = codes.parts(*ends) if isinstance(codes, Parts) else None
         self._held: list[tuple[slice, Mapping[str, Codes]]] = []
 
     def take(self, rows: NDArray[np.int64]) -> dict[str, Codes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -12,8 +13,16 @@ from pathlib import Path
 from privbench.config import Config
 from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
-from privbench.pipeline.load import LoadReport, check_scale, load, refuse_sources, rehearse
+from privbench.pipeline.load import (
+    LoadReport,
+    check_scale,
+    check_workers,
+    load,
+    refuse_sources,
+    rehearse,
+)
 from privbench.pipeline.losses import Loss, losses, render_losses
+from privbench.pipeline.parts import LOCAL
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
 from privbench.sources import staged
@@ -53,6 +62,8 @@ def clone(
     strict: bool = False,
     catalog: Catalog | None = None,
     since: str | Path | None = None,
+    resumable: bool = False,
+    where: str = LOCAL,
     reporter: Reporter | None = None,
 ) -> CloneReport:
     """Make a synthetic clone of one database in another.
@@ -70,6 +81,8 @@ def clone(
         strict: Refuse a target that lacks anything of the schema, before any budget is spent.
         catalog: The source's catalog and DDL, if they were read a moment ago.
         since: A released model to start from, see `fit`.
+        resumable: Load part by part, see `load`.
+        where: Who copies parts, see `load`.
         reporter: Receives progress; CONFIDENTIAL.
 
     Raises:
@@ -80,6 +93,7 @@ def clone(
     """
     teller = reporter or Reporter()
     check_scale(scale)
+    check_workers(where, resumable=resumable)
     require_identity(source, config)
     if replace:
         refuse_sources(target, config.ledger.path)
@@ -105,12 +119,16 @@ def clone(
             replace=replace,
             trust_programs=True,
             as_role=as_role,
+            resumable=resumable,
+            where=where,
             ledger=config.ledger.path,
             reporter=teller,
         )
     except BaseException as error:
         # The budget is spent: the model must outlive a load that failed.
-        error.add_note(f"To go on: privbench load {path} TARGET --trust-programs")
+        more = f" --scale {scale} --resumable" if resumable else ""
+        more += f" --as-role {shlex.quote(as_role)}" if as_role else ""
+        error.add_note(f"To go on: privbench load {path} TARGET --trust-programs{more}")
         raise
     if output is None:
         shutil.rmtree(path.parent)

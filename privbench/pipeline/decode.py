@@ -27,6 +27,8 @@ from privbench.synthesizers import get as find_synthesizer
 
 #: Rows that are decoded at a time.
 CHUNK = 1 << 16
+#: Chunks of a part: as many rows as the learner draws at a time.
+CHUNKS = 4
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class CloneTable:
         dropped: Rows for which no valid key was left.
         public: Whether it is copied verbatim.
         torn: Whether rows may refer to rows of this table that were dropped.
-        draw: Makes the rows of some of the columns, in chunks.
+        draw: Makes some of the columns of all rows, or of those of a part, in chunks.
     """
 
     table: Table
@@ -49,20 +51,30 @@ class CloneTable:
     dropped: int
     public: bool
     torn: bool
-    draw: Callable[[Sequence[str]], Iterator[pa.Table]]
+    draw: Callable[[Sequence[str], int | None], Iterator[pa.Table]]
+
+    @property
+    def part_rows(self) -> int:
+        """Rows of a part but the last; parts can be made in any order, each by itself."""
+        return self.rows if self.public else CHUNK * CHUNKS
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return -(-self.rows // self.part_rows) if self.rows else 0
 
     def without(self, names: Collection[str]) -> CloneTable:
         """The table with some columns left to their defaults."""
         return replace(self, columns=tuple(name for name in self.columns if name not in names))
 
-    def batches(self) -> Iterator[pa.Table]:
-        """The rows in chunks, columns in the order of `columns`.
+    def batches(self, part: int | None = None) -> Iterator[pa.Table]:
+        """The rows in chunks, or those of a part, columns in the order of `columns`.
 
         Raises:
             ModelError: The model is damaged.
         """
         with sound(self.table.key):
-            yield from self.draw(self.columns)
+            yield from self.draw(self.columns, part)
 
 
 @contextmanager
@@ -231,10 +243,17 @@ def _private(
     synthetic: SyntheticTable,
     seed: int | None,
 ) -> CloneTable:
-    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
-        kept, window = np.flatnonzero(minted.keep), Window(synthetic.codes)
-        for number, start in enumerate(range(0, len(kept), CHUNK)):
-            part = kept[start : start + CHUNK]
+    def draw(columns: Sequence[str], some: int | None) -> Iterator[pa.Table]:
+        starts = range(0, minted.rows, CHUNK)
+        if some is not None:
+            starts = starts[some * CHUNKS : (some + 1) * CHUNKS]
+        first, stop = starts.start, min(starts.stop, minted.rows)
+        every = minted.rows == len(minted.keep)
+        kept = np.arange(first, stop) if every else np.flatnonzero(minted.keep)[first:stop]
+        window = Window(synthetic.codes, kept)
+        for start in starts:
+            number = start // CHUNK
+            part = kept[start - first :][:CHUNK]
             codes = window.take(part)
             _check_codes(table, codecs, codes, len(part))
             rng = generator(seed, "decode", table.key, number)
@@ -257,7 +276,7 @@ def _private(
 
 
 def _public(table: Table, rows: pa.Table) -> CloneTable:
-    def draw(columns: Sequence[str]) -> Iterator[pa.Table]:
+    def draw(columns: Sequence[str], _: int | None) -> Iterator[pa.Table]:
         yield rows.select(columns)
 
     return CloneTable(table, tuple(rows.column_names), rows.num_rows, 0, True, False, draw)

@@ -23,6 +23,7 @@ from privbench.postgres.connect import Connection, identity, major_version
 from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import ALL_TEXT
+from privbench.postgres.unfinished import refuse_unfinished
 from privbench.privacy import Ledger
 
 #: Facts of a session in one row; the catalog of roles and of settings is readable by everybody.
@@ -235,6 +236,10 @@ def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[
     else:
         yield Finding("bad", "target: role", "may not create schemas in this database.",
                       f'GRANT CREATE ON DATABASE … TO "{facts.role}".')  # fmt: skip
+    try:
+        refuse_unfinished(connection)
+    except PrivbenchError as error:
+        yield _bad("target: unfinished", error)
     held = target.contents(connection)
     said = f"{len(held)} objects." if held else "empty."
     yield _finding(not held, "target: contents", said, "A load is refused without --replace.")

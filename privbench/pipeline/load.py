@@ -14,12 +14,14 @@ from privbench.errors import GateFailed, TargetError, UsageError
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
+from privbench.pipeline.parts import LOCAL, Job, copy_parts
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog
 from privbench.postgres import target
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair, Repaired
+from privbench.postgres.unfinished import Mark, refuse_unfinished
 from privbench.sources import is_file
 
 
@@ -92,10 +94,16 @@ def load(
     as_role: str | None = None,
     schema_only: bool = False,
     dry_run: bool = False,
+    resumable: bool = False,
+    where: str = LOCAL,
     ledger: str | None = None,
     reporter: Reporter | None = None,
 ) -> LoadReport:
-    """Write a model's clone into a database: all or nothing.
+    """Write a model's clone into a database: all or nothing, unless it is resumable.
+
+    A resumable load copies parts of large tables in transactions of their own, `JOBS` at once, and
+    marks the target as unfinished until it ends. Where it was killed, the same call goes on with
+    the parts that are missing; the rows are those of a load that nobody kills.
 
     Args:
         model: The model file, or the model that a fit has just made.
@@ -108,12 +116,16 @@ def load(
             anything of the model's runs.
         schema_only: Leave the tables empty.
         dry_run: Make the empty schema and undo it; the report says what the target would lack.
+        resumable: Load part by part. Without a seed it draws one, which the target keeps.
+        where: Who copies parts: ``local``, or workers of a Dask scheduler (``tcp://…``).
         ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
         reporter: Receives progress.
 
     Raises:
         ModelError: The model is damaged or hostile.
-        TargetError: The target may not be written, or may be a source.
+        UsageError: The scale is none, or workers are to make what is not resumable.
+        TargetError: The target may not be written, or may be a source, or is another unfinished
+            load.
         LedgerError: With `replace`, a ledger is damaged.
         DatabaseError: The server refused.
     """
@@ -127,6 +139,11 @@ def load(
     check_scale(scale)
     if replace:
         refuse_sources(target_dsn, ledger)
+    check_workers(where, resumable=resumable)
+    job = None
+    if resumable and not (schema_only or dry_run):
+        mark = _mark(Mark(found.digest, scale, seed, trust_programs), target_dsn, replace=replace)
+        job, seed = Job(target_dsn, as_role, found, mark, where), mark.seed
     opened = partial(
         Loader,
         target_dsn,
@@ -136,14 +153,18 @@ def load(
         progress=lambda step, rows: teller.advance(step, rows or 0),
         trust=trust_programs,
         as_role=as_role,
+        mark=job.mark if job else None,
     )
     if dry_run:
         with teller.stage("rehearse the schema"), opened() as loader, loader.rehearsal():
             return LoadReport({}, {}, (), (), tuple(loader.lost), found.promise.private)
     with teller.stage("sample"):
-        tables = [] if schema_only else decode(found, scale=scale, seed=seed)
+        if job:
+            tables = list(job.tables.values())
+        else:
+            tables = [] if schema_only else decode(found, scale=scale, seed=seed)
     with teller.stage("load"), opened() as loader:
-        repaired = _write(loader, tables, teller, seed)
+        repaired = _write(loader, tables, teller, seed, job)
     lost = repaired.deleted
     return LoadReport(
         {item.table.key: item.rows - lost.get(item.table.key, 0) for item in tables},
@@ -156,27 +177,57 @@ def load(
     )
 
 
+def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
+    """The mark of a load that is gone on with, else that of a new one."""
+    if not replace:
+        with reading(target_dsn) as connection:
+            wanted = wanted.found(connection) or wanted
+    return wanted.seeded()
+
+
 def _write(
-    loader: Loader, tables: list[CloneTable], teller: Reporter, seed: int | None
+    loader: Loader,
+    tables: list[CloneTable],
+    teller: Reporter,
+    seed: int | None,
+    job: Job | None,
 ) -> Repaired:
     """Write all rows, repair them, and finish; what the repairs did."""
-    repair = Repair(
-        loader,
-        [item.table for item in tables if not item.public],
-        [item.table.key for item in tables if item.torn],
-        seed=seed,
-    )
+    with loader.emptied():
+        repair = Repair(
+            loader,
+            [item.table for item in tables if not item.public],
+            [item.table.key for item in tables if item.torn],
+            seed=seed,
+        )
     filled = [item.without(loader.without_values(item.table)) for item in tables]
-    for item in filled:
+    loader.publish()
+    try:
+        there = copy_parts(loader, job, filled, repair, teller) if job else []
+        _fill(loader, [item for item in filled if item not in there], repair, teller)
+        if there:
+            # Repairs go by the order in which rows lie, and parts lie as they came.
+            unsettled = repair.unsettled()
+            _fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
+        repaired = repair.settle()
+        loader.finish()
+    except BaseException as error:
+        if job:
+            said = "What is loaded stays, and is marked as unfinished. To go on, run the command"
+            error.add_note(f"{said} again, without --replace.")
+        raise
+    return repaired
+
+
+def _fill(loader: Loader, tables: list[CloneTable], repair: Repair, teller: Reporter) -> None:
+    """Copy tables in the loader's own transaction."""
+    for item in tables:
         if item.columns:
             taken = loader.copy_table(item.table, item.columns, _reported(item, teller))
             repair.missing(item.table, item.rows - taken)
-    for item in filled:
+    for item in tables:
         if not item.columns:
             loader.add_rows(item.table, item.rows)
-    repaired = repair.settle()
-    loader.finish()
-    return repaired
 
 
 def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
@@ -221,6 +272,7 @@ def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
         one = None if is_file(source) else stack.enter_context(reading(source))
         target.refuse_source(other, one)
         if not replace:
+            refuse_unfinished(other)
             target.refuse_contents(target.contents(other))
 
 
@@ -281,3 +333,13 @@ def check_scale(scale: float) -> float:
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
+
+
+def check_workers(where: str, *, resumable: bool) -> None:
+    """Refuse workers of a load at once.
+
+    Raises:
+        UsageError: There are workers, and the load is not resumable.
+    """
+    if where != LOCAL and not resumable:
+        raise UsageError("workers load part by part.", remedy="Say so with --resumable.")

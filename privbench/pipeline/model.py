@@ -96,8 +96,7 @@ class Model:
             ModelError: The file cannot be written.
         """
         members = self._members()
-        data = self._header(members)
-        head = json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+        head = self._head(members)
         target = Path(path)
         with file_errors(f"cannot write the model {target}", ModelError):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +104,15 @@ class Model:
                 archive.write(file, {archive.HEADER: head, **members})
                 file.flush()
                 os.fsync(file.fileno())
+
+    @property
+    def digest(self) -> str:
+        """Hash of all that the model holds."""
+        return hashlib.sha256(self._head(self._members())).hexdigest()
+
+    def _head(self, members: Mapping[str, bytes]) -> bytes:
+        data = self._header(members)
+        return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
 
     def _members(self) -> dict[str, bytes]:
         members = {

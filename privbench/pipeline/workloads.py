@@ -23,6 +23,7 @@ from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import same_database
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import PRINTING, ROWS, reading
+from privbench.postgres.unfinished import refuse_unfinished
 from privbench.schema import Schema
 from privbench.synthesizers import get as find_synthesizer
 from privbench.workload import (
@@ -143,6 +144,8 @@ def generate_workload(
         tables = sampled_tables(model, scale=scale, seed=plan.seed)
     with teller.stage("generate"), ExitStack() as stack:
         on_clone = stack.enter_context(reading(clone, ROWS)) if clone else None
+        if on_clone is not None:
+            refuse_unfinished(on_clone)
         fitted = on_clone is not None and bool(ledgers_of(on_clone, ledger))
         made = generate_from_tables(
             tables, kind, _some(model.schema, only), plan, clone=on_clone, timeout=timeout

@@ -13,6 +13,7 @@ from privbench.postgres.implied import bounds_check, narrowed
 from privbench.postgres.locks import tell_held
 from privbench.postgres.patterns import Selection
 from privbench.postgres.types import Types
+from privbench.postgres.unfinished import refuse_unfinished
 from privbench.schema import (
     Check,
     Column,
@@ -64,8 +65,10 @@ def introspect(
     Raises:
         SchemaError: A named schema or table does not exist, or a partition is chosen without its
             root.
+        TargetError: The database is an unfinished load.
         DatabaseError: The server refused.
     """
+    refuse_unfinished(connection)
     with catalog.bare_search_path(connection):
         tell_held(connection)
         return _Reader(connection, Selection(schemas, tables, exclude)).schema()

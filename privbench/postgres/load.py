@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, LiteralString, Self
+from typing import LiteralString
 
 import psycopg
 import pyarrow as pa
 
 from privbench.errors import DatabaseError, TargetError
 from privbench.postgres import finishing, staging, target
-from privbench.postgres.connect import Connection, connect, major_version
+from privbench.postgres.connect import Connection, major_version
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
+from privbench.postgres.filling import Filling
 from privbench.postgres.introspect import introspect
-from privbench.postgres.locks import WAIT
-from privbench.postgres.reading import assignment
+from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
+from privbench.postgres.unfinished import PARTS, Mark, refuse_unfinished
 from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
@@ -26,34 +27,8 @@ logger = logging.getLogger(__name__)
 #: Called with what is being done, and the rows copied into that table so far (or None).
 Progress = Callable[[str, int | None], None]
 
-_SETTINGS = {
-    "search_path": "",
-    "client_encoding": "UTF8",
-    "check_function_bodies": "off",
-    "client_min_messages": "warning",
-    # How the server reads a text: with other settings it could see other statements in it.
-    "standard_conforming_strings": "on",
-    "backslash_quote": "safe_encoding",
-    "xmloption": "content",
-    "row_security": "off",
-    # Rows whose commit is not on disk yet are not marked visible by the VACUUM that follows.
-    "synchronous_commit": "on",
-    "timezone": "UTC",
-    "datestyle": "ISO, YMD",
-    "lc_monetary": "C",
-    "statement_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-}
 #: Features, parameters, syntax and names that a server refuses if it is too old for them.
 _UNKNOWN = ("0A", "22", "42")
-#: What no text of a model may change: the transaction, how texts are read, the role, and whether
-#: there are temporary objects, which would come before the system's own of the same name.
-_STATE: LiteralString = """
-SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
-  pg_catalog.current_setting('standard_conforming_strings'),
-  pg_catalog.current_setting('backslash_quote'), pg_catalog.current_setting('client_encoding'),
-  current_user, pg_catalog.pg_my_temp_schema()
-"""
 #: Memory for checking a foreign key: what the server gives, or as much as its administrator has set
 #: aside for shared buffers, at most 1 GB. Of 36 million rows it then takes 4.2 s for 6.4. An index
 #: over keys in random order is sorted sooner in the server's own (64 MB): 11.5 s for 13.9.
@@ -66,15 +41,26 @@ SELECT pg_catalog.set_config('maintenance_work_mem', pg_catalog.concat(greatest(
 _NO_PUBLIC: LiteralString = """
 SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'public')
 """
+_STRANGE: LiteralString = """
+SELECT c.oid::pg_catalog.regclass::text
+FROM ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))
+  AS wanted(schema, name)
+JOIN pg_catalog.pg_namespace n ON n.nspname = wanted.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
+WHERE pg_catalog.pg_get_userbyid(c.relowner) <> current_user
+ORDER BY 1
+"""
 #: Any number will do that nobody else is likely to lock.
 _LOCK = 0x70726976_6C6F6164
 
 
-class Loader:
+class Loader(Filling):
     """One transaction that fills a target database.
 
     Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is as
-    it was: an error, a lost connection or a killed process leave nothing behind.
+    it was: an error, a lost connection or a killed process leave nothing behind. With a mark it is
+    two: `publish` commits the empty schema and the mark, `finish` all the rest, and between them
+    other transactions copy parts of tables.
 
     Args:
         dsn: The target; see `privbench.postgres.connect`.
@@ -85,6 +71,7 @@ class Loader:
         progress: Called at every step.
         trust: Run all of the DDL, programs included; else what is on the allow-list.
         as_role: Go on as this role before anything of the model's runs, see `target.become`.
+        mark: The mark of a load part by part, with its seed. A target that has it is gone on with.
 
     Attributes:
         connection: In the transaction.
@@ -109,31 +96,20 @@ class Loader:
         progress: Progress | None = None,
         trust: bool = True,
         as_role: str | None = None,
+        mark: Mark | None = None,
     ) -> None:
+        super().__init__(dsn, as_role)
         self._schema = schema
         self._script = ddl.script(trust=trust)
         self._major = schema.server_version // 10000
-        self._role = as_role
+        self._mark, self._resumed = mark, False
         self.lost = list(self._script.left_out)
         self._progress = progress or (lambda step, rows: None)
-        self.connection = connect(dsn, lock_timeout=WAIT.get())
         try:
             self._prepare(replace, source)
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Undo what is not finished, and disconnect."""
-        with contextlib.suppress(psycopg.Error):
-            self.connection.rollback()
-        self.connection.close()
 
     def table(self, table: Table | TableName | str) -> Table:
         """The table as the target's own catalog states it.
@@ -172,9 +148,53 @@ class Loader:
             return 0
         self._progress(f"copy {table.key}", 0)
         with database_errors("loading rows", table.key):
+            self._empty(table)
             rows = self._copy(table, columns, batches)
         self._progress(f"copy {table.key}", rows)
         return rows
+
+    @contextlib.contextmanager
+    def emptied(self) -> Iterator[None]:
+        """Within it the tables are there and empty, as when the load began.
+
+        Those of a load that is gone on with are made anew for that, and undone: what is read of
+        the empty schema needs no second form that could be kept.
+        """
+        if not self._resumed:
+            yield
+            return
+        with self.connection.transaction(force_rollback=True):
+            target.drop_contents(self.connection, target.contents(self.connection))
+            self._make()
+            yield
+
+    def publish(self) -> None:
+        """Commit the empty schema with its mark, and begin the transaction that finishes it.
+
+        While that is open, nobody can put tables of their own in place of those of the load, whose
+        triggers would run as its role.
+
+        Raises:
+            TargetError: A table is not the role's own, or another load has begun.
+            DatabaseError: The server refused.
+        """
+        if self._mark is None:
+            return
+        if not self._resumed:
+            self._mark.make(self.connection)
+            self.commit()
+            self.begin(self._lock)
+        names = [PARTS, *(table.name for table in self._schema)]
+        for name in names:
+            lock(self.connection, build("{}", name), str(name))
+        with database_errors("asking who owns the tables"):
+            asked = {"schemas": [n.schema for n in names], "names": [n.name for n in names]}
+            strange = run(self.connection, _STRANGE, asked).fetchone()
+        if strange:
+            raise TargetError(
+                f"{strange[0]} in the target belongs to another role than the one that loads.",
+                remedy="Go on as the role that began, or say --replace to begin anew.",
+            )
 
     def without_values(self, table: Table) -> list[str]:
         """Columns left to their default: xml that may be NULL, on a server that was built without.
@@ -206,6 +226,7 @@ class Loader:
         """
         added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
         with database_errors("loading rows", table.key):
+            self._empty(self.table(table))
             return run(self.connection, build(added, table.name, count)).rowcount
 
     @contextlib.contextmanager
@@ -249,9 +270,9 @@ class Loader:
         self.lost += [line for line in (*empty, *protected) if line not in self.lost]
         for line in self.lost:
             logger.warning("%s", line)
-        with database_errors("committing the load"):
-            self._require(self._began)
-            self.connection.commit()
+        if self._mark is not None:
+            self._mark.remove(self.connection)
+        self.commit()
         self._progress("vacuum", None)
         skipped = finishing.vacuum(self.connection, filled, self._role)
         if skipped:
@@ -261,23 +282,30 @@ class Loader:
     def _prepare(self, replace: bool, source: Connection | None) -> None:
         with database_errors("preparing the target"):
             target.refuse_source(self.connection, source)
-            for name, value in _SETTINGS.items():
-                run(self.connection, assignment(name, value))
+        self.begin(self._lock)
+        found = target.contents(self.connection)
+        if replace:
+            target.drop_contents(self.connection, found)
+        elif self._mark is not None and self._mark.found(self.connection):
+            self._resumed = True
+            return
+        else:
+            refuse_unfinished(self.connection)
+            target.refuse_contents(found)
+        self._make()
+
+    def _lock(self) -> None:
+        """Keep other loads out until the transaction ends; refuse a server without extensions."""
+        with database_errors("preparing the target"):
             locked = build("SELECT WHERE pg_catalog.pg_try_advisory_xact_lock({}::bigint)", _LOCK)
             alone = run(self.connection, locked).rowcount
         if not alone:
             raise TargetError("another load into this database is running.")
         spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
         target.refuse_missing_extensions(self.connection, self._script.needed, spaces)
-        if self._role is not None:
-            target.become(self.connection, self._role)
-        with database_errors("reading the settings"):
-            self._began = self._state()
-        found = target.contents(self.connection)
-        if replace:
-            target.drop_contents(self.connection, found)
-        else:
-            target.refuse_contents(found)
+
+    def _make(self) -> None:
+        """Make the empty tables."""
         self._progress("schema", None)
         with self._making("the schema"):
             # If it exists, the role does not need the right to make it.
@@ -286,22 +314,6 @@ class Loader:
             self._extend()
             self._run_all(self._script.objects)
         self._schema = target.as_made(self._schema, introspect(self.connection))
-
-    def _state(self) -> tuple[Any, ...]:
-        (state,) = run(self.connection, _STATE).fetchall()
-        return state
-
-    def _require(self, state: tuple[Any, ...]) -> None:
-        """Refuse to go on in another transaction, or with other settings or another role.
-
-        Temporary objects are not counted.
-        """
-        if self._state()[:-1] != state[:-1]:
-            raise TargetError(
-                "something in the model's DDL has left the transaction of the load, its settings "
-                "or its role: nothing in the target can be relied on.",
-                remedy="Drop the target, and trust nothing that this model has made.",
-            )
 
     @contextlib.contextmanager
     def _making(self, what: str) -> Iterator[None]:
@@ -379,6 +391,12 @@ class Loader:
                 absent.append(f"left out, since it names a role that is not here: {policy}")
         return absent
 
+    def _empty(self, table: Table) -> None:
+        """Begin a table anew where another transaction may have filled it, or run its sequences."""
+        if self._mark is not None:
+            only = build("{}" if table.kind == "p" else "ONLY {}", table.name)
+            run(self.connection, build("TRUNCATE {} RESTART IDENTITY", only))
+
     def _copy(
         self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
     ) -> int:
@@ -386,7 +404,8 @@ class Loader:
         kinds = [table.column(name).type for name in columns]
         if any(column.generated == "s" for column in table.columns):
             return staging.copy(self.connection, named, columns, batches, kinds)
-        # The table is this transaction's own, so its pages may be written as already frozen and
-        # visible, as a vacuumed table's are. PostgreSQL cannot do that through a partition's root.
+        # The table is this transaction's own, or was emptied in it, so its pages may be written as
+        # already frozen and visible, as a vacuumed table's are. PostgreSQL cannot do that through a
+        # partition's root.
         freeze = table.kind == "r"
         return staging.copy_rows(self.connection, named, columns, batches, kinds, freeze=freeze)

@@ -90,7 +90,7 @@ class Workers:
     def __init__(self, address: str) -> None:
         if distributed is None:
             raise ConfigError(
-                "counting on workers needs Dask.", remedy="pip install 'privbench[dask]'."
+                "workers need Dask.", remedy="pip install 'privbench[dask]' here and there."
             )
         refused: str | None = None
         try:

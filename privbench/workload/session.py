@@ -26,6 +26,7 @@ from privbench.errors import DatabaseError, UsageError
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
 from privbench.postgres.stream import wait
+from privbench.postgres.unfinished import refuse_unfinished
 from privbench.workload import questions
 from privbench.workload.questions import ask
 from privbench.workload.results import Answer, Side, Status
@@ -116,6 +117,7 @@ class Session:
         self.dsn = dsn
         self.row_limit = row_limit
         self.connection = reading(dsn)
+        refuse_unfinished(self.connection)
         self._aligned: Mapping[str, str] = {}
 
     def close(self) -> None:

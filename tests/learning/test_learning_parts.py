@@ -38,7 +38,7 @@ def test_a_window_gives_the_rows_that_are_asked_for(drawn):
     expected = dict(codes) if drawn else dict(Parts("ab", ROWS, made))
     kept = np.flatnonzero(generator(4, "kept").random(ROWS) < 0.3)
     kept = kept[(kept < 100) | (kept > PART + 70_000)]
-    window = Window(codes)
+    window = Window(codes, kept)
     for rows in np.array_split(kept, 9):
         found = window.take(rows)
         assert all((found[name] == expected[name][rows]).all() for name in "ab")

@@ -22,6 +22,9 @@ from privbench.schema import Table
 
 #: Rounds over all CHECKs of a table: the repair of one may break another.
 ROUNDS = 4
+#: A CHECK itself raises on some row (an overflow, a cast, a function's own check_violation): such
+#: rows break it.
+_RAISED = (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException)
 #: Larger shares of a table than this are not dropped for the sake of a CHECK.
 MOST = 0.5
 
@@ -61,6 +64,20 @@ class Checks:
             with database_errors(f"putting back the CHECK constraint {name!r}", place):
                 self._clone.run("{} ADD CONSTRAINT {} {}", owner, name, whole)
 
+    def breached(self) -> set[str]:
+        """Tables in which some row breaks a CHECK, or makes it raise an error."""
+        found = set()
+        for key, rules in self._rules.items():
+            try:
+                with self._clone.attempt():
+                    broken = sql.SQL(" OR ").join(rule.broken for rule in rules)
+                    asked = "SELECT EXISTS (SELECT FROM {} WHERE {})"
+                    if self._clone.first(asked, rules[0].table.name, broken)[0]:
+                        found.add(key)
+            except _RAISED:
+                found.add(key)
+        return found
+
     def repair(self, among: Collection[str] | None = None) -> None:
         """Repair the rows of some tables; None means all."""
         for key, rules in self._rules.items():
@@ -70,9 +87,7 @@ class Checks:
                 try:
                     with self._clone.attempt():
                         self._repair(rules)
-                except (psycopg.DataError, psycopg.IntegrityError, errors.RaiseException):
-                    # A CHECK itself raises on some row (an overflow, a cast, a function's own
-                    # check_violation): such rows break it.
+                except _RAISED:
                     rules[:] = [guarded(self._clone, rule, next(self._serial)) for rule in rules]
                     self._repair(rules)
 

@@ -70,6 +70,12 @@ def _missing(bounds: Iterable[str]) -> list[sql.Composable]:
     ]
 
 
+def fallen(clone: Rows, rests: Rests) -> set[str]:
+    """Tables of which no partition takes some rows."""
+    asked = "SELECT EXISTS (SELECT FROM {})"
+    return {t.key for t, names, _ in rests if any(clone.first(asked, n)[0] for n in names)}
+
+
 def close_rests(clone: Rows, rests: Rests) -> None:
     """Move the rows caught to where others lie, drop what cannot be moved, drop the partitions."""
     for table, names, columns in rests:

@@ -72,6 +72,33 @@ class Repair:
         """Say that rows could not be copied, which others may refer to."""
         self._clone.note(table.key, deleted=count)
 
+    @property
+    def placed(self) -> set[str]:
+        """Tables whose rows are put in one by one, and those that their periods refer to."""
+        found = {item.table.key for item in self._exclusions}
+        return found.union(*({key.table.key, str(key.target)} for key in self._periods))
+
+    def unsettled(self) -> set[str]:
+        """Tables of which rows will change or go, and tables that they may take values from.
+
+        Repairs number rows, and draw from them, in the order in which they lie: that of these
+        tables decides what becomes of them.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        clone = self._clone
+        with database_errors("looking for rows to repair"):
+            found = self.placed | clone.lost | self._checks.breached()
+            found |= {i.table.key for i in self._uniques if not i.plain and i.doubles(clone)}
+            found |= partitions.fallen(clone, self._rests)
+        kin = {
+            table.key: {str(key.ref_table) for key in table.foreign_keys} for table in clone.tables
+        }
+        while more := {key for key, parents in kin.items() if parents & found} - found:
+            found |= more
+        return found.union(*(kin.get(key, ()) for key in found))
+
     def settle(self) -> Repaired:
         """Repair the rows and put back what was set aside.
 

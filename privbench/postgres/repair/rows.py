@@ -18,8 +18,8 @@ from privbench.schema import Table, TableName
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
 #: Tables of a catalog query (`Rows.ask_all`), as ``wanted`` and, by their OIDs, ``root``; and those
-#: with every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its OID if
-#: it is one.
+#: with every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its name in
+#: SQL if it is one. No OIDs: a load that is gone on with reads them of tables that go again.
 _TABLES = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("
@@ -27,7 +27,8 @@ _TABLES = sql.SQL(
 )
 _PARTS = sql.SQL(
     "{} CROSS JOIN LATERAL (SELECT c.oid, n.nspname AS schema, c.relname AS name,"
-    " c.relkind = 'p' AS whole, CASE WHEN c.oid <> root.oid THEN c.oid::int8 END AS part"
+    " c.relkind = 'p' AS whole, CASE WHEN c.oid <> root.oid"
+    " THEN pg_catalog.format('%%I.%%I', n.nspname, c.relname) END AS part"
     " FROM (SELECT root.oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) o"
     " JOIN pg_catalog.pg_class c ON c.oid = o.oid"
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) own"
@@ -258,10 +259,12 @@ def nulls(names: Iterable[str]) -> sql.Composable:
     return build("{}", [build("{} = NULL", name) for name in names])
 
 
-def within(oid: int | None) -> sql.Composable:
+def within(name: str | None) -> sql.Composable:
     """Condition of the rows of one table or partition, or those beneath it; None is of all rows."""
-    condition = "(tableoid = {0} OR tableoid IN (SELECT relid FROM pg_partition_tree({0})))"
-    return TRUE if oid is None else build(condition, int(oid))
+    condition = (
+        "(tableoid = {0}::regclass OR tableoid IN (SELECT relid FROM pg_partition_tree({0})))"
+    )
+    return TRUE if name is None else build(condition, sql.Literal(name))
 
 
 def is_movable(table: Table, column: str) -> bool:

@@ -22,8 +22,8 @@ from privbench.postgres.repair.rows import Rows
 from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Table, TableName
 
-#: CHECKs of tables, and those of single partitions, which come with the partition's OID. Column
-#: number 0 stands for the whole row, which has all columns.
+#: CHECKs of tables, and those of single partitions, which come with the partition's name in
+#: SQL. Column number 0 stands for the whole row, which has all columns.
 _TABLE_CHECKS: LiteralString = """
 SELECT wanted.schema, wanted.name,
   own.schema, own.name, k.conname, pg_catalog.pg_get_constraintdef(k.oid),
@@ -31,7 +31,7 @@ SELECT wanted.schema, wanted.name,
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
         WHERE a.attrelid = k.conrelid AND a.attnum > 0 AND NOT a.attisdropped
           AND (a.attnum = ANY(k.conkey) OR 0 = ANY(k.conkey)) ORDER BY a.attnum),
-  CASE WHEN k.connoinherit THEN own.oid::int8 ELSE own.part END
+  CASE WHEN k.connoinherit THEN pg_catalog.format('%%I.%%I', own.schema, own.name) ELSE own.part END
 FROM {parts}
 JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
 WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0

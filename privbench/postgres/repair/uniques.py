@@ -65,6 +65,10 @@ class UniqueIndex:
     plain: bool
     surplus: sql.Composable
 
+    def doubles(self, clone: Rows) -> bool:
+        """Whether some rows have the same key."""
+        return bool(clone.first("SELECT EXISTS ({})", self.surplus)[0])
+
 
 def find(clone: Rows) -> list[UniqueIndex]:
     """The UNIQUE indexes that are there, in a rehearsal of them."""

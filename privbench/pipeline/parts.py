@@ -1,0 +1,151 @@
+"""A load part by part: several connections, or workers of a Dask cluster, copy parts of tables.
+
+Every part is drawn by itself (`CloneTable.parts`) and copied in a transaction of its own, which
+also notes it in the target (`privbench.postgres.unfinished`). The loader's last transaction copies
+the other tables, repairs, and finishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from privbench.errors import ConnectionFailed, TargetError
+from privbench.pipeline.decode import CloneTable, decode
+from privbench.pipeline.model import Model
+from privbench.pipeline.progress import Reporter
+from privbench.postgres.filling import Filling
+from privbench.postgres.load import Loader
+from privbench.postgres.repair import Repair
+from privbench.postgres.unfinished import Mark, copy_part, outlasts, parts_there
+from privbench.privacy.workers import Lost, Workers
+from privbench.schema import Table
+from privbench.threads import JOBS
+
+#: Where parts are copied by threads of this process, and not by workers.
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What whoever copies parts has to know.
+
+    Attributes:
+        dsn: The target.
+        role: Role of the target that the load goes on as.
+        model: The model.
+        mark: The mark of the target.
+        where: ``local``, or the address of a Dask scheduler.
+    """
+
+    dsn: str
+    role: str | None
+    model: Model
+    mark: Mark
+    where: str = LOCAL
+
+    @cached_property
+    def tables(self) -> dict[str, CloneTable]:
+        """The tables of the clone, drawn once in every process."""
+        drawn = decode(self.model, scale=self.mark.scale, seed=self.mark.seed)
+        return {item.table.key: item for item in drawn}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The job as it travels: without the tables."""
+        return Job, (self.dsn, self.role, self.model, self.mark, self.where)
+
+
+def copy_parts(
+    loader: Loader, job: Job, tables: Sequence[CloneTable], repair: Repair, teller: Reporter
+) -> list[CloneTable]:
+    """Copy the large tables part by part; what a load before this one has copied stays as it is.
+
+    Args:
+        loader: In its last transaction.
+        job: The job.
+        tables: All tables, with the columns that are written.
+        repair: The repairs to come.
+        teller: Receives progress.
+
+    Returns:
+        Tables that are there; the loader itself has to copy the others.
+
+    Raises:
+        PrivbenchError: A part could not be copied; the parts that were stay.
+    """
+    large = [
+        item
+        for item in tables
+        if _is_apart(item, loader.table(item.table), repair)
+        and outlasts(loader.connection, item.table)
+    ]
+    wanted = [(item, number) for item in large for number in range(item.parts)]
+    calls = [(loader.table(item.table), item.columns, number) for item, number in wanted]
+    if wanted:
+        with closing((_copied_here if job.where == LOCAL else _copied_there)(job, calls)) as copied:
+            for (item, number), _ in zip(wanted, copied, strict=True):
+                done = min(item.rows, (number + 1) * item.part_rows)
+                teller.advance(f"load {item.table.key}", done, item.rows)
+    there = parts_there(loader.connection)
+    if not {(item.table.key, number) for item, number in wanted} <= there.keys():
+        raise TargetError(
+            "parts were copied that the target does not have.",
+            remedy="See that the DSN leads all workers to one and the same database.",
+        )
+    refused = {key for (key, _), whole in there.items() if not whole}
+    return [item for item in large if item.table.key not in refused]
+
+
+def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
+    """Whether a table is copied part by part.
+
+    Small tables and those without columns are not. Nor are those whose rows depend on one another:
+    by a constraint under which they are put in one by one, or by sequences that number them.
+    """
+    given = (c for c in table.columns if c.name not in item.columns)
+    numbered = any(c.sequence or c.identity for c in given)
+    some = item.parts > 1 and bool(item.columns)
+    return some and table.key not in repair.placed and not numbered
+
+
+def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
+    """Copy parts by threads, and say after each that it is there; a failure stops the rest.
+
+    Args:
+        job: The job.
+        calls: What `_copy` is given for every part.
+    """
+    pool = ThreadPoolExecutor(JOBS.get() or 1)
+    try:
+        for call in [pool.submit(copy_context().run, _copy, job, *given) for given in calls]:
+            yield call.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _copied_there(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
+    """The same by workers; what one that dies had begun is begun anew by another."""
+    with Workers(job.where) as workers:
+        sent = workers.submit(_sent, job)
+        try:
+            for call in [workers.submit(_copy, sent, *given) for given in calls]:
+                yield workers.result(call)
+        except Lost:
+            raise ConnectionFailed("workers of the Dask scheduler were lost.") from None
+
+
+def _sent(job: Job) -> Job:
+    """Keep the job in a worker, where it is the argument of every part."""
+    return job
+
+
+def _copy(job: Job, table: Table, columns: tuple[str, ...], number: int) -> None:
+    """Copy a part, over a connection of its own."""
+    batches = replace(job.tables[table.key], columns=columns).batches(number)
+    with Filling(job.dsn, job.role) as filling:
+        copy_part(filling, job.mark, table, number, columns, batches)

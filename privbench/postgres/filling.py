@@ -1,0 +1,126 @@
+"""Transactions that fill a target, and how they are prepared.
+
+A load is one of them, or several: then every part of a large table is copied in a transaction of
+its own (`privbench.postgres.unfinished`). Each is prepared here, whoever opens it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, LiteralString, Self
+
+import psycopg
+
+from privbench.errors import TargetError
+from privbench.postgres import target
+from privbench.postgres.connect import connect
+from privbench.postgres.failures import database_errors
+from privbench.postgres.locks import WAIT
+from privbench.postgres.reading import assignment
+from privbench.postgres.statement import run
+
+_SETTINGS = {
+    "search_path": "",
+    "client_encoding": "UTF8",
+    "check_function_bodies": "off",
+    "client_min_messages": "warning",
+    # How the server reads a text: with other settings it could see other statements in it.
+    "standard_conforming_strings": "on",
+    "backslash_quote": "safe_encoding",
+    "xmloption": "content",
+    "row_security": "off",
+    # Rows whose commit is not on disk yet are not marked visible by the VACUUM that follows.
+    "synchronous_commit": "on",
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "lc_monetary": "C",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+#: What no text of a model may change: the transaction, how texts are read, the role, and whether
+#: there are temporary objects, which would come before the system's own of the same name.
+_STATE: LiteralString = """
+SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
+  pg_catalog.current_setting('standard_conforming_strings'),
+  pg_catalog.current_setting('backslash_quote'), pg_catalog.current_setting('client_encoding'),
+  current_user, pg_catalog.pg_my_temp_schema()
+"""
+
+
+class Filling:
+    """A connection to a target, and its transaction; what is not committed is undone.
+
+    Args:
+        dsn: The target; see `privbench.postgres.connect`.
+        role: Go on as this role in every transaction, see `target.become`.
+
+    Attributes:
+        connection: In the transaction.
+
+    Raises:
+        ConnectionFailed: The target is unreachable.
+    """
+
+    def __init__(self, dsn: str, role: str | None = None) -> None:
+        self._role = role
+        self.connection = connect(dsn, lock_timeout=WAIT.get())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Undo what is not finished, and disconnect."""
+        with contextlib.suppress(psycopg.Error):
+            self.connection.rollback()
+        self.connection.close()
+
+    def begin(self, first: Callable[[], None] = lambda: None) -> None:
+        """Prepare a transaction; nothing of the model's has run in it yet.
+
+        Args:
+            first: What to do before the role is taken.
+
+        Raises:
+            TargetError: There is no such role, or it may do too much.
+            AccessDenied: The session may not become it.
+            DatabaseError: The server refused.
+        """
+        with database_errors("preparing the target"):
+            for name, value in _SETTINGS.items():
+                run(self.connection, assignment(name, value))
+        first()
+        if self._role is not None:
+            target.become(self.connection, self._role)
+        with database_errors("reading the settings"):
+            self._began = self._state()
+
+    def commit(self) -> None:
+        """Commit.
+
+        Raises:
+            TargetError: Something has left the transaction, its settings or its role.
+            DatabaseError: The server refused.
+        """
+        with database_errors("committing the load"):
+            self._require(self._began)
+            self.connection.commit()
+
+    def _state(self) -> tuple[Any, ...]:
+        (state,) = run(self.connection, _STATE).fetchall()
+        return state
+
+    def _require(self, state: tuple[Any, ...]) -> None:
+        """Refuse to go on in another transaction, or with other settings or another role.
+
+        Temporary objects are not counted.
+        """
+        if self._state()[:-1] != state[:-1]:
+            raise TargetError(
+                "something in the model's DDL has left the transaction of the load, its settings "
+                "or its role: nothing in the target can be relied on.",
+                remedy="Drop the target, and trust nothing that this model has made.",
+            )

@@ -1,0 +1,212 @@
+"""The mark of a load that goes part by part: a table of the parts that are there, and its comment.
+
+The mark is made with the schema and dropped with the last step, so that a database has it exactly
+as long as it is not whole. A part's entry is inserted first and commits with the rows of the part:
+whoever copies the same part at the same time, a worker that was given up for dead too, waits for
+that commit and then finds it done.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import LiteralString
+
+import psycopg
+import pyarrow as pa
+from psycopg import sql
+
+from privbench import __version__
+from privbench.errors import TargetError
+from privbench.postgres import catalog
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.filling import Filling
+from privbench.postgres.staging import copy_rows
+from privbench.postgres.statement import build, run
+from privbench.schema import Table, TableName
+
+#: No source has a schema of this name by accident; a clone of one that does cannot be marked.
+PARTS = TableName("privbench unfinished load", "parts")
+_SAID = "UNFINISHED LOAD: rows are missing, and rules do not hold. It is of "
+#: Characters of a comment that are read; one that a load has made is shorter.
+_LONGEST = 500
+_COMMENT: LiteralString = """
+SELECT pg_catalog.obj_description(c.oid, 'pg_class') AS said
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %(schema)s::pg_catalog.text AND c.relname = %(name)s::pg_catalog.text
+"""
+_MADE: LiteralString = """
+CREATE TABLE {} (relation pg_catalog.text, part pg_catalog.int8,
+  whole pg_catalog.bool NOT NULL DEFAULT true, PRIMARY KEY (relation, part))
+"""
+_TAKEN: LiteralString = "INSERT INTO {} (relation, part) VALUES ({}, {}) ON CONFLICT DO NOTHING"
+_UNLOGGED: LiteralString = """
+SELECT FROM pg_catalog.pg_class c WHERE c.relpersistence = 'u' AND (c.oid = {0}::regclass
+  OR c.oid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree({0}) AS t))
+"""
+_REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND part = {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a target is being filled with; the same mark means the same rows.
+
+    Attributes:
+        model: Hash of the model.
+        scale: Size of the clone.
+        seed: Seed of the sampling; None is any.
+        programs: Whether programs of the model are let in.
+        version: Of privbench.
+    """
+
+    model: str
+    scale: float
+    seed: int | None
+    programs: bool
+    version: str = __version__
+
+    def seeded(self) -> Mark:
+        """The mark with a seed of its own where it has none."""
+        return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
+
+    def found(self, connection: Connection) -> Mark | None:
+        """The mark of a target, which must be this one; None if there is none.
+
+        Raises:
+            TargetError: The target is the unfinished load of something else.
+            DatabaseError: The server refused.
+        """
+        said = _said(connection)
+        held = None if said is None else _read(said)
+        if said is not None and (held is None or self not in (held, replace(held, seed=None))):
+            raise TargetError(
+                f"the target is the unfinished load of something else. {said}",
+                remedy="Go on with what is named there, or say --replace to begin anew.",
+            )
+        return held
+
+    def make(self, connection: Connection) -> None:
+        """Mark a target.
+
+        Raises:
+            DatabaseError: The server refused, or the clone has a schema of this name.
+        """
+        said = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
+        with database_errors("marking the target as unfinished"):
+            run(connection, build("CREATE SCHEMA {}", PARTS.schema))
+            run(connection, build(_MADE, PARTS))
+            run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, said))
+
+    def remove(self, connection: Connection) -> None:
+        """Remove the mark, as the last step of the last transaction.
+
+        Raises:
+            DatabaseError: The server refused.
+        """
+        with database_errors("removing the mark of the unfinished load"):
+            run(connection, build("DROP TABLE {}", PARTS))
+            run(connection, build("DROP SCHEMA {}", PARTS.schema))
+
+
+def refuse_unfinished(connection: Connection) -> None:
+    """Refuse a database that a load part by part has not finished.
+
+    Raises:
+        TargetError: It is one.
+        DatabaseError: The server refused.
+    """
+    said = _said(connection)
+    if said is not None:
+        raise TargetError(
+            f"the database is not whole. {said}",
+            remedy="Go on with the same privbench load --resumable, or begin anew with --replace.",
+        )
+
+
+def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
+    """The parts that were copied, by the table's key and the part's number: whether all rows fit.
+
+    No part comes after this; what is under way is waited for.
+
+    Raises:
+        DatabaseError: The server refused, or a part is under way for too long.
+    """
+    with database_errors("reading which parts are loaded"):
+        run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
+        asked = build("SELECT relation, part, whole FROM {}", PARTS)
+        listed = run(connection, asked).fetchall()
+    return {(str(relation), int(part)): bool(whole) for relation, part, whole in listed}
+
+
+def outlasts(connection: Connection, table: Table) -> bool:
+    """Whether a table outlasts a crash of the server, as the mark does: UNLOGGED ones are emptied.
+
+    Raises:
+        DatabaseError: The server refused.
+    """
+    with database_errors("asking for UNLOGGED tables", table.key):
+        asked = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
+        return not run(connection, asked).rowcount
+
+
+def copy_part(
+    filling: Filling,
+    mark: Mark,
+    table: Table,
+    number: int,
+    columns: Sequence[str],
+    batches: Iterable[pa.Table],
+) -> None:
+    """Copy a part in a transaction of its own, unless it is there.
+
+    Args:
+        filling: To the target.
+        mark: The mark that the target must have.
+        table: The table as the target's own catalog states it.
+        number: The number of the part.
+        columns: Columns of the batches.
+        batches: The rows, which are not made if the part is there. If the server cannot compute
+            what is generated of one of them, none is copied, and the part is noted as such.
+
+    Raises:
+        TargetError: The target has another mark.
+        DatabaseError: The target has no mark, or the server refused.
+    """
+    connection, part = filling.connection, (PARTS, sql.Literal(table.key), number)
+    filling.begin()
+    with database_errors("loading a part of a table", table.key):
+        taken = run(connection, build(_TAKEN, *part)).rowcount
+    # Nobody can take the mark away now: a load that begins anew waits for this transaction.
+    mark.found(connection)
+    with database_errors("loading rows", table.key):
+        if taken:
+            kinds = [table.column(name).type for name in columns]
+            try:
+                with connection.transaction():
+                    copy_rows(connection, build("{}", table.name), columns, batches, kinds)
+            except psycopg.DataError:
+                if not any(column.generated for column in table.columns):
+                    raise
+                run(connection, build(_REFUSED, *part))
+    filling.commit()
+
+
+def _said(connection: Connection) -> str | None:
+    """The comment of a mark, which may be empty; None if there is no mark.
+
+    Anybody may have written it, of any length: what a terminal obeys is escaped.
+    """
+    rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
+    return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
+
+
+def _read(said: str) -> Mark | None:
+    """The mark that a comment states, if it states one."""
+    try:
+        held = Mark(**json.loads(said.removeprefix(_SAID)))
+    except (ValueError, TypeError):
+        return None
+    return held if type(held.seed) is int and held.seed >= 0 else None

@@ -1,0 +1,240 @@
+"""Loads part by part: the rows of a load at once, whoever copies them, wherever it is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import market
+import psycopg
+import pyarrow as pa
+import pytest
+import small_parts
+from halting import kill_at
+from integrity import schema_of, unkept
+from sql_files import sql_of
+
+from privbench import pipeline
+from privbench.errors import DatabaseError, PrivbenchError, TargetError, UsageError
+from privbench.pipeline import Model, decode
+from privbench.pipeline.progress import Reporter
+from privbench.postgres.filling import Filling
+from privbench.postgres.introspect import introspect
+from privbench.postgres.load import Loader
+from privbench.postgres.unfinished import Mark, copy_part
+from privbench.report import compare
+from privbench.threads import JOBS
+
+TABLES = ("holder", "visit", "plain", "room", "measured", "bill", "nothing", "cache")
+PARTS = 'SELECT count(*) FROM "privbench unfinished load".parts'
+GIVEN = {"seed": 3, "scale": 2}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sizes():
+    with pytest.MonkeyPatch.context() as patched:
+        for name, size in small_parts.SIZES.items():
+            patched.setattr(decode, name, size)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _jobs():
+    token = JOBS.set(3)
+    yield
+    JOBS.reset(token)
+
+
+@pytest.fixture(scope="module")
+def odd(make_database, tmp_path_factory):
+    """A model whose rows break rules of most of its tables."""
+    folder = tmp_path_factory.mktemp("parts")
+    source = make_database(sql_of(__file__, "parts"))
+    base = market.learner(market.config(folder / "ledger", "", epsilon=300), "independent")
+    pipeline.fit(source, pipeline.inspect(source, base=base).config, folder / "m")
+    return folder / "m"
+
+
+def rows(dsn):
+    return {name: sorted(market.ask(dsn, f"SELECT {name}::text FROM {name}")) for name in TABLES}
+
+
+@pytest.fixture(scope="module")
+def whole(odd, make_database):
+    """The rows of a load at once, its report and its schema."""
+    target = make_database()
+    report = pipeline.load(odd, target, **GIVEN)
+    assert report.dropped["public.holder"]
+    assert report.dropped["public.bill"]
+    assert report.repaired["public.visit"]
+    return rows(target), report, schema_of(target)
+
+
+def test_a_load_by_parts_gives_the_rows_of_a_load_at_once(odd, whole, make_database):
+    """By a role that owns nothing else, too."""
+    target = make_database()
+    role = market.weak_owner(target)
+    report = pipeline.load(odd, target, resumable=True, as_role=role, **GIVEN)
+    assert (rows(target), report, schema_of(target)) == whole
+    assert unkept(target) == []
+    owners = market.ask(target, "SELECT tableowner FROM pg_tables WHERE schemaname = 'public'")
+    assert set(owners) == {(role,)}
+
+
+@pytest.mark.parametrize("moment", ["load public.plain", "indexes and constraints"])
+def test_a_load_that_is_killed_goes_on(odd, whole, make_database, tmp_path, moment):
+    """No command reads what it left, or goes on with something else."""
+    target = make_database()
+    kill_at(moment, small_parts.load, odd, target, resumable=True, **GIVEN)
+    assert market.one(target, PARTS)
+    # A crash of the server would empty it, and leave the note of its parts.
+    assert market.one(target, f"{PARTS} WHERE relation = 'public.cache'") == 0
+    queries = tmp_path / "queries.sql"
+    queries.write_text("SELECT count(*) FROM plain;\n")
+    for refused in (
+        lambda: pipeline.load(odd, target, **GIVEN),
+        lambda: pipeline.inspect(target),
+        lambda: pipeline.run(queries, target),
+        lambda: compare(make_database(), target, workload=queries),
+        lambda: pipeline.check_target(make_database(), target, replace=False),
+    ):
+        with pytest.raises(TargetError, match=r"not whole.*UNFINISHED.*--resumable"):
+            refused()
+    for other in ({"seed": 4}, {"scale": 3}, {"trust_programs": True}):
+        with pytest.raises(TargetError, match=r'something else.*"seed": 3.*--replace'):
+            pipeline.load(odd, target, resumable=True, **(GIVEN | other))
+    report = pipeline.load(odd, target, resumable=True, scale=2)
+    assert (rows(target), report, schema_of(target)) == whole
+    with pytest.raises(TargetError, match="not empty"):
+        pipeline.load(odd, target, resumable=True, **GIVEN)
+
+
+def test_a_load_that_fails_says_how_to_go_on_and_replace_begins_anew(odd, whole, make_database):
+    class Failing(Reporter):
+        def advance(self, what, done, total=None):
+            if what == "load public.visit":
+                raise PrivbenchError("stop")
+
+    target = make_database()
+    with pytest.raises(PrivbenchError, match="stop") as raised:
+        pipeline.load(odd, target, resumable=True, reporter=Failing())
+    assert "run the command again" in raised.value.__notes__[0]
+    pipeline.load(odd, target, resumable=True, replace=True, **GIVEN)
+    assert rows(target) == whole[0]
+
+
+@pytest.mark.parametrize("said", ['{"seed": []}', "[" * 10**5, "\x1b[31m"])
+def test_a_mark_that_cannot_be_read_is_of_something_else(odd, make_database, said):
+    """No terminal obeys what it says."""
+    target = make_database(
+        'CREATE SCHEMA "privbench unfinished load";'
+        ' CREATE TABLE "privbench unfinished load".parts (i integer);'
+        f""" COMMENT ON TABLE "privbench unfinished load".parts IS '{said}'"""
+    )
+    with pytest.raises(TargetError, match="something else") as raised:
+        pipeline.load(odd, target, resumable=True, **GIVEN)
+    assert str(raised.value).isprintable()
+
+
+def test_what_others_have_made_is_not_gone_on_with(model, make_database):
+    """Their triggers would run as the role of the load; so would those of a table put in place."""
+    target, found = make_database(), Model.load(model)
+    role = market.weak_owner(target)
+    mark = Mark("a", 1.0, 7, programs=False)
+    with Loader(target, found.schema, found.ddl, mark=mark) as loader:
+        loader.publish()
+    with Loader(target, found.schema, found.ddl, mark=mark) as loader:
+        with loader.emptied():
+            pass
+        loader.publish()
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            market.execute(target, "SET lock_timeout = 1; DROP TABLE refund")
+    market.execute(target, f'ALTER TABLE refund OWNER TO "{role}"')
+    with (
+        Loader(target, found.schema, found.ddl, mark=mark) as loader,
+        pytest.raises(TargetError, match="refund in the target belongs to another role"),
+    ):
+        loader.publish()
+
+
+def test_a_part_is_copied_once_and_only_into_its_target(make_database):
+    """Whoever copies a part that is under way waits for its end."""
+    target = make_database("CREATE TABLE t (i integer)")
+    mark = Mark("a", 1.0, 7, programs=False)
+    with psycopg.connect(target) as connection:
+        table = introspect(connection).table("public.t")
+        mark.make(connection)
+    numbers = [pa.table({"i": [1, 2]})]
+
+    def copy() -> None:
+        with Filling(target) as filling:
+            copy_part(filling, mark, table, 0, ["i"], numbers)
+
+    def batches() -> Iterator[pa.Table]:
+        """While the part is under way, another copies it too."""
+        other.start()
+        yield from numbers
+        other.join(0.5)
+        assert other.is_alive()
+
+    other = threading.Thread(target=copy)
+    with Filling(target) as first:
+        copy_part(first, mark, table, 0, ["i"], batches())
+    other.join(30)
+    assert market.one(target, "SELECT count(*) FROM t") == 2
+    with (
+        Filling(make_database()) as elsewhere,
+        pytest.raises(DatabaseError, match="does not exist"),
+    ):
+        copy_part(elsewhere, mark, table, 1, ["i"], numbers)
+
+
+def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database):
+    found, target = Model.load(model), make_database()
+    made = replace(
+        found.ddl, pre_data=f'{found.ddl.pre_data}\nCREATE SCHEMA "privbench unfinished load";'
+    )
+    mark = Mark("a", 1.0, 7, programs=False)
+    with (
+        Loader(target, found.schema, made, mark=mark) as loader,
+        pytest.raises(DatabaseError, match="already exists"),
+    ):
+        loader.publish()
+    assert market.one(target, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+
+
+def test_the_hash_of_a_model_is_that_of_what_it_holds(odd, model, tmp_path):
+    found = Model.load(odd)
+    found.save(tmp_path / "copy")
+    assert Model.load(tmp_path / "copy").digest == found.digest != Model.load(model).digest
+
+
+def test_workers_load_the_same_rows_though_one_dies(odd, whole, make_database):
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    killed = threading.Event()
+
+    class Killing(Reporter):
+        def advance(self, what, done, total=None):
+            if what.startswith("load") and not killed.is_set():
+                killed.set()
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+
+    target = make_database()
+    memory = "distributed.worker.memory"
+    with (
+        dask.config.set({f"{memory}.target": False, f"{memory}.spill": False}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, preload=small_parts.__file__
+        ) as cluster,
+    ):
+        where = cluster.scheduler_address
+        with pytest.raises(UsageError, match="--resumable"):
+            pipeline.load(odd, target, where=where)
+        report = pipeline.load(
+            odd, target, where=where, resumable=True, reporter=Killing(), **GIVEN
+        )
+    assert killed.is_set()
+    assert (rows(target), report, schema_of(target)) == whole
