@@ -147,11 +147,8 @@ def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray
     """
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):
-        points, edges = np.array([int(value) for value in values], np.int64), recoding.edges
-        codes = recoding.apply(points)
-        held = (codes < len(edges) - 1) & (
-            np.array(edges)[np.minimum(codes, len(edges) - 1)] == points
-        )
+        points = np.array([int(value) for value in values], np.int64)
+        codes, held = recoding.apply(points), np.isin(points, recoding.edges[:-1])
     else:
         codes = recoding.apply(places, pa.array(values, pa.string()))
         held = np.isin(values, recoding.values)
