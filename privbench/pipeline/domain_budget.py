@@ -216,8 +216,8 @@ class Rounds:
                 label = f"categories {table}.{column}"
                 found[name] = [(need, Labels(query, amount, label, deltas[table]))]
             else:
-                scales = sizes[table].weight / self.noise.deviation(amount)
                 size = sizes[table]
+                scales = size.weight / self.noise.deviation(amount)
                 normed = by_norms(spec, self.noise.accounting, table, size.rows, scales)
                 least = size.clip if normed else None
                 found[name] = [*grids(table, column, need, amount, scales, least)]

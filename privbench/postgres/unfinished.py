@@ -44,7 +44,7 @@ CREATE TABLE {} (relation pg_catalog.text, part pg_catalog.int8,
 """
 _TAKEN: LiteralString = "INSERT INTO {} (relation, part) VALUES ({}, {}) ON CONFLICT DO NOTHING"
 _UNLOGGED: LiteralString = """
-SELECT FROM pg_catalog.pg_class c WHERE c.relpersistence = 'u' AND (c.oid = {0}::regclass
+SELECT FROM pg_catalog.pg_class c WHERE c.relpersistence = 'u' AND (c.oid = {0}::pg_catalog.regclass
   OR c.oid IN (SELECT t.relid FROM pg_catalog.pg_partition_tree({0}) AS t))
 """
 _REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND part = {}"

@@ -262,7 +262,8 @@ def nulls(names: Iterable[str]) -> sql.Composable:
 def within(name: str | None) -> sql.Composable:
     """Condition of the rows of one table or partition, or those beneath it; None is of all rows."""
     condition = (
-        "(tableoid = {0}::regclass OR tableoid IN (SELECT relid FROM pg_partition_tree({0})))"
+        "(tableoid = {0}::pg_catalog.regclass"
+        " OR tableoid IN (SELECT relid FROM pg_catalog.pg_partition_tree({0})))"
     )
     return TRUE if name is None else build(condition, sql.Literal(name))
 

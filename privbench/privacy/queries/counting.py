@@ -144,7 +144,7 @@ class View:
             if self._rows is not None:
                 at = self._rows[at]
             weights = int(self._weights[0]) if same else np.asarray(self._weights[at])
-            yield [_codes(read, at) for read in self._reads], weights
+            yield [codes_at(read, at) for read in self._reads], weights
 
     def count(self, sets: Sequence[Sequence[int]]) -> list[Integers]:
         """The weighted joint histogram over each set of axes, int64, of its shape."""
@@ -156,7 +156,8 @@ class View:
         return [total.reshape(shape) for total, shape in zip(found, shapes, strict=True)]
 
 
-def _codes(read: Read, at: Any) -> Cells:
+def codes_at(read: Read, at: Any) -> Cells:
+    """Cells of some rows on an axis: a slice of them, or their positions."""
     codes, lookup = read
     block = codes[at]
     return np.asarray(block if lookup is None else lookup.take(block), dtype=np.intp)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
@@ -121,20 +122,28 @@ class GridHistogram(RawQuery):
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """Weights of the cells, in grid units."""
+        values, weights = self._values(data), data._units.weights(self.source)
+        cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
+        for start in range(0, len(values), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            index = self._cells(values[block])
+            held = index >= 0
+            add(cells, index[held], weights[block][held])
+        return cells
+
+    def _values(self, data: PrivateDatabase) -> NDArray[np.int64]:
+        """Points and sentinels of all rows."""
         held = data._raw(self.source, self.attribute)
         if not isinstance(held, Grid):
             raise SchemaError(
                 "the attribute is coded already.", table=self.source, column=self.attribute
             )
-        points, weights = self.points.values, data._units.weights(self.source)
-        cells = np.zeros(points.size + 1, dtype=np.int64)
-        for start in range(0, len(held), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            values = held._values[block]
-            finite = (values > NEG_INF) & (values < POS_INF)
-            index = np.searchsorted(points, values[finite], side="right")
-            add(cells, index, weights[block][finite])
-        return cells
+        return held._values
+
+    def _cells(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cell of every value, −1 for those that are in none."""
+        index = np.searchsorted(self.points.values, values, side="right")
+        return np.where((values > NEG_INF) & (values < POS_INF), index, -1)
 
 
 @dataclass(frozen=True, slots=True)

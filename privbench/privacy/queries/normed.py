@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
-from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis
 from privbench.privacy.queries.claims import up
-from privbench.privacy.queries.counting import cells
+from privbench.privacy.queries.counting import cells, codes_at, joint
 from privbench.privacy.queries.histogram import GridHistogram
 from privbench.privacy.query import GRID, Integers, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
@@ -69,11 +69,7 @@ class NormedHistogram(TableQuery):
         reads = [axis.read(data, self.source) for axis in self.axes]
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-            index = np.zeros(rows.size, np.int64)
-            for axis, (codes, lookup) in zip(self.axes, reads, strict=True):
-                index *= axis.size
-                index += codes[rows] if lookup is None else lookup[codes[rows]]
-            return index
+            return joint([codes_at(read, rows) for read in reads], self.shape)
 
         found = _counts(data, self.source, cells_of, math.prod(self.shape))
         return found.reshape(self.shape)
@@ -100,19 +96,12 @@ class NormedGridHistogram(GridHistogram):
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         """Weights of the cells, in grid units."""
-        held, points = data._raw(self.source, self.attribute), self.points.values
-        if not isinstance(held, Grid):
-            raise SchemaError(
-                "the attribute is coded already.", table=self.source, column=self.attribute
-            )
-        everything = held._values
+        values = self._values(data)
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-            values = everything[rows]
-            index = np.searchsorted(points, values, side="right")
-            return np.where((values > NEG_INF) & (values < POS_INF), index, -1)
+            return self._cells(values[rows])
 
-        return _counts(data, self.source, cells_of, points.size + 1, self.clip)
+        return _counts(data, self.source, cells_of, self.shape[0], self.clip)
 
 
 def _claim(spec: DatabaseSpec, size: int) -> Sensitivity:
