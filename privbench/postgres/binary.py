@@ -51,14 +51,9 @@ def has_form(kind: ColumnType) -> bool:
 
 
 def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer | None:
-    """The rows of a batch without `HEAD` and `FOOT`.
+    """The rows of a batch without `HEAD` and `FOOT`; all types must pass `has_form`.
 
-    Args:
-        batch: The rows.
-        kinds: The types of its columns, all of which `has_form`.
-
-    Returns:
-        The bytes, or None where a value has no such form, as an infinite date.
+    None where a value has no such form, as an infinite date.
     """
     pieces: list[pa.Array] = []
     size = np.dtype(">i4")
@@ -105,12 +100,7 @@ def _packed(fields: Sequence[_Field], rows: int) -> pa.Array:
 
 
 def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
-    """Values as they are sent: a number or several in every row, or an array of texts.
-
-    Raises:
-        ValueError: A value has no form here.
-        pa.ArrowException: It is none of the type's.
-    """
+    """Numbers as they are sent, one or several a row, or texts; ValueError without a form."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if kind.base in _NUMBERS and kind.kind == "b":
@@ -131,12 +121,7 @@ def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
 
 
 def _decimals(array: pa.Array, scale: int | None) -> NDArray[Any]:
-    """Groups of four decimal digits, the same number of them in every row: a header comes first.
-
-    Raises:
-        ValueError: Not so many digits fit.
-        pa.ArrowException: A text is no such number.
-    """
+    """Groups of four decimal digits, equally many in every row, after a header; else ValueError."""
     scale = array.type.scale if pa.types.is_decimal(array.type) else scale
     if scale is None or not 0 <= scale <= 16:
         raise ValueError("another scale")

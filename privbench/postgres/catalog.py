@@ -219,11 +219,7 @@ SELECT extname AS name FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' O
 
 
 def ask(connection: Connection, question: LiteralString, values: Mapping[str, Any]) -> list[Any]:
-    """All rows of a question, as named tuples.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """All rows of a question, as named tuples."""
     with (
         database_errors("reading the catalog"),
         connection.cursor(row_factory=namedtuple_row) as cursor,
@@ -236,11 +232,7 @@ def ask(connection: Connection, question: LiteralString, values: Mapping[str, An
 
 @contextlib.contextmanager
 def bare_search_path(connection: Connection) -> Iterator[None]:
-    """Have the server print every name with its schema, whatever the role's own search path.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """Have the server print every name with its schema, whatever the role's own search path."""
     with database_errors("reading the catalog"):
         (before,) = ask_one(connection, "SHOW search_path")
     if before == SEARCH_PATH:

@@ -46,21 +46,15 @@ _ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which database this is, for the ledger (PRIVACY P27).
+    """Which database this is, for the ledger (PRIVACY P27)."""
 
-    Attributes:
-        name: The declared name, else the system identifier with the database's OID, which a rename
-            and another spelling of the address leave as they are. None where neither can be had: an
-            address is no identity, since one server has many.
-        basis: What the name is made of, or why there is none.
-        system: The system identifier, where it may be read.
-        own: The system identifier with the OID, where it may be read.
-    """
-
+    # The declared name, else the system identifier with the database's OID, which a rename and
+    # another spelling of the address leave as they are. None where neither can be had: an address
+    # is no identity, since one server has many.
     name: str | None
-    basis: str
-    system: str | None = None
-    own: str | None = None
+    basis: str  # what the name is made of, or why there is none
+    system: str | None = None  # the system identifier, where it may be read
+    own: str | None = None  # the system identifier with the OID, where it may be read
 
     def __str__(self) -> str:
         return f"{self.name or 'none'} ({self.basis})"
@@ -135,14 +129,9 @@ def redact(dsn: str) -> str:
 
 
 def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
-    """Open a connection to a database of one's own, which may write.
+    """Open a connection to a database of one's own, which may write; a source needs `reading`.
 
-    A source, and whatever else is only read, is opened by `privbench.postgres.reading`.
-
-    Args:
-        dsn: See the module's first lines.
-        autocommit: As in psycopg.
-        lock_timeout: Seconds to wait for one lock; 0 means no limit.
+    A lock is waited for so many seconds; 0 means no limit.
 
     Raises:
         UsageError: The DSN cannot be read.
@@ -157,10 +146,7 @@ def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> C
 
 
 def opened(dsn: str) -> Connection:
-    """A connection on which nothing has been sent yet, in autocommit mode; text is UTF-8.
-
-    Errors are those of `connect`.
-    """
+    """A connection in autocommit mode on which nothing was sent yet, in UTF-8; see `connect`."""
     dsn = libpq_dsn(dsn)
     given = conninfo.conninfo_to_dict(dsn)
     ours: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
@@ -181,9 +167,6 @@ def patiently(run: Callable[[], T]) -> T:
     """Run a statement that lifts time limits, and retry it if it was cancelled.
 
     The time limit of a database or a role applies to the very statement that lifts it.
-
-    Raises:
-        psycopg.Error: The server refused, or cancelled it every time.
     """
     for _ in range(_ATTEMPTS - 1):
         with contextlib.suppress(psycopg.errors.QueryCanceled):
@@ -228,16 +211,11 @@ def major_version(connection: Connection) -> int:
 
 
 def identity(connection: Connection, declared: str | None = None) -> Identity:
-    """Which database this is, however the connection was spelled and the database is called.
-
-    Args:
-        connection: To the database.
-        declared: The config's name for it, which a restore or a logical copy needs.
-
-    Raises:
-        DatabaseError: The server did not answer.
-    """
-    if _is_staged(connection):
+    """Which database this is, however spelled or called; a restore or a copy declares its name."""
+    with database_errors("asking whether the database is a copy of files"):
+        statement = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true) = 'on'"
+        (staged,) = ask_one(connection, statement, [STAGED])
+    if staged:
         return OF_FILES if declared is None else Identity(declared, _DECLARED)
     system = _system_identifier(connection)
     own = None if system is None else f"{system}:{_oid(connection)}"
@@ -253,9 +231,6 @@ def same_database(one: Connection, other: Connection) -> bool:
 
     Asks for the system identifier and the database's OID. Where the identifier may not be read, an
     advisory lock under a random key, which only transactions of one database share, decides.
-
-    Raises:
-        DatabaseError: A server did not answer.
     """
     if one is other:
         return True
@@ -268,20 +243,9 @@ def same_database(one: Connection, other: Connection) -> bool:
 def ask_one(
     connection: Connection, query: LiteralString | sql.Composed, values: abc.Params | None = None
 ) -> tuple[Any, ...]:
-    """The one row that a query gives.
-
-    Raises:
-        psycopg.Error: The server refused.
-    """
+    """The one row that a query gives; errors are psycopg's."""
     (row,) = connection.execute(query, values).fetchall()
     return row
-
-
-def _is_staged(connection: Connection) -> bool:
-    """Whether the database is a copy of files, made for one command."""
-    with database_errors("asking whether the database is a copy of files"):
-        statement = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true) = 'on'"
-        return bool(ask_one(connection, statement, [STAGED])[0])
 
 
 def _system_identifier(connection: Connection) -> str | None:
@@ -307,11 +271,9 @@ def _oid(connection: Connection) -> int:
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
-    """Whether a lock that one transaction holds is one that the other cannot have.
-
-    The locks end with their transactions: behind a pooler, a session's own would stay.
-    """
+    """Whether a lock that one transaction holds is one that the other cannot have."""
     key = [secrets.randbits(62)]
+    # The locks end with their transactions: behind a pooler, a session's own would stay.
     with database_errors("comparing two databases"), one.transaction(), other.transaction():
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
         statement = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"

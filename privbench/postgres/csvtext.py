@@ -17,14 +17,9 @@ _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
 
 
 def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
-    """The rows of a text, which has some; columns are named c0, c1 and so on.
+    """The rows of a text that holds whole rows, at least one; columns are named c0, c1 and so on.
 
-    Args:
-        text: Whole rows, without a header.
-        types: The columns' types.
-
-    Raises:
-        pa.ArrowInvalid: The text has no such columns, or is no UTF-8.
+    Arrow says (ArrowInvalid) that the text has no such columns, or is no UTF-8.
     """
     names = [f"c{place}" for place in range(len(types))]
     return csv.read_csv(
@@ -50,15 +45,7 @@ def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> It
 
 
 def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches that are not too large to be written at once.
-
-    Args:
-        batches: Record batches or tables with the columns in COPY's order.
-        columns: How many columns there must be.
-
-    Raises:
-        ValueError: A batch has another number of columns.
-    """
+    """The rows in batches that are not too large to be written at once, of so many columns."""
     for batch in batches:
         if batch.num_columns != columns:
             raise ValueError(f"{columns} columns were announced and {batch.num_columns} came")
@@ -67,19 +54,12 @@ def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterato
 
 
 def csv_block(batch: pa.RecordBatch) -> pa.Buffer:
-    """The rows as lines of CSV.
-
-    Raises:
-        pyarrow.ArrowException: A column's type has no text form here.
-    """
+    """The rows as lines of CSV; an ArrowException where a column's type has no text form here."""
     sink = pa.BufferOutputStream()
-    csv.write_csv(_textual(batch), sink, _OPTIONS)
-    return sink.getvalue()
-
-
-def _textual(batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = [_column(array) for array in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+    textual = pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+    csv.write_csv(textual, sink, _OPTIONS)
+    return sink.getvalue()
 
 
 def _column(array: pa.Array) -> pa.Array:
@@ -106,12 +86,7 @@ def _array_literal(array: pa.Array) -> pa.Array:
 
 
 def _relisted(array: pa.Array, values: pa.Array) -> pa.Array:
-    """A list array like this one, NULL lists included, with other values.
-
-    Args:
-        array: A list array, sliced or not.
-        values: One value for each of ``array.flatten()``.
-    """
+    """A list array like this one, NULL lists included, with other values than its own."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     field = pa.list_(pa.field("element", values.type))

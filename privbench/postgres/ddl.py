@@ -23,7 +23,8 @@ from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.postgres.failures import database_errors
-from privbench.postgres.locks import WAIT, lock
+from privbench.postgres.locks import lock
+from privbench.postgres.reading import WAIT
 from privbench.postgres.statement import build
 from privbench.schema import Schema, quoted
 
@@ -53,40 +54,27 @@ _SECURED = frozenset({"AT_EnableRowSecurity", "AT_ForceRowSecurity", "AT_NoForce
 
 @dataclass(frozen=True, slots=True)
 class MadeExtension:
-    """An extension that a schema makes.
-
-    Attributes:
-        name: Its name.
-        schema: The PostgreSQL schema that it lives in, which need not be one that travels; None
-            where the text does not say.
-        text: The statement that makes it.
-        needed: Whether objects need it. The others only the text of functions may need.
-    """
+    """An extension that a schema makes."""
 
     name: str
+    # The PostgreSQL schema that it lives in, which need not be one that travels; None where the
+    # text does not say.
     schema: str | None
-    text: str
-    needed: bool
+    text: str  # the statement that makes it
+    needed: bool  # Whether objects need it. The others only the text of functions may need.
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The statements that make a schema, each to be run by itself.
+    """The statements that make a schema, each to be run by itself."""
 
-    Attributes:
-        extensions: Extensions, which come first.
-        objects: What must exist before rows are loaded.
-        constraints: What is made after the rows.
-        row_security: Row-level security and its policies, last, since some name roles.
-        needed: Names of extensions that the target must offer.
-        left_out: What a schema whose maker is not trusted does not get, and why, a line each.
-    """
-
-    extensions: tuple[MadeExtension, ...]
-    objects: tuple[str, ...]
-    constraints: tuple[str, ...]
+    extensions: tuple[MadeExtension, ...]  # extensions, which come first
+    objects: tuple[str, ...]  # what must exist before rows are loaded
+    constraints: tuple[str, ...]  # what is made after the rows
+    # Row-level security and its policies, last, since some name roles.
     row_security: tuple[str, ...]
-    needed: tuple[str, ...] = ()
+    needed: tuple[str, ...] = ()  # names of extensions that the target must offer
+    # What a schema whose maker is not trusted does not get, and why, a line each.
     left_out: tuple[str, ...] = ()
 
 
@@ -95,40 +83,26 @@ class Ddl:
     """SQL text that makes the schema again in an empty database.
 
     Every name in it is qualified; it is run with an empty search path (`load.Loader` does).
-
-    Attributes:
-        pre_data: Types, functions, tables: what must be there before rows.
-        post_data: Indexes, constraints, triggers: what is made after them.
-        extensions: Extensions that its objects need, which the target must offer.
-        server_version: Of the server it was taken from, as in ``server_version_num``.
-        left_behind: What the source has besides and no clone gets, a line each: foreign tables and
-            what is built upon them. The model file does not hold it.
     """
 
-    pre_data: str
-    post_data: str
+    pre_data: str  # types, functions, tables: what must be there before rows
+    post_data: str  # indexes, constraints, triggers: what is made after them
+    # Extensions that its objects need, which the target must offer.
     extensions: tuple[str, ...] = ()
-    server_version: int = 0
+    server_version: int = 0  # of the server it was taken from, as in ``server_version_num``
+    # What the source has besides and no clone gets, a line each: foreign tables and what is built
+    # upon them. The model file does not hold it.
     left_behind: tuple[str, ...] = field(default=(), compare=False)
 
     def script(self, *, trust: bool) -> Script:
-        """The statements to run.
+        """The statements to run: all of them, programs included, or those on the allow-list.
 
-        Args:
-            trust: Run them all, programs included; else those on the allow-list
-                (`privbench.pgsql.ddl`).
-
-        Raises:
-            ModelError: The text cannot be read, or may not be run.
+        A ModelError says that the text cannot be read, or what `privbench.pgsql.ddl` refuses.
         """
         return _script(self, trust)
 
     def overlaps(self) -> list[tuple[str, str]]:
-        """Constraints over pairs of rows other than equality: the table, and the constraint.
-
-        Raises:
-            ModelError: The text cannot be read.
-        """
+        """Constraints over pairs of rows other than equality: the table, and the constraint."""
         found = []
         for item in trusted(self.post_data).parts[0]:
             constraints = [node for node in item.tree.walk() if node.kind == "Constraint"]
@@ -163,12 +137,9 @@ def _extension(found: Statement, ddl: Ddl) -> MadeExtension:
 
 
 def find_pg_dump(minimum: int) -> Program:
-    """A pg_dump of this major version, else of the next later one at hand.
+    """A pg_dump of this major version, else of the next later one at hand, or a UsageError.
 
     Looks in PATH, where systems put PostgreSQL, and in the optional embedded one.
-
-    Raises:
-        UsageError: There is none that new; the message says what was found.
     """
     found = binaries.find(
         "pg_dump", binaries.machine_directories() + binaries.package_directories()
@@ -188,15 +159,10 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
 
     Objects built upon a table that is left out (views, foreign keys, functions) are left out too.
 
-    Args:
-        connection: To the database: pg_dump's address, and dependencies of objects.
-        schema: What `introspect` said.
-
     Raises:
         UsageError: No pg_dump of the server's version.
         SchemaError: A table is built upon one that is left out.
         AccessDenied: The role may not read a table, which pg_dump must lock.
-        DatabaseError: pg_dump failed.
     """
     program = find_pg_dump(major_version(connection))
     dependencies = Dependencies(connection, schema)
@@ -289,11 +255,8 @@ def _clean(text: str) -> str:
 def dumped(text: str) -> list[Statement]:
     r"""The statements of pg_dump's text.
 
-    Its first and last line may be psql's own commands ``\restrict KEY`` and ``\unrestrict KEY``,
-    of one key. Any other line of that kind is no SQL.
-
-    Raises:
-        DatabaseError: PostgreSQL's parser does not take the text.
+    Its first and last line may be psql's own commands ``\restrict KEY`` and ``\unrestrict KEY``, of
+    one key. Any other line of that kind is no SQL, and the text is then refused.
     """
     around = _RESTRICT.match(text)
     try:

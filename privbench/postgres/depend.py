@@ -69,7 +69,6 @@ class Dependencies:
     Raises:
         SchemaError: A chosen table is built upon one that is left out, or a partition of it is a
             foreign table.
-        DatabaseError: The server refused.
     """
 
     def __init__(self, connection: Connection, schema: Schema) -> None:

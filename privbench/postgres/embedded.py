@@ -34,6 +34,7 @@ FAST: Mapping[str, str] = {
     "max_locks_per_transaction": "1024",
     "timezone": "UTC",
 }
+_INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
 #: What waits for its input to end, then stops the servers of a folder, without a checkpoint, and
 #: removes it; again, while a server that was just starting still writes there.
 _WAIT = """
@@ -52,21 +53,13 @@ done
 
 @dataclass(slots=True)
 class Server:
-    """A running server.
+    """A running server."""
 
-    Attributes:
-        name: For people: ``embedded PostgreSQL 18``.
-        major: Major version.
-        dsn: libpq connection string of database ``postgres`` for its superuser.
-        directory: Where its data live; None for a server that somebody else runs.
-        program: Its ``postgres`` executable.
-    """
-
-    name: str
+    name: str  # for people: ``embedded PostgreSQL 18``
     major: int
-    dsn: str
-    directory: Path | None = None
-    program: Path | None = None
+    dsn: str  # libpq connection string of database ``postgres`` for its superuser
+    directory: Path | None = None  # where its data live; None for a server that somebody else runs
+    program: Path | None = None  # its ``postgres`` executable
     _temporary: list[Path] = field(default_factory=list)
 
     def stop(self) -> None:
@@ -131,14 +124,7 @@ def machine_programs() -> list[Program]:
 
 
 def any_server(settings: Mapping[str, str] = FAST, *, home: Path | None = None) -> Server:
-    """Start a server for a while: that of the ``demo`` extra, else the machine's.
-
-    Arguments are those of `start`.
-
-    Raises:
-        UsageError: There is none.
-        ConnectionFailed: It did not start.
-    """
+    """Start a server for a while: that of the ``demo`` extra, else the machine's; see `start`."""
     for label, programs in (("embedded", embedded_programs()), ("machine's", machine_programs())):
         if programs:
             return start(programs[0], label=label, settings=settings, home=home)
@@ -180,8 +166,9 @@ def start(
         sockets = _scratch(made, home)
         _own(directory)
         postgres = _runnable(program.path, made, home)
-        if not (directory / "data" / "PG_VERSION").exists():
-            _initialise(postgres, directory / "data")
+        data = directory / "data"
+        if not (data / "PG_VERSION").exists():
+            _run([postgres.parent / "initdb", "-D", data, *_INITDB], "initdb")
         options = {**settings, "listen_addresses": "", "unix_socket_directories": str(sockets)}
         _launch(postgres, directory, options)
     except BaseException:
@@ -279,11 +266,6 @@ def _runnable(postgres: Path, made: list[Path], home: Path | None) -> Path:
     if libraries.exists():
         shutil.copytree(libraries, place / libraries.name)
     return place / "package" / install.name / "bin" / postgres.name
-
-
-def _initialise(postgres: Path, data: Path) -> None:
-    options = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-    _run([postgres.parent / "initdb", "-D", data, *options], "initdb")
 
 
 def _launch(postgres: Path, directory: Path, settings: Mapping[str, str]) -> None:

@@ -66,10 +66,8 @@ def describe(error: psycopg.Error) -> str:
 def translate(error: psycopg.Error, what: str, table: str | None = None) -> DatabaseError:
     """The privbench error for one of psycopg's.
 
-    Args:
-        error: What psycopg raised.
-        what: What was being done, as a noun phrase: ``reading the catalog``.
-        table: The table concerned, if the server does not name one.
+    What was being done is a noun phrase: ``reading the catalog``. The table is that which the
+    server names, else the given one.
     """
     state = error.sqlstate or ""
     diag = error.diag
@@ -88,18 +86,12 @@ def translate(error: psycopg.Error, what: str, table: str | None = None) -> Data
 
 @contextlib.contextmanager
 def database_errors(what: str, table: str | None = None) -> Iterator[None]:
-    """Turn psycopg's errors into privbench's, cutting the chain that would show row values.
-
-    Raises:
-        DatabaseError: Or its child AccessDenied or ConnectionFailed.
-    """
+    """Turn psycopg's errors into privbench's, cutting the chain that would show row values."""
     try:
         yield
     except psycopg.Error as error:
         raise translate(error, what, table) from None
     except UnicodeDecodeError:
         raise DatabaseError(
-            f"{what}: bytes are no UTF-8 text.",
-            table=table,
-            remedy=NO_TEXT,
+            f"{what}: bytes are no UTF-8 text.", table=table, remedy=NO_TEXT
         ) from None

@@ -16,8 +16,7 @@ from privbench.errors import TargetError
 from privbench.postgres import target
 from privbench.postgres.connect import connect
 from privbench.postgres.failures import database_errors
-from privbench.postgres.locks import WAIT
-from privbench.postgres.reading import assignment
+from privbench.postgres.reading import WAIT, assignment
 from privbench.postgres.statement import run
 
 _SETTINGS = {
@@ -49,17 +48,9 @@ SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
 
 
 class Filling:
-    """A connection to a target, and its transaction; what is not committed is undone.
+    """A connection to a target, in a transaction; what is not committed is undone.
 
-    Args:
-        dsn: The target; see `privbench.postgres.connect`.
-        role: Go on as this role in every transaction, see `target.become`.
-
-    Attributes:
-        connection: In the transaction.
-
-    Raises:
-        ConnectionFailed: The target is unreachable.
+    In every transaction it goes on as a role, if one is given (`target.become`).
     """
 
     def __init__(self, dsn: str, role: str | None = None) -> None:
@@ -81,13 +72,7 @@ class Filling:
     def begin(self, first: Callable[[], None] = lambda: None) -> None:
         """Prepare a transaction; nothing of the model's has run in it yet.
 
-        Args:
-            first: What to do before the role is taken.
-
-        Raises:
-            TargetError: There is no such role, or it may do too much.
-            AccessDenied: The session may not become it.
-            DatabaseError: The server refused.
+        Something may have to be done first, before the role is taken (`target.become`).
         """
         with database_errors("preparing the target"):
             for name, value in _SETTINGS.items():
@@ -99,12 +84,7 @@ class Filling:
             self._began = self._state()
 
     def commit(self) -> None:
-        """Commit.
-
-        Raises:
-            TargetError: Something has left the transaction, its settings or its role.
-            DatabaseError: The server refused.
-        """
+        """Commit; TargetError if something has left the transaction, its settings or its role."""
         with database_errors("committing the load"):
             self._require(self._began)
             self.connection.commit()
@@ -114,10 +94,7 @@ class Filling:
         return state
 
     def _require(self, state: tuple[Any, ...]) -> None:
-        """Refuse to go on in another transaction, or with other settings or another role.
-
-        Temporary objects are not counted.
-        """
+        """Refuse to go on in another transaction, or under other settings or another role."""
         if self._state()[:-1] != state[:-1]:
             raise TargetError(
                 "something in the model's DDL has left the transaction of the load, its settings "

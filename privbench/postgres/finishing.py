@@ -38,11 +38,7 @@ _FLUSHES = 150_000
 
 
 def move_sequences(connection: Connection, schema: Schema) -> None:
-    """Move every sequence past the keys that its columns hold.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """Move every sequence past the keys that its columns hold."""
     by_name = {sequence.name: sequence for sequence in schema.sequences}
     users: dict[SchemaSequence, list[sql.Composable]] = {}
     for table in schema:
@@ -67,14 +63,7 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
 def fill_views(
     connection: Connection, progress: Callable[[str, int | None], None]
 ) -> tuple[list[TableName], list[str]]:
-    """Fill the materialised views there are.
-
-    Returns:
-        Those that are filled, and a line for every one that stays without data.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """Fill the materialised views; those that are filled, and a line for each that stays empty."""
     filled, empty = [], []
     with database_errors("refreshing materialised views"):
         # In the order of their making, which is the order of their dependence.
@@ -102,16 +91,6 @@ def _fill(connection: Connection, view: TableName) -> str | None:
     return None
 
 
-def analyze(connection: Connection, names: Sequence[TableName]) -> None:
-    """Gather the planner's statistics of relations, in the transaction there is.
-
-    Raises:
-        psycopg.Error: The server refused.
-    """
-    if names:
-        run(connection, build("ANALYZE {}", names))
-
-
 def vacuum(
     connection: Connection, names: Sequence[TableName], role: str | None = None
 ) -> list[TableName]:
@@ -121,13 +100,8 @@ def vacuum(
     table has changed though it was analysed in the transaction that filled it. VACUUM runs in no
     transaction but its own, so the load must be committed; the connection is left in autocommit.
 
-    Args:
-        connection: After the commit.
-        names: What to vacuum.
-        role: The role that loaded.
-
-    Returns:
-        Relations that could not be vacuumed; they keep what `analyze` gathered.
+    Gives the relations that could not be vacuumed, by the role that loaded; they keep what ANALYZE
+    gathered.
     """
     try:
         connection.autocommit = True

@@ -29,11 +29,7 @@ _TEXTS = ("text", "varchar")
 
 
 def bounds_check(row: Any) -> Check | None:
-    """The CHECK that the bounds of a table's own partitions amount to, or None.
-
-    Args:
-        row: An answer to `catalog.PARTITION_BOUNDS`.
-    """
+    """The CHECK that an answer to `catalog.PARTITION_BOUNDS` amounts to, or None."""
     if row.column is None or any(text == "DEFAULT" for text in row.bounds):
         return None
     name = quoted(row.column)
@@ -56,11 +52,7 @@ def _listed(name: str, bounds: Iterable[str]) -> str | None:
 
 
 def _ranged(name: str, bounds: Iterable[str], *, single: bool) -> str | None:
-    """A condition that holds in all range partitions: the least and the greatest of their bounds.
-
-    Only the first column of the partition key is used. Where there are others (not ``single``), a
-    row may equal the first column's upper bound.
-    """
+    """A condition on the first column of the partition key that holds in all range partitions."""
     lows, highs = [], []
     for text in bounds:
         found = _RANGE.match(text)
@@ -70,6 +62,7 @@ def _ranged(name: str, bounds: Iterable[str], *, single: bool) -> str | None:
         highs.append(next(iter(_data(found["high"])), None))
     low, high = _extreme(lows, -1), _extreme(highs, 1)
     parts = [] if low is None else [f"({name} >= {literal(low)})"]
+    # Where the key has more columns, a row may equal the first one's upper bound.
     parts += [] if high is None else [f"({name} {'<' if single else '<='} {literal(high)})"]
     return " AND ".join(parts) or None
 

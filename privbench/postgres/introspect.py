@@ -48,25 +48,20 @@ def introspect(
     exclude: Sequence[str | TableName] = (),
     tables: Sequence[str | TableName] | None = None,
 ) -> Schema:
-    """The schema of a database, as its catalog states it.
+    """The schema of a database, as its catalog states it; the connection may be in a transaction.
 
     Partitions are folded into their root: its leaf partitions are listed, and a foreign key of a
     single partition counts as the root's, but not as validated. Children of ordinary inheritance
     are tables of their own. Objects of extensions, temporary and system schemas are left out, and
     so are foreign keys into tables that are left out (`Table.loose` keeps their columns).
 
-    Args:
-        connection: To the database; inside a transaction or not.
-        schemas: PostgreSQL schemas to read, see `Selection`; None means every schema of users.
-        exclude: Tables to leave out.
-        tables: Tables and views to read; None means all of these schemas. Schemas without a chosen
-            one are then left out too.
+    The `Selection` of the arguments says which schemas, tables and views are read; schemas of which
+    no table is chosen are left out too.
 
     Raises:
         SchemaError: A named schema or table does not exist, or a partition is chosen without its
             root.
         TargetError: The database is an unfinished load.
-        DatabaseError: The server refused.
     """
     refuse_unfinished(connection)
     with catalog.bare_search_path(connection):
@@ -80,7 +75,6 @@ def check_access(connection: Connection, schema: Schema) -> None:
     Raises:
         AccessDenied: With the GRANT statements that are missing, all of them; or with the tables
             whose row-level security would hide rows from this role.
-        DatabaseError: The server refused.
     """
     tables = [name for table in schema for name in (table.name, *table.partitions)]
     wanted = {"schemas": [t.schema for t in tables], "names": [t.name for t in tables]}
@@ -329,9 +323,7 @@ def _index(row: Any) -> Index:
 
 
 def _is_plain_unique(row: Any) -> bool:
-    """Whether an index makes a set of plain columns unique in the whole table.
-
-    A temporal key (WITHOUT OVERLAPS) is an exclusion: equal columns may recur in other periods.
-    """
+    """Whether an index makes a set of plain columns unique in the whole table."""
     whole = row.valid and row.predicate is None and not row.has_expressions
+    # A temporal key (WITHOUT OVERLAPS) is one: equal columns may recur in other periods.
     return bool(row.is_unique and whole and not row.exclusion)

@@ -30,15 +30,9 @@ def match(
 ) -> NDArray[np.int32]:
     """The parent row index of every child row.
 
-    Args:
-        child: The child's key columns, in the foreign key's order, of equal length.
-        parent: The parent's key columns in the same order. Where several parent rows are equal,
-            the first counts.
-
-    Returns:
-        One index per child row; `NULL` where any key column of the child is NULL (MATCH SIMPLE),
-        `DANGLING` where no parent row has the key. A parent row with a NULL in its key is never
-        referred to.
+    Both keys are columns in the foreign key's order. The result has one index per child row; `NULL`
+    where any key column of the child is NULL (MATCH SIMPLE), `DANGLING` where no parent row has the
+    key. Of equal parent rows the first counts; one with a NULL in its key is never referred to.
 
     >>> match([pa.array([30, None, 10, 7])], [pa.array([10, 20, 30])]).tolist()
     [2, -1, 0, -2]
@@ -69,12 +63,6 @@ def key_expressions(
     Decimals lose their trailing zeros, fixed-length texts their padding; integers of different
     width become one type; intervals, and texts under a collation of users' own, become hashes that
     follow the comparison; what Arrow has no type for becomes text.
-
-    Returns:
-        The child's expressions and the parent's, in the key's order.
-
-    Raises:
-        SchemaError: The key's tables or columns are not in the schema.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
     ours, theirs = [], []
@@ -104,10 +92,7 @@ def _alike(
 def _codes(
     child: pa.ChunkedArray, parent: pa.ChunkedArray
 ) -> tuple[pa.ChunkedArray, pa.ChunkedArray, int]:
-    """Both columns as places among the parent's distinct values, and how many there are.
-
-    NULL stands for NULL, and for what the parent does not have.
-    """
+    """Both columns as places among the parent's distinct values, or NULL; how many there are."""
     distinct = pc.unique(parent.drop_null())
     coded = (pc.index_in(column, value_set=distinct).cast(pa.int64()) for column in (child, parent))
     return *coded, len(distinct)

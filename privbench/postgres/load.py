@@ -18,7 +18,7 @@ from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.filling import Filling
 from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import lock
-from privbench.postgres.statement import build, run
+from privbench.postgres.statement import build, run, source
 from privbench.postgres.unfinished import PARTS, Mark, refuse_unfinished
 from privbench.schema import Schema, Table, TableName
 
@@ -78,11 +78,8 @@ class Loader(Filling):
         lost: What of the schema the target does not have, a line each; complete after `finish`.
 
     Raises:
-        ConnectionFailed: The target is unreachable.
         ModelError: The schema and its DDL do not fit.
         TargetError: It is the source, is not empty, lacks an extension, or is being loaded.
-        AccessDenied: The role may not create or drop.
-        DatabaseError: The server refused.
     """
 
     def __init__(
@@ -112,11 +109,7 @@ class Loader(Filling):
             raise
 
     def table(self, table: Table | TableName | str) -> Table:
-        """The table as the target's own catalog states it.
-
-        Raises:
-            SchemaError: The schema has no such table.
-        """
+        """The table as the target's own catalog states it; a SchemaError if there is none such."""
         return self._schema.table(table.name if isinstance(table, Table) else table)
 
     def copy_table(
@@ -125,16 +118,10 @@ class Loader(Filling):
         columns: Sequence[str],
         batches: Iterable[pa.RecordBatch | pa.Table],
     ) -> int:
-        """Copy rows into a table.
+        """Copy rows into a table, and return their number.
 
-        Args:
-            table: The table; rows of a partitioned one find their partition.
-            columns: Which columns the batches hold, in their order; generated columns must not be
-                among them. Columns left out get their defaults.
-            batches: Record batches or tables, as they come.
-
-        Returns:
-            The number of rows.
+        Rows of a partitioned table find their partition. Columns that the batches do not hold get
+        their defaults; generated ones must not be among those that they hold.
 
         Raises:
             ValueError: A generated column is named, or a batch has another number of columns.
@@ -146,10 +133,18 @@ class Loader(Filling):
             raise ValueError(f"{table.key}: generated columns cannot be copied: {generated}")
         if not columns:
             return 0
+        kinds = [table.column(name).type for name in columns]
+        given = self.connection, build("{}", table.name), columns, batches, kinds
         self._progress(f"copy {table.key}", 0)
         with database_errors("loading rows", table.key):
             self._empty(table)
-            rows = self._copy(table, columns, batches)
+            if any(column.generated == "s" for column in table.columns):
+                rows = staging.copy(*given)
+            else:
+                # The table is this transaction's own, or was emptied in it, so its pages may be
+                # written as already frozen and visible, as a vacuumed table's are. PostgreSQL
+                # cannot do that through a partition's root.
+                rows = staging.copy_rows(*given, freeze=table.kind == "r")
         self._progress(f"copy {table.key}", rows)
         return rows
 
@@ -172,11 +167,7 @@ class Loader(Filling):
         """Commit the empty schema with its mark, and begin the transaction that finishes it.
 
         While that is open, nobody can put tables of their own in place of those of the load, whose
-        triggers would run as its role.
-
-        Raises:
-            TargetError: A table is not the role's own, or another load has begun.
-            DatabaseError: The server refused.
+        triggers would run as its role. A table that is not the role's own is refused (TargetError).
         """
         if self._mark is None:
             return
@@ -197,11 +188,7 @@ class Loader(Filling):
             )
 
     def without_values(self, table: Table) -> list[str]:
-        """Columns left to their default: xml that may be NULL, on a server that was built without.
-
-        Raises:
-            DatabaseError: The server refused.
-        """
+        """Columns left to their default: nullable xml, on a server that was built without it."""
         names = [
             c.name for c in self.table(table).columns if c.type.base == "xml" and not c.not_null
         ]
@@ -219,11 +206,7 @@ class Loader(Filling):
         return []
 
     def add_rows(self, table: Table, count: int) -> int:
-        """Add rows of which every column has its default, or that have no columns at all.
-
-        Raises:
-            DatabaseError: The server refused.
-        """
+        """Add rows of which every column has its default, or that have no columns at all."""
         added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
         with database_errors("loading rows", table.key):
             self._empty(self.table(table))
@@ -231,11 +214,7 @@ class Loader(Filling):
 
     @contextlib.contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """Within it, indexes and constraints are made on the rows there are; then they go again.
-
-        Raises:
-            DatabaseError: The server refused.
-        """
+        """Within it, indexes and constraints are made on the rows there are; then they go again."""
         with (
             database_errors("making indexes and constraints"),
             self.connection.transaction(force_rollback=True),
@@ -249,11 +228,8 @@ class Loader(Filling):
     def finish(self) -> None:
         """Indexes, constraints, triggers, sequences, views, statistics, commit, VACUUM.
 
-        A relation that cannot be vacuumed is logged: the load stands, with its statistics.
-
-        Raises:
-            TargetError: Something has left the transaction of the load.
-            DatabaseError: A constraint does not hold, or the server refused.
+        A relation that cannot be vacuumed is logged: the load stands, with its statistics. A
+        TargetError says that something has left the transaction of the load.
         """
         self._progress("indexes and constraints", None)
         with self._making("indexes and constraints"):
@@ -263,8 +239,9 @@ class Loader(Filling):
         views, empty = finishing.fill_views(self.connection, self._progress)
         filled = [*(table.name for table in self._schema), *views]
         self._progress("analyze", None)
-        with database_errors("gathering statistics"):
-            finishing.analyze(self.connection, filled)
+        if filled:
+            with database_errors("gathering statistics"):
+                run(self.connection, build("ANALYZE {}", filled))
         with self._making("policies"):
             protected = self._protect()
         self.lost += [line for line in (*empty, *protected) if line not in self.lost]
@@ -319,9 +296,8 @@ class Loader(Filling):
     def _making(self, what: str) -> Iterator[None]:
         """A context for the model's DDL, which must not change transaction, settings or role.
 
-        Raises:
-            TargetError: It changed one of them, or made temporary objects.
-            DatabaseError: The server refused; perhaps since it is older than the source's.
+        Nor may it make temporary objects (TargetError). A server may be too old for it: the remedy
+        says so.
         """
         here = major_version(self.connection)
         try:
@@ -375,18 +351,14 @@ class Loader(Filling):
             run(self.connection, text.encode())
 
     def _protect(self) -> list[str]:
-        """Row-level security, last: it would hide rows from the load itself.
-
-        Returns:
-            A line for every policy that names a role which the target does not have; without
-            them rows are hidden from more users, never from fewer.
-        """
+        """Row-level security, last: it would hide rows from the load. Lines of what is left out."""
         absent = []
         for statement in self._script.row_security:
             try:
                 with self.connection.transaction():
                     self._run_all([statement])
             except psycopg.errors.UndefinedObject:
+                # Without it rows are hidden from more users, never from fewer.
                 policy = "".join(statement.partition("CREATE POLICY ")[1:])
                 absent.append(f"left out, since it names a role that is not here: {policy}")
         return absent
@@ -394,18 +366,4 @@ class Loader(Filling):
     def _empty(self, table: Table) -> None:
         """Begin a table anew where another transaction may have filled it, or run its sequences."""
         if self._mark is not None:
-            only = build("{}" if table.kind == "p" else "ONLY {}", table.name)
-            run(self.connection, build("TRUNCATE {} RESTART IDENTITY", only))
-
-    def _copy(
-        self, table: Table, columns: Sequence[str], batches: Iterable[pa.RecordBatch | pa.Table]
-    ) -> int:
-        named = build("{}", table.name)
-        kinds = [table.column(name).type for name in columns]
-        if any(column.generated == "s" for column in table.columns):
-            return staging.copy(self.connection, named, columns, batches, kinds)
-        # The table is this transaction's own, or was emptied in it, so its pages may be written as
-        # already frozen and visible, as a vacuumed table's are. PostgreSQL cannot do that through a
-        # partition's root.
-        freeze = table.kind == "r"
-        return staging.copy_rows(self.connection, named, columns, batches, kinds, freeze=freeze)
+            run(self.connection, build("TRUNCATE {} RESTART IDENTITY", source(table)))

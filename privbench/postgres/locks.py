@@ -12,8 +12,6 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.reading import WAIT, assignment
 from privbench.schema import TableName
 
-__all__ = ["WAIT", "lock", "tell_held"]
-
 logger = logging.getLogger(__name__)
 
 #: Tables that another session has for itself alone; the catalog's functions wait for them too.
@@ -30,11 +28,7 @@ ORDER BY 1, 2
 
 
 def tell_held(connection: Connection) -> None:
-    """Log the tables that other sessions lock: the catalog cannot be read until they release them.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """Log the tables that other sessions lock: until then the catalog cannot be read."""
     with database_errors("asking for locks"):
         for schema, name in connection.execute(_HELD).fetchall():
             _warn(str(TableName(schema, name)), WAIT.get())
@@ -51,18 +45,9 @@ def lock(
     mode: LiteralString = "ACCESS SHARE",
     seconds: float | None = None,
 ) -> None:
-    """Lock a table until the transaction ends; says so where it has to be waited for.
+    """Lock a table, called by a name in messages, until the transaction ends.
 
-    Args:
-        connection: To its database.
-        relation: The table, ``ONLY`` before it or not.
-        name: The table's name for messages.
-        mode: The lock's mode.
-        seconds: How long to wait; None is `WAIT`.
-
-    Raises:
-        AccessDenied: A right is missing.
-        DatabaseError: Somebody holds the table for longer.
+    Where it has to be waited for, a line says so; it is for `WAIT` seconds, or so many.
     """
     wait = WAIT.get() if seconds is None else seconds
     statement = sql.SQL("LOCK TABLE {} IN " + mode + " MODE").format(relation)

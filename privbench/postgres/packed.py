@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import LiteralString
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from psycopg import sql
 
 from privbench.domain import Known
 from privbench.postgres.connect import SELECT, Connection
+from privbench.postgres.statement import build
 from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 
 #: The first version that reads a range of pages without looking at all others.
@@ -42,16 +44,13 @@ _Read = Callable[[_Sent], pa.Array]
 
 @dataclass
 class Packing:
-    """A SELECT that sends columns as packed 8-byte words, and how columns are read from these.
+    """A SELECT that sends columns as packed 8-byte words, and how columns are read from these."""
 
-    Attributes:
-        expressions: SQL expressions of the columns.
-        words: SQL of every word: an expression that gives its bytes, or the bit fields of an int8.
-        columns: Readers of the columns, in the order in which the columns were added.
-    """
-
+    # SQL expressions of the columns.
     expressions: list[sql.Composable] = field(default_factory=list)
+    # SQL of every word: an expression that gives its bytes, or the bit fields of an int8.
     words: list[sql.Composable | list[sql.Composable]] = field(default_factory=list)
+    # Readers of the columns, in the order in which the columns were added.
     columns: list[_Read] = field(default_factory=list)
     _used: dict[int, int] = field(default_factory=dict)
 
@@ -61,25 +60,17 @@ class Packing:
         The size of a table, which is not public, is so not needed. A condition follows each part,
         that of the other pages first, and ``) AS r`` ends the statement.
         """
-        chosen = [
-            sql.SQL("pg_catalog.string_agg({}, ''::pg_catalog.bytea)").format(
-                sql.SQL("pg_catalog.int8send({})").format(sql.SQL(" | ").join(word))
-                if isinstance(word, list)
-                else word
-            )
+        words = (
+            build("pg_catalog.int8send({})", sql.SQL(" | ").join(word))
+            if isinstance(word, list)
+            else word
             for word in self.words
-        ]
-        columns = [
-            sql.SQL("{} AS {}").format(expression, _name(place))
-            for place, expression in enumerate(self.expressions)
-        ]
-        first = sql.SQL("{}, ({}ctid FROM {} WHERE ").format(
-            sql.SQL(", ").join(chosen), SELECT, source
         )
-        second = sql.SQL(" LIMIT 1) FROM (SELECT {} FROM {} WHERE ").format(
-            sql.SQL(", ").join(columns), source
-        )
-        return (SELECT + first).as_string(connection), second.as_string(connection)
+        chosen = [build("pg_catalog.string_agg({}, ''::pg_catalog.bytea)", word) for word in words]
+        columns = [build("{} AS {}", item, f"c{at}") for at, item in enumerate(self.expressions)]
+        first = build("{}{}, ({}ctid FROM {} WHERE ", SELECT, chosen, SELECT, source)
+        second = build(" LIMIT 1) FROM (SELECT {} FROM {} WHERE ", columns, source)
+        return first.as_string(connection), second.as_string(connection)
 
     def batch(self, values: Sequence[bytes], names: Sequence[str]) -> pa.RecordBatch:
         """The rows that a statement gave."""
@@ -87,25 +78,19 @@ class Packing:
         return pa.RecordBatch.from_arrays([read(sent) for read in self.columns], list(names))
 
     def add(self, expression: sql.Composable, type_: pa.DataType, known: Known | None) -> bool:
-        """Add a column, and return whether its type and values could be packed.
-
-        Args:
-            expression: The expression.
-            type_: Its type.
-            known: What is publicly known of its values.
-        """
-        chosen = _name(len(self.expressions))
+        """Add a column of a type and with known values; whether it could be packed."""
+        chosen = f"c{len(self.expressions)}"
         self.expressions.append(expression)
         if pa.types.is_boolean(type_):
-            self._listed(sql.SQL("{}::integer::bigint").format(chosen), pa.array([False, True]))
+            self._listed(build("{}::integer::bigint", chosen), pa.array([False, True]))
         elif type_ in _OF_TYPE:
             self._integers(chosen, type_, None)
         elif type_ == pa.int64() and isinstance(known, range):
             self._integers(chosen, type_, known)
         elif type_ == pa.int64():
-            self._whole(sql.SQL("pg_catalog.int8send(coalesce({}, 0))"), chosen, type_)
+            self._whole("pg_catalog.int8send(coalesce({}, 0))", chosen, type_)
         elif type_ == pa.float64():
-            self._whole(sql.SQL("pg_catalog.float8send(coalesce({}, 0))"), chosen, type_)
+            self._whole("pg_catalog.float8send(coalesce({}, 0))", chosen, type_)
         elif type_ == pa.string() and isinstance(known, tuple):
             self._texts_of(chosen, known)
         else:
@@ -122,7 +107,7 @@ class Packing:
             self.words.append([])
         word = self.words[place]
         assert isinstance(word, list)
-        word.append(sql.SQL("({} << {})").format(number, sql.SQL(str(free))))
+        word.append(build("({} << {})", number, free))
         self._used[place] = free + width
         mask = (1 << width) - 1
         return lambda sent: (sent[place] >> free) & mask
@@ -130,7 +115,7 @@ class Packing:
     def _listed(self, number: sql.Composable, values: pa.Array) -> None:
         """Values that a dictionary lists, by number, and NULL."""
         size = len(values) + 1
-        whole = sql.SQL("coalesce({}, {})").format(number, sql.Literal(len(values)))
+        whole = build("coalesce({}, {})", number, len(values))
         numbers = self._bits(whole, size)
         narrow = np.min_scalar_type(size - 1)
         listed = pa.concat_arrays([values, pa.nulls(1, values.type)])
@@ -138,32 +123,31 @@ class Packing:
             lambda sent: pa.DictionaryArray.from_arrays(numbers(sent).astype(narrow), listed)
         )
 
-    def _integers(self, chosen: sql.Composable, type_: pa.DataType, known: range | None) -> None:
+    def _integers(self, chosen: str, type_: pa.DataType, known: range | None) -> None:
         """Integers of a range, or of a type; what lies beyond a range comes as −∞ and +∞."""
         if known is None:
             first, end = _OF_TYPE[type_].start, _OF_TYPE[type_].stop
-            number = sql.SQL("{}::bigint").format(chosen)
+            number = build("{}::bigint", chosen)
         else:
             first, end = known.start - 1, known.stop + 1
-            number = sql.SQL("pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})").format(
-                chosen, _int8(first), _int8(end - 1)
-            )
+            kept = "pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})"
+            number = build(kept, chosen, _int8(first), _int8(end - 1))
         size = end - first
         if size.bit_length() > _BITS - 1:
             # NULL is a number of its own, which no value of a range is.
-            word = sql.SQL("pg_catalog.int8send(coalesce(pg_catalog.int8larger({}, {}), {}))")
-            self.words.append(word.format(chosen, _int8(NAN), _int8(NULL)))
+            word = "pg_catalog.int8send(coalesce(pg_catalog.int8larger({}, {}), {}))"
+            self.words.append(build(word, chosen, _int8(NAN), _int8(NULL)))
             place = len(self.words) - 1
             self.columns.append(lambda sent: _array(sent[place], sent[place] == NULL, type_))
             return
-        number = sql.SQL("{} - {}").format(number, _int8(first))
+        number = build("{} - {}", number, _int8(first))
         if size <= _LISTED:
             values = np.arange(first, end)
             if known is not None:
                 values[[0, -1]] = NEG_INF, POS_INF
             self._listed(number, pa.array(values, type_))
             return
-        numbers = self._bits(sql.SQL("coalesce({}, {})").format(number, _int8(size)), size + 1)
+        numbers = self._bits(build("coalesce({}, {})", number, _int8(size)), size + 1)
 
         def read(sent: _Sent) -> pa.Array:
             found = numbers(sent)
@@ -174,23 +158,23 @@ class Packing:
 
         self.columns.append(read)
 
-    def _whole(self, sent_as: sql.SQL, chosen: sql.Composable, type_: pa.DataType) -> None:
+    def _whole(self, sent_as: LiteralString, chosen: str, type_: pa.DataType) -> None:
         """Numbers of 64 bits; the bits that mark NULL stand in another word."""
         kind = type_.to_pandas_dtype()
-        self.words.append(sent_as.format(chosen))
+        self.words.append(build(sent_as, chosen))
         place = len(self.words) - 1
-        null = self._bits(sql.SQL("({} IS NULL)::integer::bigint").format(chosen), 2)
+        null = self._bits(build("({} IS NULL)::integer::bigint", chosen), 2)
         self.columns.append(lambda sent: _array(sent[place].view(kind), null(sent) == 1, type_))
 
-    def _texts_of(self, chosen: sql.Composable, known: tuple[str, ...]) -> None:
+    def _texts_of(self, chosen: str, known: tuple[str, ...]) -> None:
         """Texts of a list, and `OTHER`; compared byte by byte, whatever their collation is."""
-        text = sql.SQL('{} COLLATE pg_catalog."C"').format(chosen)
-        cases = [
-            sql.SQL("WHEN {} THEN {}").format(sql.Literal(value), _int8(number))
+        cases = sql.SQL(" ").join(
+            build("WHEN {} THEN {}", sql.Literal(value), _int8(number))
             for number, value in enumerate(known)
-        ]
-        number = sql.SQL("CASE {} {} ELSE CASE WHEN {} IS NOT NULL THEN {} END END").format(
-            text, sql.SQL(" ").join(cases), chosen, _int8(len(known))
+        )
+        number = build(
+            'CASE {0} COLLATE pg_catalog."C" {1} ELSE CASE WHEN {0} IS NOT NULL THEN {2} END END',
+            *(chosen, cases, _int8(len(known))),
         )
         self._listed(number, pa.array([*known, OTHER]))
 
@@ -203,11 +187,8 @@ def packing(
 ) -> Packing | None:
     """How the server packs these columns, or None where it cannot pack one of them.
 
-    Args:
-        connection: The source.
-        expressions: SQL expressions to select, with the names of the columns.
-        types: The types of what they give.
-        known: What is publicly known of some, by name.
+    Types are those of what the expressions give; some columns have public knowledge of values, by
+    name.
     """
     result = Packing()
     if connection.info.server_version < READS_PAGES:
@@ -227,15 +208,7 @@ def packed(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the rows of some pages in the order they lie in, at least one.
 
-    Args:
-        connection: A connection of a snapshot that nothing else uses meanwhile.
-        form: What to select.
-        source: The table.
-        names: The names of the columns.
-        pages: Which pages to read.
-
-    Raises:
-        psycopg.Error: The server refused.
+    Nothing else may use the connection, which is one of a snapshot, meanwhile.
     """
     start, end = pages
     step = max(min(_PAGES, _BYTES // (8 * _ROWS * len(form.words))), 1)
@@ -254,11 +227,6 @@ def packed(
             more = beyond is not None
             # A row's place is the number of its page, in four bytes, and its own on the page.
             start = int.from_bytes((beyond or b"")[:4])
-
-
-def _name(place: int) -> sql.Identifier:
-    """The name of an expression in the statement."""
-    return sql.Identifier(f"c{place}")
 
 
 def _int8(number: int) -> sql.Composable:

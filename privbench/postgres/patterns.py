@@ -22,26 +22,21 @@ class Selection:
     by the rules of psql and pg_dump: ``*`` is any text, ``?`` any character, capitals are folded,
     and within double quotes every character is itself. Other signs of regular expressions, which
     psql knows too, are themselves. A pattern without a schema is matched in every chosen schema.
-
-    Attributes:
-        schemas: Schemas; None means all.
-        tables: Tables of these schemas; None means all. Schemas that hold none of them
-            are then not chosen either.
-        exclude: Tables that are left out, chosen or not.
     """
 
-    schemas: Sequence[str] | None = None
+    schemas: Sequence[str] | None = None  # schemas; None means all
+    # Tables of these schemas; None means all. Schemas that hold none of them are then not chosen
+    # either.
     tables: Sequence[str | TableName] | None = None
-    exclude: Sequence[str | TableName] = ()
+    exclude: Sequence[str | TableName] = ()  # tables that are left out, chosen or not
 
     def chosen(
         self, relations: Collection[TableName], known: Sequence[str]
     ) -> tuple[tuple[str, ...], set[TableName], set[TableName]]:
         """The chosen schemas, sorted; the chosen relations; those that are left out by name.
 
-        Args:
-            relations: All tables, views and materialised views of the database.
-            known: Its schemas.
+        They are chosen among all ``relations`` (tables, views and materialised views) of the
+        ``known`` schemas.
 
         Raises:
             SchemaError: A pattern fits none: what was meant to stay out must not slip in.

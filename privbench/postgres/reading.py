@@ -84,17 +84,11 @@ def reading(
 ) -> Connection:
     """A connection inside a READ ONLY transaction under the settings of the tool's questions.
 
+    Further settings take precedence over these. The first transaction may see an exported snapshot.
     Roll back, or close, where the work is done; `begin` opens the next transaction.
-
-    Args:
-        dsn: As `privbench.postgres.connect` has it.
-        settings: Further settings of the transaction; they take precedence over the default ones.
-        isolation: The isolation level of its transactions.
-        snapshot: An exported snapshot that the first transaction shall see.
 
     Raises:
         UsageError: The DSN cannot be read.
-        ConnectionFailed: The server is unreachable or refused the login; no password is shown.
         DatabaseError: The server, or a pooler before it, does not keep the settings.
     """
     connection = opened(dsn)
@@ -113,19 +107,10 @@ def reading(
 def begin(
     connection: Connection, settings: Mapping[str, str] = _NOTHING, *, snapshot: str | None = None
 ) -> None:
-    """End a reading connection's transaction, if one is open, and begin the next.
+    """End a reading connection's transaction, if one is open, and begin the next; see `reading`.
 
     The database's and the role's own time limits hold for the statements that lift them too, so
     these are tried again where they were cancelled.
-
-    Args:
-        connection: One that `reading` opened.
-        settings: Further settings of the transaction; they take precedence over the default ones.
-        snapshot: An exported snapshot that the transaction shall see.
-
-    Raises:
-        DatabaseError: The server, or a pooler before it, does not keep the settings.
-        ConnectionFailed: The connection was lost.
     """
     wanted = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
     statement = _statement(connection.info.server_version, tuple(wanted.items()), snapshot)
@@ -147,9 +132,6 @@ def users_path(connection: Connection) -> str:
 
     A path that names ``pg_catalog`` behind other schemas would let these replace every function and
     operator of PostgreSQL itself.
-
-    Raises:
-        DatabaseError: The server refused.
     """
     with database_errors("asking for the search path"):
         asked = "SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'search_path'"

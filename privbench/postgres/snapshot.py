@@ -17,10 +17,11 @@ from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
 from privbench.postgres.connect import Connection, ask_one, resolved
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import introspect
-from privbench.postgres.locks import WAIT, lock
+from privbench.postgres.locks import lock
 from privbench.postgres.packed import READS_PAGES, Pages
-from privbench.postgres.reading import ROWS, reading
-from privbench.postgres.stream import Expression, source, stream
+from privbench.postgres.reading import ROWS, WAIT, reading
+from privbench.postgres.statement import source
+from privbench.postgres.stream import Expression, stream
 from privbench.schema import Schema, Table, quoted
 
 #: A plain scan from the first page on is the one plan whose row order is the same every time.
@@ -50,21 +51,14 @@ SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
 
 
 class Snapshot:
-    """One REPEATABLE READ READ ONLY transaction, and readers bound to its snapshot.
+    """One REPEATABLE READ READ ONLY transaction of a DSN, and readers bound to its snapshot.
 
     Rows of a table come in the same order in every stream of one snapshot. Streams are
     independent of one another and may run in threads, one connection each.
 
-    Args:
-        dsn: The database; see `privbench.postgres.connect`.
-
     Attributes:
         connection: The transaction itself, for reading the catalog.
         id: The exported snapshot, for further readers; never released (PRIVACY P5).
-
-    Raises:
-        ConnectionFailed: The server is unreachable.
-        DatabaseError: The server refused.
     """
 
     connection: Connection
@@ -113,25 +107,17 @@ class Snapshot:
         known: Mapping[str, Known] | None = None,
         pages: Pages = (0, None),
     ) -> Iterator[pa.RecordBatch]:
-        """The table's rows in the order they lie in; see `privbench.postgres.stream`.
+        """The table's rows in the order they lie in; for arguments see `privbench.postgres.stream`.
 
         Children of ordinary inheritance are tables of their own, so their rows do not show in the
-        parent's stream; rows of partitions show in their root's.
-
-        Args:
-            table: The table.
-            expressions: SQL to select, with the names of the batch's columns. Functions and types
-                need their schema: the search path holds none but ``pg_catalog``.
-            batch_bytes: About how large a batch is to be.
-            known: Public knowledge of the values, see `privbench.postgres.stream`.
-            pages: Which pages to read, of a table that is not partitioned.
+        parent's stream; rows of partitions show in their root's. Functions and types in expressions
+        need their schema: the search path holds none but ``pg_catalog``.
 
         Yields:
             Batches, at least one, which may be empty. Integers, floats and booleans come as such,
             everything else as the text that PostgreSQL prints.
 
         Raises:
-            AccessDenied: SELECT is missing.
             DatabaseError: The server refused, or text cannot be read as UTF-8; nothing that may
                 be a value is in the message.
         """
@@ -153,21 +139,11 @@ class Snapshot:
         least: int = 1024,
         known: Mapping[str, Known] | None = None,
     ) -> list[Part]:
-        """The stream of a table in parts, for several readers; in order they are it.
+        """The stream of a table in some parts at most, for several readers; in order they are it.
 
-        The size of the table's file settles who reads what, and nothing else: no row's place in
-        the whole depends on it. Partitioned tables are one part, and all before PostgreSQL 14.
-
-        Args:
-            table: The table.
-            expressions: SQL expressions to select.
-            count: Most parts.
-            least: Least pages of a part.
-            known: Public knowledge of the values, see `privbench.postgres.stream`.
-
-        Raises:
-            AccessDenied: SELECT is missing.
-            DatabaseError: The server refused.
+        The size of the table's file settles who reads what, and nothing else: no row's place in the
+        whole depends on it. A part has so many pages at least. Partitioned tables are one part, and
+        all before PostgreSQL 14.
         """
         self.lock(table)
         pages = 0
@@ -221,12 +197,7 @@ class Snapshot:
             raise
 
     def lock(self, table: Table) -> None:
-        """Keep the table from being truncated or rewritten until the snapshot closes.
-
-        Raises:
-            AccessDenied: SELECT is missing.
-            DatabaseError: Somebody holds the table longer than the lock time-out.
-        """
+        """Keep the table from being truncated or rewritten until the snapshot closes."""
         with self._locking:
             if table.key not in self._locked:
                 self._lock(table)
@@ -250,9 +221,7 @@ class Snapshot:
         be replaced by one of a type whose casts run functions of users.
 
         Raises:
-            AccessDenied: SELECT is missing.
             SchemaError: A table was changed since the schema was read.
-            DatabaseError: Somebody holds a table longer than the lock time-out.
         """
         for table in schema:
             self.lock(table)
@@ -303,26 +272,18 @@ class Part:
     """Rows of some pages of a table in a snapshot, read from any process.
 
     The snapshot has to be open where it was made; another server or database does not have it.
-
-    Attributes:
-        dsn: The database as the user wrote it: where the part is read, the service file, PG*
-            variables and the password file of that machine apply.
-        snapshot: The exported snapshot.
-        settings: Settings of the transaction.
-        table: The table.
-        expressions: SQL expressions to select.
-        first: The first page.
-        last: One past the last page, or None for all that follow.
-        known: Public knowledge of the values, see `privbench.postgres.stream`.
     """
 
+    # The database as the user wrote it: where the part is read, the service file, PG* variables and
+    # the password file of that machine apply.
     dsn: str = field(repr=False)
     snapshot: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str]  # settings of the transaction
     table: Table
-    expressions: tuple[Expression, ...]
+    expressions: tuple[Expression, ...]  # SQL expressions to select
     first: int
-    last: int | None
+    last: int | None  # one past the last page, or None for all that follow
+    # Public knowledge of the values, see `privbench.postgres.stream`.
     known: Mapping[str, Known] | None = None
 
     def stream(self, *, batch_bytes: int = 16 << 20) -> Iterator[pa.RecordBatch]:

@@ -51,18 +51,9 @@ def copy_rows(
 ) -> int:
     """COPY batches, in the binary form where all values have one, else as CSV; the number of rows.
 
-    While the server takes some rows, a thread makes the next ones and their bytes.
-
-    Args:
-        connection: The target.
-        table: The table.
-        columns: Its columns, in the order of the batches'.
-        batches: The rows.
-        kinds: The types of the columns; none where only CSV will do.
-        freeze: Whether the table is this transaction's own.
-
-    Raises:
-        psycopg.Error: The server refused.
+    While the server takes some rows, a thread makes the next ones and their bytes. Without
+    ``kinds``, the types of the columns, only CSV will do. To ``freeze``, the table must be this
+    transaction's own.
     """
     frozen = sql.SQL("true" if freeze else "false")
     rows = 0
@@ -100,11 +91,7 @@ def copy(
 ) -> int:
     """COPY by way of a stage: rows of which a generated column fails (an overflow) are left out.
 
-    Returns:
-        The number of rows that the table took.
-
-    Raises:
-        psycopg.Error: The server refused.
+    Gives the number of rows that the table took.
     """
     parts: dict[str, Part] = {"stage": _STAGE, "columns": columns, "table": table}
     made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'

@@ -10,7 +10,7 @@ from psycopg import abc, sql
 from psycopg.rows import TupleRow
 
 from privbench.postgres.connect import Connection
-from privbench.schema import TableName
+from privbench.schema import Table, TableName
 
 Part: TypeAlias = "sql.Composable | TableName | str | int | float | Iterable[Part]"
 
@@ -23,6 +23,19 @@ def build(template: LiteralString, *parts: Part, **named: Part) -> sql.Composed:
     """
     made = {name: _made(part) for name, part in named.items()}
     return sql.SQL(template).format(*map(_made, parts), **made)
+
+
+def own_rows(name: TableName, *, whole: bool) -> sql.Composed:
+    """A table in a FROM clause, without the rows of the tables that inherit from it.
+
+    The rows of one that is partitioned (``whole``) are those of its partitions.
+    """
+    return build("{}" if whole else "ONLY {}", name)
+
+
+def source(table: Table) -> sql.Composed:
+    """The same of a table of the schema."""
+    return own_rows(table.name, whole=table.kind == "p")
 
 
 def _made(part: Part) -> sql.Composable:
@@ -41,17 +54,10 @@ def _made(part: Part) -> sql.Composable:
 def run(
     connection: Connection, statement: abc.Query, values: abc.Params | None = None
 ) -> psycopg.Cursor[TupleRow]:
-    """Run one statement by the extended protocol, which takes one at a time.
+    """Run one statement by the extended protocol, which takes one at a time; errors are psycopg's.
 
     Everything that a load sends goes by here: ``COMMIT;`` within a text is an error of syntax.
-
-    Args:
-        connection: To the target.
-        statement: One statement. Without values a % sign in it stands for itself.
-        values: Its parameters.
-
-    Raises:
-        psycopg.Error: The server refused, also what holds several statements.
+    Without values a % sign in the statement stands for itself.
     """
     # Asking for binary results is what makes psycopg use the extended protocol.
     query: Any = statement

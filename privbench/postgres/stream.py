@@ -22,7 +22,7 @@ from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import NO_TEXT, database_errors
 from privbench.postgres.packed import Pages, packed, packing
-from privbench.postgres.statement import build
+from privbench.postgres.statement import build, source
 from privbench.schema import Table
 from privbench.threads import ahead
 
@@ -51,11 +51,11 @@ def stream(
     pages: Pages = (0, None),
     known: Mapping[str, Known] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of a table's rows in the order they lie in, at least one.
+    """Batches of the rows of a locked table in the order they lie in, at least one.
 
     Args:
         reader: A connection of the snapshot that nothing else uses meanwhile.
-        table: The table, which is locked.
+        table: The table.
         expressions: SQL expressions to select, with the names of the batch's columns.
         batch_bytes: About how large a batch is to be.
         pages: Which pages to read.
@@ -93,14 +93,8 @@ def _batch(
 ) -> pa.RecordBatch:
     """Whole rows of ``COPY … (FORMAT csv)`` as a batch; a cell without quotes and text is NULL.
 
-    Args:
-        block: The rows; none of them cut.
-        types: The columns' types.
-        names: Their names in the batch; those of a reader begin with the table's column.
-        table: The table's key, for errors.
-
-    Raises:
-        DatabaseError: Bytes are no UTF-8 text, which a database in SQL_ASCII can hold.
+    A database in SQL_ASCII can hold bytes that are no UTF-8 text: a DatabaseError. Names are those
+    of a reader, which begin with the table's column.
     """
     if not block:
         return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in types], list(names))
@@ -118,11 +112,6 @@ def _batch(
     return pa.RecordBatch.from_arrays(batch.columns, list(names))
 
 
-def source(table: Table) -> sql.Composable:
-    """The table in FROM: a partitioned one whole, another without tables that inherit from it."""
-    return build("{}" if table.kind == "p" else "ONLY {}", table.name)
-
-
 def _select(table: Table, expressions: Sequence[sql.Composable], pages: Pages) -> sql.Composable:
     # PostgreSQL would cut long names off, so the server gets short ones.
     columns = [build("{} AS {}", item, f"c{place}") for place, item in enumerate(expressions)]
@@ -133,16 +122,13 @@ def _select(table: Table, expressions: Sequence[sql.Composable], pages: Pages) -
 
 
 def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int) -> Iterator[bytes]:
-    """Whole rows as CSV, gathered into blocks.
-
-    The server sends each row as a message. They are taken from libpq itself, which costs a quarter
-    of a microsecond a row; psycopg's own loop costs three times that.
-    """
+    """Whole rows as CSV, gathered into blocks."""
     command = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(statement)
     server = connection.pgconn
     server.send_query_params(command.as_bytes(connection), None)
     _result(connection, pq.ExecStatus.COPY_OUT)
     rows, size = [], 0
+    # A message of each row costs a quarter of a microsecond here, and three times that in psycopg.
     while True:
         length, row = server.get_copy_data(1)
         if length > 0:
@@ -151,7 +137,7 @@ def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int)
             if size < batch_bytes:
                 continue
         elif length == 0:
-            wait(server)
+            _wait(server)
             continue
         if rows:
             yield b"".join(rows)
@@ -162,28 +148,25 @@ def _blocks(connection: Connection, statement: sql.Composable, batch_bytes: int)
 
 
 def _result(connection: Connection, status: pq.ExecStatus) -> None:
-    """The next result, which has this status.
-
-    Raises:
-        psycopg.Error: It is an error.
-    """
+    """The next result, which has this status; else a psycopg.Error."""
     server = connection.pgconn
-    server.flush()
-    while server.is_busy():
-        wait(server)
-    result = server.get_result()
+    result = next_result(server)
     if result is None or result.status != status:
         raise errors.error_from_result(result) if result else psycopg.OperationalError()
     if status == pq.ExecStatus.COMMAND_OK:
         server.get_result()
 
 
-def wait(server: pq.abc.PGconn) -> None:
-    """Take in what the server sends next; threads go on meanwhile, interruptions are heard.
+def next_result(server: pq.abc.PGconn) -> pq.abc.PGresult | None:
+    """The next result; an interruption is heard while it is waited for."""
+    server.flush()
+    while server.is_busy():
+        _wait(server)
+    return server.get_result()
 
-    Raises:
-        psycopg.OperationalError: The connection was lost.
-    """
+
+def _wait(server: pq.abc.PGconn) -> None:
+    """Take in what the server sends next; threads go on meanwhile, interruptions are heard."""
     arrivals = select.poll()
     arrivals.register(server.socket, select.POLLIN)
     # A signal that arrives just before the call does not end it: its handler runs after a second.

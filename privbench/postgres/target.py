@@ -99,12 +99,7 @@ _COLUMN = "the model's header and its DDL disagree on whether there is such a co
 
 
 def refuse_source(target: Connection, source: Connection | None) -> None:
-    """Refuse a target that is the source, or that nobody can write.
-
-    Raises:
-        TargetError: It is, or is a replica of it or of something else.
-        DatabaseError: A server did not answer.
-    """
+    """Refuse a target that is the source or a replica of it, or that nobody can write."""
     if source is not None and same_database(target, source):
         raise TargetError(
             "the target is the source database itself.",
@@ -115,21 +110,13 @@ def refuse_source(target: Connection, source: Connection | None) -> None:
 
 
 def contents(target: Connection) -> list[tuple[str, str]]:
-    """Objects of users in the target, as kind and qualified name; those of extensions not.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """Objects of users in the target, as kind and qualified name; those of extensions not."""
     with catalog.bare_search_path(target):
         return [(row.kind, row.name) for row in catalog.ask(target, _CONTENTS, {})]
 
 
 def refuse_contents(found: list[tuple[str, str]]) -> None:
-    """Refuse a target that holds anything.
-
-    Raises:
-        TargetError: With what is there.
-    """
+    """Refuse a target that holds anything, by a TargetError that says what is there."""
     if not found:
         return
     shown = ", ".join(f"{kind} {name}" for kind, name in found[:_SHOWN])
@@ -141,12 +128,7 @@ def refuse_contents(found: list[tuple[str, str]]) -> None:
 
 
 def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
-    """Drop everything that `contents` found, within the running transaction.
-
-    Raises:
-        AccessDenied: The role does not own an object.
-        DatabaseError: The server refused, or an object is in use past the lock time-out.
-    """
+    """Drop everything that `contents` found, within the running transaction."""
     # The catalog's own description of an object has the form of a DROP.
     listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
     with catalog.bare_search_path(target):
@@ -164,14 +146,8 @@ def refuse_missing_extensions(
 ) -> None:
     """Refuse a target that lacks an extension that the schema needs, or has it elsewhere.
 
-    Args:
-        target: The target.
-        wanted: Names of extensions that must be on offer.
-        spaces: Schemas that extensions must live in, where the schema's text names one.
-
-    Raises:
-        TargetError: With all that are missing or elsewhere.
-        DatabaseError: The server refused.
+    ``wanted`` must be on offer, in the schemas that the schema's text names (``spaces``) where it
+    does. The TargetError names all that are missing.
     """
     rows = catalog.ask(
         target,
@@ -206,14 +182,9 @@ def refuse_missing_extensions(
 def become(connection: Connection, role: str) -> None:
     """Go on as a role without any right but on its own objects, until the transaction ends.
 
-    Args:
-        connection: In the transaction of the load.
-        role: The role's name.
-
     Raises:
         TargetError: There is no such role, or it may do more than that.
         AccessDenied: The session may not become it.
-        DatabaseError: The server refused.
     """
     with database_errors(f"asking what the role {role!r} may do"):
         row = run(connection, _POWERS, [role]).fetchone()
@@ -231,12 +202,9 @@ def as_made(stated: Schema, made: Schema) -> Schema:
     """A model's schema with columns, kinds and sequences as the target's catalog states them.
 
     The model's header is a text that somebody else may have written. What it says of types,
-    defaults and generated columns never becomes SQL: the target's own catalog says these anew, and
-    of the header only names stay, which must be those of tables and columns that the load has made.
-
-    Args:
-        stated: The schema of the model's header.
-        made: What `introspect` says of the target, after the DDL of the tables.
+    defaults and generated columns never becomes SQL: the target's own catalog says these anew
+    (`introspect`, after the DDL of the tables), and of the header only names stay, which must be
+    those of tables and columns that the load has made.
 
     Raises:
         ModelError: The header names a table or column that the DDL does not make.

@@ -16,18 +16,11 @@ _NO_INTERVAL_PRECISION = 0xFFFF
 
 
 class Types:
-    """The types that some columns use, with the domains and array elements beneath them.
-
-    Args:
-        connection: Where to ask.
-        wanted: OIDs of the columns' types.
+    """The types of some OIDs, with the domains and array elements beneath them.
 
     Attributes:
         labels: Labels by OID of the enum.
         enums: Labels by the enum's name, of every enum in the database.
-
-    Raises:
-        DatabaseError: The server refused.
     """
 
     def __init__(self, connection: Connection, wanted: Iterable[int]) -> None:
@@ -49,13 +42,7 @@ class Types:
             self.enums[TableName(row.schema, row.name)] = self.labels[row.type]
 
     def column_type(self, oid: int, modifier: int, sql: str) -> ColumnType:
-        """The type of a column.
-
-        Args:
-            oid: Its ``atttypid``.
-            modifier: Its ``atttypmod``.
-            sql: What ``format_type`` prints for both.
-        """
+        """The type of a column by its ``atttypid``, its ``atttypmod``, and what prints for both."""
         *domains, row = self._down(oid)
         checks: list[str] = []
         for item in domains:

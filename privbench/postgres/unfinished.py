@@ -52,33 +52,20 @@ _REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND p
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a target is being filled with; the same mark means the same rows.
+    """What a target is being filled with; the same mark means the same rows."""
 
-    Attributes:
-        model: Hash of the model.
-        scale: Size of the clone.
-        seed: Seed of the sampling; None is any.
-        programs: Whether programs of the model are let in.
-        version: Of privbench.
-    """
-
-    model: str
-    scale: float
-    seed: int | None
-    programs: bool
-    version: str = __version__
+    model: str  # hash of the model
+    scale: float  # size of the clone
+    seed: int | None  # seed of the sampling; None is any
+    programs: bool  # whether programs of the model are let in
+    version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
         """The mark with a seed of its own where it has none."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:
-        """The mark of a target, which must be this one; None if there is none.
-
-        Raises:
-            TargetError: The target is the unfinished load of something else.
-            DatabaseError: The server refused.
-        """
+        """The mark of a target, which must be this one, else a TargetError; None without one."""
         said = _said(connection)
         held = None if said is None else _read(said)
         if said is not None and (held is None or self not in (held, replace(held, seed=None))):
@@ -89,11 +76,7 @@ class Mark:
         return held
 
     def make(self, connection: Connection) -> None:
-        """Mark a target.
-
-        Raises:
-            DatabaseError: The server refused, or the clone has a schema of this name.
-        """
+        """Mark a target, unless the clone has a schema of this name."""
         said = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
         with database_errors("marking the target as unfinished"):
             run(connection, build("CREATE SCHEMA {}", PARTS.schema))
@@ -101,23 +84,14 @@ class Mark:
             run(connection, build("COMMENT ON TABLE {} IS {}", PARTS, said))
 
     def remove(self, connection: Connection) -> None:
-        """Remove the mark, as the last step of the last transaction.
-
-        Raises:
-            DatabaseError: The server refused.
-        """
+        """Remove the mark, as the last step of the last transaction."""
         with database_errors("removing the mark of the unfinished load"):
             run(connection, build("DROP TABLE {}", PARTS))
             run(connection, build("DROP SCHEMA {}", PARTS.schema))
 
 
 def refuse_unfinished(connection: Connection) -> None:
-    """Refuse a database that a load part by part has not finished.
-
-    Raises:
-        TargetError: It is one.
-        DatabaseError: The server refused.
-    """
+    """Refuse a database that a load part by part has not finished, by a TargetError."""
     said = _said(connection)
     if said is not None:
         raise TargetError(
@@ -129,10 +103,7 @@ def refuse_unfinished(connection: Connection) -> None:
 def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
     """The parts that were copied, by the table's key and the part's number: whether all rows fit.
 
-    No part comes after this; what is under way is waited for.
-
-    Raises:
-        DatabaseError: The server refused, or a part is under way for too long.
+    No part comes after this; what is under way is waited for, if not for too long.
     """
     with database_errors("reading which parts are loaded"):
         run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
@@ -142,11 +113,7 @@ def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
 
 
 def outlasts(connection: Connection, table: Table) -> bool:
-    """Whether a table outlasts a crash of the server, as the mark does: UNLOGGED ones are emptied.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """Whether a table outlasts a crash of the server, as the mark does; UNLOGGED ones do not."""
     with database_errors("asking for UNLOGGED tables", table.key):
         asked = build(_UNLOGGED, sql.Literal(build("{}", table.name).as_string()))
         return not run(connection, asked).rowcount
@@ -160,7 +127,7 @@ def copy_part(
     columns: Sequence[str],
     batches: Iterable[pa.Table],
 ) -> None:
-    """Copy a part in a transaction of its own, unless it is there.
+    """Copy a part in a transaction of its own, unless it is there; a TargetError of another mark.
 
     Args:
         filling: To the target.
@@ -170,10 +137,6 @@ def copy_part(
         columns: Columns of the batches.
         batches: The rows, which are not made if the part is there. If the server cannot compute
             what is generated of one of them, none is copied, and the part is noted as such.
-
-    Raises:
-        TargetError: The target has another mark.
-        DatabaseError: The target has no mark, or the server refused.
     """
     connection, part = filling.connection, (PARTS, sql.Literal(table.key), number)
     filling.begin()
@@ -195,11 +158,9 @@ def copy_part(
 
 
 def _said(connection: Connection) -> str | None:
-    """The comment of a mark, which may be empty; None if there is no mark.
-
-    Anybody may have written it, of any length: what a terminal obeys is escaped.
-    """
+    """The comment of a mark, which may be empty, as a terminal may show it; None without a mark."""
     rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
+    # Anybody may have written it, of any length: what a terminal obeys is escaped.
     return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
 
 

@@ -25,7 +25,7 @@ from psycopg import errors, pq, sql
 from privbench.errors import DatabaseError, UsageError
 from privbench.postgres.failures import database_errors, describe
 from privbench.postgres.reading import assignment, begin, reading, users_path
-from privbench.postgres.stream import wait
+from privbench.postgres.stream import next_result
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.workload import questions
 from privbench.workload.questions import ask
@@ -228,7 +228,7 @@ class Session:
     def _fetched(self, server: pq.abc.PGconn) -> Answer:
         """All that arrives of a result."""
         rows, number, truncated, failure = 0, None, False, None
-        while (result := self._next(server)) is not None:
+        while (result := next_result(server)) is not None:
             if result.status == pq.ExecStatus.FATAL_ERROR:
                 failure = errors.error_from_result(result)
                 continue
@@ -245,13 +245,6 @@ class Session:
         code = failure.sqlstate or "08000"
         status: Status = "timeout" if code == _TIMEOUT else "error"
         return Answer(status, error=code, message=describe(failure))
-
-    def _next(self, connection: pq.abc.PGconn) -> pq.abc.PGresult | None:
-        """The next result; an interruption is heard while it is waited for."""
-        connection.flush()
-        while connection.is_busy():
-            wait(connection)
-        return connection.get_result()
 
 
 def _integer(result: pq.abc.PGresult) -> int | None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privbench.postgres.locks import WAIT
+from privbench.postgres.reading import WAIT
 
 
 @pytest.fixture

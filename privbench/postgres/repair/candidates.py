@@ -2,10 +2,9 @@
 
 A candidate changes one of the CHECK's columns, or all of them. One becomes NULL, or what another
 row of the table has (the rows are draws from the model, so that this draws the column anew), or
-what the CHECK compares it with; all of them become those of another row. PostgreSQL judges each
-candidate before the row is changed: it must keep the CHECK, and no other rule that the row keeps
-now may be broken. Of those that pass a row takes the cheapest: few columns change, and what says
-which kind of row it is changes last.
+what the CHECK compares it with; all of them become those of another row. A candidate must keep the
+CHECK, and break no other rule that the row keeps now. Of those that pass a row takes the cheapest:
+few columns change, and what says which kind of row it is changes last.
 """
 
 from __future__ import annotations
@@ -45,26 +44,18 @@ _BEST = build("{0} = (SELECT max({0}) FROM {1})", _KEEPS, _OTHERS)
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """One possible change of a column, of all columns of a foreign key, or of all columns.
+    """One possible change of a column, of all columns of a foreign key, or of all columns."""
 
-    Attributes:
-        changes: The SQL of each column's new value.
-        cost: The cheapest candidate wins.
-        draw: Number of the query that gives the rows to draw values from; None if nothing is drawn.
-    """
-
-    changes: Mapping[str, sql.Composable]
-    cost: float
+    changes: Mapping[str, sql.Composable]  # the SQL of each column's new value
+    cost: float  # the cheapest candidate wins
+    # Number of the query that gives the rows to draw values from; None if nothing is drawn.
     draw: int | None = None
 
 
 def try_candidates(clone: Rows, rule: Rule, near: Sequence[Rule]) -> None:
     """Let rows that break a rule take the cheapest candidate that PostgreSQL lets pass.
 
-    Args:
-        clone: The rows.
-        rule: The rule.
-        near: Rules of the table that read its columns, itself among them.
+    ``near`` are the rules of the table that read its columns, the rule itself among them.
     """
     trial = _Trial(rule, near)
     run(clone.connection, trial.others())
@@ -91,16 +82,7 @@ def _try(clone: Rows, trial: _Trial, items: Sequence[_Candidate], blocks: tuple[
 
 
 class _Trial:
-    """The candidates of one rule.
-
-    Args:
-        rule: The rule.
-        near: See `try_candidates`.
-
-    Attributes:
-        table: The table.
-        candidates: The cheapest first.
-    """
+    """The candidates of one rule (see `try_candidates`), the cheapest first."""
 
     def __init__(self, rule: Rule, near: Sequence[Rule]) -> None:
         self._rule, self._near, self.table = rule, near, rule.table
@@ -187,17 +169,14 @@ class _Trial:
         return found
 
     def _draw(self, columns: tuple[str, ...], cost: float, *, present: bool) -> _Candidate:
-        """Draw columns of another row, of those that keep the rule first.
-
-        Where they must be present, the rows have a value for each; else the rule is true of the
-        rows, if there are any: others may keep it for want of a value.
-        """
+        """Draw columns of another row, of those that keep the rule first."""
         number = len(self._draws)
         slots = [sql.Identifier(f"privbench {number} {place}") for place in range(len(columns))]
         draw = build(
             "SELECT row_number() OVER () - 1 AS {}, own.* FROM"
             " (SELECT {} FROM {} WHERE {} ORDER BY {} DESC, random() LIMIT {}) AS own",
             *(_turn(number), rows.renamed(columns, slots), _OTHERS),
+            # Some rows keep the rule for want of a value; the best ones make it true, if any does.
             rows.present(columns) if present else _BEST,
             *(_KEEPS, _DRAWN),
         )

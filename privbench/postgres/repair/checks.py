@@ -30,17 +30,7 @@ MOST = 0.5
 
 
 class Checks:
-    """All CHECKs that synthetic rows may break.
-
-    Args:
-        clone: The rows, in the transaction that made the tables.
-
-    Attributes:
-        loose: CHECKs that most rows break.
-
-    Raises:
-        DatabaseError: The server refused.
-    """
+    """All CHECKs that synthetic rows may break; ``loose`` names those that most rows break."""
 
     def __init__(self, clone: Rows) -> None:
         self._clone = clone
@@ -106,10 +96,7 @@ class Checks:
         return rows.every(rule.kept for rule in self._heeded(table))
 
     def _heeded(self, table: Table) -> list[Rule]:
-        """Rules that rows must keep.
-
-        A partition may have very many CHECKs of its own, so these count only once a row broke one.
-        """
+        """Rules that rows must keep; of a single partition, only once a row broke one."""
         return [
             rule
             for rule in self._rules.get(table.key, ())

@@ -1,8 +1,7 @@
 """EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are put in one by one.
 
 A row that conflicts with one before it moves by a random multiple of its own length; where it finds
-no room it is left out. A constraint of a single partition is a matter of that partition's rows,
-which stay in it.
+no room it is left out. Rows of a partition that has a constraint of its own stay in it.
 
 What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row takes
 a target, one of those whose periods hold its own, else any, into whose period its own is fitted.
@@ -23,7 +22,7 @@ from privbench.pgsql.expressions import expression_tree
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.statement import build, run
+from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import Table, TableName
 
 #: Moves that are tried, farther and farther: by up to 2 to the power of 0, …, 15 lengths, and
@@ -74,23 +73,14 @@ Moving = tuple[tuple[str, ...], sql.Composable]
 
 @dataclass(frozen=True, slots=True)
 class PeriodKey:
-    """A PERIOD foreign key of the finished clone.
-
-    Attributes:
-        table: Its table.
-        name: Its name.
-        target: The table that it refers to.
-        whole: Whether the target is partitioned.
-        columns: Its columns, the period last.
-        ref_columns: The target's, in the same order.
-    """
+    """A PERIOD foreign key of the finished clone."""
 
     table: Table
     name: str
-    target: TableName
-    whole: bool
-    columns: tuple[str, ...]
-    ref_columns: tuple[str, ...]
+    target: TableName  # the table that it refers to
+    whole: bool  # whether the target is partitioned
+    columns: tuple[str, ...]  # its columns, the period last
+    ref_columns: tuple[str, ...]  # the target's, in the same order
 
     @property
     def is_self(self) -> bool:
@@ -149,33 +139,24 @@ class PeriodKey:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A constraint under which rows are inserted one by one, and moved where they conflict.
-
-    Attributes:
-        table: Its table.
-        place: The table, or the one partition that has the constraint.
-        whole: Whether ``place`` is partitioned itself.
-        name: Its name.
-        definition: Its definition in SQL; empty for a PERIOD key that stands alone.
-        columns: Columns that change when a row is moved; empty where rows cannot be moved.
-        moved: Statements of PL/pgSQL that move the row ``r`` by ``step`` lengths at try ``turn``.
-        key: The PERIOD key that the rows move with, or None.
-    """
+    """A constraint under which rows are inserted one by one, and moved where they conflict."""
 
     table: Table
-    place: TableName
-    whole: bool
+    place: TableName  # the table, or the one partition that has the constraint
+    whole: bool  # whether ``place`` is partitioned itself
     name: str
-    definition: str
+    definition: str  # its definition in SQL; empty for a PERIOD key that stands alone
+    # Columns that change when a row is moved; empty where rows cannot be moved.
     columns: tuple[str, ...]
+    # Statements of PL/pgSQL that move the row ``r`` by ``step`` lengths at try ``turn``.
     moved: sql.Composable
-    key: PeriodKey | None = None
+    key: PeriodKey | None = None  # the PERIOD key that the rows move with, or None
 
     @property
     def added(self) -> sql.Composed:
         """The ``ALTER TABLE`` statement that adds the constraint."""
         made = "ALTER TABLE {} ADD CONSTRAINT {} {}"
-        return build(made, self.target, self.name, rows.raw(self.definition))
+        return build(made, self.place, self.name, rows.raw(self.definition))
 
     @property
     def reads(self) -> set[str]:
@@ -183,14 +164,9 @@ class Exclusion:
         return {*self.columns, *rows.columns_in(self.table, self.definition)}
 
     @property
-    def target(self) -> sql.Composable:
-        """The table that rows are inserted into."""
-        return rows.own_rows(self.place, whole=True)
-
-    @property
     def own(self) -> sql.Composable:
         """FROM clause of the rows that the constraint holds for."""
-        return rows.own_rows(self.place, whole=self.whole)
+        return own_rows(self.place, whole=self.whole)
 
 
 def find_periods(clone: Rows) -> list[PeriodKey]:
@@ -223,7 +199,7 @@ def _make_pieces(clone: Rows, key: PeriodKey) -> None:
         window=build("PARTITION BY {}", given) if given else rows.NOTHING,
         keys=rows.renamed(key.ref_columns[:-1], [slot for _, slot in key.pairs]),
         period=key.ref_columns[-1],
-        target=rows.own_rows(key.target, whole=key.whole),
+        target=own_rows(key.target, whole=key.whole),
         known=rows.present(key.ref_columns),
         plain=key.ref_columns[:-1],
     )
@@ -237,8 +213,7 @@ def end_periods(clone: Rows, key: PeriodKey) -> None:
 
     Where no column of the key may be NULL, the rows are deleted.
     """
-    own = rows.own_rows(key.table.name, whole=key.table.kind == "p")
-    bad = rows.rows_of(own, build("NOT {}", key.held(build("{}", key.table.name))))
+    bad = rows.rows_of(source(key.table), build("NOT {}", key.held(build("{}", key.table.name))))
     free = [name for name in key.columns[:-1] if name not in key.table.key_columns]
     ended = [name for name in free if not key.table.column(name).not_null]
     with database_errors("ending references to periods that are gone", key.table.key):
@@ -252,9 +227,7 @@ def end_periods(clone: Rows, key: PeriodKey) -> None:
 def find(clone: Rows, periods: Sequence[PeriodKey] = ()) -> list[Exclusion]:
     """Find the constraints, in a database where they have been made on empty tables.
 
-    Args:
-        clone: The rows.
-        periods: Their PERIOD keys: a period that refers by such a key is moved within its target's.
+    A period that refers by one of the PERIOD keys is moved within its target's.
     """
     found = []
     listed = clone.ask_all(_EXCLUSIONS)
@@ -313,7 +286,7 @@ def _insert_again(clone: Rows, item: Exclusion) -> None:
     moved, placed = clone.first("SELECT * FROM {}()", _PLACE)
     clone.note(item.table.key, changed=moved, deleted=made - placed)
     if item.definition:
-        clone.run("ALTER TABLE {} DROP CONSTRAINT {}", item.target, item.name)
+        clone.run("ALTER TABLE {} DROP CONSTRAINT {}", item.place, item.name)
     clone.run("DROP FUNCTION {}", _PLACE)
     clone.run("DROP TABLE {}", _STAGE)
 
@@ -347,7 +320,7 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
         insert=build(
             "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE VALUES ({}) ON CONFLICT DO NOTHING;"
             " GET DIAGNOSTICS done = ROW_COUNT;",
-            *(item.target, columns, [sql.Identifier("r", name) for name in columns]),
+            *(item.place, columns, [sql.Identifier("r", name) for name in columns]),
         ),
         tries=_TRIES if item.columns else 0,
         reach=_REACH,

@@ -16,7 +16,7 @@ from privbench.forest import circle_heads
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows
-from privbench.postgres.statement import build, run
+from privbench.postgres.statement import build, own_rows, run, source
 from privbench.schema import ForeignKey, Table
 
 _NUMBERED = sql.Identifier("pg_temp", "privbench numbered")
@@ -45,11 +45,7 @@ def end_circles(clone: Rows, touched: Collection[str]) -> None:
 
 
 def _ending(table: Table, key: ForeignKey) -> list[str]:
-    """Columns to set to NULL to end a reference.
-
-    Under MATCH FULL these are all columns of the key, or none if one of them is NOT NULL. Else they
-    are the nullable columns that no other key has, or all nullable ones if there are no such.
-    """
+    """Columns to set to NULL to end a reference: all of the key under MATCH FULL, or none."""
     nullable = [name for name in key.columns if not table.column(name).not_null]
     if key.match == "f":
         return nullable if len(nullable) == len(key.columns) else []
@@ -72,12 +68,11 @@ def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> No
     Columns that other keys need stay: a row goes on to refer to rows of its own tenant.
     """
     # Tables that inherit from the target do not count.
-    parent = rows.own_rows(key.ref_table, whole=target is None or target.kind == "p")
+    parent = own_rows(key.ref_table, whole=target is None or target.kind == "p")
     pairs = dict(zip(key.columns, key.ref_columns, strict=True))
     equal = (build("parent.{} = {}.{}", t, table.name, o) for o, t in pairs.items())
     there = build("EXISTS (SELECT FROM {} AS parent WHERE {})", parent, rows.every(equal))
-    own = rows.own_rows(table.name, whole=table.kind == "p")
-    bad = rows.rows_of(own, build("{} AND NOT {}", rows.present(key.columns), there))
+    bad = rows.rows_of(source(table), build("{} AND NOT {}", rows.present(key.columns), there))
     ended = _ending(table, key)
     if ended:
         clone.update(table, rows.nulls(ended), bad)
@@ -113,11 +108,7 @@ def _end_circles(clone: Rows, table: Table, key: ForeignKey) -> None:
 
 
 def _numbered(table: Table, key: ForeignKey) -> sql.Composed:
-    """A query that numbers all rows from 0.
-
-    It gives the place (tableoid and ctid) of every row, its number, and the number of the row that
-    it refers to.
-    """
+    """A query of every row's place, its number from 0, and that of the row it refers to."""
     names = tuple(dict.fromkeys((*key.columns, *key.ref_columns)))
     slots = {name: sql.Identifier(f"slot {place}") for place, name in enumerate(names)}
     return build(
@@ -126,7 +117,7 @@ def _numbered(table: Table, key: ForeignKey) -> sql.Composed:
         " SELECT child.t, child.id, child.number, parent.number AS above"
         " FROM numbered AS child LEFT JOIN numbered AS parent ON {}",
         rows.renamed(names, slots.values()),
-        rows.own_rows(table.name, whole=table.kind == "p"),
+        source(table),
         rows.every(
             build("child.{} = parent.{}", slots[ours], slots[theirs])
             for ours, theirs in zip(key.columns, key.ref_columns, strict=True)

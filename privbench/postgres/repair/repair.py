@@ -23,12 +23,9 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """Numbers of changed and deleted rows; they depend on the synthetic rows alone.
+    """Numbers of changed and deleted rows, by table; they depend on the synthetic rows alone.
 
-    Attributes:
-        changed: Rows that were changed, by table.
-        deleted: Rows that were deleted, by table.
-        loose: CHECKs that most rows break and that hold for rows to come alone.
+    ``loose`` names the CHECKs that most rows break and that hold for rows to come alone.
     """
 
     changed: Mapping[str, int]
@@ -45,9 +42,6 @@ class Repair:
         tables: Tables that will hold synthetic rows.
         suspects: Tables that may lack rows which others refer to.
         seed: Seed of the sample; the same rows are then repaired in the same way.
-
-    Raises:
-        DatabaseError: The server refused.
     """
 
     def __init__(
@@ -83,9 +77,6 @@ class Repair:
 
         Repairs number rows, and draw from them, in the order in which they lie: that of these
         tables decides what becomes of them.
-
-        Raises:
-            DatabaseError: The server refused.
         """
         clone = self._clone
         with database_errors("looking for rows to repair"):
@@ -100,11 +91,7 @@ class Repair:
         return found.union(*(kin.get(key, ()) for key in found))
 
     def settle(self) -> Repaired:
-        """Repair the rows and put back what was set aside.
-
-        Raises:
-            DatabaseError: The server refused.
-        """
+        """Repair the rows and put back what was set aside."""
         clone = self._clone
         if self._seed is not None:
             value = generator(self._seed, "repair").uniform(-1.0, 1.0)

@@ -194,10 +194,7 @@ class Rows:
         PostgreSQL has no statistics on the rows of a WITH query and expects few; nested loops over
         them took quadratic time. A plan that needs one in spite of the setting gets so high a cost
         that PostgreSQL would compile it, hence no JIT. After an error, the rollback to the
-        savepoint undoes the settings.
-
-        Returns:
-            How many rows of the table were changed.
+        savepoint undoes the settings. Gives the number of rows that were changed.
         """
         for name in ("enable_nestloop", "jit"):
             self.run("SET LOCAL {} = off", name)
@@ -214,16 +211,6 @@ def raw(text: str) -> sql.Composable:
     Statements run without parameters, so that a % sign in it stands for itself.
     """
     return sql.SQL(text)
-
-
-def own_rows(name: TableName, *, whole: bool) -> sql.Composable:
-    """A table in a FROM clause, without the rows of the tables that inherit from it.
-
-    Args:
-        name: The table, or a partition.
-        whole: Whether it is partitioned, and its rows are those of its partitions.
-    """
-    return build("{}" if whole else "ONLY {}", name)
 
 
 def rows_of(place: Part, condition: sql.Composable) -> sql.Composable:

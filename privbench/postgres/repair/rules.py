@@ -90,49 +90,33 @@ _SHAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value to try.
-
-    Attributes:
-        column: Its column.
-        text: SQL of the value.
-        reads: Columns that the value itself is computed from.
-        equal: Whether the CHECK says that the column equals it.
-    """
+    """A value to try."""
 
     column: str
-    text: str
-    reads: frozenset[str] = frozenset()
-    equal: bool = False
+    text: str  # SQL of the value
+    reads: frozenset[str] = frozenset()  # columns that the value itself is computed from
+    equal: bool = False  # whether the CHECK says that the column equals it
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A CHECK on the rows of one table, and the changes that a repair may make.
-
-    Attributes:
-        table: The table.
-        constraint: The CHECK, for people: ``table: constraint`` or ``domain: constraint``.
-        place: The table, or the one partition that the CHECK was declared on.
-        within: SQL condition that selects the rows of `place` among those of the table.
-        condition: SQL of the CHECK; a row breaks it only where it gives FALSE, not NULL.
-        uses: Columns that the CHECK reads.
-        columns: Columns that a repair may change freely.
-        references: Foreign keys that a repair may set to NULL or point to another row.
-        unique: Columns of UNIQUE sets, which a repair may change as far as rows stay distinct;
-            empty unless `columns` is.
-        values: Values to try, cut out of the text of the CHECK.
-    """
+    """A CHECK on the rows of one table, and the changes that a repair may make."""
 
     table: Table
-    constraint: str
-    place: sql.Composable
+    constraint: str  # the CHECK, for people: ``table: constraint`` or ``domain: constraint``
+    place: sql.Composable  # the table, or the one partition that the CHECK was declared on
+    # SQL condition that selects the rows of `place` among those of the table.
     within: sql.Composable
+    # SQL of the CHECK; a row breaks it only where it gives FALSE, not NULL.
     condition: sql.Composable
-    uses: frozenset[str]
-    columns: tuple[str, ...]
+    uses: frozenset[str]  # columns that the CHECK reads
+    columns: tuple[str, ...]  # columns that a repair may change freely
+    # Foreign keys that a repair may set to NULL or point to another row.
     references: tuple[ForeignKey, ...]
+    # Columns of UNIQUE sets, which a repair may change as far as rows stay distinct; empty unless
+    # `columns` is.
     unique: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[Value, ...]  # values to try, cut out of the text of the CHECK
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -197,9 +181,7 @@ def is_label(table: Table, name: str) -> bool:
 def find(clone: Rows) -> tuple[dict[str, tuple[sql.Composable, str, str]], list[Rule]]:
     """The CHECKs that rows may break, and what they demand of each table.
 
-    Returns:
-        By the constraint's name for people: ``ALTER …``, its own name, and what makes it; and the
-        rules.
+    The former by the constraint's name for people: ``ALTER …``, its own name, and what makes it.
     """
     made: dict[str, tuple[sql.Composable, str, str]] = {}
     found: list[Rule] = []
@@ -253,12 +235,8 @@ def _rule(
 def guarded(clone: Rows, rule: Rule, number: int) -> Rule:
     """The rule, evaluated by a function that gives FALSE where the CHECK raises an error.
 
-    A CHECK that reads no column is the same for all rows and stays as it is.
-
-    Args:
-        clone: The rows; the function goes with the session.
-        rule: The rule.
-        number: A number that no other rule has.
+    The function, of a number that no other rule has, goes with the session. A CHECK that reads no
+    column is the same for all rows and stays as it is.
     """
     columns = [column.name for column in rule.table.columns if column.name in rule.uses]
     if not columns:
@@ -286,11 +264,8 @@ def values(
 ) -> list[Value]:
     """Values to try in a row that breaks a CHECK, by column.
 
-    Args:
-        table: The table.
-        text: A CHECK as the target's catalog prints it.
-        columns: Columns that may change.
-        stands_for: The column that VALUE of a domain's CHECK stands for.
+    The text is that which the target's catalog prints; VALUE of a domain's CHECK ``stands_for`` a
+    column.
 
     >>> from privbench.schema import Column, ColumnType, TableName
     >>> names = [Column(name, 1, ColumnType("integer", "int4", category="N")) for name in "abc"]
@@ -326,10 +301,7 @@ def _parsed(text: str, stands_for: str | None) -> exp.Expr:
 
 
 def _fillings(tree: exp.Expr) -> Iterator[dict[str, str]]:
-    """Texts that take the places of ``{size}``, ``{word}`` and ``{other}`` in `_SHAPES`.
-
-    Sizes are numbers of the CHECK and words its strings, at most four of each.
-    """
+    """Texts for ``{size}``, ``{word}`` and ``{other}``: numbers of the CHECK and its strings."""
     literals = list(tree.find_all(exp.Literal, bfs=False))
     sizes = [item.name for item in literals if item.is_int and 0 < int(item.name) < 10_000]
     texts = [item.sql("postgres") for item in literals if item.is_string][:4]
@@ -375,10 +347,7 @@ def _compared(tree: exp.Expr, table: Table) -> Iterator[Value]:
 
 
 def _multiples(tree: exp.Expr, table: Table) -> Iterator[Value]:
-    """Where a column must leave a remainder, a value that does, made of the old one.
-
-    It is close by; in a UNIQUE column it is a multiple, so that different rows stay different.
-    """
+    """Where a column must leave a remainder, a value that does, made of the old one."""
     unique = {name for item in table.unique_sets for name in item.columns}
     known = {column.name for column in table.columns}
     for node in tree.find_all(exp.EQ, bfs=False):
@@ -388,5 +357,6 @@ def _multiples(tree: exp.Expr, table: Table) -> Iterator[Value]:
         column, factor = bare(of.this), bare(of.expression)
         if isinstance(column, exp.Column) and column.name in known:
             mine, by, left = (item.sql("postgres") for item in (column, factor, rest))
+            # Close by, or a multiple, so that different rows stay different.
             moved = f"{mine} * {by}" if column.name in unique else f"{mine} - {mine} % {by}"
             yield Value(column.name, f"{moved} + {left}", frozenset({column.name}), equal=True)

@@ -1,9 +1,8 @@
 """UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
 
-Those that a single partition alone has are among them. Of rows with the same key all but one leave
-the index if it has a predicate (they take its columns from a row outside it), else a text of the
-key gets a number, else one of several columns comes from another row, else a column becomes NULL
-where that leaves the index. What then is not unique goes.
+Of rows with the same key all but one leave the index if it has a predicate (they take its columns
+from a row outside it), else a text of the key gets a number, else one of several columns comes from
+another row, else a column becomes NULL where that leaves the index. What then is not unique goes.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from psycopg import sql
 from privbench.postgres.failures import database_errors
 from privbench.postgres.repair import rows
 from privbench.postgres.repair.rows import Rows, columns_in
-from privbench.postgres.statement import build
+from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
 _TEXTS = ("text", "varchar", "citext")
@@ -41,28 +40,17 @@ ORDER BY x.relname, x.oid
 
 @dataclass(frozen=True, slots=True)
 class UniqueIndex:
-    """A UNIQUE index of the finished clone.
-
-    Attributes:
-        table: Its table.
-        leaving: Free columns that decide whether a row is in it.
-        within: Condition of the rows of its partition.
-        outside: Condition of those that are not in it; None if all are.
-        text: A free text in its key, or None.
-        drawn: A free column of a key of several, or None.
-        ended: A free column without a value of which a row is not in it, or None.
-        plain: Whether keys by construction cover it.
-        surplus: Query of all rows but one of every key: ``t``, ``id`` and their number ``n``.
-    """
+    """A UNIQUE index of the finished clone."""
 
     table: Table
-    leaving: tuple[str, ...]
-    within: sql.Composable
-    outside: sql.Composable | None
-    text: str | None
-    drawn: str | None
-    ended: str | None
-    plain: bool
+    leaving: tuple[str, ...]  # free columns that decide whether a row is in it
+    within: sql.Composable  # condition of the rows of its partition
+    outside: sql.Composable | None  # condition of those that are not in it; None if all are
+    text: str | None  # a free text in its key, or None
+    drawn: str | None  # a free column of a key of several, or None
+    ended: str | None  # a free column without a value of which a row is not in it, or None
+    plain: bool  # whether keys by construction cover it
+    # Query of all rows but one of every key: ``t``, ``id`` and their number ``n``.
     surplus: sql.Composable
 
     def doubles(self, clone: Rows) -> bool:
@@ -92,7 +80,7 @@ def find(clone: Rows) -> list[UniqueIndex]:
                 "SELECT t, id, n - 1 AS n FROM (SELECT tableoid AS t, ctid AS id,"
                 " row_number() OVER (PARTITION BY {keys}) AS n"
                 " FROM {place} WHERE {inside}) AS numbered WHERE n > 1",
-                place=rows.own_rows(TableName(*name), whole=whole),
+                place=own_rows(TableName(*name), whole=whole),
                 keys=[build("({})", rows.raw(key)) for key in keys],
                 inside=rows.every(inside),
             )
@@ -114,21 +102,12 @@ def find(clone: Rows) -> list[UniqueIndex]:
 
 
 def repair(
-    clone: Rows,
-    index: UniqueIndex,
-    suspects: Collection[str],
-    kept: sql.Composable,
-    *,
-    last: bool,
+    clone: Rows, index: UniqueIndex, suspects: Collection[str], kept: sql.Composable, *, last: bool
 ) -> None:
     """Make rows unique.
 
-    Args:
-        clone: The rows.
-        index: A UNIQUE index.
-        suspects: Tables whose plain keys may have been disturbed.
-        kept: Condition of the rows that keep the table's CHECKs.
-        last: Whether to delete at once what is not unique.
+    ``kept`` is the condition of the rows that keep the table's CHECKs. Plain keys may only be
+    disturbed in suspects. The last time, what is not unique is deleted at once.
     """
     if index.plain and index.table.key not in suspects:
         return
