@@ -53,17 +53,13 @@ class DecimalsNeed:
     One histogram over few public cells, zero and each number of decimals: the query of bounds
     (`GridHistogram`), with its sensitivity. A row's number of decimals follows from that row's
     value alone, so that a row adds its weight to one cell at most.
-
-    Attributes:
-        attribute: A `Grid` of small integers (see `Scale.count_decimals`), for this release alone.
-        choices: Numbers of decimals to distinguish, ascending; the last is for numbers on no
-            decimal grid.
-        default: The number to take where nothing but zeros is found.
     """
 
+    # A `Grid` of small integers (see `Scale.count_decimals`), for this release alone.
     attribute: str
+    # Numbers of decimals to distinguish, ascending; the last is for numbers on no decimal grid.
     choices: range = range(MORE + 1)
-    default: int = DEFAULT_DECIMALS
+    default: int = DEFAULT_DECIMALS  # the number to take where nothing but zeros is found
 
     @property
     def candidates(self) -> NDArray[np.int64]:
@@ -72,38 +68,26 @@ class DecimalsNeed:
 
 @dataclass(frozen=True, slots=True)
 class Decimals:
-    """Released: the number of decimals that is enough for nearly all values.
+    """Released: the number of decimals that is enough for nearly all values."""
 
-    Attributes:
-        count: One of those that the need distinguishes, its last for numbers on no decimal grid,
-            or None where the signal is below the noise. −2 means multiples of 100.
-    """
-
+    # One of those that the need distinguishes, its last for numbers on no decimal grid, or None
+    # where the signal is below the noise. −2 means multiples of 100.
     count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CategoriesNeed:
-    """A category list to release by a stability threshold, under δ.
+    """A category list to release by a stability threshold, under δ."""
 
-    Attributes:
-        attribute: The attribute, a `Labels`.
-        per_unit: How many distinct values of one unit are counted, at most.
-        repeats: Whether the column's name suggests that many rows share few values.
-        default: Labels to take where none are released, the most frequent first.
-        own: Whether the column's name or type suggests that few rows share a value.
-        length: Greatest length of a value: longer ones are shared less often.
-        grid: The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
-        public: Candidates that are counted whether or not a row has them, distinct.
-    """
-
-    attribute: str
-    per_unit: int = 1
-    repeats: bool = False
-    default: tuple[str, ...] = ()
-    own: bool = False
-    length: int | None = None
+    attribute: str  # the attribute, a `Labels`
+    per_unit: int = 1  # how many distinct values of one unit are counted, at most
+    repeats: bool = False  # whether the column's name suggests that many rows share few values
+    default: tuple[str, ...] = ()  # labels to take where none are released, the most frequent first
+    own: bool = False  # whether the column's name or type suggests that few rows share a value
+    length: int | None = None  # greatest length of a value: longer ones are shared less often
+    # The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
     grid: str | None = None
+    # Candidates that are counted whether or not a row has them, distinct.
     public: tuple[str, ...] = ()
 
     @property
@@ -134,15 +118,10 @@ def head(column: Column) -> tuple[str, ColumnType, bool]:
 
 @dataclass(frozen=True)
 class ColumnReader(ABC):
-    """The public plan of one modelled column.
+    """The public plan of one modelled column."""
 
-    Attributes:
-        table: The table's key, for messages.
-        column: The column as the catalog states it.
-    """
-
-    table: str
-    column: Column
+    table: str  # the table's key, for messages
+    column: Column  # the column as the catalog states it
 
     @property
     def name(self) -> str:
@@ -221,17 +200,11 @@ class ColumnReader(ABC):
 
 @dataclass(frozen=True)
 class SettledReader(ColumnReader):
-    """The plan of a column of which nothing need be released: its codec is public.
+    """The plan of a column of which nothing need be released: its codec is public."""
 
-    Attributes:
-        codec: The codec, whose domains are those of the attributes that are read.
-        how: For the coverage map.
-        why: For the coverage map.
-    """
-
-    codec: Codec
-    how: str
-    why: str
+    codec: Codec  # the codec, whose domains are those of the attributes that are read
+    how: str  # for the coverage map
+    why: str  # for the coverage map
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -250,20 +223,14 @@ class SettledReader(ColumnReader):
 
 @dataclass(frozen=True)
 class Codec(ABC):
-    """The released half of an encoder: from codes to values; JSON and back.
-
-    Attributes:
-        column: The column's name.
-        type: The column's type.
-        nullable: Whether the column may hold NULL.
-    """
+    """The released half of an encoder: from codes to values; JSON and back."""
 
     #: What a model names the codec.
     kind: ClassVar[str]
 
     column: str
     type: ColumnType
-    nullable: bool
+    nullable: bool  # whether the column may hold NULL
 
     @property
     @abstractmethod
@@ -282,15 +249,10 @@ class Codec(ABC):
 
     @abstractmethod
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Values for the column.
+        """Values for the column, shape (rows,), whose CSV form is valid input for the type.
 
-        Args:
-            codes: Codes by attribute, each of shape (rows,).
-            rng: Source of randomness within cells.
-            rows: Number of rows; needed only where the column has no attributes.
-
-        Returns:
-            An Arrow array of `rows` values whose CSV form is valid input for the type.
+        Codes come by attribute, each of shape (rows,); the number of rows is needed only for a
+        column without attributes. What is random within cells comes from ``rng``.
         """
 
     @property
@@ -301,12 +263,9 @@ class Codec(ABC):
     def shares(self, spans: Spans, null: bool) -> Floats | None:
         """The share of every code's cell that lies in the spans, as values are drawn in it.
 
-        Args:
-            spans: On the type's grid; of labels, and of lists without a grid, places among them.
-            null: Whether NULL satisfies the condition.
-
-        Returns:
-            Shape (domain size,), 0 to 1; None for a codec without a grid, a list or labels.
+        Spans are on the type's grid; of labels, and of lists without a grid, places among them.
+        NULL may satisfy the condition too. Shape (domain size,), 0 to 1; None for a codec without a
+        grid, a list or labels.
         """
         result = self._shares(spans)
         code = None if result is None else self.domains[self.column].null_code

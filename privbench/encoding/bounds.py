@@ -26,54 +26,39 @@ _FEW_STEPS = 4
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``.
-
-    Attributes:
-        lo: Lower bound.
-        hi: Upper bound.
-        cells: Number of equal cells between them that the noise leaves worth having; None means
-            as many as there may be.
-        inner: Edges of cells between them, ascending, where more is known than the ends.
-        released: Whether they follow from rows; else they are the default.
-    """
+    """Released bounds of one attribute on its integer grid: ``lo <= x < hi``."""
 
     lo: int
     hi: int
+    # Number of equal cells between them that the noise leaves worth having; None means as many as
+    # there may be.
     cells: int | None = None
+    # Edges of cells between them, ascending, where more is known than the ends.
     inner: tuple[int, ...] = ()
-    released: bool = True
+    released: bool = True  # whether they follow from rows; else they are the default
 
 
 @dataclass(frozen=True)
 class BoundsNeed:
-    """A range to release by noisy counts before an attribute can be measured.
-
-    Attributes:
-        attribute: The attribute.
-        candidates: Public ascending grid points, int64, shape (k,).
-        default: The range to take where the signal is below the noise.
-        poor_default: Whether much is lost without a release, since the default is no fair guess.
-        named: Whether the default follows from the column's name: counts beyond it must be clear of
-            noise.
-        coarser: The candidates with ever fewer points.
-        plausible: Ends of a range beyond which counts must be clear of noise, whatever the name.
-    """
+    """A range to release by noisy counts before an attribute can be measured."""
 
     attribute: str
-    candidates: NDArray[np.int64]
-    default: Bounds
+    candidates: NDArray[np.int64]  # public ascending grid points, int64, shape (k,)
+    default: Bounds  # the range to take where the signal is below the noise
+    # Whether much is lost without a release, since the default is no fair guess.
     poor_default: bool = True
+    # Whether the default follows from the column's name: counts beyond it must be clear of noise.
     named: bool = False
-    coarser: tuple[NDArray[np.int64], ...] = ()
+    coarser: tuple[NDArray[np.int64], ...] = ()  # the candidates with ever fewer points
+    # Ends of a range beyond which counts must be clear of noise, whatever the name.
     plausible: tuple[int, int] | None = None
 
     def questions(self, scales: float) -> tuple[Self, ...]:
         """The needs to measure in place of this one: with few rows, only few cells are useful.
 
-        Returns:
-            One need, or two for dates, which share the budget: one with few cells and one with all.
-            The first finds rows that are spread over many cells, the second finds rows that lie
-            close together.
+        One need, or two for dates, which share the budget: one with few cells and one with all. The
+        first finds rows that are spread over many cells, the second finds rows that lie close
+        together.
         """
         if not self.coarser or (scales >= _MANY_ROWS and not self.poor_default):
             return (self,)
@@ -94,14 +79,10 @@ class BoundsNeed:
         return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
-        """The bounds that a run of cells between candidates gives.
+        """The bounds that a run of cells between candidates gives, first and last included.
 
-        Args:
-            first: First cell: cell i lies between candidates i − 1 and i.
-            last: Last cell, inclusive.
-            pieces: Into how many parts each cell is cut, shape (candidates + 1,); 0 for a cell that
-                is merged with the one before it.
-            cells: See `Bounds`.
+        Cell i lies between candidates i − 1 and i, and is cut into a number of parts; 0 says that
+        it is merged with the one before it. For ``cells`` see `Bounds`.
         """
         most = len(self.candidates) - 1
         first, last = min(max(first - 1, 0), most), min(last, most)
@@ -134,22 +115,15 @@ CLOSE = 512
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Public knowledge of a column's range, on its grid, both ends inclusive.
+    """Public knowledge of a column's range, on its grid, both ends inclusive."""
 
-    Attributes:
-        lo: Least grid point.
-        hi: Greatest grid point.
-        settled: Whether nothing need be released: both ends are known and leave few values, or the
-            config says into how many cells they are cut.
-        specials: Special cells that remain possible.
-        declared: Whether both ends are known, one of them from the config.
-    """
-
-    lo: int
-    hi: int
+    lo: int  # least grid point
+    hi: int  # greatest grid point
+    # Whether nothing need be released: both ends are known and leave few values, or the config says
+    # into how many cells they are cut.
     settled: bool
-    specials: tuple[str, ...]
-    declared: bool = False
+    specials: tuple[str, ...]  # special cells that remain possible
+    declared: bool = False  # whether both ends are known, one of them from the config
 
 
 def public_range(
@@ -230,12 +204,8 @@ def default_range(
 ) -> tuple[int, int, bool]:
     """The range to take where none is released, ``low <= x < high``, and if the name suggests it.
 
-    Args:
-        scale: The type's grid.
-        known: Public knowledge of the range.
-        title: The column's name.
-        default: Its DEFAULT.
-        of_type: Literals of the default range of the type.
+    It follows from what is known of the range, the column's name, its DEFAULT, and the literals of
+    a default range of the type.
     """
     lo, hi = known.lo, known.hi
     if known.declared:
@@ -267,10 +237,7 @@ def default_range(
 
 
 def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal | None:
-    """A column's DEFAULT, if it is a number that rows are likely to have.
-
-    A mark such as -1, 99999 or the type's own end says nothing of other rows.
-    """
+    """A column's DEFAULT, if it is a number that rows are likely to have, and no mark."""
     result = _NUMBER.match(default or "") if scale.octaves else None
     if result is None or _MARK.match(result[1]):
         return None

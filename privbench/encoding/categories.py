@@ -49,21 +49,14 @@ def labels_of(type_: ColumnType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ListCodec(Codec):
-    """Gives the listed value of every code; ``other`` draws from the list.
-
-    Attributes:
-        values: The values, as PostgreSQL prints them (or as the config wrote them).
-        ordered: Whether range predicates follow the list's order.
-        other: Whether the column may hold values outside the list.
-        settled: Whether the list was public before the fit.
-    """
+    """Gives the listed value of every code; ``other`` draws from the list."""
 
     kind: ClassVar[str] = "list"
 
-    values: tuple[str, ...]
-    ordered: bool
-    other: bool
-    settled: bool
+    values: tuple[str, ...]  # the values, as PostgreSQL prints them (or as the config wrote them)
+    ordered: bool  # whether range predicates follow the list's order
+    other: bool  # whether the column may hold values outside the list
+    settled: bool  # whether the list was public before the fit
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -75,10 +68,7 @@ class ListCodec(Codec):
         return self.values
 
     def _shares(self, spans: Spans) -> Floats:
-        """The share of every cell within the spans.
-
-        A code of ``other`` draws from the list, so its share is that of the list.
-        """
+        """The share of every cell within the spans; ``other`` has that of the list it draws on."""
         scale, places = scale_of(self.type), np.arange(len(self.values))
         if scale is not None:
             places[:] = [scale.parse(text) for text in self.values]
@@ -126,9 +116,8 @@ class ListReader(SettledReader):
         scale = scale_of(self.column.type)
         if scale is not None:
             return [(scale.select(identifier), self.alias())]
-        if self.column.type.base == "bool":
-            return [(sql.SQL("{}::boolean").format(identifier), self.alias())]
-        return [(sql.SQL(self.column.type.text_form).format(identifier), self.alias())]
+        form = "{}::boolean" if self.column.type.base == "bool" else self.column.type.text_form
+        return [(sql.SQL(form).format(identifier), self.alias())]
 
     @property
     def known(self) -> dict[str, Known]:
@@ -174,15 +163,10 @@ def list_reader(
 
 @dataclass(frozen=True)
 class LabelReader(ColumnReader):
-    """Reads a column without a grid or text shape whose categories are to be released under δ.
+    """Reads a column without a grid or text shape whose categories are to be released under δ."""
 
-    Attributes:
-        per_unit: How many distinct values one unit may propose.
-        filler: Valid values for when nothing is released and NULL is not allowed.
-    """
-
-    per_unit: int = 1
-    filler: str = ""
+    per_unit: int = 1  # how many distinct values one unit may propose
+    filler: str = ""  # valid values for when nothing is released and NULL is not allowed
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -101,17 +101,11 @@ def array_of(tree: exp.Expr) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A CHECK that one column is not greater than another.
+    """A CHECK that one column is not greater than another."""
 
-    Attributes:
-        low: The column with the smaller value.
-        high: The column with the greater value.
-        strict: Whether they may not be equal.
-    """
-
-    low: str
-    high: str
-    strict: bool
+    low: str  # the column with the smaller value
+    high: str  # the column with the greater value
+    strict: bool  # whether they may not be equal
 
 
 def column_orders(table: Table) -> tuple[Order, ...]:
@@ -147,26 +141,17 @@ def order_of(tree: exp.Expr) -> Order | None:
 class Limits:
     """Limits that CHECK constraints set for one column.
 
-    Attributes:
-        low: Lower bound as a literal.
-        low_open: Whether the bound itself is excluded.
-        high: Upper bound as a literal.
-        high_open: Whether the bound itself is excluded.
-        values: Allowed values as literals, or None.
-        min_length: Least length of a text.
-        max_length: Greatest length of a text.
-
-    Several constraints on one column are kept one after another (`more`), since literals can only
-    be compared by the family that owns the type.
+    Several constraints on one column are kept one after another, since literals can only be
+    compared by the family that owns the type.
     """
 
-    low: str | None = None
-    low_open: bool = False
-    high: str | None = None
-    high_open: bool = False
-    values: tuple[str, ...] | None = None
-    min_length: int = 0
-    max_length: int | None = None
+    low: str | None = None  # lower bound as a literal
+    low_open: bool = False  # whether the bound itself is excluded
+    high: str | None = None  # upper bound as a literal
+    high_open: bool = False  # whether the bound itself is excluded
+    values: tuple[str, ...] | None = None  # allowed values as literals, or None
+    min_length: int = 0  # least length of a text
+    max_length: int | None = None  # greatest length of a text
 
 
 #: A column, and what is said of it.
@@ -337,10 +322,8 @@ _SPECIAL = ".^$*+?()[]{}|\\"
 def pattern_of(expression: str, column: str, *, alone: bool = False) -> tuple[str, bool] | None:
     """The regular expression that a CHECK demands (``~``, LIKE), and whether case does not count.
 
-    Args:
-        expression: The CHECK.
-        column: The column's name, or ``VALUE`` in the CHECK of a domain.
-        alone: Give none where the CHECK says more than that.
+    The column is ``VALUE`` in the CHECK of a domain. With ``alone``, None where the CHECK says
+    more.
     """
     parts = conjuncts(expression)
     if alone and len(parts) != 1:

@@ -28,15 +28,11 @@ def whole(names: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Semantic:
-    """A semantic type.
+    """A semantic type."""
 
-    Attributes:
-        provider: Faker's name of it.
-        listed: Whether common values may still be released as categories under δ (a city may,
-            an e-mail address never).
-    """
-
-    provider: str
+    provider: str  # Faker's name of it
+    # Whether common values may still be released as categories under δ (a city may, an e-mail
+    # address never).
     listed: bool
 
 
@@ -122,20 +118,13 @@ def suggested_labels(
 
 @dataclass(frozen=True, slots=True)
 class SuggestedRange:
-    """A range that a column's name suggests.
+    """A range that a column's name suggests."""
 
-    Attributes:
-        low: Literal of the lower end.
-        high: Literal of the upper end.
-        whole: Whether only whole numbers are meant: flags and codes; ``approved`` may also be an
-            amount.
-        hard: Whether no value of its kind passes the ends: there is no thirteenth month.
-    """
-
-    low: str
-    high: str
+    low: str  # literal of the lower end
+    high: str  # literal of the upper end
+    # Whether only whole numbers are meant: flags and codes; ``approved`` may also be an amount.
     whole: bool
-    hard: bool
+    hard: bool  # whether no value of its kind passes the ends: there is no thirteenth month
 
 
 def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
@@ -215,10 +204,7 @@ _MOST_DATES = 40
 
 @cache
 def _date_words() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Pairs of patterns of column names: an earlier date, and a later one of the same event.
-
-    The names of both columns must agree in all other words.
-    """
+    """Patterns of an earlier date and a later one; names must agree in all other words."""
     pairs = packaged("names")["orders"]
     return tuple((re.compile(before), re.compile(after)) for before, after in pairs)
 

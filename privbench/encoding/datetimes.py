@@ -190,15 +190,10 @@ class DateScale(_Calendar):
 
 @dataclass(frozen=True)
 class Clock(Scale):
-    """Common part of times and timestamps: microseconds, mostly on whole seconds.
+    """Common part of times and timestamps: microseconds, mostly on whole seconds."""
 
-    Attributes:
-        zoned: Whether the type has a time zone.
-        precision: Digits of the second that the type keeps, 0 to 6.
-    """
-
-    zoned: bool = False
-    precision: int = 6
+    zoned: bool = False  # whether the type has a time zone
+    precision: int = 6  # digits of the second that the type keeps, 0 to 6
 
     @property
     def step(self) -> int:
@@ -342,15 +337,11 @@ class TimeScale(Clock):
 
 @dataclass(frozen=True)
 class IntervalScale(Scale):
-    """interval, in whole seconds; months count 30 days and years 12 months, as in comparisons.
-
-    Attributes:
-        unit: What values are written in, for types that keep no seconds.
-    """
+    """interval, in whole seconds; months count 30 days and years 12 months, as in comparisons."""
 
     octaves: ClassVar[bool] = True
 
-    unit: str = "second"
+    unit: str = "second"  # what values are written in, for types that keep no seconds
 
     @property
     def limits(self) -> tuple[int, int]:

@@ -60,15 +60,10 @@ _REACH, _HUGE = 2**53, 1e38
 
 @dataclass(frozen=True, slots=True)
 class DecimalGrid:
-    """The floats nearest to the multiples of ``10**-decimals``; multiples are *steps*.
+    """The floats nearest to the multiples of ``10**-decimals``; multiples are *steps*."""
 
-    Attributes:
-        decimals: 0 to `MOST`.
-        single: Whether the floats have 32 bits.
-    """
-
-    decimals: int
-    single: bool = False
+    decimals: int  # 0 to `MOST`
+    single: bool = False  # whether the floats have 32 bits
 
     def __post_init__(self) -> None:
         if not 0 <= self.decimals <= MOST:
@@ -136,11 +131,6 @@ class FloatScale(Scale):
     Where 0 lies inside the cells it has one of its own: most columns hold it exactly. With
     decimals, cells begin at numbers of so many decimals, as those of integers do, and such numbers
     are drawn, each the float nearest to it; the grid stays the same.
-
-    Attributes:
-        base: ``float4``, ``float8`` or ``numeric`` (unconstrained: read as a float, written as a
-            decimal number, infinities taken for the largest numbers).
-        decimals: Released number of decimals of the column's values, or None.
     """
 
     specials: ClassVar[tuple[str, ...]] = ("nan", "-inf", "inf")
@@ -148,8 +138,10 @@ class FloatScale(Scale):
     fractions: ClassVar[bool] = True
     decimal_choices: ClassVar[range] = range(MORE + 1)
 
+    # ``float4``, ``float8`` or ``numeric`` (unconstrained: read as a float, written as a decimal
+    # number, infinities taken for the largest numbers).
     base: str
-    decimals: int | None = None
+    decimals: int | None = None  # released number of decimals of the column's values, or None
 
     @property
     def decimal_grid(self) -> DecimalGrid | None:

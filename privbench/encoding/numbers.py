@@ -35,16 +35,12 @@ _TYPES = {"int2": (16, pa.int16()), "int4": (32, pa.int32()), "int8": (64, pa.in
 
 @dataclass(frozen=True)
 class IntegerScale(Scale):
-    """Integers of 16, 32 or 64 bits.
-
-    Attributes:
-        base: ``int2``, ``int4`` or ``int8``.
-    """
+    """Integers of 16, 32 or 64 bits."""
 
     octaves: ClassVar[bool] = True
     whole: ClassVar[bool] = True
 
-    base: str
+    base: str  # ``int2``, ``int4`` or ``int8``
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -89,20 +85,15 @@ _BARE = str.maketrans("", "", "$,")
 
 @dataclass(frozen=True)
 class NumericScale(Scale):
-    """numeric(p, s) on a grid of 10^-step, at most 18 digits.
-
-    Attributes:
-        precision: Declared number of digits.
-        scale: Declared digits after the point (may be negative, or larger than the precision).
-        decimals: Released number of decimals of the column's values, −2 for multiples of 100; None
-            for those of the type.
-    """
+    """numeric(p, s) on a grid of 10^-step, at most 18 digits."""
 
     specials: ClassVar[tuple[str, ...]] = ("nan",)
     octaves: ClassVar[bool] = True
 
-    precision: int
-    scale: int
+    precision: int  # declared number of digits
+    scale: int  # declared digits after the point (may be negative, or larger than the precision)
+    # Released number of decimals of the column's values, −2 for multiples of 100; None for those of
+    # the type.
     decimals: int | None = None
 
     @property

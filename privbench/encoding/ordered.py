@@ -49,20 +49,14 @@ from privbench.privacy.recoding import NAN
 
 @dataclass(frozen=True)
 class OrderedCodec(Codec):
-    """Draws a grid point in the cell of every code.
-
-    Attributes:
-        recoding: The cells.
-        settled: Whether they were public before the fit.
-        limits: Public least and greatest grid point, inclusive.
-        decimals: Released number of decimals that values are drawn with; None for any number.
-    """
+    """Draws a grid point in the cell of every code."""
 
     kind: ClassVar[str] = "ordered"
 
-    recoding: EdgesRecoding
-    settled: bool
-    limits: tuple[int, int]
+    recoding: EdgesRecoding  # the cells
+    settled: bool  # whether they were public before the fit
+    limits: tuple[int, int]  # public least and greatest grid point, inclusive
+    # Released number of decimals that values are drawn with; None for any number.
     decimals: int | None = None
 
     @property
@@ -169,23 +163,16 @@ _WHOLES = 16
 
 @dataclass(frozen=True)
 class OrderedReader(ColumnReader):
-    """Reads a column with a grid.
-
-    Attributes:
-        scale: The type's grid.
-        range: Public knowledge of its range.
-        bins: Number of equal cells of a wide public range, from the config.
-        title: The column's name without its table's prefix.
-        per_unit: How many distinct values one unit may propose, to be released where many units
-            share one; 0 for none.
-        default_range: Literals of the range to take where nothing is known; None for the type's.
-    """
+    """Reads a column with a grid."""
 
     scale: Scale
-    range: Range
-    bins: int | None = None
-    title: str = ""
+    range: Range  # public knowledge of its range
+    bins: int | None = None  # number of equal cells of a wide public range, from the config
+    title: str = ""  # the column's name without its table's prefix
+    # How many distinct values one unit may propose, to be released where many units share one; 0
+    # for none.
     per_unit: int = 0
+    # Literals of the range to take where nothing is known; None for the type's.
     default_range: tuple[str, str] | None = None
 
     @property
@@ -215,11 +202,9 @@ class OrderedReader(ColumnReader):
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
-        """Values that many units share, which cells would hide: prices, seconds of an hour.
-
-        Not of whole numbers of few digits: most are codes, which have cells of their own anyway.
-        """
+        """Values that many units share, which cells would hide: prices, seconds of an hour."""
         low, high = self.scale.limits
+        # Most whole numbers of few digits are codes, which have cells of their own anyway.
         if not self.per_unit or (self.scale.whole and high - low < _CODES):
             return ()
         name = attribute(self.name, "values")
@@ -292,15 +277,12 @@ class OrderedReader(ColumnReader):
         return OrderedCodec(*self.head, recoding, self.range.settled, limits, decimals)
 
     def _decimals_to_draw(self, bounds: Bounds, result: Released | None) -> int | None:
-        """Number of decimals of drawn values; None where any value of the type may be drawn.
-
-        Where noise hides the number of decimals, a type with fractions gets `DEFAULT_DECIMALS`,
-        unless the range was released.
-        """
+        """Number of decimals of drawn values; None where any value of the type may be drawn."""
         choices = self.scale.decimal_choices
         if choices is None or not isinstance(result, Decimals):
             return None
         if result.count is None:
+            # Noise hides it.
             return DEFAULT_DECIMALS if self.scale.fractions and not bounds.released else None
         if result.count == choices[-1]:
             return None
@@ -330,11 +312,7 @@ class OrderedReader(ColumnReader):
     def _released_recoding(
         self, bounds: Bounds, decimals: int | None, values: tuple[int, ...] = ()
     ) -> EdgesRecoding:
-        """Cells of a released range: within it as released, and beyond it cells that grow.
-
-        The outermost cells are `below` and `above`. Values that many units share have cells of
-        their own.
-        """
+        """Cells of a released range; beyond it, cells that grow from `below` to `above`."""
         scale, cells_of, beyond = self._scales(bounds, decimals)
         first, end = cells_of.first_aligned(self.range.lo), self.range.hi + 1
         first = min(first, end - 1)
@@ -401,10 +379,7 @@ def public_cells(
 
 
 def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:
-    """Edges of a cell for each of these values; a cell ends at the next value that can be drawn.
-
-    A value with more decimals than the scale draws gets no cell of its own, since the cell beside
-    it would hold no number.
-    """
+    """Edges of a cell for each of these values; a cell ends at the next value that can be drawn."""
+    # The cell beside a value with more decimals than are drawn would hold no number.
     drawn = [value for value in values if scale.first_aligned(value) == value]
     return {*drawn, *(scale.first_aligned(value + 1) for value in drawn)}

@@ -72,15 +72,11 @@ class Unknown(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A part of an expression.
+    """A part of an expression."""
 
-    Attributes:
-        width: How many pieces its texts may be made of.
-        make: Makes random texts, shape (rows,), from the number of rows, how many copies of an
-            open repetition there may be past its least number, and a source of randomness.
-    """
-
-    width: int
+    width: int  # how many pieces its texts may be made of
+    # Makes random texts, shape (rows,), from the number of rows, how many copies of an open
+    # repetition there may be past its least number, and a source of randomness.
     make: Callable[[int, int, np.random.Generator], pa.Array]
 
 
@@ -214,12 +210,9 @@ _LONGEST_BOUND, _LONGER = 16, 6
 def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
     """Regular expressions of the texts between the bounds of some CHECKs; None if not understood.
 
-    Bounds are understood where there are two, and each letter of one has the alphabet of the
-    other's at its place. What lies beyond a single bound follows the collation.
-
-    Returns:
-        What texts may stay, what new ones are made from, and what more are made from where these
-        are too few.
+    What texts may stay, what new ones are made from, and what more are made from where these are
+    too few. Bounds are understood where there are two, and each letter of one has the alphabet of
+    the other's at its place. What lies beyond a single bound follows the collation.
 
     >>> span_patterns([Limits(low="A", high="F")])
     ('^(?:[A-F]|[B-E].*|A.+|A|F)$', '^[A-F]$', '^[A-E][A-Z]{1,6}$')
@@ -278,22 +271,14 @@ _WORD = 8
 
 @dataclass(frozen=True)
 class Pattern:
-    """The pattern, case and bounds of a text.
+    """The pattern, case and bounds of a text."""
 
-    Attributes:
-        regex: A regular expression for Arrow.
-        fold: Whether case does not count.
-        tree: Makes texts.
-        length: Greatest length of the column's texts.
-        wider: Makes more texts where the first tree has too few, or None.
-        case: The case that is all that is demanded, ``upper`` or ``lower``, or None.
-    """
-
-    regex: str
-    fold: bool
-    tree: Node
-    length: int | None
-    wider: Node | None = None
+    regex: str  # a regular expression for Arrow
+    fold: bool  # whether case does not count
+    tree: Node  # makes texts
+    length: int | None  # greatest length of the column's texts
+    wider: Node | None = None  # makes more texts where the first tree has too few, or None
+    # The case that is all that is demanded, ``upper`` or ``lower``, or None.
     case: str | None = None
 
     def replace_bad(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:

@@ -32,15 +32,10 @@ _ACROSS, _APART = 1000, 10
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """How values of a type are made.
+    """How values of a type are made."""
 
-    Attributes:
-        make: Texts of the type from numbers below `room`.
-        room: How many numbers give distinct values.
-    """
-
-    make: Callable[[Numbers], pa.Array]
-    room: int = _WIDE
+    make: Callable[[Numbers], pa.Array]  # texts of the type from numbers below `room`
+    room: int = _WIDE  # how many numbers give distinct values
 
 
 def random_uuids(rows: int, rng: np.random.Generator) -> pa.Array:
@@ -222,11 +217,7 @@ def filler_of(type_: ColumnType) -> str | None:
 def fill(filler: str, type_: ColumnType, rows: int, rng: np.random.Generator) -> pa.Array:
     """Valid values of a type.
 
-    Args:
-        filler: What `filler_of` named; ``faker:<provider>``, ``text:<constant>`` or ``null``.
-        type_: The column's type.
-        rows: Number of values.
-        rng: Source of randomness.
+    The filler is one of `filler_of`, ``faker:<provider>``, ``text:<constant>`` or ``null``.
     """
     name, _, rest = filler.partition(":")
     if filler == "null":

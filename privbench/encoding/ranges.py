@@ -119,17 +119,12 @@ class PointReader(PartsReader):
 
 @dataclass(frozen=True)
 class PointCodec(Codec):
-    """Points from two coordinates; the first says whether the point is NULL.
-
-    Attributes:
-        x: Codec of the first coordinate.
-        y: Codec of the second.
-    """
+    """Points from two coordinates; the first says whether the point is NULL."""
 
     kind: ClassVar[str] = "point"
 
-    x: _Part
-    y: _Part
+    x: _Part  # codec of the first coordinate
+    y: _Part  # codec of the second
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -212,12 +207,7 @@ class RangeReader(PartsReader):
 
 @dataclass(frozen=True)
 class RangeCodec(Codec):
-    """Ranges from a kind, a bound and a size.
-
-    Attributes:
-        lower: Codec of the bound.
-        size: Codec of the size.
-    """
+    """Ranges from a kind, a bound and a size."""
 
     kind: ClassVar[str] = "range"
 

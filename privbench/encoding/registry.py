@@ -12,13 +12,7 @@ from privbench.encoding import datetimes, floats, numbers
 from privbench.encoding.base import Codec, ColumnReader, CoverageLine
 from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
-from privbench.encoding.checks import (
-    Limits,
-    allowed,
-    column_limits,
-    length_limits,
-    unread_checks,
-)
+from privbench.encoding.checks import Limits, allowed, column_limits, length_limits, unread_checks
 from privbench.encoding.column_names import plain_name
 from privbench.encoding.keys.columns import (
     Role,
@@ -56,13 +50,10 @@ _CODECS: dict[str, type[Codec]] = {
 
 
 def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> ColumnReader:
-    """The public plan for one modelled column.
+    """The public plan for one modelled column, which is not part of a foreign key.
 
-    Args:
-        column: The column; not part of a foreign key.
-        table: Its table, for CHECK constraints and UNIQUE sets.
-        config: The column's section of the config.
-        delta: δ of the release; 0 forbids released category lists.
+    Its table has CHECK constraints and UNIQUE sets; δ of the release is 0 where released category
+    lists are forbidden.
 
     Raises:
         ConfigError: The config does not fit the type, or asks for what δ = 0 forbids.
@@ -182,11 +173,7 @@ def _valid(column: Column, value: str, limits: tuple[Limits, ...], scale: Scale 
 
 
 def codec_from_json(data: Mapping[str, Any]) -> Codec:
-    """The codec that a model's header describes; its content is not trusted.
-
-    Raises:
-        ModelError: Not a codec.
-    """
+    """The codec that a model's header describes; its content is not trusted (ModelError)."""
     try:
         return _CODECS[str(data["codec"])].from_json(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -206,9 +193,7 @@ def table_coverage(
 ) -> list[CoverageLine]:
     """The coverage map of every column of a private table, and of CHECKs that are not understood.
 
-    Raises:
-        ConfigError: The config does not fit a column.
-        SchemaError: No valid value can be made for a column.
+    Errors are those of `reader`.
     """
     lines = []
     for column in table.columns:

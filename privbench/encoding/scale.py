@@ -42,45 +42,37 @@ TAILS, LONG_TAILS = 6, 32
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """How a range is cut into cells.
+    """How a range is cut into cells."""
 
-    Attributes:
-        bins: Number of equal cells, where the config says so.
-        cells: Number of equal cells that the noise leaves worth having, at most `LINEAR`; with
-            fewer, cells that grow are as many times wider.
-        inner: Edges to take instead of equal cells, where a release shows how rows are spread.
-    """
-
-    bins: int | None = None
+    bins: int | None = None  # number of equal cells, where the config says so
+    # Number of equal cells that the noise leaves worth having, at most `LINEAR`; with fewer, cells
+    # that grow are as many times wider.
     cells: int = LINEAR
+    # Edges to take instead of equal cells, where a release shows how rows are spread.
     inner: Sequence[int] = ()
 
 
 class Scale(ABC):
-    """The grid of one column type.
+    """The grid of one column type."""
 
-    Attributes:
-        specials: Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
-        octaves: Whether cells grow with the distance from the lower bound and from zero, which is
-            grid point 0.
-        open_range: Whether the type's own range is too wide to be used as it is.
-        fractions: Whether values may have any number of decimals.
-        decimal_choices: Numbers of decimals that a release distinguishes, ascending; the last one
-            stands for values without a common number. None if nothing is released.
-        whole: Whether all values are whole numbers, as flags and codes are.
-    """
-
+    # Special cells that the type can hold besides NULL: ``nan``, ``-inf``, ``inf``.
     specials: ClassVar[tuple[str, ...]] = ()
+    # Whether cells grow with the distance from the lower bound and from zero, grid point 0.
     octaves: ClassVar[bool] = False
-    open_range: ClassVar[bool] = True
-    fractions: ClassVar[bool] = False
+    open_range: ClassVar[bool] = True  # whether the type's range is too wide to be used as it is
+    fractions: ClassVar[bool] = False  # whether values may have any number of decimals
 
     @property
     def whole(self) -> bool:
+        """Whether all values are whole numbers, as flags and codes are."""
         return False
 
     @property
     def decimal_choices(self) -> range | None:
+        """Numbers of decimals that a release distinguishes, ascending; None without a release.
+
+        The last one stands for values without a common number.
+        """
         return None
 
     @property
@@ -115,17 +107,14 @@ class Scale(ABC):
     def parse(self, text: str, *, up: bool = False) -> int:
         """The grid point of a literal; between two of them the lower one, or with `up` the upper.
 
-        Raises:
-            ValueError: Not a literal of the type.
+        A ValueError says that it is no literal of the type.
         """
 
     @abstractmethod
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        """Values for the column.
+        """Values at grid points within the limits.
 
-        Args:
-            points: Grid points within the limits.
-            marks: Rows that are ``null``, ``nan``, ``-inf`` or ``inf``.
+        Marks say which rows are ``null``, ``nan``, ``-inf`` or ``inf``.
         """
 
     @abstractmethod

@@ -109,11 +109,8 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
 def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> EdgesRecoding:
     """Cells of lengths; cells outside the default ones are empty unless their counts are clear.
 
-    Args:
-        edges: Edges of the cells.
-        nullable: Whether NULL is a cell.
-        default: The greatest default length; default cells begin at half of it, so that a text
-            whose length is hidden by noise gets the length of a word. 0: it is then empty.
+    The default cells reach from half of the greatest default length to all of it, so that a text
+    whose length is hidden by noise gets the length of a word; with 0 it is then empty.
     """
     last = max(min(bisect_right(edges, default), len(edges) - 1), 1)
     first = min(bisect_right(edges, (default + 1) // 2) - 1, last - 1)

@@ -74,21 +74,16 @@ _FEW = 1 / 3
 
 @dataclass(frozen=True)
 class TextCodec(Codec):
-    """A released label where the code names one, else surrogate text.
-
-    Attributes:
-        labels: Released labels, or None where none were asked for.
-        lengths: Edges of the length cells, or None where the text has a semantic type.
-        provider: The semantic type, or None.
-        surrogates: How often each text without a label occurs: nothing where labels are all there
-            is, None where it is not known.
-    """
+    """A released label where the code names one, else surrogate text."""
 
     kind: ClassVar[str] = "text"
 
-    labels: tuple[str, ...] | None
+    labels: tuple[str, ...] | None  # released labels, or None where none were asked for
+    # Edges of the length cells, or None where the text has a semantic type.
     lengths: tuple[int, ...] | None
-    provider: Annotated[str, AfterValidator(known_provider)] | None
+    provider: Annotated[str, AfterValidator(known_provider)] | None  # the semantic type, or None
+    # How often each text without a label occurs: nothing where labels are all there is, None where
+    # it is not known.
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
 
     @property
@@ -173,10 +168,7 @@ class TextCodec(Codec):
     def _distinct(
         self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng
     ) -> pa.Array:
-        """One text for every shape and length, all different as far as the lengths allow.
-
-        A repeated text is drawn again, at last with the shape of a code.
-        """
+        """One text for every shape and length, all different as far as the lengths allow."""
         made = made_text(shapes, lengths, rng)
         for first in (True, False, False):
             keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
@@ -191,11 +183,9 @@ class TextCodec(Codec):
 
 
 def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
-    """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not.
-
-    A learner may sample a text that is there with the length of one that is not.
-    """
+    """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not."""
     result = codes[chosen].astype(np.int64)
+    # A learner may sample a text that is there with the length of one that is not.
     lost = np.flatnonzero(result >= cells)
     known = np.flatnonzero(codes < cells)
     if len(lost):
@@ -211,25 +201,16 @@ _PUBLIC = 256
 
 @dataclass(frozen=True)
 class TextReader(ColumnReader):
-    """Reads labels (under δ) and, without a semantic type, length and shape.
-
-    Attributes:
-        least: Least length.
-        greatest: Greatest length, or None.
-        per_unit: Distinct values that one unit may propose; 0 means that no label is read.
-        provider: Semantic type of text that is not a label, or None.
-        default_labels: Public labels to count where none are released, the most frequent first.
-        title: The column's name without its table's prefix.
-        named: Whether its name suggests them, not its default alone.
-    """
+    """Reads labels (under δ) and, without a semantic type, length and shape."""
 
     least: int = 0
-    greatest: int | None = None
-    per_unit: int = 0
-    provider: str | None = None
+    greatest: int | None = None  # greatest length, or None
+    per_unit: int = 0  # distinct values that one unit may propose; 0 means that no label is read
+    provider: str | None = None  # semantic type of text that is not a label, or None
+    # Public labels to count where none are released, the most frequent first.
     default_labels: tuple[str, ...] = ()
-    title: str = ""
-    named: bool = False
+    title: str = ""  # the column's name without its table's prefix
+    named: bool = False  # whether its name suggests them, not its default alone
 
     @property
     def shaped(self) -> bool:
@@ -349,10 +330,7 @@ def text_reader(
 
 
 def _spoken_of(table: Table, column: Column) -> bool:
-    """Whether a CHECK, the column's domain or a partition key may read a column.
-
-    A CHECK that names no column may read the whole row.
-    """
+    """Whether a CHECK (if of no column, of all), a domain or a partition key may read a column."""
     named = any(column.name in check.columns or not check.columns for check in table.checks)
     parted = table.partition_key is not None and column.name in table.partition_key
     return named or parted or bool(column.type.domain_checks)
@@ -361,16 +339,14 @@ def _spoken_of(table: Table, column: Column) -> bool:
 def _public_labels(
     table: Table, column: Column, title: str, lengths: tuple[int, int | None], allowed: bool
 ) -> tuple[tuple[str, ...], bool]:
-    """Public labels to use where none are released, and whether the column's name suggests any.
-
-    The column's DEFAULT comes first, since it is likely to be the most frequent value.
-    """
+    """Public labels to use where none are released, and whether the column's name suggests any."""
     if not allowed:
         return (), False
     least, greatest = lengths
     suggested = column_names.suggested_labels(title, least, greatest, table=table.name.name)
     longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
     default = column_names.default_label(column, least, longest)
+    # It is likely to be the most frequent value.
     first = () if default is None else (default,)
     return tuple(dict.fromkeys((*first, *suggested))), bool(suggested)
 

@@ -13,15 +13,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.domain import Domain
-from privbench.encoding.base import (
-    Codec,
-    Codes,
-    ColumnReader,
-    Rng,
-    SettledReader,
-    head,
-    null_mask,
-)
+from privbench.encoding.base import Codec, Codes, ColumnReader, Rng, SettledReader, head, null_mask
 from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
@@ -38,19 +30,13 @@ from privbench.schema import Column, ColumnType
 
 @dataclass(frozen=True)
 class FillCodec(Codec):
-    """Fills in valid values that say nothing of the source.
-
-    Attributes:
-        filler: What makes the values (`privbench.encoding.placeholders.fill`), or ``default``.
-        measured: Whether anything is read.
-        blank: Whether the rate of the empty text is read too.
-    """
+    """Fills in valid values that say nothing of the source."""
 
     kind: ClassVar[str] = "fill"
 
-    filler: str
-    measured: bool
-    blank: bool = False
+    filler: str  # what makes the values (`privbench.encoding.placeholders.fill`), or ``default``
+    measured: bool  # whether anything is read
+    blank: bool = False  # whether the rate of the empty text is read too
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -215,17 +201,12 @@ def size_kind(type_: ColumnType) -> str | None:
 
 @dataclass(frozen=True)
 class SizedCodec(Codec):
-    """Placeholder values of a measured size.
-
-    Attributes:
-        measure: Which measure of size.
-        edges: Edges of the cells of sizes.
-    """
+    """Placeholder values of a measured size."""
 
     kind: ClassVar[str] = "sized"
 
     measure: str
-    edges: tuple[int, ...]
+    edges: tuple[int, ...]  # edges of the cells of sizes
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -261,10 +242,7 @@ class SizedReader(SettledReader):
 def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
     """The reader of a type whose size is measured, or None for other types.
 
-    Args:
-        table: The table's key.
-        column: The column.
-        room: Bytes that an index leaves for a value, or None.
+    An index may leave room for so many bytes of a value.
     """
     measure = size_kind(column.type)
     if measure is None:
@@ -280,11 +258,7 @@ def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnR
 
 
 def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
-    """Values of given sizes.
-
-    Raises:
-        ValueError: No element of an array can be made.
-    """
+    """Values of given sizes; a ValueError where no element of an array can be made."""
     match measure:
         case "array":
             made = array_texts(type_.parts[0], rng.integers(2**20, size=len(sizes)), sizes)

@@ -30,24 +30,15 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class ValueSpace:
-    """All values that a column can take, numbered from 0.
-
-    Attributes:
-        column: The column.
-        scale: Its grid, or None.
-        lo: Least grid point, or 0.
-        hi: Greatest grid point, or the number of listed values or texts, less one.
-        values: The public list, where there is one.
-        unit: Grid points that the column's values are multiples of, as far as was released.
-        maker: Makes values of a type that has neither grid nor list, from their numbers.
-    """
+    """All values that a column can take, numbered from 0."""
 
     column: Column
     scale: Scale | None
-    lo: int
-    hi: int
-    values: tuple[str, ...] = ()
-    unit: int = 1
+    lo: int  # least grid point, or 0
+    hi: int  # greatest grid point, or the number of listed values or texts, less one
+    values: tuple[str, ...] = ()  # the public list, where there is one
+    unit: int = 1  # grid points that the column's values are multiples of, as far as was released
+    # Makes values of a type that has neither grid nor list, from their numbers.
     maker: Callable[[Indices], pa.Array] | None = None
 
     @property
@@ -254,10 +245,9 @@ def role_of(table: Table, column: Column) -> Role:
     """How a column's values come about.
 
     References take the parent's key. Minted columns (surrogate keys) are single-column primary
-    keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows
-    of one parent.
-    Everything else is modelled: UNIQUE columns (they are repaired), key columns that refer to
-    themselves alone, and numbers that mean something, such as years.
+    keys, numbers of a sequence and UUIDs in UNIQUE sets, and the integer that numbers the rows of
+    one parent. Everything else is modelled: UNIQUE columns (they are repaired), key columns that
+    refer to themselves alone, and numbers that mean something, such as years.
     """
     if column.generated:
         return "generated"

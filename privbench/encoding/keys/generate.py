@@ -44,19 +44,13 @@ ParentKeys = Callable[[ForeignKey], Sequence[pa.Array]]
 
 @dataclass(frozen=True)
 class KeyedTable:
-    """A synthetic table whose keys are filled in.
+    """A synthetic table whose keys are filled in."""
 
-    Attributes:
-        columns: Values of every column that the load writes, kept rows only.
-        parents: Parent row of every kept row by foreign key, −1 for none.
-        keep: Which of the given rows are kept.
-        torn: Whether rows were dropped when others may have referred to them already, on a cycle
-            of NOT NULL keys.
-    """
-
-    columns: dict[str, pa.Array]
-    parents: dict[str, Indices]
-    keep: Mask
+    columns: dict[str, pa.Array]  # values of every column that the load writes, kept rows only
+    parents: dict[str, Indices]  # parent row of every kept row by foreign key, −1 for none
+    keep: Mask  # which of the given rows are kept
+    # Whether rows were dropped when others may have referred to them already, on a cycle of NOT
+    # NULL keys.
     torn: bool = False
 
     @property
@@ -77,16 +71,11 @@ def fill_keys(
     deferred: Collection[str] = (),
     wanted: Collection[str] = (),
 ) -> KeyedTable:
-    """Fill in all keys of a table and repair its UNIQUE sets.
+    """Fill in all keys of a table and repair its UNIQUE sets; rows without a valid key are dropped.
 
-    Args:
-        work: The table's modelled columns and parents.
-        parent_keys: Gives the parent's key values; not asked for self-references.
-        deferred: Keys that are filled in later (`_fill_deferred_key`), when their parent exists.
-        wanted: Columns of deferred keys that others refer to already: they get surrogate keys.
-
-    Returns:
-        The table; rows for which no valid key is left are dropped.
+    Deferred keys are filled in later (`_fill_deferred_key`), when their parent exists; their
+    columns that others refer to already are ``wanted``, and get surrogate keys. The parents' key
+    values are not asked for self-references.
     """
     table = work.table
     work.fixed |= table.pinned_columns & set(work.columns)
@@ -217,14 +206,10 @@ def _result(work: TableRows, selves: Sequence[ForeignKey]) -> KeyedTable:
 
 
 def table_order(tables: Iterable[Table]) -> list[tuple[Table, tuple[str, ...]]]:
-    """Parents before children; a cycle breaks at the keys that matter least.
+    """Parents before children, each with the foreign keys to fill in at the end.
 
-    Keys whose columns stand in no UNIQUE set and are referred to by nobody come first, nullable
-    ones before the others. Self-references never count.
-
-    Returns:
-        The tables, each with the foreign keys to fill in at the end, since their parent comes
-        later.
+    A cycle breaks at the keys that matter least: keys whose columns stand in no UNIQUE set and are
+    referred to by nobody come first, nullable ones before the others. Self-references never count.
     """
     left = {table.key: table for table in tables}
     wanted = _referred_columns(left.values())

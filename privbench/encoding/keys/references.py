@@ -28,36 +28,27 @@ from privbench.schema import ForeignKey, Table, Unique
 
 @dataclass
 class TableRows:
-    """A table in the making.
-
-    Attributes:
-        table: The table.
-        columns: Values so far, each of shape (rows,); at first those of modelled columns.
-        parents: Parent row by foreign key, negative for none; each of shape (rows,). Indices count
-            the parent's kept rows, or the given rows of the table itself where the key is a
-            self-reference. Those that were given are never changed in place.
-        rng: Source of randomness.
-        rows: Number of rows, dropped ones included.
-        codecs: Codecs of modelled columns, whose public lists and ranges a repair respects.
-        own: Name of the OWN key, whose parents should change last, or None.
-        alive: Rows that are kept so far.
-        fixed: Columns that a foreign key has filled.
-        distinct: Columns whose values were numbered: no two rows that are kept share one.
-        referred: The parent's values by referencing column, for every key that is filled.
-        targets: Parent rows that can be referred to, ascending, for every key that is filled.
-    """
+    """A table in the making."""
 
     table: Table
+    # Values so far, each of shape (rows,); at first those of modelled columns.
     columns: dict[str, pa.Array]
+    # Parent row by foreign key, negative for none; each of shape (rows,). Indices count the
+    # parent's kept rows, or the given rows of the table itself where the key is a self-reference.
+    # Those that were given are never changed in place.
     parents: dict[str, Indices]
     rng: np.random.Generator
-    rows: int
+    rows: int  # number of rows, dropped ones included
+    # Codecs of modelled columns, whose public lists and ranges a repair respects.
     codecs: Mapping[str, Codec] = field(default_factory=dict)
-    own: str | None = None
-    alive: Mask = field(init=False)
-    fixed: set[str] = field(default_factory=set)
+    own: str | None = None  # name of the OWN key, whose parents should change last, or None
+    alive: Mask = field(init=False)  # rows that are kept so far
+    fixed: set[str] = field(default_factory=set)  # columns that a foreign key has filled
+    # Columns whose values were numbered: no two rows that are kept share one.
     distinct: set[str] = field(default_factory=set)
+    # The parent's values by referencing column, for every key that is filled.
     referred: dict[str, dict[str, pa.Array]] = field(default_factory=dict)
+    # Parent rows that can be referred to, ascending, for every key that is filled.
     targets: dict[str, Indices] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -230,11 +221,9 @@ def take_key(work: TableRows, key: ForeignKey, columns: Sequence[str]) -> None:
 
 
 def surviving_ancestors(index: Indices, alive: Mask) -> Indices:
-    """Parents among the rows themselves once some rows are gone: those of gone parents.
+    """Parents among the rows themselves once some rows are gone: the nearest ancestors that stay.
 
-    Returns:
-        The nearest ancestor that stays; negative where there is none, `DANGLING` where gone rows
-        go round in a circle.
+    Negative where there is none, `DANGLING` where gone rows go round in a circle.
 
     >>> surviving_ancestors(np.array([-1, 0, 1, 2]), np.array([True, False, False, True])).tolist()
     [-1, 0, 0, 0]

@@ -33,22 +33,15 @@ _EITHER, _AGAINST = 0.35, 0.65
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two columns on one grid, of which one may take the values of other rows.
+    """Two columns on one grid, of which one may take the values of other rows."""
 
-    Attributes:
-        moves: Values of the column that may be changed: the greater one, unless it belongs to a key
-            or a UNIQUE set, or is fixed.
-        greater: Whether that is the greater one.
-        rows: Rows that have both values.
-        left: Grid points of the lesser column in these rows.
-        right: Grid points of the greater column in these rows.
-    """
-
+    # Values of the column that may be changed: the greater one, unless it belongs to a key or a
+    # UNIQUE set, or is fixed.
     moves: ValueSpace
-    greater: bool
-    rows: Indices
-    left: Indices
-    right: Indices
+    greater: bool  # whether that is the greater one
+    rows: Indices  # rows that have both values
+    left: Indices  # grid points of the lesser column in these rows
+    right: Indices  # grid points of the greater column in these rows
 
 
 def _pair(work: TableRows, low: str, high: str) -> _Pair | None:
@@ -136,13 +129,10 @@ def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
 
 
 def exchanged(left: Indices, right: Indices) -> Indices:
-    """Choose, for every row, the row whose right value it takes.
+    """A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
 
     Rows that are out of order are sorted together with those of the greatest distances: as few of
     these as bring all in order; where none do, as many as are out of order.
-
-    Returns:
-        A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
 
     >>> exchanged(np.array([1, 5]), np.array([9, 2])).tolist()
     [1, 0]
@@ -386,9 +376,8 @@ def _redraw(work: TableRows, item: Unique) -> None:
 def _take_unused(work: TableRows, item: Unique, key: ForeignKey) -> bool:
     """Give rows with repeated combinations a parent whose combination is still unused.
 
-    Where nearly all combinations are in use, as in a table that joins all rows of two others, a
-    random parent is hardly ever an unused one. Nothing is done where there are too many
-    combinations to list.
+    A random parent is hardly ever one where nearly all combinations are in use, as in a table that
+    joins all rows of two others. Nothing is done if they are too many to list.
     """
     index, targets = work.parents[key.name], work.targets[key.name]
     rest = work.group([name for name in item.columns if name not in key.columns])

@@ -55,11 +55,9 @@ def later_duplicates(keys: Indices, counted: Mask) -> Mask:
 def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indices, Mask]:
     """Points that are distinct within each group, each as near as may be to where it was.
 
-    Within a group, sorted points are pushed up to be strictly ascending, then pushed down from
-    `hi` where they passed it. Points of groups that are already distinct do not move.
-
-    Returns:
-        The points, and which rows found no room (their group has more rows than points).
+    Within a group, sorted points are pushed up to be strictly ascending, then pushed down from `hi`
+    where they passed it. Points of groups that are already distinct do not move. Also gives which
+    rows found no room (their group has more rows than points).
 
     >>> move_apart(np.array([3, 3, 3]), np.zeros(3, int), 1, 3)[0].tolist()
     [1, 2, 3]
@@ -83,12 +81,10 @@ def move_apart(points: Indices, groups: Indices, lo: int, hi: int) -> tuple[Indi
 
 
 def _push(value: Indices, new: Mask, rank: Indices, size: Indices) -> Indices:
-    """How far each sorted point must rise so that its group is strictly ascending.
-
-    Gaps are cut to the group's size first: no point is ever pushed further, and sums stay small.
-    """
+    """How far each sorted point must rise so that its group is strictly ascending."""
     gap = np.zeros(len(value), dtype=np.int64)
     wide = value[1:].astype(np.uint64) - value[:-1].astype(np.uint64)
+    # No point is ever pushed further than the group's size, and sums stay small.
     gap[1:] = np.minimum(wide, size[1:].astype(np.uint64)).astype(np.int64)
     gap[new] = size[new]
     near = np.cumsum(gap)
