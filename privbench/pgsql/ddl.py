@@ -22,15 +22,7 @@ from dataclasses import dataclass
 
 from privbench.errors import ModelError
 from privbench.pgsql import names
-from privbench.pgsql.elements import (
-    elements,
-    listed,
-    method,
-    named,
-    opclass,
-    own,
-    plainly_kept,
-)
+from privbench.pgsql.elements import elements, listed, method, named, opclass, own, plainly_kept
 from privbench.pgsql.judge import NotAllowed, constant, plain, shown
 from privbench.pgsql.made import Made
 from privbench.pgsql.parser import Node, SqlError, Statement, statements
@@ -79,22 +71,15 @@ SETTINGS_OF_TABLES = {"default_tablespace": ("",), "default_table_access_method"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """DDL that was judged.
+    """DDL that was judged."""
 
-    Attributes:
-        parts: Statements to run, in order, each alone; for every text that was given.
-        left_out: What is not made, and why, a line each.
-    """
-
+    # Statements to run, in order, each alone; for every text that was given.
     parts: tuple[tuple[Statement, ...], ...]
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # what is not made, and why, a line each
 
 
 def allowed(*texts: str) -> Allowed:
-    """Judge the DDL of a model.
-
-    Args:
-        texts: The DDL, part by part: what is made before the rows, and what after them.
+    """Judge the DDL of a model, part by part: what is made before the rows, and what after them.
 
     Raises:
         ModelError: A statement does what no schema needs, or a table cannot be made without a
@@ -124,11 +109,7 @@ def allowed(*texts: str) -> Allowed:
 
 
 def trusted(*texts: str) -> Allowed:
-    """DDL whose maker is trusted: it is split into statements, and none of them is refused.
-
-    Raises:
-        ModelError: PostgreSQL's parser does not take it.
-    """
+    """DDL whose maker is trusted: it is split into statements, and none of them is refused."""
     return Allowed(tuple(tuple(_cut(text)) for text in texts))
 
 

@@ -34,12 +34,7 @@ class Scope:
     """
 
     def knows(self, kind: str, name: Name) -> bool:
-        """Whether the scope adds this to what the server has.
-
-        Args:
-            kind: What it is: ``functions``, ``operators``, ``types`` …
-            name: Its name.
-        """
+        """Whether the scope adds a name of this kind (``functions``, …) to those of the server."""
         return False
 
     def function(self, name: Name) -> bool:
@@ -104,15 +99,10 @@ _BETWEEN = (("<=",), (">=",), ("<",), (">",))
 
 
 def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> frozenset[str]:
-    """Refuse a tree that does anything but compute.
+    """Refuse a tree, of an expression or a query, that does anything but compute.
 
-    Args:
-        tree: Of an expression or a query.
-        scope: What it may name.
-        kinds: Kinds of nodes that it may be made of.
-
-    Returns:
-        Names that the statement itself gives to columns.
+    It may name what the scope allows, and be made of nodes of some kinds. Gives the names that the
+    statement itself gives to columns.
 
     Raises:
         NotAllowed: With the first thing that is not on the list.
@@ -206,11 +196,7 @@ def constant(node: Node) -> str | None:
 
 
 def operators(scope: Scope, used: Iterable[Name]) -> None:
-    """Refuse operators that may do more than compute.
-
-    Raises:
-        NotAllowed: With the first of them.
-    """
+    """Refuse operators that may do more than compute, by the first of them (NotAllowed)."""
     for name in used:
         if not scope.operator(name):
             raise NotAllowed(f"it uses the operator {shown(name)}")
@@ -228,11 +214,7 @@ def _equality(node: Node, scope: Scope) -> None:
 
 
 def _type(node: Node, scope: Scope) -> None:
-    """Refuse a type that may not be named.
-
-    Raises:
-        NotAllowed: It may not, or is written as ``table.column%TYPE``.
-    """
+    """Refuse a type that may not be named, or is written as ``table.column%TYPE``."""
     name = node.names("names")
     if node.get("pct_type") or node.get("typeOid") or not scope.type(name):
         raise NotAllowed(f"it names the type {shown(name)}")

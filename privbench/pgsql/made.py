@@ -54,11 +54,7 @@ class Made(Scope):
         known.update(found)
 
     def claim(self, name: Name, *kinds: str) -> None:
-        """Something is made under a name.
-
-        Raises:
-            ModelError: Its schema is not one that is made here.
-        """
+        """Something is made under a name; a ModelError if its schema is not made here."""
         if len(name) != 2 or name[0] not in self.schemas:
             raise ModelError(
                 f"the model's DDL makes {shown(name)}, which lies in no schema of its own."

@@ -49,15 +49,11 @@ class SqlError(PrivbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a tree.
+    """One node of a tree."""
 
-    Attributes:
-        kind: PostgreSQL's name of it: ``SelectStmt``.
-        fields: Scalars, nodes, and lists of nodes by PostgreSQL's names: ``whereClause``. A field
-            that has its default is absent; None in a list stands for an empty node.
-    """
-
-    kind: str
+    kind: str  # PostgreSQL's name of it: ``SelectStmt``
+    # Scalars, nodes, and lists of nodes by PostgreSQL's names: ``whereClause``. A field that has
+    # its default is absent; None in a list stands for an empty node.
     fields: dict[str, Any]
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -95,14 +91,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement.
+    """One statement."""
 
-    Attributes:
-        text: Its own text, as the parser cut it: what is to be sent to a server.
-        tree: Its tree.
-    """
-
-    text: str
+    text: str  # its own text, as the parser cut it: what is to be sent to a server
     tree: Node
 
 
@@ -137,11 +128,7 @@ def _bytes(text: str) -> bytes:
 
 
 def statement(text: str) -> Statement:
-    """The one statement of a text.
-
-    Raises:
-        SqlError: As `statements`; or there are several, or none.
-    """
+    """The one statement of a text; a SqlError if there are several, or none, too."""
     found = statements(text)
     if len(found) != 1:
         raise SqlError("it is not exactly one statement.")
@@ -150,18 +137,11 @@ def statement(text: str) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of a text.
+    """One word of a text."""
 
-    Attributes:
-        kind: PostgreSQL's name of its kind: ``SCONST`` is a string, ``ICONST`` an integer.
-        text: The word as it stands, without the comments and blanks around it.
-        start: Where it begins in the text, in characters.
-        end: Where it ends.
-    """
-
-    kind: str
-    text: str
-    start: int
+    kind: str  # PostgreSQL's name of its kind: ``SCONST`` is a string, ``ICONST`` an integer
+    text: str  # the word as it stands, without the comments and blanks around it
+    start: int  # where it begins in the text, in characters
     end: int
 
     @property
@@ -176,10 +156,7 @@ def pieces(text: str) -> list[str]:
     r"""The statements of a text, cut by PostgreSQL's scanner and not parsed, comments included.
 
     Comments before a statement stay with it: extensions read hints there. Pieces of comments alone
-    are left out.
-
-    Raises:
-        SqlError: As `tokens`.
+    are left out. Errors are those of `tokens`.
 
     >>> pieces("SELECT ';'; -- one; two\nSELECT $$;$$;;")
     ["SELECT ';'", '-- one; two\nSELECT $$;$$']
@@ -252,10 +229,8 @@ class _Parser:
     def ask(self, data: bytes) -> list[Statement]:
         """Have the parser's process parse a text, and return its statements.
 
-        If the process ends or does not answer in time, the text is taken to be the cause.
-
-        Raises:
-            SqlError: PostgreSQL's parser refuses the text, or cannot read it.
+        If the process ends or does not answer in time, the text is taken to be the cause
+        (SqlError).
         """
         with self._lock:
             if self._running is None or self._running[0].poll() is not None:

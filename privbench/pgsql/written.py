@@ -30,9 +30,7 @@ _NAMING = {
 def computes(text: str, sources: Iterable[str]) -> bool:
     """Whether a text is one expression that does no more than the texts it was made from.
 
-    Args:
-        text: What was written.
-        sources: Expressions as the target's catalog prints them.
+    These sources are expressions as the target's catalog prints them.
 
     >>> computes("(a + 1)", ["(a > 0)"]), computes("pg_read_file(a)", ["(a > 0)"])
     (True, False)
@@ -50,7 +48,7 @@ def computes(text: str, sources: Iterable[str]) -> bool:
 
 
 def judged(text: str, sources: Iterable[str] = ()) -> Node:
-    """The tree of a text that is one expression which only computes; see `computes`.
+    """The tree of a text that is one expression which only computes, as `computes` has it.
 
     Raises:
         NotAllowed: It is not.
@@ -65,10 +63,8 @@ def judged(text: str, sources: Iterable[str] = ()) -> Node:
 def canonical(text: str) -> str:
     r"""A judged expression as the parser's library writes it: names folded, comments gone.
 
-    Backslashes stand in plain strings, as PostgreSQL prints them.
-
-    Raises:
-        SqlError: It is nested too deeply to be written.
+    Backslashes stand in plain strings, as PostgreSQL prints them. A SqlError of what is nested too
+    deeply to be written.
 
     >>> canonical(r"Zip !~ '^\d' -- no digits")
     "zip !~ '^\\d'"

@@ -64,39 +64,23 @@ Columns = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Reference:
-    """A foreign key.
-
-    Attributes:
-        columns: Its columns.
-        table: The table that it refers to.
-        references: Columns there.
-    """
+    """A foreign key."""
 
     columns: Columns
-    table: TableName
-    references: Columns
+    table: TableName  # the table that it refers to
+    references: Columns  # columns there
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """A table, and its keys.
+    """A table, and its keys."""
 
-    Attributes:
-        name: What it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``.
-        relation: What DuckDB selects from.
-        columns: The types of its columns by their names, as DuckDB prints them.
-        primary: Columns of the primary key; none if it has none.
-        unique: Columns of every other key.
-        not_null: Columns without NULL.
-        foreign: Foreign keys.
-    """
-
-    name: TableName
-    relation: str
-    columns: dict[str, str]
-    primary: Columns = ()
-    unique: tuple[Columns, ...] = ()
-    not_null: Columns = ()
+    name: TableName  # what it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``
+    relation: str  # what DuckDB selects from
+    columns: dict[str, str]  # the types of its columns by their names, as DuckDB prints them
+    primary: Columns = ()  # columns of the primary key; none if it has none
+    unique: tuple[Columns, ...] = ()  # columns of every other key
+    not_null: Columns = ()  # columns without NULL
     foreign: tuple[Reference, ...] = ()
 
     @property
@@ -115,10 +99,7 @@ def is_file(source: str) -> bool:
 
 
 class Files:
-    """A source that is open for reading.
-
-    Args:
-        source: ``duckdb://PATH`` or ``parquet://PATH``, the path as it is written.
+    """A source that is open for reading: ``duckdb://PATH`` or ``parquet://PATH``, as it is written.
 
     Attributes:
         tables: Its tables, with the keys that a DuckDB file declares.
@@ -150,11 +131,7 @@ class Files:
         self._connection.close()
 
     def batches(self, table: FileTable) -> Iterator[pa.RecordBatch]:
-        """Rows of a table, as they come; the types are those that `postgres.csvtext` writes.
-
-        Raises:
-            DatabaseError: DuckDB cannot read them.
-        """
+        """Rows of a table, as they come; the types are those that `postgres.csvtext` writes."""
         columns = [selected(kind, quoted(name)) for name, kind in table.columns.items()]
         query = f"SELECT {', '.join(columns)} FROM {table.relation}"  # noqa: S608
         with _duckdb_errors("its rows cannot be read", table.key):
@@ -256,11 +233,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
 def _duckdb_errors(
     what: str, table: str | None = None, remedy: str | None = None
 ) -> Iterator[None]:
-    """Turn DuckDB's errors into privbench's; their text, which may quote values, is left out.
-
-    Raises:
-        DatabaseError: Of the kind alone.
-    """
+    """Turn DuckDB's errors into privbench's; their text, which may quote values, is left out."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # a stream of Arrow raises the last
@@ -331,12 +304,7 @@ def _refuse_name(name: str, table: str, what: str) -> None:
 
 
 def _refuse_path(file: Path, folder: Path) -> None:
-    """Refuse a file that DuckDB would not read as the one file that it is.
-
-    Raises:
-        UsageError: DuckDB would take the path for a pattern or a partition, or the file is a link
-            that leads out of the folder.
-    """
+    """Refuse a file that DuckDB would not read as the one file that it is."""
     if set("*?[{") & set(str(file)):
         raise UsageError(f"{str(file)!r}: DuckDB would take the path for a pattern.",
                          remedy="Rename it, so that it holds none of * ? [ {.")  # fmt: skip

@@ -28,6 +28,7 @@ from privbench.postgres.connect import STAGED, Connection, connect
 from privbench.postgres.failures import database_errors, translate
 from privbench.postgres.finishing import vacuum
 from privbench.postgres.staging import copy_rows
+from privbench.postgres.statement import build
 from privbench.schema import TableName
 from privbench.sources.files import Columns, Files, FileTable, is_file
 from privbench.sources.keys import settle
@@ -39,7 +40,6 @@ _SETTINGS = {**embedded.FAST, "maintenance_work_mem": "256MB", "max_wal_size": "
 _starting = Lock()
 #: Who reads a copy: a role that may SELECT, so that no query of a workload can do more.
 _READER = "reader"
-_NOWHERE = sql.SQL("")
 #: Rows that break a key.
 _BROKEN = (errors.UniqueViolation, errors.NotNullViolation, errors.ForeignKeyViolation)
 
@@ -48,10 +48,8 @@ _BROKEN = (errors.UniqueViolation, errors.NotNullViolation, errors.ForeignKeyVio
 def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
     """DSN of a PostgreSQL database with what the source holds; one of PostgreSQL stays as it is.
 
-    Args:
-        source: Any source. Files are copied, and the copy is dropped at the end.
-        config: Says which keys the files have.
-        rows: Copy rows too; without them the copy has tables and keys alone.
+    Files, whose keys the config may declare, are copied, and the copy is dropped at the end.
+    Without rows it has tables and keys alone.
 
     Raises:
         UsageError: DuckDB or a PostgreSQL to copy into is not installed.
@@ -97,24 +95,23 @@ def _database() -> Iterator[str]:
     """An empty database of the server, dropped at the end."""
     with _starting:
         server = _server(os.getpid())
-    text = f"files_{secrets.token_hex(8)}"
-    name = sql.Identifier(text)
+    name = f"files_{secrets.token_hex(8)}"
     with (
         database_errors("making a database for the files"),
         connect(server.dsn, autocommit=True) as admin,
     ):
-        admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(name))
-        mark = sql.SQL("ALTER DATABASE {} SET {} TO 'on'")
-        admin.execute(mark.format(name, sql.Identifier(*STAGED.split("."))))
+        admin.execute(build("CREATE DATABASE {} TEMPLATE template0", name))
+        marked = build("ALTER DATABASE {} SET {} TO 'on'", name, sql.Identifier(*STAGED.split(".")))
+        admin.execute(marked)
     try:
-        yield conninfo.make_conninfo(server.dsn, dbname=text)
+        yield conninfo.make_conninfo(server.dsn, dbname=name)
     finally:
         # Whatever goes wrong here, the lifeline removes the server.
         with (
             contextlib.suppress(psycopg.Error, DatabaseError),
             connect(server.dsn, autocommit=True) as admin,
         ):
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+            admin.execute(build("DROP DATABASE {} WITH (FORCE)", name))
 
 
 @cache
@@ -127,7 +124,7 @@ def _server(process: int) -> embedded.Server:
         database_errors("making the role that reads"),
         connect(server.dsn, autocommit=True) as admin,
     ):
-        admin.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(_READER)))
+        admin.execute(build("CREATE ROLE {} LOGIN", _READER))
     return server
 
 
@@ -137,14 +134,17 @@ def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
         schemas = sorted({table.name.schema for table in tables})
         for schema in schemas:
             if schema != "public":
-                connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+                connection.execute(build("CREATE SCHEMA {}", schema))
         for table in tables:
             _create(connection, table)
         if files is not None:
             for table in tables:
                 _copy(connection, files, table)
         _add_keys(connection, tables)
-        _grant(connection, schemas)
+        for schema in schemas:
+            connection.execute(build("GRANT USAGE ON SCHEMA {} TO {}", schema, _READER))
+            granted = build("GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}", schema, _READER)
+            connection.execute(granted)
         connection.commit()
     if files is not None:
         with database_errors("gathering statistics"), connect(dsn, autocommit=True) as connection:
@@ -160,48 +160,28 @@ def _add_keys(connection: Connection, tables: list[FileTable]) -> None:
             _add_key(connection, table.name, "PRIMARY KEY", table.primary)
     for table in tables:
         for key in table.foreign:
-            goes = sql.SQL(" REFERENCES {} ({})").format(
-                _identifier(key.table), _list(key.references)
-            )
+            goes = build(" REFERENCES {} ({})", key.table, key.references)
             _add_key(connection, table.name, "FOREIGN KEY", key.columns, goes)
-
-
-def _grant(connection: Connection, schemas: list[str]) -> None:
-    """Let the role that reads see all tables."""
-    for schema in schemas:
-        for statement in (
-            "GRANT USAGE ON SCHEMA {} TO {}",
-            "GRANT SELECT ON ALL TABLES IN SCHEMA {} TO {}",
-        ):
-            named = sql.SQL(statement).format(sql.Identifier(schema), sql.Identifier(_READER))
-            connection.execute(named)
 
 
 def _create(connection: Connection, table: FileTable) -> None:
     columns = [
-        sql.SQL("{} {}{}").format(
-            sql.Identifier(name),
-            sql.SQL(str(postgres_type(kind))),
-            sql.SQL(" NOT NULL" if name in table.not_null else ""),
+        build(
+            "{} {} NOT NULL" if name in table.not_null else "{} {}",
+            *(name, sql.SQL(str(postgres_type(kind)))),
         )
         for name, kind in table.columns.items()
     ]
-    statement = sql.SQL("CREATE TABLE {} ({})")
     with database_errors("making a table", table.key):
-        connection.execute(statement.format(_identifier(table.name), sql.SQL(", ").join(columns)))
+        connection.execute(build("CREATE TABLE {} ({})", table.name, columns))
 
 
 def _copy(connection: Connection, files: Files, table: FileTable) -> None:
-    """Copy the rows of a table.
-
-    Raises:
-        SchemaError: A column that is declared to be without NULL is not.
-        DatabaseError: DuckDB cannot read them, or PostgreSQL cannot hold a value.
-    """
+    """Copy the rows of a table; errors name its column where that is known."""
     names = list(table.columns)
-    batches = files.batches(table)
     try:
-        copy_rows(connection, _identifier(table.name), names, batches, freeze=True)
+        named = build("{}", table.name)
+        copy_rows(connection, named, names, files.batches(table), freeze=True)
     except errors.NotNullViolation as error:
         raise SchemaError(
             "it is declared to be NOT NULL, and holds NULL.",
@@ -230,19 +210,11 @@ def _add_key(
     table: TableName,
     kind: LiteralString,
     columns: Columns,
-    goes: sql.Composable = _NOWHERE,
+    goes: sql.Composable = sql.SQL(""),  # noqa: B008
 ) -> None:
-    """Add a key.
-
-    Raises:
-        SchemaError: Rows break it.
-        DatabaseError: PostgreSQL cannot have it.
-    """
-    statement = sql.SQL("ALTER TABLE {} ADD " + kind + " ({}){}").format(
-        _identifier(table), _list(columns), goes
-    )
+    """Add a key; a SchemaError if rows break it."""
     try:
-        connection.execute(statement)
+        connection.execute(build("ALTER TABLE {} ADD " + kind + " ({}){}", table, columns, goes))
     except _BROKEN:
         raise SchemaError(
             f"its rows break the declared key {kind} ({', '.join(columns)}).",
@@ -251,11 +223,3 @@ def _add_key(
         ) from None
     except psycopg.Error as error:
         raise translate(error, "adding a key", str(table)) from None
-
-
-def _identifier(table: TableName) -> sql.Identifier:
-    return sql.Identifier(table.schema, table.name)
-
-
-def _list(columns: Columns) -> sql.Composable:
-    return sql.SQL(", ").join(map(sql.Identifier, columns))

@@ -65,12 +65,7 @@ def postgres_type(kind: str) -> str | None:
 
 
 def selected(kind: str, column: str) -> str:
-    """SQL of DuckDB that gives a column as `postgres.csvtext` writes it.
-
-    Args:
-        kind: A type that has a PostgreSQL type.
-        column: The quoted column.
-    """
+    """SQL of DuckDB that gives a quoted column of such a type as `postgres.csvtext` writes it."""
     if found := _LIST.fullmatch(kind):
         return f"CAST({column} AS {found[1] if found[1] in _AS_ARROW else 'VARCHAR'}[])"
     return column if kind in _AS_ARROW else f"CAST({column} AS VARCHAR)"

@@ -52,15 +52,11 @@ def refuse_computing(
 ) -> None:
     """Refuse tables of which the planner itself would run functions of users, whoever reads them.
 
-    Args:
-        connection: To the database; the questions go by another one to the same server.
-        tables: The tables; their partitions and children are looked at too.
-        checks: Whether their CHECKs are; sessions that read rows (`reading.ROWS`) need none.
+    Their partitions and children are looked at too; their CHECKs only if so, as sessions that read
+    rows (`reading.ROWS`) need none. The questions go by another connection to the same server.
 
     Raises:
         SchemaError: With the first such table, and what would run.
-        DatabaseError: The server refused.
-        ConnectionFailed: A second connection was refused.
     """
     with reading(conninfo.make_conninfo("", **resolved(connection))) as asking:
         database = Database(asking, SEARCH_PATH)
@@ -78,16 +74,14 @@ def refuse_computing(
 class Database:
     """Judges the queries of a workload by the catalog of a database.
 
-    It asks the catalog as it goes: the connection must stay in the transaction that this begins.
-    Its methods refuse with `NotAllowed`, which says what is not allowed.
+    It asks the catalog as it goes: the connection, which only reads (`privbench.postgres.reading`),
+    must stay in the transaction that this begins. Its methods refuse with `NotAllowed`, which says
+    what is not allowed.
 
     Args:
-        connection: One that only reads (`privbench.postgres.reading`).
+        connection: To the database.
         path: The search path under which the queries will run.
         trust: Functions that the operator allows beyond the lists.
-
-    Raises:
-        DatabaseError: The server refused, here or in one of the methods.
     """
 
     def __init__(self, connection: Connection, path: str, trust: Trust = NONE) -> None:
@@ -212,13 +206,10 @@ class Database:
         self._once(("relation", row.oid, deep), lambda: self._refuse_relation(row, deep=deep))
 
     def _once(self, key: tuple[str, Any, bool], refuse: Callable[[], None]) -> None:
-        """Judge an object once, and keep the verdict.
+        """Judge an object once, and keep the verdict, which is a NotAllowed or none.
 
         While an object is being judged, references to it are allowed, so that cycles end. If it is
         then refused, all permissions are forgotten, since some may rest on that.
-
-        Raises:
-            NotAllowed: The object is refused.
         """
         if key not in self._judged:
             self._judged[key] = None

@@ -174,16 +174,7 @@ def _rounds(
     before: Before,
     explain: bool,
 ) -> QueryResult:
-    """Run all rounds of one query on all sides.
-
-    Args:
-        query: The query.
-        number: Its place in the workload.
-        opened: Sessions by the name of their side.
-        rounds: Number of untimed rounds, then of timed ones.
-        before: Steps before every run.
-        explain: Whether the query's plan is kept.
-    """
+    """Run all rounds of one query on all sides, untimed ones first."""
     runs: dict[str, list[Answer]] = {name: [] for name in opened}
     left = list(opened)
     for name in chain.from_iterable(islice(orders(list(opened), number), sum(rounds))):
@@ -273,11 +264,7 @@ class Load:
 
 
 def load(
-    queries: Workload,
-    ran: Replay,
-    dsns: Mapping[str, str],
-    clients: int,
-    before: Before = NOTHING,
+    queries: Workload, ran: Replay, dsns: Mapping[str, str], clients: int, before: Before = NOTHING
 ) -> Load | None:
     """Run the queries by several clients at once, and measure throughput.
 
@@ -287,16 +274,9 @@ def load(
     The clients are threads of this process: with queries of well under a millisecond they, not the
     server, are the limit, on all sides alike.
 
-    Args:
-        queries: The queries.
-        ran: Their `replay`: nothing is checked here. Rounds, settings and the time-out are its own,
-            and so is the second part of the first database.
-        dsns: As of `replay`.
-        clients: Connections a side, at least 1.
-        before: Steps before each round.
-
-    Returns:
-        The timed rounds of the queries that ended on every side; None without one.
+    Only queries run that ended on every side in their `replay`; None without one. Nothing is
+    checked here: rounds, settings, the time-out and the second part of the first database are those
+    of the replay.
     """
     if clients < 1:
         raise UsageError("a load needs at least one client.")

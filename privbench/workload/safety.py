@@ -50,11 +50,7 @@ class Trust:
         *,
         workload: bool = False,
     ) -> Trust:
-        """From what the command line says.
-
-        Raises:
-            UsageError: A function is not written as ``schema.name``.
-        """
+        """From what the command line says: functions are written as ``schema.name``."""
         split = [tuple(text.split(".")) for text in functions]
         wrong = next((name for name in split if len(name) != 2 or not all(name)), None)
         if wrong is not None:
@@ -84,9 +80,7 @@ class _Names(Naming):
 class Text(_Names):
     """The scope of a text alone, without a database.
 
-    Args:
-        trust: Functions that the operator allows beyond the lists.
-        users: Let functions of users pass: they are judged again on the database before they run.
+    Functions of users may pass: they are judged again on the database before they run.
     """
 
     def __init__(self, trust: Trust = NONE, *, users: bool = False) -> None:
@@ -115,10 +109,8 @@ def of_extension(function: str) -> bool:
 def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
     """Refuse a workload that holds anything but reading queries.
 
-    Args:
-        workload: Its queries.
-        judges: One for each database that will run it, by what the database is called; it raises
-            `NotAllowed`. Without them queries are judged by their texts alone.
+    Each database that will run it has a judge, by what it is called, that raises `NotAllowed`.
+    Without judges queries are judged by their texts alone.
 
     Raises:
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
@@ -169,12 +161,9 @@ def query_tree(text: str) -> Node:
 class Scope(_Names):
     """Judges names by the objects of a database.
 
-    Args:
-        database: The database.
-        path: Schemas in which relations without one are looked for, in order.
-        deep: Whether definitions of objects are judged. In these, names without a schema are those
-            of `pg_catalog`; an operator may be any one of its name.
-        uncomputed: Functions that are allowed because they are never called.
+    Relations without a schema are looked for in those of the path, in order. In definitions of
+    objects (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
+    one of its name. Functions that are never called (``uncomputed``) are allowed.
     """
 
     def __init__(
@@ -222,10 +211,7 @@ class Scope(_Names):
             self._database.refuse_type(row, named=True)
 
     def _lacking(self, name: Name) -> bool:
-        """Whether a name that this database lacks may be called on the other side.
-
-        It may if the user allowed it, or if a listed extension brings it.
-        """
+        """Whether a name that this database lacks may be called on the other side."""
         allowed = {function[-1] for function in self._database.trust.functions}
         return name[-1] in allowed or of_extension(name[-1])
 
@@ -286,10 +272,8 @@ def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
     The planner reads the expressions of indexes, CHECKs, partition keys and statistics of every
     table that a query reads, and computes what of them is constant: never these functions.
 
-    Args:
-        text: An expression.
-        condition: Whether it is an index's. A scan may compute that again, on rows of which a query
-            implies it without naming all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
+    A scan may compute the ``condition`` of an index again, on rows of which a query implies it
+    without naming all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
     """
     found: dict[Name, bool] = defaultdict(lambda: True)
     try:

@@ -27,8 +27,7 @@ _CONSTANTS = frozenset({"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCON
 def normalised(text: str) -> str:
     r"""The words of a text with every constant as ``?``, without comments, case and layout.
 
-    Raises:
-        SqlError: The text cannot be read.
+    A SqlError says that the text cannot be read.
 
     >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
     'select a from t where b = ? and c < ? limit ?'
@@ -43,12 +42,9 @@ def normalised(text: str) -> str:
 
 
 def bound(text: str, parameters: Sequence[str | None]) -> str:
-    """The text with its parameters in place, as literals without a type.
+    """The text with its parameters in place, as literals without a type; see `normalised`.
 
     A parameter for which there is no value stays as it is.
-
-    Raises:
-        SqlError: The text cannot be read.
 
     >>> bound("SELECT '$1' FROM t WHERE a = $1 AND b = $2", ["it's", None])
     "SELECT '$1' FROM t WHERE a = 'it''s' AND b = NULL"
@@ -169,10 +165,7 @@ class Gatherer:
         )
 
     def _sample(self, found: _Text, execution: Execution) -> None:
-        """Every execution of a text is kept with the same probability.
-
-        Executions with known parameters take the place of those without.
-        """
+        """Keep every execution with the same probability; known parameters replace unknown ones."""
         if not execution.parameters and _PARAMETER.search(execution.text):
             if found.complete:
                 return

@@ -66,10 +66,7 @@ class Entry:
 
 
 def execution(entry: Entry) -> Execution | str | None:
-    """The statement that an entry reports.
-
-    Returns:
-        The execution; why it is left out; or None where the entry is of another kind.
+    """The statement that an entry reports, or why it is left out; None of an entry of another kind.
 
     >>> execution(Entry("duration: 0.1 ms  execute <unnamed>: SELECT $1", "parameters: $1 = '7'"))
     Execution(text='SELECT $1', parameters=('7',), planned=False, calls=1)

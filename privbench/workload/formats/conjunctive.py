@@ -72,16 +72,10 @@ class _Beyond(Exception):
 
 
 def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjunction:
-    """Take a query apart.
+    """Take a query apart; ``public.`` before a table is left out.
 
-    Args:
-        query: The query.
-        form: The format it is wanted for, for the message.
-        quotable: Whether the format holds any name; otherwise a name that needs quotes is refused
-            and the others are left as they are written.
-
-    Returns:
-        Its parts; ``public.`` before a table is left out.
+    Messages name the format it is wanted for. If that holds any name, it is ``quotable``; otherwise
+    a name that needs quotes is refused and the others are left as they are written.
     """
     try:
         return _Reader(quotable).select(parse(query.sql))

@@ -2,12 +2,7 @@
 
 As published with "Learned Cardinalities" (Kipf et al., CIDR 2019): tables ``title t`` and joins
 ``t.id=mc.movie_id`` separated by commas, predicates as ``column,operator,value`` in one run of
-commas, the answer last. The text that is run is put together from these parts. Values that are no
-numbers are strings, with or without quotes.
-
-Writing takes counts over equi-joins under comparisons; BETWEEN becomes two comparisons and
-``public.`` goes. The format has no place for the SQL text, ids, weights or a mark of
-confidentiality, nor, its separators being what they are, for a string with a comma or ``#``.
+commas, the answer last. The text that is run is put together from these parts.
 """
 
 from __future__ import annotations

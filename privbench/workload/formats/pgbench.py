@@ -2,11 +2,8 @@ r"""pgbench scripts: SQL with ``:name`` variables that ``\set`` lines draw.
 
 A workload is one script, or a folder of scripts. In a folder the file ``pgbench.opts`` holds what
 pgbench is given, one ``-f NAME@WEIGHT`` a line, so that ``pgbench -n $(cat pgbench.opts)`` runs it
-there; without that file every ``.sql`` and ``.pgbench`` script has weight 1.
-
-Each statement becomes a query. Its text has the variables bound once, by draws that the file's and
-the variable's names seed; the template and the draws are kept, and written again. That a script is
-one transaction of several statements is not kept.
+there; without that file every ``.sql`` and ``.pgbench`` script has weight 1. Each statement becomes
+a query, with its variables bound once, by draws that the file's and the variable's names seed.
 """
 
 from __future__ import annotations
@@ -122,10 +119,7 @@ def _detects(path: Path) -> bool:
 
 
 def _read(path: Path) -> Workload:
-    """Read every statement of every script.
-
-    A query's id is its script's path without suffix, with ``#2``, … where it holds several.
-    """
+    """Read every statement of every script; ids are of `query_id`."""
     if path.name == _OPTIONS:
         path = path.parent
     root = path if path.is_dir() else path.parent
@@ -139,10 +133,7 @@ def _read(path: Path) -> Workload:
 
 
 def _write(workload: Workload, path: Path) -> None:
-    """Write one script for each query, and a file with their weights.
-
-    A path with a script's suffix gets a single script, which may hold one query only.
-    """
+    """Write a script for each query, and their weights; into a path of a script, the only query."""
     scripts = {query.id: _script(query) for query in workload}
     mark = _MARK if workload.confidential else ""
     if path.suffix in _SUFFIXES:

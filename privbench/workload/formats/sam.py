@@ -4,13 +4,9 @@ As in the public repository of "SAM: Database Generation from Query Workloads wi
 Autoregressive Models" (SIGMOD 2022): ``queries/census_test.txt``, ``dmv_test.txt`` and the loader
 that reads them were looked at. One object: ``query_list``, of which each item holds three lists
 (columns, operators, values, every value a string), and ``card_list``, the answers as strings.
-Columns are names or, for census, numbers. Neither the table nor the numbers' names are stated, so
-they are given when reading, or found under the further keys ``table`` and ``columns`` that are
-written here and that such loaders pass over. Strings are ordered by code points, as they are
-there.
-
-The files do not say what a column's type is. It is taken from all of a column's values: numbers,
-dates and times, or else strings.
+Columns are names or, for census, numbers. Tables, names of numbers and types are not stated; the
+former are written here under the further keys ``table`` and ``columns``, that such loaders pass
+over.
 """
 
 from __future__ import annotations
@@ -178,9 +174,8 @@ def _card(query: Query) -> str:
 def sam(table: str | None = None, columns: tuple[str, ...] = ()) -> WorkloadFormat:
     """The format, for a file that does not state all of it.
 
-    Args:
-        table: The table that the queries are on; else the file states it, or its name does.
-        columns: The table's columns in the order of the file's column numbers.
+    The table that the queries are on is else stated by the file, or by its name. Columns are the
+    table's in the order of the file's column numbers.
     """
     return WorkloadFormat("sam", _detects, lambda path: _read(path, table, columns), _write)
 

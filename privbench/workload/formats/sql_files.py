@@ -80,10 +80,7 @@ def _texts(file: Path) -> list[str]:
 
 
 def _plain(text: str, file: Path, depth: int = 0) -> str:
-    r"""The text with the files that psql's ``\i`` names, and without commands on its display.
-
-    A file is looked for beside the one that names it, and nowhere outside of that folder.
-    """
+    r"""The text with the files of its folder that ``\i`` names, without commands on its display."""
     if depth > _DEEPEST:
         raise UsageError(f"the workload {file} includes itself.")
 

@@ -47,10 +47,7 @@ def generate_from_source(
     """A workload with literals and answers from the source's rows: CONFIDENTIAL.
 
     Answers are stated of all kinds but ``mixed``. Queries that take longer than so many seconds on
-    the source are left out.
-
-    Raises:
-        UsageError: As `make`.
+    the source are left out. Errors are those of `make`.
     """
     plan = plan or KINDS[kind].plan
     rows = DatabaseRows(connection, plan.seed)
@@ -71,10 +68,7 @@ def generate_from_tables(
 
     The answers of a synthetic ``clone`` are stated and must not be empty; queries that take longer
     than so many seconds there are left out. Without a clone, answers are those of the tables and
-    are not stated.
-
-    Raises:
-        UsageError: As `make`.
+    are not stated. Errors are those of `make`.
     """
     plan = plan or KINDS[kind].plan
     rows = MemoryRows(tables, plan.seed)

@@ -10,6 +10,7 @@ from psycopg import sql
 
 from privbench.postgres.connect import SELECT
 from privbench.postgres.reading import assignment
+from privbench.postgres.statement import build
 from privbench.schema import Column, Table
 from privbench.workload.generators.draft import DATES, Draft, Row
 from privbench.workload.generators.rows import Answers, RowSource
@@ -30,8 +31,7 @@ class DatabaseRows(RowSource):
     def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
         """A row with these values."""
         condition = sql.SQL(" AND ").join(
-            sql.SQL("t.{} = {}").format(sql.Identifier(name), sql.Literal(value))
-            for name, value in wanted.items()
+            build("t.{} = {}", name, sql.Literal(value)) for name, value in wanted.items()
         )
         found = self._rows(table, condition, seed, 1)
         return found[0] if found else None
@@ -39,16 +39,15 @@ class DatabaseRows(RowSource):
     def _rows(self, table: Table, condition: sql.Composable, seed: int, most: int) -> list[Row]:
         if not table.columns:
             return []
-        query = SELECT + sql.SQL(
+        query = SELECT + build(
             "{columns} FROM {table} AS t WHERE {condition}"
             " ORDER BY pg_catalog.hashtextextended("
-            "pg_catalog.array_to_string(ARRAY[{columns}], ','), {seed}::bigint) LIMIT {most}"
-        ).format(
-            columns=sql.SQL(", ").join(_as_text(column) for column in table.columns),
-            table=sql.Identifier(table.name.schema, table.name.name),
+            "pg_catalog.array_to_string(ARRAY[{columns}], ','), {seed}::bigint) LIMIT {most}",
+            columns=list(map(_as_text, table.columns)),
+            table=table.name,
             condition=condition,
-            seed=sql.Literal(seed),
-            most=sql.Literal(most),
+            seed=seed,
+            most=most,
         )
         names = [column.name for column in table.columns]
         found = self._connection.execute(query).fetchall()

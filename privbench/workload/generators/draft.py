@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import LiteralString, TypeVar
 
 import numpy as np
 from psycopg import sql
 
 from privbench.postgres.connect import SELECT
+from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Schema, Table
 
 #: One row of a table by column: as PostgreSQL prints the values, None for NULL.
@@ -76,7 +77,7 @@ class Values:
         if self.column.type.category == "N" and _NUMBER.match(text):
             return sql.SQL(text)
         if self.column.type.category == "D":
-            return sql.SQL("{}::{}").format(sql.Literal(text), sql.SQL(self.column.type.sql))
+            return build("{}::{}", sql.Literal(text), sql.SQL(self.column.type.sql))
         return sql.Literal(text)
 
 
@@ -102,7 +103,6 @@ def pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
 
 #: Operators that take a value, in the order in which they are drawn from.
 OPERATORS = ("=", "<", ">", "<=", ">=", "between")
-_TESTS = {"is null": "IS NULL", "is not null": "IS NOT NULL"}
 
 #: Two columns that a query sets equal, each with the number of its table in the query.
 Link = tuple[tuple[int, str], tuple[int, str]]
@@ -205,15 +205,12 @@ class Predicate:
 
     def condition(self, alias: str) -> sql.Composable:
         """The condition on the table under that alias; strings are ordered by code points."""
-        column = sql.Identifier(alias, self.values.column.name)
-        if self.operator in _TESTS:
-            return sql.SQL("{} {}").format(column, sql.SQL(_TESTS[self.operator]))
         by_code = self.values.is_text and self.operator != "="
-        form = sql.SQL('{} COLLATE "C"' if by_code else "{}")
-        literals = [form.format(self.values.literal(text)) for text in self.texts]
-        if self.operator == "between":
-            return sql.SQL("{} BETWEEN {} AND {}").format(column, *literals)
-        return sql.SQL("{} {} {}").format(column, sql.SQL(self.operator), *literals)
+        form: LiteralString = '{} COLLATE "C"' if by_code else "{}"
+        literals = [build(form, self.values.literal(text)) for text in self.texts]
+        compared = [sql.SQL(" AND ").join(literals)] if literals else []
+        column = sql.Identifier(alias, self.values.column.name)
+        return sql.SQL(" ").join([column, sql.SQL(self.operator.upper()), *compared])
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +227,7 @@ class Draft:
         """The query's SQL, without a semicolon."""
         head = self.head or sql.SQL("COUNT(*)")
         # Without a connection: the text is the same wherever it is made.
-        return sql.SQL("SELECT {} {}{}").format(head, self._tail, self.foot).as_string(None)
+        return build("SELECT {} {}{}", head, self._tail, self.foot).as_string(None)
 
     def counting(self, enough: int | None = None) -> str:
         """The SQL that counts the rows that the conditions leave, no further than ``enough``."""
@@ -242,18 +239,12 @@ class Draft:
     def _tail(self) -> sql.Composable:
         """FROM and WHERE: the tables under their aliases, their joins and the predicates."""
         aliases = self.tree.aliases
-        tables = [
-            sql.SQL("{} AS {}").format(
-                sql.Identifier(table.name.schema, table.name.name), sql.Identifier(alias)
-            )
-            for table, alias in zip(self.tree.tables, aliases, strict=True)
-        ]
+        named = zip(self.tree.tables, aliases, strict=True)
+        tables = [build("{} AS {}", table.name, alias) for table, alias in named]
         joins = [
             sql.SQL(" = ").join(sql.Identifier(aliases[place], name) for place, name in link)
             for link in self.tree.links
         ]
         conditions = [*joins, *(item.condition(aliases[item.table]) for item in self.predicates)]
         where = sql.SQL(" WHERE ") if conditions else sql.SQL("")
-        return sql.SQL("FROM {}{}{}").format(
-            sql.SQL(", ").join(tables), where, sql.SQL(" AND ").join(conditions)
-        )
+        return build("FROM {}{}{}", tables, where, sql.SQL(" AND ").join(conditions))

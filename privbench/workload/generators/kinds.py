@@ -248,10 +248,7 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
 
 
 def _headed(draft: Draft, columns: list[_Column], rng: np.random.Generator) -> Draft:
-    """Complete a query by its select list, grouping or sorting.
-
-    It is a count where no column can be grouped or sorted.
-    """
+    """Complete a query by its select list, grouping or sorting; else it is a count."""
     kind = _HEADS[int(rng.choice(len(_HEADS), p=_SHARES))]
     usable = [
         sql.Identifier(draft.tree.aliases[place], values.column.name)
@@ -303,9 +300,7 @@ def _around(
     *,
     exact: bool = False,
 ) -> Draft | None:
-    """A count whose predicates hold for rows that join.
-
-    None where there is no start, or too few columns for the predicates.
+    """A count whose predicates hold for rows that join; None without a start or enough columns.
 
     ``start`` holds joined tables and their anchor, a row of each. There is at most one predicate a
     column, and none on a column without operators. Bounds are values of random rows, as in MSCN, or
@@ -337,10 +332,7 @@ def _around(
 
 
 def _some(items: Sequence[Item], plan: Plan, rng: np.random.Generator) -> list[Item] | None:
-    """Draw items for the predicates of a query, as many as a uniform number says.
-
-    The result is None if there are fewer items than a query needs.
-    """
+    """Draw as many items as a query has predicates, a uniform number; None if there are too few."""
     low, high = plan.predicates
     if len(items) < low:
         return None

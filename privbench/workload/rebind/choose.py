@@ -54,13 +54,10 @@ class Columns:
 
 
 def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
-    """Find rows that join as a query's tables do, so that the query has an answer.
+    """Rows that join as a query's tables do, so that it has an answer, by the table's number.
 
     Where no row fits, the search starts again from another table; the result is that of the start
     that reached the most tables.
-
-    Returns:
-        One row for each table that was reached, by the number of the table in the query.
     """
     tables = {side.source: side.table for join in joins for side in join}
     links = [
@@ -86,15 +83,11 @@ def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -
 
 
 class Chooser:
-    """Chooses the literals of one query.
+    """Chooses the literals of one query at random.
 
     All literals compared with one table come from one of its rows, so that conditions on several
-    columns hold together for at least that row.
-
-    Args:
-        columns: Values.
-        rng: Decides.
-        own: Rows that join, by the number of the table's occurrence: values come from them.
+    columns hold together for at least that row: one of its own rows that join, by the number of the
+    table's occurrence, where there is one.
     """
 
     def __init__(self, columns: Columns, rng: np.random.Generator, own: Mapping[int, Row]) -> None:
@@ -133,10 +126,7 @@ class Chooser:
         return [text for text in (_fitted(site, one) for one in drawn) if text is not None]
 
     def _value_of_row(self, operand: Operand, present: Sequence[str]) -> str:
-        """The value in the row of the table's occurrence, or one for all its uses if that is NULL.
-
-        Lower bounds lie below it and upper ones above, so that both hold together.
-        """
+        """The value in the row of the table's occurrence; if that is NULL, one for all its uses."""
         place = (operand.source, operand.column.name, operand.steps)
         if place not in self._own:
             if operand.source not in self._rows:
@@ -225,10 +215,7 @@ def like(old: str, value: str, rng: np.random.Generator) -> str:
 def _piece(
     value: str, size: int, open_start: bool, open_end: bool, rng: np.random.Generator
 ) -> str:
-    """Cut a piece of ``size`` characters out of a value.
-
-    The piece may begin anywhere if ``open_start``, and end anywhere if ``open_end``.
-    """
+    """Cut so many characters out of a value, which may begin or end anywhere if that is open."""
     at = _start(len(value) - size, open_start, open_end, rng)
     return value[at : at + size]
 

@@ -98,8 +98,7 @@ class Tables:
 def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
     """A tree, which is changed: every column after its table, names as PostgreSQL folds them.
 
-    Raises:
-        SqlglotError: It is not clear which columns it names.
+    A SqlglotError says that it is not clear which columns it names.
     """
     tree = normalize_identifiers(tree, dialect="postgres")
     # sqlglot has no search path: ours is `Tables.named`.

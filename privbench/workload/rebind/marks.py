@@ -114,21 +114,13 @@ def mark_of(node: exp.Expr | None, marks: Sequence[Mark]) -> Mark | None:
 
 
 def mark(
-    text: str,
-    known: Collection[str],
-    given: Collection[str] = (),
-    called: Collection[str] = (),
+    text: str, known: Collection[str], given: Collection[str] = (), called: Collection[str] = ()
 ) -> Marked:
     """Mark the literals of a statement.
 
     Names that the query gives itself, and others that do not look like names and may be made of
-    data, are replaced by ``n1``, ``n2``, ….
-
-    Args:
-        text: One statement.
-        known: Names of the schema, which stay whatever they look like.
-        given: Names that the query gives itself, which do not stay.
-        called: Functions that it calls, which stay where they are called.
+    data, are replaced by ``n1``, ``n2``, …. Names of the schema (``known``) stay whatever they look
+    like, names that the query gives itself do not, and functions stay where they are ``called``.
 
     Raises:
         SqlError: The text cannot be read.

@@ -80,11 +80,7 @@ def tells_nothing(name: str) -> bool:
 
 
 def kept(site: Site) -> str | None:
-    """The replacement of a literal that needs no draw: its own text, or a rounded one.
-
-    Returns:
-        The text, or None where the literal is to be replaced by a constant of its type.
-    """
+    """The text for a literal that needs no draw: its own, or a rounded one; else None."""
     old = site.mark.original
     if site.role == "position":
         return old if _whole(old) and len(old) < 3 else str(site.place)

@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import psycopg
-from psycopg import sql
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from privbench.pgsql import SqlError
 from privbench.postgres.connect import SELECT, Connection
+from privbench.postgres.statement import build
 from privbench.schema import Schema
 from privbench.workload.query import Query, Workload, parse
 from privbench.workload.rebind.columns import ODD, Operand, Resolver, Tables
@@ -53,15 +53,13 @@ class Partners:
 
     def _values(self, side: Connection, operand: Operand) -> list[str]:
         """Distinct texts, the most frequent first; none if they are too many or cannot be read."""
-        column = sql.Identifier(operand.column.name)
-        query = SELECT + sql.SQL(
+        query = SELECT + build(
             "{text} FROM {table} WHERE {column} IS NOT NULL GROUP BY {text}"
-            ' ORDER BY pg_catalog.count(*) DESC, {text} COLLATE pg_catalog."C" LIMIT {most}'
-        ).format(
-            text=sql.SQL(operand.column.type.text_form).format(column),
-            table=sql.Identifier(operand.table.name.schema, operand.table.name.name),
-            column=column,
-            most=sql.Literal(_MOST + 1),
+            ' ORDER BY pg_catalog.count(*) DESC, {text} COLLATE pg_catalog."C" LIMIT {most}',
+            text=build(operand.column.type.text_form, operand.column.name),
+            table=operand.table.name,
+            column=operand.column.name,
+            most=_MOST + 1,
         )
         found: list[str] = []
         room = _LONGEST

@@ -221,10 +221,7 @@ class _Binder:
     def _types(
         self, marked: Marked, found: Sequence[Site], settled: dict[int, list[str]]
     ) -> dict[int, str]:
-        """Types of literals that become constants, by number of the mark; the server infers them.
-
-        None without a server, nor where a literal's type is written beside it.
-        """
+        """Types that the server infers for literals that become constants, by the mark's number."""
         asked = [
             site.mark.number
             for site in found
