@@ -52,8 +52,7 @@ _CODECS: dict[str, type[Codec]] = {
 def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> ColumnReader:
     """The public plan for one modelled column, which is not part of a foreign key.
 
-    Its table has CHECK constraints and UNIQUE sets; δ of the release is 0 where released category
-    lists are forbidden.
+    At δ = 0 no category list may be released.
 
     Raises:
         ConfigError: The config does not fit the type, or asks for what δ = 0 forbids.

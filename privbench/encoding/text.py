@@ -330,7 +330,8 @@ def text_reader(
 
 
 def _spoken_of(table: Table, column: Column) -> bool:
-    """Whether a CHECK (if of no column, of all), a domain or a partition key may read a column."""
+    """Whether a CHECK, the column's domain or a partition key may read a column."""
+    # A CHECK that names no column may read the whole row.
     named = any(column.name in check.columns or not check.columns for check in table.checks)
     parted = table.partition_key is not None and column.name in table.partition_key
     return named or parted or bool(column.type.domain_checks)

@@ -45,7 +45,7 @@ def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> It
 
 
 def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches that are not too large to be written at once, of so many columns."""
+    """The rows in batches not too large to be written at once; each must have so many columns."""
     for batch in batches:
         if batch.num_columns != columns:
             raise ValueError(f"{columns} columns were announced and {batch.num_columns} came")

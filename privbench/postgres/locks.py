@@ -28,7 +28,7 @@ ORDER BY 1, 2
 
 
 def tell_held(connection: Connection) -> None:
-    """Log the tables that other sessions lock: until then the catalog cannot be read."""
+    """Log the tables that other sessions lock: the catalog cannot be read meanwhile."""
     with database_errors("asking for locks"):
         for schema, name in connection.execute(_HELD).fetchall():
             _warn(str(TableName(schema, name)), WAIT.get())
@@ -45,9 +45,9 @@ def lock(
     mode: LiteralString = "ACCESS SHARE",
     seconds: float | None = None,
 ) -> None:
-    """Lock a table, called by a name in messages, until the transaction ends.
+    """Lock a table until the transaction ends; messages call it by a name.
 
-    Where it has to be waited for, a line says so; it is for `WAIT` seconds, or so many.
+    A line says where it has to be waited for: for so many seconds, else those of `WAIT`.
     """
     wait = WAIT.get() if seconds is None else seconds
     statement = sql.SQL("LOCK TABLE {} IN " + mode + " MODE").format(relation)

@@ -42,7 +42,7 @@ class Types:
             self.enums[TableName(row.schema, row.name)] = self.labels[row.type]
 
     def column_type(self, oid: int, modifier: int, sql: str) -> ColumnType:
-        """The type of a column by its ``atttypid``, its ``atttypmod``, and what prints for both."""
+        """The type of a column: ``atttypid``, ``atttypmod``, what ``format_type`` prints."""
         *domains, row = self._down(oid)
         checks: list[str] = []
         for item in domains:

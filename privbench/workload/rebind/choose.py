@@ -86,8 +86,8 @@ class Chooser:
     """Chooses the literals of one query at random.
 
     All literals compared with one table come from one of its rows, so that conditions on several
-    columns hold together for at least that row: one of its own rows that join, by the number of the
-    table's occurrence, where there is one.
+    columns hold together for at least that row: its ``own`` one among rows that join, by the number
+    of the table's occurrence, if it has one.
     """
 
     def __init__(self, columns: Columns, rng: np.random.Generator, own: Mapping[int, Row]) -> None:
