@@ -51,7 +51,7 @@ def replay(
     row_limit: int = MOST_ROWS,
     trust: Trust = NONE,
 ) -> Replay:
-    """Run every query on every database.
+    """Run every query on every database; results come in the order of the workload.
 
     The runs of one query are interleaved in rounds of one run on each side, in an order that
     changes from round to round and from query to query, so that a disturbance or a warmer cache
@@ -79,9 +79,6 @@ def replay(
         before: Steps before each run.
         row_limit: Rows after which a fetch is cut off.
         trust: Functions that the operator lets the queries call beyond the lists.
-
-    Returns:
-        Results in the order of the workload.
 
     Raises:
         UsageError: A query does more than read, two queries share an id, the log is another

@@ -260,7 +260,7 @@ def generate_keys(
     public_keys: ParentKeys | None = None,
     references: bool = True,
 ) -> dict[str, KeyedTable]:
-    """Keys of all private tables.
+    """Keys of all private tables, by name; parents count the kept rows of the parent table.
 
     Args:
         tables: The private tables.
@@ -273,9 +273,6 @@ def generate_keys(
         public_keys: Key values of public tables.
         references: Whether the parent rows are given too, or only the columns that follow from
             them, in half the memory.
-
-    Returns:
-        The tables by name; in each, parents count the kept rows of the parent table.
     """
     rows = _viable(tables, rows)
     wanted = _referred_columns(tables)

@@ -144,15 +144,14 @@ class Rows:
     ) -> int:
         """Give bad rows some columns of good rows drawn at random, each as often as any other.
 
+        How many rows were changed: none where there is no good row.
+
         Args:
             table: The table.
             columns: Columns to take, and those of the good rows that they become.
             bad: A query of the bad rows (see `rows_of`).
             good: A FROM clause of the good rows, with its condition.
             alike: Columns on which both rows must agree, and those of the good rows.
-
-        Returns:
-            How many rows were changed: none where there is no good row.
         """
         if not columns:
             return 0
