@@ -53,10 +53,8 @@ def refuse_computing(
     """Refuse tables of which the planner itself would run functions of users, whoever reads them.
 
     Their partitions and children are looked at too; their CHECKs only if so, as sessions that read
-    rows (`reading.ROWS`) need none. The questions go by another connection to the same server.
-
-    Raises:
-        SchemaError: With the first such table, and what would run.
+    rows (`reading.ROWS`) need none. The questions go by another connection to the same server. The
+    SchemaError names the first such table, and what would run.
     """
     with reading(conninfo.make_conninfo("", **resolved(connection))) as asking:
         database = Database(asking, SEARCH_PATH)
@@ -75,13 +73,9 @@ class Database:
     """Judges the queries of a workload by the catalog of a database.
 
     It asks the catalog as it goes: the connection, which only reads (`privbench.postgres.reading`),
-    must stay in the transaction that this begins. Its methods refuse with `NotAllowed`, which says
+    must stay in the transaction that this begins. Queries will run under the search path, and may
+    call what the operator trusts beyond the lists. Methods refuse with `NotAllowed`, which says
     what is not allowed.
-
-    Args:
-        connection: To the database.
-        path: The search path under which the queries will run.
-        trust: Functions that the operator allows beyond the lists.
     """
 
     def __init__(self, connection: Connection, path: str, trust: Trust = NONE) -> None:

@@ -36,12 +36,9 @@ class Repaired:
 class Repair:
     """Repairs of one load: made when the tables are there and empty, settled when they are full.
 
-    Args:
-        loader: The load. What its target's catalog states of the tables is all that the repairs
-            know of types and expressions.
-        tables: Tables that will hold synthetic rows.
-        suspects: Tables that may lack rows which others refer to.
-        seed: Seed of the sample; the same rows are then repaired in the same way.
+    What the target's catalog states is all that they know of types and expressions. Some of the
+    tables will hold synthetic rows; suspects may lack rows which others refer to. With the seed of
+    the sample the same rows are repaired in the same way.
     """
 
     def __init__(

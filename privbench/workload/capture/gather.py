@@ -27,8 +27,6 @@ _CONSTANTS = frozenset({"SCONST", "USCONST", "ICONST", "FCONST", "BCONST", "XCON
 def normalised(text: str) -> str:
     r"""The words of a text with every constant as ``?``, without comments, case and layout.
 
-    A SqlError says that the text cannot be read.
-
     >>> normalised("SELECT a -- 'x'\n FROM T WHERE b = 'it''s' AND c<$1 LIMIT 5;")
     'select a from t where b = ? and c < ? limit ?'
     """
@@ -42,9 +40,7 @@ def normalised(text: str) -> str:
 
 
 def bound(text: str, parameters: Sequence[str | None]) -> str:
-    """The text with its parameters in place, as literals without a type; see `normalised`.
-
-    A parameter for which there is no value stays as it is.
+    """The text with its parameters in place, as literals without a type, where there are values.
 
     >>> bound("SELECT '$1' FROM t WHERE a = $1 AND b = $2", ["it's", None])
     "SELECT '$1' FROM t WHERE a = 'it''s' AND b = NULL"

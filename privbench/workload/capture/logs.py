@@ -259,12 +259,10 @@ def capture_logs(
     """Read statements with their parameters from logs in csv, JSON or plain form.
 
     ``paths`` are files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
-    gzipped ones too. Their first lines show the form. Without a ``prefix`` (``log_line_prefix``)
-    of plain logs common ones are tried. As many ``samples`` of the executions of a text, which the
-    seed decides, become queries, each with its own literals.
-
-    Raises:
-        UsageError: A file cannot be read, or no statement was found, or none of that database.
+    gzipped ones too. Their first lines show the form. Without a ``prefix`` (``log_line_prefix``) of
+    plain logs common ones are tried. As many ``samples`` of the executions of a text, which the
+    seed decides, become queries, each with its own literals. A UsageError says that a file cannot
+    be read, or that there is no statement, or none of that database.
     """
     gatherer = Gatherer(samples, seed)
     reported = False

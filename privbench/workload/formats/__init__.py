@@ -36,10 +36,8 @@ def by_name(name: str) -> WorkloadFormat:
 def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload:
     """Read a workload, its format recognised by its content unless named or given.
 
-    ``-`` is what comes from standard input; what is no file, such as a pipe, is read to its end.
-
-    Raises:
-        UsageError: Nothing is there, no format fits, or the text cannot be read.
+    ``-`` is what comes from standard input; what is no file, such as a pipe, is read to its end. A
+    UsageError says that nothing is there, or that it has no format or text that can be read.
     """
     place = Path("/dev/stdin" if str(path) == "-" else path)
     if place.exists() and not place.is_dir() and not place.is_file():
@@ -59,11 +57,7 @@ def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload
 
 
 def write(workload: Workload, path: str | Path, form: str = "sql") -> None:
-    """Write a workload; without a named format as plain SQL.
-
-    Raises:
-        UsageError: The format cannot hold the workload, or nothing can be written there.
-    """
+    """Write a workload, without a named format as plain SQL; a UsageError if it cannot hold it."""
     place = Path(path)
     with file_errors(f"cannot write the workload {place}"):
         by_name(form).write(workload, place)

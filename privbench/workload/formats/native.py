@@ -5,8 +5,6 @@
     {"privbench-workload": 1, "name": "shop", "confidential": false, "queries": [
       {"id": "q1", "sql": "SELECT 1 WHERE 2 > 1", "card": 1, "weight": 3.5,
        "template": "SELECT 1 WHERE 2 > $1", "parameters": ["1"], "draws": ["x = random(0, 1)"]}]}
-
-Only ``id`` and ``sql`` must be there. A file of a later version is refused.
 """
 
 from __future__ import annotations

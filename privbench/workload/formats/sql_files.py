@@ -44,11 +44,9 @@ def _detects(path: Path) -> bool:
 
 
 def _read(path: Path) -> Workload:
-    """Read every statement.
+    """Read every statement; ids are q1, q2, … in a single file, those of `query_id` in a folder.
 
-    In a folder the files are taken in natural order (2a before 10a) and sub-folders are
-    searched; a query's id is its file's path without ``.sql``, with ``#2``, ``#3`` … where one
-    file holds several. In a single file the ids are q1, q2, ….
+    Its files are taken in natural order (2a before 10a), and sub-folders are searched.
     """
     if not path.is_dir():
         alone = (Query(f"q{i}", text) for i, text in enumerate(_texts(path), 1))

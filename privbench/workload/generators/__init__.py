@@ -20,8 +20,7 @@ from privbench.workload.query import Workload
 def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
     """Make different queries g1, g2, …; the same input and seed give the same ones.
 
-    Raises:
-        UsageError: The plan or the schema allows no query, or none with an answer was found.
+    A UsageError says that plan and schema allow no query, or that none had an answer.
     """
     found = KINDS[kind]
     plan.check(schema)

@@ -148,9 +148,7 @@ class JoinTree:
 def draw(
     schema: Schema, joins: int, rng: np.random.Generator, *, repeats: bool = False
 ) -> JoinTree:
-    """Draw a connected set of tables.
-
-    Starts at a random table and takes a random foreign key from what it has to what it has not.
+    """Draw a connected set of tables: from a random one on, along random foreign keys to new ones.
 
     Fewer keys are followed where the schema offers no more. With ``repeats`` each is followed at
     most once, and always to a further table, be it one that is there already: a post with its owner

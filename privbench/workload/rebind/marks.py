@@ -116,14 +116,11 @@ def mark_of(node: exp.Expr | None, marks: Sequence[Mark]) -> Mark | None:
 def mark(
     text: str, known: Collection[str], given: Collection[str] = (), called: Collection[str] = ()
 ) -> Marked:
-    """Mark the literals of a statement.
+    """Mark the literals of a statement, or raise a SqlError if it cannot be read.
 
     Names that the query gives itself, and others that do not look like names and may be made of
     data, are replaced by ``n1``, ``n2``, …. Names of the schema (``known``) stay whatever they look
     like, names that the query gives itself do not, and functions stay where they are ``called``.
-
-    Raises:
-        SqlError: The text cannot be read.
     """
     found = tokens(text)
     if any(token.kind == "UIDENT" for token in found):

@@ -109,17 +109,14 @@ def rebind(
     """Replace every literal and parameter of a workload.
 
     One that is compared with a column becomes a value of that column in a synthetic row; rows of
-    tables that the query joins join too, where there are such. One that meets no column stays if
-    it is on a list of structural constants, or becomes a neutral constant of its type. Names that
-    a query gives itself (of tables, columns, WITH queries, windows) become ``n1``, ``n2``, …, but
-    for short ones, common words and key words of SQL. Comments and stated answers are dropped. What
-    cannot be bound is left out.
+    tables that the query joins join too, where there are such. One that meets no column stays if it
+    is on a list of structural constants, or becomes a neutral constant of its type. Names that a
+    query gives itself (of tables, columns, WITH queries, windows) become ``n1``, ``n2``, …, but for
+    short ones, common words and key words of SQL. Comments and stated answers are dropped. What
+    cannot be bound is left out; if that is all, it is a UsageError.
 
     ``schema`` and ``rows`` are the clone's. Its server, where there is one, resolves types and
     checks the new queries.
-
-    Raises:
-        UsageError: No query could be bound.
     """
     binder = _Binder(schema, Tables(schema), Columns(rows), seed, planner, trust)
     bound: list[Bound] = []
