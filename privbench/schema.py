@@ -101,37 +101,26 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The exact type of a column.
+    """The exact type of a column."""
 
-    Attributes:
-        sql: As ``format_type`` prints it, with modifiers: ``numeric(10,2)``, ``varchar(20)[]``.
-        base: Name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``.
-        kind: ``pg_type.typtype`` of the unwrapped type: b base, e enum, c composite, r range,
-            m multirange, p pseudo.
-        category: ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
-        labels: Labels of an enum in their order.
-        length: Declared length of char(n), varchar(n), bit(n).
-        precision: Declared precision of numeric, time, timestamp, interval.
-        scale: Declared scale of numeric.
-        domain: The domain's name where the column's type is a domain.
-        domain_checks: CHECK expressions of the domain and of the domains beneath it.
-        element: Base name of an array's element type.
-        extension: The extension that owns the type.
-        parts: Types within: an array's element, a range's bound, the columns of a composite type.
-    """
-
+    # As ``format_type`` prints it, with modifiers: ``numeric(10,2)``, ``varchar(20)[]``.
     sql: TypeText
-    base: Name
+    base: Name  # name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``
+    # ``pg_type.typtype`` of the unwrapped type: b base, e enum, c composite, r range, m multirange,
+    # p pseudo.
     kind: Letter = "b"
+    # ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
     category: Letter = "U"
-    labels: Labels[Label] = ()
-    length: Modifier | None = None
-    precision: Modifier | None = None
-    scale: Modifier | None = None
-    domain: TableName | None = None
+    labels: Labels[Label] = ()  # labels of an enum in their order
+    length: Modifier | None = None  # declared length of char(n), varchar(n), bit(n)
+    precision: Modifier | None = None  # declared precision of numeric, time, timestamp, interval
+    scale: Modifier | None = None  # declared scale of numeric
+    domain: TableName | None = None  # the domain's name where the column's type is a domain
+    # CHECK expressions of the domain and of the domains beneath it.
     domain_checks: Few[Expression] = ()
-    element: Name | None = None
-    extension: Name | None = None
+    element: Name | None = None  # base name of an array's element type
+    extension: Name | None = None  # the extension that owns the type
+    # Types within: an array's element, a range's bound, the columns of a composite type.
     parts: Few[ColumnType] = ()
 
     @property
@@ -232,18 +221,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. Partitions are folded into their root, which is the table that is modelled.
-
-    Attributes:
-        kind: ``pg_class.relkind``: r ordinary, p partitioned.
-        partitions: Leaf partitions of a partitioned table.
-        partition_key: ``pg_get_partkeydef`` of a partitioned table.
-        comment: The table's comment; read for hints by `privbench.roles`, never released.
-        labels: Columns with a security label of PostgreSQL Anonymizer, and the label; likewise.
-        loose: Columns of foreign keys that are left out, since their target is; never released.
-        periods: Columns of PERIOD foreign keys but for the period: rows are given targets in the
-            load, and nothing of them is measured but NULL; never released.
-    """
+    """One table. Partitions are folded into their root, which is the table that is modelled."""
 
     name: TableName
     columns: Few[Column]
@@ -252,12 +230,18 @@ class Table:
     foreign_keys: Many[ForeignKey] = ()
     checks: Many[Check] = ()
     indexes: Many[Index] = ()
-    kind: Literal["r", "p"] = "r"
+    kind: Literal["r", "p"] = "r"  # ``pg_class.relkind``: r ordinary, p partitioned
+    # Leaf partitions of a partitioned table.
     partitions: Annotated[tuple[TableName, ...], Field(max_length=MAX_PARTITIONS)] = ()
-    partition_key: Expression | None = None
+    partition_key: Expression | None = None  # ``pg_get_partkeydef`` of a partitioned table
+    # The table's comment; read for hints by `privbench.roles`, never released.
     comment: str | None = None
+    # Columns of foreign keys that are left out, since their target is; never released.
     loose: tuple[str, ...] = ()
+    # Columns of PERIOD foreign keys but for the period: rows are given targets in the load, and
+    # nothing of them is measured but NULL; never released.
     periods: tuple[str, ...] = ()
+    # Columns with a security label of PostgreSQL Anonymizer, and the label; hints, never released.
     labels: tuple[tuple[str, str], ...] = ()
 
     @property

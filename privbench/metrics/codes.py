@@ -86,16 +86,10 @@ def encode(
     clone: Iterable[pa.RecordBatch],
     shares: tuple[float, float] = (1.0, 1.0),
 ) -> list[CodedColumn]:
-    """Code two streams of the plans' expressions.
+    """Code two streams of the plans' expressions, one column for each plan.
 
-    Args:
-        plans: The columns, in the order of the batches' columns.
-        real: Batches of the source.
-        clone: Batches of the clone.
-        shares: The share of the rows that is kept, of the source and of the clone.
-
-    Returns:
-        A coded column for each plan. Only codes are held, in the narrowest type.
+    So large a share of the rows is kept, of the source and of the clone. Only codes are held, in
+    the narrowest type.
     """
     encoders = [Encoder() for _ in plans]
     sides = [

@@ -75,16 +75,9 @@ def is_public(config: Config | None, table: Table) -> bool:
 def plan(
     connection: Connection, table: Table, config: Config | None, rows: int = 0
 ) -> tuple[list[CellPlan], dict[str, str]]:
-    """Decide how the columns of a table are compared.
+    """Decide how columns of a table are compared, and why others are not; reads the source's rows.
 
-    Args:
-        connection: To the source; reads rows.
-        table: The table, as the source's schema states it.
-        config: May hold public bins.
-        rows: Rows of the table, where they are known.
-
-    Returns:
-        The compared columns, and why others are not.
+    The config may hold public bins; `rows` are those of the table, where they are known.
     """
     known = section(config, table).columns
     cells: list[CellPlan] = []

@@ -50,14 +50,9 @@ def count(
     queries: Sequence[Sequence[Predicate]],
     share: float = 1.0,
 ) -> Heat:
-    """Route the rows of one side and count them, in one scan of the table.
+    """Route the rows of one side, or a share of them, and count them, in one scan of the table.
 
-    Args:
-        connection: To the source or the clone; only read.
-        table: The table.
-        nodes: From `heattree.learn`.
-        queries: The predicates of each query.
-        share: Share of the rows that are drawn and counted.
+    Nodes are those of a circuit, and queries have their predicates on the table.
     """
     names = _Names()
     wanted = [[names.of(condition) for condition in node.route] for node in nodes]

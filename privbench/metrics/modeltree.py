@@ -70,15 +70,7 @@ _BRANCHES, _LEAST = (3, 2), 0.05
 
 
 def draw(model: ModelledTable, names: Iterable[str]) -> list[Node]:
-    """The circuit over a few columns.
-
-    Args:
-        model: The table's.
-        names: Columns, each with a codec that `routes.drawable` accepts.
-
-    Returns:
-        Parents before their children.
-    """
+    """The circuit over a few columns with codecs that are `drawable`; parents come first."""
     grower = _Grower(model, sorted(names))
     grower.grow(grower.roots, None, (), "", {}, 0)
     return grower.nodes
@@ -89,12 +81,9 @@ def heats(
     nodes: Sequence[Node],
     queries: Sequence[Mapping[str, Floats]],
 ) -> Heat:
-    """Exact probabilities by the model's circuit.
+    """Exact probabilities at the nodes of `draw`, by the model's circuit.
 
-    Args:
-        model: The table's.
-        nodes: From `draw`.
-        queries: For each query, weights of the codes of the columns that it has predicates on.
+    A query is the weights of the codes of the columns that it has predicates on.
     """
     found = np.array([_node_heats(model, node, queries) for node in nodes]).T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -220,13 +209,10 @@ class _Grower:
 
 
 def _grouped(mass: Floats, most: int, ordered: bool, lone: int | None) -> Ints:
-    """Group of every bin.
+    """Group of every bin, of which there is at least one, by their probabilities, which sum to 1.
 
-    Args:
-        mass: Probability of every bin, sums to 1; at least one.
-        most: How many groups there may be.
-        ordered: Whether neighbours belong together; else the likeliest bins stand alone.
-        lone: The bin that holds NULL; it stands alone where it is likely, else with the last.
+    Neighbours belong together if they are ordered; else the likeliest bins stand alone. The bin
+    that holds NULL stands alone where it is likely, else with the last.
     """
     place = np.zeros(len(mass), np.int64)
     if not ordered:

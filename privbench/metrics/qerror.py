@@ -32,9 +32,6 @@ THIRDS = ("small", "middle", "large")
 def qerrors(true: ArrayLike, clone: ArrayLike) -> Floats:
     """max(c/ĉ, ĉ/c) with both answers floored at 1 (DESIGN section 5).
 
-    Returns:
-        Q-errors, shape (n,), at least 1.
-
     >>> qerrors([10, 0, 5], [5, 3, 5]).tolist()
     [2.0, 3.0, 1.0]
     """

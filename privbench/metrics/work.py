@@ -35,9 +35,6 @@ RUNTIME = Metric(
 def discrepancies(source: ArrayLike, clone: ArrayLike) -> Floats:
     """|t − t̂| / t in per cent (DESIGN section 5).
 
-    Returns:
-        Per cent, shape (n,).
-
     >>> discrepancies([2.0, 1.0], [1.0, 1.5]).tolist()
     [50.0, 50.0]
     """

@@ -99,19 +99,13 @@ def with_default(
 
 @dataclass(frozen=True)
 class Answer:
-    """A released answer to a question.
+    """A released answer to a question."""
 
-    Attributes:
-        need: What it settles; None for the size of a table.
-        noisy: Counts of rows: of cells, which the need's candidates part, or of a list's values.
-        sd: Standard deviation of their noise, above 0.
-        listed: The list, if it is one.
-    """
-
-    need: Need | None
+    need: Need | None  # what it settles; None for the size of a table
+    # Counts of rows: of cells, which the need's candidates part, or of a list's values.
     noisy: Floats
-    sd: float
-    listed: Listed | None = None
+    sd: float  # standard deviation of their noise, above 0
+    listed: Listed | None = None  # the list, if it is one
 
     @classmethod
     def of(cls, session: Session, need: Need | None, question: Question, found: Result) -> Answer:
@@ -250,16 +244,9 @@ def lend_ranges(
 ) -> dict[tuple[str, str], Released]:
     """Fill in ranges of dates that noise has hidden by the ranges of other date columns.
 
-    Args:
-        tables: The private tables.
-        released: What was released, by table and attribute.
-        limits: Least and greatest value that CHECKs, config and type allow, by table and attribute.
-            A range that lies beyond them is not used.
-
-    Returns:
-        All that was released, with these changes. A hidden range becomes that of the column that
-        comes before or after it by its name, else the hull of the ranges of its table, else of all
-        tables. It stays marked as hidden.
+    A hidden range becomes that of the column that comes before or after it by its name, else the
+    hull of the ranges of its table, else of all tables, within the limits that CHECKs, config and
+    type allow. It stays marked as hidden. All keys are table and attribute.
     """
     found = dict(released)
     tables = list(tables)

@@ -38,15 +38,10 @@ PARTS = 4
 
 @dataclass(frozen=True)
 class Extract:
-    """The result of the extraction.
+    """The result of the extraction."""
 
-    Attributes:
-        database: The private rows.
-        public: Rows of public tables as text, verbatim.
-    """
-
-    database: PrivateDatabase
-    public: Mapping[str, pa.Table]
+    database: PrivateDatabase  # the private rows
+    public: Mapping[str, pa.Table]  # rows of public tables as text, verbatim
 
 
 @dataclass(frozen=True)
@@ -70,18 +65,12 @@ class _Raw:
 def extract(
     snapshot: Snapshot, plan: FitPlan, reporter: Reporter, workers: Workers | None = None
 ) -> Extract:
-    """Read every table of the plan once.
+    """Read every table of the plan once, and report the rows that were read.
 
     With `JOBS`, so many connections read parts of a large table or several small ones at once. With
     workers, each reads and encodes its own parts of large private tables, by a connection of
     its own to the same snapshot; what it made comes back in the order of the rows, so that the
     private database is the same in every bit. It will have its marginals counted by them, too.
-
-    Args:
-        snapshot: An open snapshot of the source.
-        plan: What to read.
-        reporter: Receives the number of rows read.
-        workers: Processes that read and count with this one.
 
     Raises:
         DatabaseError: The source refused.

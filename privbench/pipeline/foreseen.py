@@ -175,10 +175,6 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     all events that catalog and config foresee, those of the first rounds among them, is above 0: at
     (3.2, 10⁻⁹) from four lists or nineteen histograms on, or two lists with what else their columns
     are measured by.
-
-    Args:
-        plan: The fit's plan.
-        privacy: ε (given), δ, and what accounting is asked for.
     """
     if privacy.accounting != "auto":
         return privacy.accounting

@@ -19,17 +19,11 @@ from privbench.schema import Schema, Table, TableName
 
 @dataclass(frozen=True)
 class Inspection:
-    """The proposal for a database, and what it would do to every column.
+    """The proposal for a database, and what it would do to every column."""
 
-    Attributes:
-        identity: The database's identity for the ledger.
-        proposal: Proposed roles.
-        plan: The plan that a fit would follow with them.
-    """
-
-    identity: Identity
-    proposal: roles.Proposal
-    plan: FitPlan
+    identity: Identity  # the database's identity for the ledger
+    proposal: roles.Proposal  # proposed roles
+    plan: FitPlan  # the plan that a fit would follow with them
 
     @property
     def config(self) -> Config:
@@ -64,11 +58,7 @@ def inspect(
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
-    Args:
-        source: DSN of the source.
-        base: Config whose decisions stay; it also says which tables are looked at.
-        lookups: ``private``, or ``public`` to declare look-up candidates public.
-        catalog: The catalog, if it was read a moment ago.
+    What the base config decides stays. ``lookups="public"`` declares look-up candidates public.
 
     Raises:
         DatabaseError: The source refused.
@@ -115,17 +105,11 @@ def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
 
 @dataclass(frozen=True)
 class Check:
-    """A config held against the live schema.
-
-    Attributes:
-        plan: The plan that a fit would follow.
-        undecided: Tables that the config does not name: their rows become roots.
-        literals: Literals in the DDL, which is public by contract: look once.
-    """
+    """A config held against the live schema."""
 
     plan: FitPlan
-    undecided: tuple[str, ...]
-    literals: tuple[str, ...]
+    undecided: tuple[str, ...]  # tables that the config does not name: their rows become roots
+    literals: tuple[str, ...]  # literals in the DDL, which is public by contract: look once
 
     def render(self, *, whole: bool = True, width: int | None = None) -> str:
         """Plain text for people; see `render_coverage`."""
@@ -179,12 +163,9 @@ def _signed(config: Config, lines: tuple[str, ...]) -> str:
 def render_coverage(
     lines: list[CoverageLine], *, whole: bool = True, width: int | None = None
 ) -> str:
-    """The coverage map as aligned text.
+    """How every column is made, or with ``whole=False`` every table, as aligned text.
 
-    Args:
-        lines: How every column is made.
-        whole: A line for every column, else one for every table.
-        width: Characters of a line, past which it is cut; None means any number.
+    Lines are cut at `width` characters; None means any number.
     """
     if whole:
         head = "Coverage of every column:"

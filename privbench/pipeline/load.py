@@ -27,25 +27,18 @@ from privbench.sources import is_file
 
 @dataclass(frozen=True)
 class LoadReport:
-    """The content of a clone.
+    """The content of a clone."""
 
-    Attributes:
-        rows: Rows per table.
-        dropped: Rows per table for which no valid key was left, or that broke a rule.
-        repaired: Rows per table that were changed so that they keep every rule.
-        public: Tables that were copied verbatim.
-        loose: CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
-        lost: What else of the schema the clone lacks, a line each: materialised views without
-            data, policies of roles that the target does not know, extensions, foreign tables.
-        private: False when the model's noise was seeded: NOT PRIVATE (P24).
-    """
-
-    rows: dict[str, int]
-    dropped: dict[str, int]
-    public: tuple[str, ...]
+    rows: dict[str, int]  # rows per table
+    dropped: dict[str, int]  # rows per table for which no valid key was left, or that broke a rule
+    public: tuple[str, ...]  # tables that were copied verbatim
+    # CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
     loose: tuple[str, ...] = ()
+    # What else of the schema the clone lacks, a line each: materialised views without data,
+    # policies of roles that the target does not know, extensions, foreign tables.
     lost: tuple[str, ...] = ()
-    private: bool = True
+    private: bool = True  # False when the model's noise was seeded: NOT PRIVATE (P24)
+    # Rows per table that were changed so that they keep every rule.
     repaired: Mapping[str, int] = field(default_factory=dict)
 
     def render(self) -> str:
@@ -67,11 +60,7 @@ class LoadReport:
         return [*loose, *self.lost]
 
     def require_whole(self) -> None:
-        """Refuse a clone that does not keep everything of the schema.
-
-        Raises:
-            GateFailed: It does not.
-        """
+        """Refuse a clone that does not keep everything of the schema; see `require_nothing`."""
         require_nothing(self.losses)
 
     def _remark(self, name: str) -> str:
@@ -241,10 +230,6 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
 def refuse_sources(target_dsn: str, ledger: str | None) -> None:
     """Refuse to drop what a database holds that has releases in a ledger: it may be a source.
 
-    Args:
-        target_dsn: The database whose objects would be dropped.
-        ledger: Directory of the ledgers; None means the user's state directory.
-
     Raises:
         TargetError: It holds something, and has releases.
         LedgerError: A ledger is damaged.
@@ -312,11 +297,7 @@ def rehearse(
 
 
 def require_nothing(losses: Sequence[str]) -> None:
-    """Fail if the clone does not keep everything of the schema (``--strict``).
-
-    Raises:
-        GateFailed: There are losses; the message names the first.
-    """
+    """Fail with the first loss if the clone lacks anything of the schema (``--strict``)."""
     if losses:
         raise GateFailed(
             f"the clone does not keep everything of the schema, as --strict demands: {losses[0]}"
@@ -325,21 +306,13 @@ def require_nothing(losses: Sequence[str]) -> None:
 
 
 def check_scale(scale: float) -> float:
-    """The scale of a clone, if it is one.
-
-    Raises:
-        UsageError: It is not.
-    """
+    """The scale of a clone, if it is one."""
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
 
 
 def check_workers(where: str, *, resumable: bool) -> None:
-    """Refuse workers of a load at once.
-
-    Raises:
-        UsageError: There are workers, and the load is not resumable.
-    """
+    """Refuse workers of a load that is not resumable at once."""
     if where != LOCAL and not resumable:
         raise UsageError("workers load part by part.", remedy="Say so with --resumable.")

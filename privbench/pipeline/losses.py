@@ -146,12 +146,8 @@ def _columns(
 ) -> Iterator[Loss]:
     """Columns whose values are surrogates although queries may compare them with constants.
 
-    Args:
-        plan: The fit's plan.
-        codecs: Codecs of all columns.
-        units: Units of every table.
-        noise: Scale of every event's noise, in units, by label.
-        done: Tables that are left out, since a loss of the whole table was reported.
+    `noise` is the scale of every event's noise, in units, by label; tables in `done` are left out,
+    since a loss of the whole table was reported.
     """
     for item in plan.private:
         table = item.table.key

@@ -29,12 +29,7 @@ PREFIX = "privbench_rule_"
 
 
 def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema:
-    """The schema with the config's rules as CHECKs of its tables.
-
-    Args:
-        connection: To the source, whose server resolves what a rule names; no row is read.
-        schema: What the catalog states.
-        config: Its rules.
+    """The schema with the config's rules as CHECKs; the source's server resolves their names.
 
     Raises:
         ConfigError: A rule is of no table, or is no condition on columns of its table.
@@ -113,11 +108,7 @@ def _accepted(result: pq.abc.PGresult) -> None:
 
 
 def _columns(tree: Node, table: Table) -> tuple[str, ...]:
-    """The columns that a rule reads, in the table's order.
-
-    Raises:
-        NotAllowed: It reads something else, or nothing.
-    """
+    """The columns that a rule reads, in the table's order; at least one, and nothing else."""
     read = {node.names("fields") for node in tree.walk() if node.kind == "ColumnRef"}
     known = [column.name for column in table.columns]
     unknown = sorted(read - {(name,) for name in known})

@@ -43,10 +43,10 @@ def sample(
     choice: Selection | None = None,
     reporter: Reporter | None = None,
 ) -> list[str]:
-    """Write a model's clone as files, one a table.
+    """Write a model's clone as files, one a table, and give a line each of what was written.
 
     Rows are as drawn: what `load` repairs in a database (CHECKs that are not understood, expression
-    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break.
+    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break; lines at the end say so.
 
     Args:
         model: The model file.
@@ -57,9 +57,6 @@ def sample(
         force: Also take a directory that holds something; files of the same names are replaced.
         choice: Which tables to write; None means all.
         reporter: Receives progress.
-
-    Returns:
-        A line each of what was written, then of the rules that the files may break.
 
     Raises:
         ModelError: The model is damaged.

@@ -53,7 +53,9 @@ def capture(
     samples: int = 1,
     seed: int = 0,
 ) -> Capture:
-    """Capture a workload from pg_stat_statements or from logs; reads no table of users.
+    """Capture a workload from pg_stat_statements of a DSN, or from logs; reads no table of users.
+
+    It is CONFIDENTIAL: its literals are those of the server's users.
 
     Args:
         dsn: The database whose statements are wanted; without logs.
@@ -62,9 +64,6 @@ def capture(
         database: Only statements of this database, of logs.
         samples: How many executions of a text become queries, of logs.
         seed: Decides which executions.
-
-    Returns:
-        The workload: CONFIDENTIAL, its literals are those of the server's users.
 
     Raises:
         UsageError: Neither or both of DSN and logs are given, or there is no query.
@@ -97,7 +96,7 @@ def generate_workload(
     ledger: str | None = None,
     reporter: Reporter | None = None,
 ) -> Workload:
-    """Make a workload from a database or from a model.
+    """Make a workload from a database or from a model; source, plan and seed determine it.
 
     Of a database it is CONFIDENTIAL: literals and answers are those of its rows. Of a model it
     holds what the model's synthetic rows hold, and no row of the source is read.
@@ -114,9 +113,6 @@ def generate_workload(
         timeout: Seconds; queries that take longer are left out.
         ledger: Directory of the ledgers; None means the user's state directory.
         reporter: Receives progress.
-
-    Returns:
-        The workload. The same source, plan and seed give the same one.
 
     Raises:
         UsageError: The plan or the schema allows no query, none with an answer was found, or a
@@ -156,11 +152,7 @@ def generate_workload(
 def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
-    """Synthetic rows of a model, the columns of each table by name.
-
-    Raises:
-        ModelError: The model is damaged.
-    """
+    """Synthetic rows of a model, the columns of each table by name."""
     return {item.table.key: _columns(item) for item in decode(model, scale=scale, seed=seed)}
 
 
@@ -242,11 +234,6 @@ def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
 
     Reads how often every text of these columns occurs in the source: CONFIDENTIAL.
 
-    Args:
-        workload: The queries as written.
-        source: DSN of the source; only read.
-        clone: DSN of the clone; only read.
-
     Raises:
         UsageError: Both are one database.
         DatabaseError: A server refused.
@@ -261,14 +248,7 @@ def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
 
 
 def modelled(path: str | Path) -> Modelled:
-    """Circuits, codecs and promise of a model file.
-
-    Args:
-        path: The model file.
-
-    Raises:
-        ModelError: Not a model, or damaged.
-    """
+    """Circuits, codecs and promise of a model file."""
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     codecs = {key: made.codecs for key, made in model.tables.items()}

@@ -22,17 +22,11 @@ _CAST = re.compile(r"CAST\(('[^']*') AS [A-Z ]+\)")
 
 
 def predicates(text: str, tables: Tables) -> dict[str, list[Predicate]]:
-    """The predicates of a query by table: the parts of WHERE and ON that all have to hold.
+    """The predicates of a query by table key: the parts of WHERE and ON that all have to hold.
 
     Only conditions without sub-queries that read columns of one table are taken. Where a table
-    occurs twice, the occurrence with more predicates stands for it.
-
-    Args:
-        text: The query.
-        tables: Those of the source, which say what the names mean.
-
-    Returns:
-        Table key to predicates; nothing for a text that is not a plain SELECT.
+    occurs twice, the occurrence with more predicates stands for it. A text that is not a plain
+    SELECT has none.
     """
     tree = parse(text)
     if not isinstance(tree, exp.Select) or tree.args.get("with_"):

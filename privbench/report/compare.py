@@ -84,7 +84,8 @@ def compare(
 
     The result is CONFIDENTIAL: it holds exact figures of the source (P1), and no release may
     depend on it (P2). A comparison that was broken off goes on where it stopped when it is started
-    again with the same ``out_dir``; a load begins anew.
+    again with the same ``out_dir``; a load begins anew. A failed gate raises nothing here: see
+    `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
 
     Args:
         source_dsn: The source; only read.
@@ -116,10 +117,6 @@ def compare(
         trust: Functions that the operator lets the queries call beyond the lists.
         rebound: Queries of the workload, by their ids, with texts of the same rank in the clone in
             place of texts that it lacks: their answers are reported beside those as written.
-
-    Returns:
-        The document. A failed gate raises nothing here: see `ComparisonDocument.failed` and
-        `privbench.report.gates.enforce`.
 
     Raises:
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.

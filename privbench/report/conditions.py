@@ -62,14 +62,10 @@ class Truth:
 
 
 def weights(conditions: Iterable[str], codec: Codec) -> NDArray[np.float64] | None:
-    """Weights of a column's codes under conditions that all have to hold.
+    """Weights of a column's codes, 0 to 1, under conditions that all have to hold.
 
-    Args:
-        conditions: SQL conditions on that column alone, its name without the table's.
-        codec: The column's.
-
-    Returns:
-        Shape (domain size,), 0 to 1; None where one of them cannot be read.
+    Conditions are SQL on that column alone, its name without the table's. None where one of them
+    cannot be read, else shape (domain size,).
     """
     whole = Truth(_ALL, _TRUE)
     for text in conditions:

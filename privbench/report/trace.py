@@ -91,13 +91,9 @@ class Trace:
         return found
 
     def __call__(self, form: str, *path: Step, tag: str = "span", attributes: str = "") -> Markup:
-        """One figure as an HTML element.
+        """One figure, at a path of the document, in one of `FORMS`, as an HTML element.
 
-        Args:
-            form: One of `FORMS`.
-            path: Where it stands.
-            tag: The element.
-            attributes: Further attributes, written by templates only.
+        Further attributes are written by templates only.
         """
         shown = FORMS[form](self.value(*path))
         return _element(tag, {"figure": pointer(*path), "as": form}, attributes, shown)

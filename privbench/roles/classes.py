@@ -65,24 +65,14 @@ _EVIDENCE = frozenset({"listed name", "comment", "short key"})
 
 @dataclass(frozen=True)
 class LookupScore:
-    """How much a table looks like a look-up.
+    """How much a table looks like a look-up."""
 
-    Attributes:
-        reasons: Reasons of the score, with points: ``listed name +3``.
-        proposed: Whether the table is a candidate.
-    """
-
-    reasons: tuple[str, ...]
-    proposed: bool
+    reasons: tuple[str, ...]  # reasons of the score, with points: ``listed name +3``
+    proposed: bool  # whether the table is a candidate
 
 
 def lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
-    """Score one table.
-
-    Args:
-        facts: The table.
-        people: Tables whose names say that they hold people.
-    """
+    """Score one table; `people` are the tables whose names say that they hold people."""
     found = [*_by_names(facts), *_links(facts), *_shape(facts)]
     evidence = _EVIDENCE & {reason for reason, _ in found}
     enough = bool(evidence) and sum(points for _, points in found) >= LEAST
@@ -160,12 +150,7 @@ def people_by_name(tables: Mapping[str, TableFacts]) -> frozenset[str]:
 def classify(
     tables: Mapping[str, TableFacts], lookups: Mapping[str, LookupScore]
 ) -> dict[str, Kind]:
-    """The kind of every table.
-
-    Args:
-        tables: Facts by table.
-        lookups: Look-up scores by table.
-    """
+    """The kind of every table."""
     # By name: two tables may describe each other, and the first is decided first.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}

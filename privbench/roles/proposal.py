@@ -16,28 +16,18 @@ Lookups = Literal["private", "public"]
 
 @dataclass(frozen=True)
 class TableProposal:
-    """The proposal for one table.
+    """The proposal for one table."""
 
-    Attributes:
-        table: ``schema.table``.
-        kind: What the table seems to hold.
-        own: Columns of the OWN key, or None for a root.
-        owner: The owning table, or None.
-        keys: Columns and target of every foreign key to another table.
-        reason: One line.
-        lookup_reasons: Reasons of its score, with points.
-        second_owners: A line per further person-like owner that its keys reach.
-        spread: A line per table that holds part of its people's data in units of their own.
-    """
-
-    table: str
-    kind: Kind
-    own: tuple[str, ...] | None
-    owner: str | None
+    table: str  # ``schema.table``
+    kind: Kind  # what the table seems to hold
+    own: tuple[str, ...] | None  # columns of the OWN key, or None for a root
+    owner: str | None  # the owning table, or None
+    # Columns and target of every foreign key to another table.
     keys: tuple[tuple[tuple[str, ...], str], ...]
-    reason: str
-    lookup_reasons: tuple[str, ...] = ()
-    second_owners: tuple[str, ...] = ()
+    reason: str  # one line
+    lookup_reasons: tuple[str, ...] = ()  # reasons of its score, with points
+    second_owners: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
+    # A line per table that holds part of its people's data in units of their own.
     spread: tuple[str, ...] = ()
 
     @property
@@ -58,16 +48,12 @@ class UndeclaredKey:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Roles proposed from the catalog alone.
+    """Roles proposed from the catalog alone."""
 
-    Attributes:
-        tables: A proposal per table, in the schema's order.
-        unit: ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
-        undeclared: References that seem to be meant and are not declared.
-    """
-
-    tables: Mapping[str, TableProposal]
+    tables: Mapping[str, TableProposal]  # a proposal per table, in the schema's order
+    # ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
     unit: Literal["owner", "row"]
+    # References that seem to be meant and are not declared.
     undeclared: tuple[UndeclaredKey, ...] = ()
 
     @property
@@ -93,17 +79,10 @@ class Proposal:
             chosen -= bad
 
     def to_config(self, base: Config, lookups: Lookups = "private") -> Config:
-        """The base config with every open decision filled in.
+        """The base config with every open decision filled in, stamped ``roles = "proposed"``.
 
-        What the base decides stays: a table's role, its ``own``, ``unit = "row"``.
-
-        Args:
-            base: The config to fill in.
-            lookups: ``public`` declares the look-up candidates public, where they point to nothing
-                private.
-
-        Returns:
-            A config that names every table, stamped ``roles = "proposed"``.
+        What the base decides stays: role, ``own`` and ``unit = "row"``. Look-up candidates
+        are declared public if that is asked for and they point to nothing private.
         """
         unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
         given = {str(TableName.parse(name)): name for name in base.tables}

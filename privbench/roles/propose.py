@@ -35,14 +35,10 @@ class _Findings:
 
 
 def propose(schema: Schema) -> Proposal:
-    """Propose an owner, or none, for every table of a schema.
+    """Propose an owner, or none, for every table of a schema, whose comments are read for hints.
 
-    Args:
-        schema: The catalog's picture; comments are read for hints.
-
-    Returns:
-        The proposal. Where no table seems to hold people, parties or organisations, the unit is
-        ``row`` and nothing owns anything.
+    Where no table seems to hold people, parties or organisations, the unit is ``row`` and nothing
+    owns anything.
     """
     tables = gather(schema)
     people = people_by_name(tables)

@@ -13,11 +13,7 @@ Owners = dict[str, tuple[str, ...] | None]
 
 
 def resolve(schema: Schema, config: Config) -> Owners:
-    """The columns of every table's OWN key; tables of which the config says nothing are roots.
-
-    Returns:
-        Per table (``schema.table``) the OWN key's columns, or None for a root and for a public
-        table.
+    """The columns of every table's OWN key; None for a root, which is what is not in the config.
 
     Raises:
         ConfigError: The config names a table or column that does not exist, or gives ``own`` where
@@ -34,11 +30,7 @@ def resolve(schema: Schema, config: Config) -> Owners:
 
 
 def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
-    """The section of every table, found under any spelling of its name.
-
-    Raises:
-        ConfigError: A section names no table of the schema, or two sections name the same table.
-    """
+    """The section of every table, found under any spelling of its name; no table may have two."""
     found: dict[str, TableConfig] = {}
     for name, section in config.tables.items():
         key = str(TableName.parse(name))

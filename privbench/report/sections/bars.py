@@ -38,7 +38,7 @@ def bars(
     ends: tuple[str, str],
     ticks: list[Tick] | None = None,
 ) -> Bars:
-    """Bars of the shares of each cell.
+    """Bars of the shares of each cell on both sides.
 
     Args:
         labels: Of the cells.
