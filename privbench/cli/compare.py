@@ -64,12 +64,7 @@ def _replayed(
 #: How queries are run: ``before`` each run, and ``trust`` in what they call.
 _replay_options = gathered(
     _replayed,
-    click.option(
-        "--repeats",
-        type=click.IntRange(1),
-        default=3,
-        help="Timed runs a query.",
-    ),
+    click.option("--repeats", type=click.IntRange(1), default=3, help="Timed runs a query."),
     click.option(
         "--warmup",
         type=click.IntRange(0),
@@ -124,14 +119,7 @@ _replay_options = gathered(
 )
 @fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
-def run(
-    state: State,
-    /,
-    workload: str,
-    dsn: str,
-    output: str,
-    **given: Any,
-) -> None:
+def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> None:
     """Run a workload on one database and keep counts and times.
 
     WORKLOAD is a file or folder in any format that privbench reads. Queries that fail are named,
@@ -190,9 +178,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 )
 @_replay_options
 @click.option(
-    "--floor/--no-floor",
-    default=True,
-    help="Run the source against itself in the same rounds.",
+    "--floor/--no-floor", default=True, help="Run the source against itself in the same rounds."
 )
 @click.option(
     "--explain/--no-explain",

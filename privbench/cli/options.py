@@ -240,9 +240,7 @@ target_options = with_options(
         help="Load as this role, which may have no right but on its own objects.",
     ),
     click.option(
-        "--strict",
-        is_flag=True,
-        help="Exit code 1 if the clone lacks anything of the schema.",
+        "--strict", is_flag=True, help="Exit code 1 if the clone lacks anything of the schema."
     ),
 )
 #: Options that change the config, in the order of their sections, and the field of each.

@@ -46,10 +46,7 @@ def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Associatio
     for i in range(d):
         for j in range(i):
             measure = spearman if ordered[i] and ordered[j] else cramers_v
-            pairs = (
-                (columns[i].real, columns[j].real),
-                (columns[i].clone, columns[j].clone),
-            )
+            pairs = ((columns[i].real, columns[j].real), (columns[i].clone, columns[j].clone))
             for side, (one, other) in enumerate(pairs):
                 out[side, i, j] = out[side, j, i] = measure(one, other)
     return Association(out[0], out[1])

@@ -84,10 +84,7 @@ class _Names:
 
 
 def _query(
-    table: Table,
-    names: _Names,
-    groups: Sequence[Sequence[Sequence[sql.Composable]]],
-    share: float,
+    table: Table, names: _Names, groups: Sequence[Sequence[Sequence[sql.Composable]]], share: float
 ) -> sql.Composed:
     counts = [
         sql.SQL("pg_catalog.count(*) FILTER (WHERE {})").format(sql.SQL(" AND ").join(tests))

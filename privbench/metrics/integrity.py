@@ -42,10 +42,7 @@ def of_users(connection: Connection) -> frozenset[tuple[str, str]]:
 
 
 def check(
-    connection: Connection,
-    schema: Schema,
-    clone: Schema,
-    skipped: Container[tuple[str, str]] = (),
+    connection: Connection, schema: Schema, clone: Schema, skipped: Container[tuple[str, str]] = ()
 ) -> list[CheckPart]:
     """Check every key, NOT NULL and CHECK of the source's schema on the clone's rows, by table.
 

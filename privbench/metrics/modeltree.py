@@ -77,9 +77,7 @@ def draw(model: ModelledTable, names: Iterable[str]) -> list[Node]:
 
 
 def heats(
-    model: ModelledTable,
-    nodes: Sequence[Node],
-    queries: Sequence[Mapping[str, Floats]],
+    model: ModelledTable, nodes: Sequence[Node], queries: Sequence[Mapping[str, Floats]]
 ) -> Heat:
     """Exact probabilities at the nodes of `draw`, by the model's circuit.
 

@@ -33,15 +33,7 @@ from privbench.pipeline.domain_error import (
     total_loss,
 )
 from privbench.pipeline.prepare import FitPlan, item_of
-from privbench.privacy import (
-    MARGIN,
-    Labels,
-    Measurement,
-    Purse,
-    Question,
-    allocate,
-    root_sums,
-)
+from privbench.privacy import MARGIN, Labels, Measurement, Purse, Question, allocate, root_sums
 from privbench.privacy.queries import (
     GridHistogram,
     LabelCounts,

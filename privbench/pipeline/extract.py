@@ -82,10 +82,7 @@ def extract(
     hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
     parts = {
         item.table.key: snapshot.parts(
-            item.table,
-            _expressions(item, wanted),
-            PARTS * hands,
-            known=_known(item),
+            item.table, _expressions(item, wanted), PARTS * hands, known=_known(item)
         )
         for item in plan.private
         if hands

@@ -105,8 +105,7 @@ class PrivateColumns:
     own: Name | None  # name of the OWN key, or None for a root
     making: Annotated[dict[Name, Role], Field(max_length=MAX_COLUMNS)]
     codecs: Annotated[
-        dict[Name, Annotated[Codec, PlainValidator(codec_from_json)]],
-        Field(max_length=MAX_COLUMNS),
+        dict[Name, Annotated[Codec, PlainValidator(codec_from_json)]], Field(max_length=MAX_COLUMNS)
     ]
 
 

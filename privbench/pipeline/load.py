@@ -175,11 +175,7 @@ def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
 
 
 def _write(
-    loader: Loader,
-    tables: list[CloneTable],
-    teller: Reporter,
-    seed: int | None,
-    job: Job | None,
+    loader: Loader, tables: list[CloneTable], teller: Reporter, seed: int | None, job: Job | None
 ) -> Repaired:
     """Write all rows, repair them, and finish; what the repairs did."""
     with loader.emptied():

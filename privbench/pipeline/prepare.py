@@ -182,11 +182,7 @@ def _table(
 
 
 def _key(
-    schema: Schema,
-    table: Table,
-    key: ForeignKey,
-    own: bool,
-    settings: Mapping[str, TableConfig],
+    schema: Schema, table: Table, key: ForeignKey, own: bool, settings: Mapping[str, TableConfig]
 ) -> KeySpec:
     def refused(what: str, remedy: str) -> SchemaError:
         said = f"foreign key {key.name} {what}"

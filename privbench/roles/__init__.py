@@ -12,13 +12,4 @@ from privbench.roles.propose import propose
 from privbench.roles.render import render
 from privbench.roles.resolve import resolve, sections
 
-__all__ = [
-    "Kind",
-    "Proposal",
-    "column_hint",
-    "masks",
-    "propose",
-    "render",
-    "resolve",
-    "sections",
-]
+__all__ = ["Kind", "Proposal", "column_hint", "masks", "propose", "render", "resolve", "sections"]
