@@ -85,11 +85,7 @@ class TableName:
     @classmethod
     @lru_cache(maxsize=1 << 14)
     def parse(cls, text: str) -> Self:
-        """Read ``table``, ``schema.table`` or quoted forms; no schema means ``public``.
-
-        Raises:
-            SchemaError: The text is not a table name.
-        """
+        """Read ``table``, ``schema.table`` or quoted forms; no schema means ``public``."""
         parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', text)
         names = [quoted.replace('""', '"') if quoted else plain for quoted, plain in parts]
         if len(names) == 1:
@@ -250,22 +246,14 @@ class Table:
         return str(self.name)
 
     def column(self, name: str) -> Column:
-        """The column of that name.
-
-        Raises:
-            SchemaError: No such column.
-        """
+        """The column of that name; another is a `SchemaError`."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise SchemaError("no such column.", table=self.key, column=name)
 
     def foreign_key(self, name: str) -> ForeignKey:
-        """The foreign key of that constraint name.
-
-        Raises:
-            SchemaError: No such foreign key.
-        """
+        """The foreign key of that constraint name; another is a `SchemaError`."""
         for key in self.foreign_keys:
             if key.name == name:
                 return key
@@ -324,11 +312,7 @@ class Schema:
         return any(table.key == key or table.name == key for table in self.tables)
 
     def table(self, key: str | TableName) -> Table:
-        """The table of that key (``schema.table``) or name.
-
-        Raises:
-            SchemaError: No such table.
-        """
+        """The table of that key (``schema.table``) or name; another is a `SchemaError`."""
         wanted = TableName.parse(key) if isinstance(key, str) else key
         for table in self.tables:
             if table.name == wanted:
@@ -343,10 +327,8 @@ class Schema:
         """
         data = asdict(self)
         for table in data["tables"]:
-            table.pop("comment")
-            table.pop("loose")
-            table.pop("periods")
-            table.pop("labels")
+            for name in ("comment", "loose", "periods", "labels"):
+                del table[name]
             for check in table["checks"]:
                 check.pop("declared")
         return data

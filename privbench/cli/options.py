@@ -307,9 +307,6 @@ def read_config(path: str | None, **settings: Any) -> Config:
     """The config file, or an empty config, with what the options in `_SETTINGS` change.
 
     None and () change nothing.
-
-    Raises:
-        ConfigError: The file or an option is wrong.
     """
     config = Config.load(path) if path else Config()
     given = {name: value for name, value in settings.items() if value not in (None, ())}

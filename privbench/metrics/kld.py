@@ -126,11 +126,6 @@ def _merged(real: Any, clone: Any) -> Any:
 KLD = Metric(
     name="kld",
     title="λ-way KLD",
-    goal="lower",
-    low=0.0,
-    high=math.inf,
-    unit="",
-    reads_source=True,
     meaning="How far the joint distributions of 2, 3 or 4 columns are apart (Kullback-Leibler "
     "divergence): 0 is the same distribution.",
     headline="kld.2",
@@ -141,11 +136,7 @@ KLD = Metric(
 TVD = Metric(
     name="tvd",
     title="λ-way total variation distance",
-    goal="lower",
-    low=0.0,
     high=1.0,
-    unit="",
-    reads_source=True,
     meaning="The share of rows that would have to change for the clone's combinations of columns "
     "to match the source's: 0 is the same distribution, 1 has nothing in common.",
     headline="tvd.2",

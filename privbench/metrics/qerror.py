@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,11 +13,8 @@ from privbench.metrics.summary import Floats, SummaryPart, by_joins, summarise, 
 QERROR = Metric(
     name="qerror",
     title="Q-error",
-    goal="lower",
     low=1.0,
-    high=math.inf,
     unit="×",
-    reads_source=True,
     meaning="How many times the clone's answer is larger or smaller than the true one: "
     "1 is exact, 2 is twice or half.",
     headline="qerror.p50",

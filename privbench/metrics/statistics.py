@@ -21,11 +21,8 @@ from privbench.schema import Table
 STATISTICS = Metric(
     name="stats",
     title="Statistics agreement",
-    goal="lower",
     low=1.0,
-    high=math.inf,
     unit="×",
-    reads_source=True,
     meaning="How many times the planner's number of distinct values of a column is larger or "
     "smaller on the clone than on the source: 1 is the same.",
     headline="stats.n_distinct.p50",

@@ -24,9 +24,7 @@ class LedgerReport:
 
     def to_json(self) -> dict[str, Any]:
         """A plain object; infinite totals as the string ``infinite``."""
-        text = json.dumps(self.state)
-        found: dict[str, Any] = json.loads(text, parse_constant=lambda _: "infinite")
-        return found
+        return dict(json.loads(json.dumps(self.state), parse_constant=lambda _: "infinite"))
 
     def render(self) -> str:
         """Plain text for people."""
@@ -82,9 +80,6 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
     """Set a cap on a database's total, in the place of the one before.
 
     Gives what was limited before and is no longer, in words.
-
-    Raises:
-        UsageError: The cap is not a positive number.
     """
     given = [value for value in (cap.epsilon, cap.monthly) if value is not None]
     if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
@@ -102,10 +97,8 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
 def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
     """Give up a release that died, and give what its events have spent.
 
-    That stays spent; what none of them took is free again.
-
-    Raises:
-        LedgerError: No ledger has it, or it is closed or in use.
+    That stays spent; what none of them took is free again. A release that no ledger has, or that is
+    closed or in use, is a LedgerError.
     """
     return Ledger.holding(path, release_id).abandon(release_id)
 
@@ -116,9 +109,6 @@ def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False
     A source that was never fitted, or whose ledger lies elsewhere, looks like any clone; so does
     one under a declared name where the system identifier cannot be read. Those under an address or
     a database's name may be of any database, and are left out if it has to be `surely` this one.
-
-    Raises:
-        LedgerError: A ledger is damaged.
     """
     found = database_identity(connection)
     every = Ledger.of_database(

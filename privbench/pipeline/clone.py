@@ -63,15 +63,10 @@ def clone(
 ) -> CloneReport:
     """Make a synthetic clone of one database in another: `fit`, then `load`, with their options.
 
-    The target is rehearsed before any budget is spent. Without `output` the model is dropped
-    afterwards, unless the load fails; `seed` is that of the sampling, never of the noise; `strict`
-    refuses a target that lacks anything of the schema.
-
-    Raises:
-        GateFailed: With `strict`, the target lacks something.
-        TargetError: The target is the source, or may be another's, is not empty, or cannot hold the
-            schema.
-        PrivbenchError: An error of `fit` or `load`.
+    The target is rehearsed before any budget is spent: it may not be the source, nor another's, has
+    to be empty and able to hold the schema, and with `strict` may lack nothing of it. Without
+    `output` the model is dropped afterwards, unless the load fails; `seed` is that of the sampling,
+    never of the noise.
     """
     teller = reporter or Reporter()
     check_scale(scale)

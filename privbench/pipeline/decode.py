@@ -82,10 +82,6 @@ def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list
     """Sample a model and make its keys: all tables, in the schema's order.
 
     `scale` is the factor on the number of units, `seed` the public one of the sampling.
-
-    Raises:
-        ModelError: The model is damaged.
-        SchemaError: A key refers to a table that the model does not hold.
     """
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)

@@ -91,10 +91,7 @@ def demo(
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
     """Make the clinic in an empty database; one seed gives one database, by version of PostgreSQL.
 
-    Raises:
-        UsageError: Fewer than `LEAST_ROWS` rows were asked for, of all tables together.
-        ConnectionFailed: The server is unreachable.
-        TargetError: The tables could not be made (they exist, or a right is missing).
+    It has so many rows in all tables together, at least `LEAST_ROWS`.
     """
     if rows < LEAST_ROWS:
         raise UsageError(f"the demonstration needs at least {LEAST_ROWS} rows, not {rows}.")

@@ -174,18 +174,12 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
     found = need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.poor_default), cells)
-    at_end = need.named and likely is not None and ends[1] == likely[1]
-    return _as_named(found, need) if at_end else found
-
-
-def _as_named(found: Bounds, need: BoundsNeed) -> Bounds:
-    """A range cut at the upper end that the column's name suggests.
-
-    The last cell of the histogram may reach beyond that end: an age of at most 100 has a last cell
-    from 91 to 107.
-    """
-    high = max(min(found.hi, need.default.hi), found.lo + 1)
-    return replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
+    if need.named and likely is not None and ends[1] == likely[1]:
+        # The last cell may reach beyond the end that the column's name suggests: an age of at most
+        # 100 has a last cell from 91 to 107.
+        high = max(min(found.hi, need.default.hi), found.lo + 1)
+        found = replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
+    return found
 
 
 def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:

@@ -97,11 +97,8 @@ def believed(
 ) -> Law:
     """The law of a column: the measured frequencies, weighed with the default ones of its kind.
 
-    Args:
-        need: The list.
-        units: Weight of all values.
-        noisy: Released sums of the blocks, or None.
-        sd: Standard deviation of their noise.
+    `units` is the weight of all values, `noisy` the released sums of the blocks, if there are any,
+    and `sd` the standard deviation of their noise.
     """
     expected = _NUMBERS if need.grid else _NAMES if need.own else _TEXTS
     prior = np.zeros(BLOCKS)

@@ -71,10 +71,7 @@ def extract(
     workers, each reads and encodes its own parts of large private tables, by a connection of
     its own to the same snapshot; what it made comes back in the order of the rows, so that the
     private database is the same in every bit. It will have its marginals counted by them, too.
-
-    Raises:
-        DatabaseError: The source refused.
-        SchemaError: Rows contradict the catalog, or no model can hold those of a public table.
+    Rows that contradict the catalog, or that no model can hold, are a SchemaError.
     """
     wanted = _key_columns(plan)
     jobs = JOBS.get() or 1
@@ -82,17 +79,21 @@ def extract(
     hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
     parts = {
         item.table.key: snapshot.parts(
-            item.table, _expressions(item, wanted), PARTS * hands, known=_known(item)
+            item.table,
+            _expressions(item, wanted[item.table.key]),
+            PARTS * hands,
+            known=_known(item),
         )
         for item in plan.private
         if hands
     }
 
     def read(item: TablePlan) -> tuple[pa.Table | None, _Raw]:
+        keys = wanted[item.table.key]
         if item.public:
-            return _read_public(snapshot, item, wanted.get(item.table.key, {}))
+            return _read_public(snapshot, item, keys)
         several = parts.get(item.table.key, [])
-        return None, _read_private(snapshot, item, wanted, reporter, several, workers)
+        return None, _read_private(snapshot, item, keys, reporter, several, workers)
 
     large = [key for key, several in parts.items() if len(several) > 1]
     found = {key: read(plan.tables[key]) for key in large}
@@ -132,12 +133,12 @@ def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
 
     Values that PostgreSQL takes for equal keys compare equal.
     """
-    found: dict[str, Expressions] = {}
+    found: dict[str, Expressions] = {key: {} for key in plan.tables}
     for item in plan.private:
         for key, (child, parent) in _aliases(item):
             ours, theirs = key_expressions(plan.schema, key)
-            found.setdefault(item.table.key, {}).update(zip(child, ours, strict=True))
-            found.setdefault(str(key.ref_table), {}).update(zip(parent, theirs, strict=True))
+            found[item.table.key].update(zip(child, ours, strict=True))
+            found[str(key.ref_table)].update(zip(parent, theirs, strict=True))
     return found
 
 
@@ -146,9 +147,8 @@ def _present(expressions: list[Expression]) -> list[Expression]:
     return expressions or [(sql.SQL("true"), "present")]
 
 
-def _expressions(item: TablePlan, wanted: Mapping[str, Expressions]) -> list[Expression]:
+def _expressions(item: TablePlan, keys: Expressions) -> list[Expression]:
     """Expressions to select from a private table: key columns, and those of the readers."""
-    keys = wanted.get(item.table.key, {})
     expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
         expressions += reader.select(sql.Identifier(reader.name))
@@ -164,13 +164,13 @@ def _known(item: TablePlan) -> dict[str, Known]:
 def _read_private(
     snapshot: Snapshot,
     item: TablePlan,
-    wanted: Mapping[str, Expressions],
+    keys: Expressions,
     reporter: Reporter,
     parts: Sequence[Part],
     workers: Workers | None,
 ) -> _Raw:
-    keys, found = list(wanted.get(item.table.key, {})), list[_Encoded]()
-    for piece in _encoded(snapshot, item, wanted, parts, workers):
+    found = list[_Encoded]()
+    for piece in _encoded(snapshot, item, keys, parts, workers):
         found.append(piece)
         reporter.advance(f"read {item.table.key}", sum(part.rows for part in found))
     attributes: dict[str, Attribute] = {}
@@ -189,21 +189,21 @@ def _read_private(
 def _encoded(
     snapshot: Snapshot,
     item: TablePlan,
-    wanted: Mapping[str, Expressions],
+    keys: Expressions,
     parts: Sequence[Part],
     workers: Workers | None,
 ) -> Iterator[_Encoded]:
     """A table's rows in order: batch by batch, or part by part, read by workers or by threads."""
-    readers, keys = dict(item.readers), list(wanted.get(item.table.key, {}))
-    stream = partial(snapshot.stream, item.table, _expressions(item, wanted), known=_known(item))
+    readers, aliases = dict(item.readers), list(keys)
+    stream = partial(snapshot.stream, item.table, _expressions(item, keys), known=_known(item))
     if len(parts) < 2:
         for batch in stream():
-            yield encode([batch], readers, keys)
+            yield encode([batch], readers, aliases)
     elif workers is None:
         pages = [(part.first, part.last) for part in parts]
-        yield from streamed(lambda some: encode(stream(pages=some), readers, keys), pages)
+        yield from streamed(lambda some: encode(stream(pages=some), readers, aliases), pages)
     else:
-        calls = [workers.submit(read_part, part, readers, keys) for part in parts]
+        calls = [workers.submit(read_part, part, readers, aliases) for part in parts]
         while calls:
             # A worker frees a result once its future is gone.
             yield workers.result(calls.pop(0))

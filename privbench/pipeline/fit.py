@@ -80,16 +80,11 @@ def fit(
 ) -> Model:
     """Learn a model of a database under differential privacy, and write it to a file.
 
-    Args:
-        source: DSN of the source; SELECT is enough.
-        config: Roles, domains, budget; ``privacy.epsilon`` must be set.
-        output: The model file.
-        reporter: Receives progress; CONFIDENTIAL.
-        resume: Id of a release that was killed.
-        catalog: The catalog and the DDL for the model, if they were read a moment ago. A table that
-            has been changed since is refused when it is locked.
-        since: A released model: what a noisy test finds unchanged is not measured again, and the
-            promise covers both releases.
+    SELECT on the source is enough. The config holds roles, domains and budget, ε among it. `resume`
+    is the id of a release that was killed. A `catalog` that was read a moment ago is not read
+    again; a table that has been changed since is refused when it is locked. With a released model
+    in `since`, what a noisy test finds unchanged is not measured again, and the promise covers both
+    releases. What the reporter gets is CONFIDENTIAL.
 
     Raises:
         ConfigError: The config cannot be obeyed.

@@ -74,8 +74,7 @@ class Promise:
     def require_sound(self, events: Sequence[Event]) -> Guarantee:
         """Price a release's events again; each claim against OpenDP's privacy map.
 
-        Raises:
-            ModelError: An event is not one of the release, or they cost more than is promised.
+        Refused if an event is not one of the release, or if they cost more than is promised.
         """
         for place, event in enumerate(events):
             ours = event.id == place and event.neighbours == self.neighbours
@@ -134,8 +133,7 @@ class Header(BaseModel):
 def parse(data: bytes) -> Header:
     """The header, checked field by field, its schema and its tables against each other.
 
-    Raises:
-        ModelError: It is no header; the message names the field.
+    What is no header is a ModelError, which names the field.
     """
     if depth(_STRING.sub(b"", data)) > MAX_DEPTH:
         raise ModelError("the model's header is nested too deeply.")

@@ -59,10 +59,6 @@ def inspect(
     """Propose roles and domains from the catalog.
 
     What the base config decides stays. ``lookups="public"`` declares look-up candidates public.
-
-    Raises:
-        DatabaseError: The source refused.
-        SchemaError: A table cannot be honoured even with the proposed roles.
     """
     config = base or Config()
     catalog = catalog or look(source, config, access=False, dump=False)
@@ -123,18 +119,17 @@ class Check:
         parts.append(render_coverage(self.plan.coverage(), whole=whole, width=width))
         if self.literals:
             parts.append(render_literals(self.literals))
-            parts.append(_signed(self.plan.config, self.literals))
+            parts.append(
+                "They are the values that [privacy] ddl_reviewed was given for."
+                if self.plan.config.privacy.ddl_reviewed is not None
+                else "Once you have looked at them, this line in [privacy] makes every fit refuse "
+                f'others:\n  ddl_reviewed = "{seal(self.literals)}"'
+            )
         return "\n\n".join(parts)
 
 
 def check(config: Config, source: str) -> Check:
-    """Hold a config against the live schema; refuses what a fit would refuse.
-
-    Raises:
-        ConfigError: The config names what does not exist, or asks for what cannot be.
-        SchemaError: The roles break the privacy contract, or a table cannot be honoured.
-        DatabaseError: The source refused.
-    """
+    """Hold a config against the live schema; refuses what a fit would refuse."""
     catalog = look(source, config)
     plan = prepare(catalog.schema, config)
     require_decided(plan)
@@ -148,16 +143,6 @@ def render_literals(lines: tuple[str, ...]) -> str:
     """The values of the DDL that become part of a model, as text."""
     listed = "\n".join(f"  {line}" for line in lines)
     return f"Values in the schema travel with the clone (look at them once):\n{listed}"
-
-
-def _signed(config: Config, lines: tuple[str, ...]) -> str:
-    """Whether the values are signed off, and how to do that."""
-    if config.privacy.ddl_reviewed is not None:
-        return "They are the values that [privacy] ddl_reviewed was given for."
-    return (
-        "Once you have looked at them, this line in [privacy] makes every fit refuse others:\n"
-        f'  ddl_reviewed = "{seal(lines)}"'
-    )
 
 
 def render_coverage(

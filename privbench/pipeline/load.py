@@ -92,7 +92,9 @@ def load(
 
     A resumable load copies parts of large tables in transactions of their own, `JOBS` at once, and
     marks the target as unfinished until it ends. Where it was killed, the same call goes on with
-    the parts that are missing; the rows are those of a load that nobody kills.
+    the parts that are missing; the rows are those of a load that nobody kills. Without a seed it
+    draws one, which the target keeps. A target that may not be written, may be a source, or is
+    another unfinished load is a TargetError.
 
     Args:
         model: The model file, or the model that a fit has just made.
@@ -105,18 +107,10 @@ def load(
             anything of the model's runs.
         schema_only: Leave the tables empty.
         dry_run: Make the empty schema and undo it; the report says what the target would lack.
-        resumable: Load part by part. Without a seed it draws one, which the target keeps.
+        resumable: Load part by part.
         where: Who copies parts: ``local``, or workers of a Dask scheduler (``tcp://…``).
         ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
         reporter: Receives progress.
-
-    Raises:
-        ModelError: The model is damaged or hostile.
-        UsageError: The scale is none, or workers are to make what is not resumable.
-        TargetError: The target may not be written, or may be a source, or is another unfinished
-            load.
-        LedgerError: With `replace`, a ledger is damaged.
-        DatabaseError: The server refused.
     """
     teller = reporter or Reporter()
     if isinstance(model, Model):
@@ -224,13 +218,7 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
 
 
 def refuse_sources(target_dsn: str, ledger: str | None) -> None:
-    """Refuse to drop what a database holds that has releases in a ledger: it may be a source.
-
-    Raises:
-        TargetError: It holds something, and has releases.
-        LedgerError: A ledger is damaged.
-        ConnectionFailed: The server is unreachable.
-    """
+    """Refuse to drop what a database holds that has releases in a ledger: it may be a source."""
     with reading(target_dsn) as connection:
         found = target.contents(connection) and ledgers_of(connection, ledger, surely=True)
     if found:
@@ -242,12 +230,7 @@ def refuse_sources(target_dsn: str, ledger: str | None) -> None:
 
 
 def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
-    """Refuse a target that a load would refuse, before anybody is asked; ledgers are not read.
-
-    Raises:
-        TargetError: It is the source, or is not empty.
-        ConnectionFailed: A server is unreachable.
-    """
+    """Refuse a target that a load would refuse, before anybody is asked; ledgers are not read."""
     with contextlib.ExitStack() as stack:
         other = stack.enter_context(reading(target_dsn))
         one = None if is_file(source) else stack.enter_context(reading(source))
@@ -269,12 +252,8 @@ def rehearse(
     """Make the empty schema in the target and undo it: refuse now what a load would refuse later.
 
     Missing extensions, rights and roles, and what an older server does not know, show here, before
-    any budget is spent. The options are those of `load`.
-
-    Raises:
-        GateFailed: With `strict`, if the target would lack anything of the schema.
-        TargetError: The target is the source, is not empty, or lacks an extension.
-        DatabaseError: The target refuses the schema.
+    any budget is spent; with `strict`, anything of the schema that the target would lack. The
+    options are those of `load`.
     """
     with (
         reading(source) as connection,

@@ -169,10 +169,12 @@ def _columns(
 
 def _unnamed(reader: ColumnReader, codec: TextCodec, measured: bool) -> bool:
     """Whether noise hid all labels of a column whose values are expected to repeat."""
-    need = next((need for need in reader.needs if isinstance(need, CategoriesNeed)), None)
     labels = {*(codec.labels or ())}
-    unknown = need is not None and not labels - ({*need.default} if not measured else set())
-    return unknown and need is not None and not need.own
+    return any(
+        not (labels if measured else labels - {*need.default}) and not need.own
+        for need in reader.needs
+        if isinstance(need, CategoriesNeed)
+    )
 
 
 def _is_default(reader: ColumnReader, codec: OrderedCodec) -> bool:

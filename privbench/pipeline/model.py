@@ -94,10 +94,6 @@ class Model:
         """Hash of all that the model holds."""
         return hashlib.sha256(self._head(self._members())).hexdigest()
 
-    def _head(self, members: Mapping[str, bytes]) -> bytes:
-        data = self._header(members)
-        return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
-
     def _members(self) -> dict[str, bytes]:
         members = {
             archive.PRE: self.ddl.pre_data.encode(),
@@ -109,8 +105,8 @@ class Model:
             members[place] = archive.table_bytes(self.public[name])
         return members
 
-    def _header(self, members: Mapping[str, bytes]) -> Json:
-        return {
+    def _head(self, members: Mapping[str, bytes]) -> bytes:
+        data = {
             "format": header.VERSION[0],
             "version": header.VERSION[1],
             "promise": vars(self.promise),
@@ -132,6 +128,7 @@ class Model:
             "extensions": list(self.ddl.extensions),
             "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         }
+        return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

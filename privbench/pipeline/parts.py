@@ -58,10 +58,7 @@ def copy_parts(
     """Copy the large tables part by part; what a load before this one has copied stays as it is.
 
     The loader is in its last transaction. Gives the tables that are there; it has to copy the
-    others itself.
-
-    Raises:
-        PrivbenchError: A part could not be copied; the parts that were stay.
+    others itself. Where a part cannot be copied, those that were stay.
     """
     large = [
         item

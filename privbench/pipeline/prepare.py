@@ -102,12 +102,7 @@ def item_of(table: str, need: Need) -> str:
 
 
 def prepare(schema: Schema, config: Config) -> FitPlan:
-    """Settle roles and readers; tables without ``own`` are roots (see `require_decided`).
-
-    Raises:
-        ConfigError: The config names what does not exist, or a column it cannot treat.
-        SchemaError: The roles break the privacy contract, or a table cannot be honoured.
-    """
+    """Settle roles and readers; tables without ``own`` are roots (see `require_decided`)."""
     owners = roles.resolve(schema, config)
     settings = roles.sections(schema, config)
     plans = {

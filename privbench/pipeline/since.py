@@ -50,10 +50,8 @@ class Since:
     def read(cls, path: str | Path, plan: FitPlan, learner: Synthesizer[Any]) -> Since:
         """Read a model that a fit may start from.
 
-        Raises:
-            ConfigError: The fit's synthesizer cannot.
-            ModelError: It is damaged, states less than its events cost, or is of another schema,
-                synthesizer or privacy unit than the fit.
+        A ModelError for one that is damaged, states less than its events cost, or is of another
+        schema, synthesizer or privacy unit than the fit.
         """
         if not isinstance(learner, GraphicalSynthesizer):
             raise ConfigError(f"the synthesizer {learner.name!r} has no --since.", remedy=_REMEDY)

@@ -17,8 +17,7 @@ from privbench.metrics.modeltree import ModelledTable
 from privbench.metrics.routes import drawable
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
-from privbench.report.collect_predicates import predicates
-from privbench.report.conditions import weights
+from privbench.report.conditions import predicates, weights
 from privbench.report.document import HeatMapPart, HeatNodePart, HeatQueryPart, QueryPart
 from privbench.schema import Schema, Table
 from privbench.workload.rebind.columns import Tables

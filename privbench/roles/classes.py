@@ -142,11 +142,6 @@ def _is_short(column: Column) -> bool:
     return column.type.base in ("bpchar", "varchar") and length is not None and length <= 10
 
 
-def people_by_name(tables: Mapping[str, TableFacts]) -> frozenset[str]:
-    """Tables whose names, with what stands beside them, say that they hold people."""
-    return frozenset(name for name, facts in tables.items() if _person(facts) is not None)
-
-
 def classify(
     tables: Mapping[str, TableFacts], lookups: Mapping[str, LookupScore]
 ) -> dict[str, Kind]:
@@ -170,7 +165,7 @@ def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
         yield Kind.INFRA
     if facts.is_junction:
         yield Kind.LINK
-    person = _person(facts)
+    person = person_kind(facts)
     if person is not None:
         yield person
     if len(facts.identifying & {"email", "phone", "name", "birth", "identity"}) >= 2:
@@ -202,7 +197,7 @@ def _named(facts: TableFacts) -> Iterator[Kind]:
         yield Kind.SATELLITE
 
 
-def _person(facts: TableFacts) -> Kind | None:
+def person_kind(facts: TableFacts) -> Kind | None:
     """SUBJECT or WORK if the table's name means people and other facts confirm that."""
     head = facts.head
     is_subject = head in listed("tables", "subject")

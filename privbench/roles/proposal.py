@@ -1,8 +1,8 @@
-"""The proposal: a role for every table with its reason, and the config that follows from it."""
+"""The proposal: a role for every table with its reason, as text and as a config."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,7 @@ from privbench.config import Config, TableConfig
 from privbench.roles.classes import Kind
 from privbench.schema import TableName
 
+_INDENT = "  "
 #: The role of look-up candidates.
 Lookups = Literal["private", "public"]
 
@@ -138,3 +139,85 @@ def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
         line.add(current)
         current = owner[current]
     return line
+
+
+def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
+    """The forest, look-ups, second owners, spread and undeclared keys; ``opened`` are public."""
+    tables = {_short(name): item for name, item in proposal.tables.items()}
+    second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
+    spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
+    undeclared = [
+        f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
+        for item in proposal.undeclared
+    ]
+    sections = [
+        _unit(proposal),
+        _forest(proposal),
+        _lookups(proposal, opened),
+        _block("Tables that reach a second owner (one owns, the others are REF)", second),
+        _block("A person's data in several units: ε does not hold per person", spread),
+        _block("References that are not declared (reported only)", undeclared),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _unit(proposal: Proposal) -> list[str]:
+    if proposal.unit == "row":
+        return [
+            "Privacy unit: a single row.",
+            "No table seems to hold people, parties or organisations, so nothing owns anything.",
+            'If one does, name the OWN keys in the config and set unit = "owner".',
+        ]
+    trees = [root for root in proposal.roots() if proposal.owned(root)]
+    named = ", ".join(_short(root) for root in trees) or "each table's own row"
+    return [f"Privacy unit: a row of a root table and all that it owns. Trees: {named}."]
+
+
+def _forest(proposal: Proposal) -> list[str]:
+    roots = sorted(proposal.roots(), key=lambda root: not proposal.owned(root))
+    rows = [row for root in roots for row in _tree(proposal, root, 0)]
+    width = max((len(label) for label, _ in rows), default=0)
+    return ["Forest:", *(f"{_INDENT}{label:<{width}}  {why}" for label, why in rows)]
+
+
+def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str]]:
+    item = proposal.tables[table]
+    branch = _INDENT * depth + ("└ " if depth else "")
+    yield f"{branch}{_short(table)}", item.reason
+    for child in proposal.owned(table):
+        yield from _tree(proposal, child, depth + 1)
+
+
+def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
+    names = proposal.lookups
+    if not names:
+        return []
+    listed = ", ".join(_short(name) for name in names)
+    if opened & {*names}:
+        found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
+    else:
+        noun, kept = f"{len(names)} tables look like look-ups", "They are"
+        if len(names) == 1:
+            noun, kept = "1 table looks like a look-up", "It is"
+        found = [
+            f"{noun} ({listed}). {kept} PRIVATE: labels will",
+            "be synthetic and filters on them will not match. If nothing in such a table is",
+            "confidential, use --lookups public (COPIED VERBATIM).",
+        ]
+    public = proposal.public()
+    return [*found, *(_INDENT + _lookup(proposal.tables[name], public, opened) for name in names)]
+
+
+def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
+    barred = "" if item.table in public else "; stays private: it points to private tables"
+    barred = "; PUBLIC" if item.table in opened else barred
+    return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
+
+
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [f"{title}:", *(_INDENT + line for line in lines)] if lines else []
+
+
+def _short(table: str) -> str:
+    """A table's name without the schema that everybody has."""
+    return table.removeprefix("public.")

@@ -13,7 +13,7 @@ from privbench.roles.classes import (
     LookupScore,
     classify,
     lookup_score,
-    people_by_name,
+    person_kind,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
 from privbench.roles.names import words
@@ -41,7 +41,7 @@ def propose(schema: Schema) -> Proposal:
     owns anything.
     """
     tables = gather(schema)
-    people = people_by_name(tables)
+    people = frozenset(name for name, facts in tables.items() if person_kind(facts) is not None)
     scores = {name: lookup_score(facts, people) for name, facts in tables.items()}
     kinds = classify(tables, scores)
     found = _Findings(tables, scores, kinds, choose(tables, kinds))

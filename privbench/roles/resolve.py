@@ -13,12 +13,11 @@ Owners = dict[str, tuple[str, ...] | None]
 
 
 def resolve(schema: Schema, config: Config) -> Owners:
-    """The columns of every table's OWN key; None for a root, which is what is not in the config.
+    """The columns of every table's OWN key; None for a root and for a public table.
 
-    Raises:
-        ConfigError: The config names a table or column that does not exist, or gives ``own`` where
-            it cannot stand.
-        SchemaError: ``own`` is no foreign key, or the roles break the privacy contract.
+    Tables of which the config says nothing are roots. A config that names what does not exist, or
+    gives ``own`` where it cannot stand, is a ConfigError; where ``own`` is no foreign key, or the
+    roles break the privacy contract, that is a SchemaError.
     """
     found = sections(schema, config)
     for table in schema:
