@@ -9,6 +9,7 @@ nothing of where other rows lie, and is not lent.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -68,12 +69,11 @@ def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str
     for name, labels in named.items():
         if name in kinds:
             known.setdefault(kinds[name], set()).update(labels)
-    lists = plan.lists
     return {
         name: tuple(
             label
             for label in sorted(known.get(kind, ()))
-            if lists[name][1].length is None or len(label) <= (lists[name][1].length or 0)
+            if len(label) <= (plan.lists[name][1].length or math.inf)
         )
         for name, kind in kinds.items()
     }

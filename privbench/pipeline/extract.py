@@ -60,6 +60,7 @@ class _Raw:
     rows: int
     attributes: Mapping[str, Attribute]
     keys: dict[str, pa.ChunkedArray]
+    verbatim: pa.Table = None  # the columns of a public table
 
 
 def extract(
@@ -77,31 +78,24 @@ def extract(
     jobs = JOBS.get() or 1
     # One connection reads a table as a whole.
     hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
-    parts = {
-        item.table.key: snapshot.parts(
-            item.table,
-            _expressions(item, wanted[item.table.key]),
-            PARTS * hands,
-            known=_known(item),
+    parts: dict[str, Sequence[Part]] = {}
+    for item in plan.private if hands else ():
+        chosen = _expressions(item, wanted[item.table.key])
+        parts[item.table.key] = snapshot.parts(
+            item.table, chosen, PARTS * hands, known=_known(item)
         )
-        for item in plan.private
-        if hands
-    }
 
-    def read(item: TablePlan) -> tuple[pa.Table | None, _Raw]:
+    def read(item: TablePlan) -> _Raw:
         keys = wanted[item.table.key]
         if item.public:
             return _read_public(snapshot, item, keys)
         several = parts.get(item.table.key, [])
-        return None, _read_private(snapshot, item, keys, reporter, several, workers)
+        return _read_private(snapshot, item, keys, reporter, several, workers)
 
-    large = [key for key, several in parts.items() if len(several) > 1]
-    found = {key: read(plan.tables[key]) for key in large}
-    rest = [item for key, item in plan.tables.items() if key not in found]
+    raw = {key: read(plan.tables[key]) for key, several in parts.items() if len(several) > 1}
+    rest = [item for key, item in plan.tables.items() if key not in raw]
     others = spread(read, rest) if JOBS.get() else [read(item) for item in rest]
-    found.update(zip((item.table.key for item in rest), others, strict=True))
-    raw = {key: rows for key, (_, rows) in found.items()}
-    public = {key: whole for key, (whole, _) in found.items() if plan.tables[key].public}
+    raw.update(zip((item.table.key for item in rest), others, strict=True))
     tables = {}
     for item in plan.private:
         key = item.table.key
@@ -117,7 +111,7 @@ def extract(
     pa.default_memory_pool().release_unused()
     database = PrivateDatabase(plan.spec, tables)
     database.counter = WorkersCounter(workers) if workers else None
-    return Extract(database, public)
+    return Extract(database, {item.table.key: raw[item.table.key].verbatim for item in plan.public})
 
 
 def _aliases(item: TablePlan) -> Iterator[tuple[ForeignKey, tuple[list[str], list[str]]]]:
@@ -246,7 +240,7 @@ def _plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tuple[pa.Table, _Raw]:
+def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> _Raw:
     columns = [column for column in item.table.columns if not column.generated]
     expressions: list[Expression] = [
         (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), f"p{column.position}")
@@ -260,4 +254,4 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tupl
         raise SchemaError(said, table=item.table.key, remedy="Exclude it under [database].")
     verbatim = whole.select([f"p{column.position}" for column in columns])
     verbatim = verbatim.rename_columns([column.name for column in columns])
-    return verbatim, _Raw(whole.num_rows, {}, {name: whole[name] for name in keys})
+    return _Raw(whole.num_rows, {}, {name: whole[name] for name in keys}, verbatim)

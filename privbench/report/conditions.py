@@ -1,9 +1,9 @@
 """Conditions of queries on single tables, and what they mean as sets of a column's values.
 
-Such a set is made of runs of the column's grid, or of its list, and NULL.
-A released model holds cells, not values, so a condition has to be read before its probability can
-be asked for. Comparisons with literals, IN, BETWEEN, IS NULL and what AND, OR and NOT make of them
-are read exactly, with SQL's three truth values; any other condition is not read at all.
+Such a set is made of runs of the column's grid, or of its list, and NULL. A released model holds
+cells, not values, so a condition has to be read before its probability can be asked for.
+Comparisons with literals, IN, BETWEEN, IS NULL and what AND, OR and NOT make of them are read
+exactly, with SQL's three truth values; any other condition is not read at all.
 """
 
 from __future__ import annotations
