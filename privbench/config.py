@@ -271,11 +271,7 @@ class Config(_Section):
 
     @classmethod
     def loads(cls, text: str, source: str = "config") -> Self:
-        """Parse TOML text.
-
-        Raises:
-            ConfigError: Not TOML, or not a config; the message names the place.
-        """
+        """Parse TOML text; an error names the place."""
         try:
             return cls.model_validate(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
@@ -285,11 +281,7 @@ class Config(_Section):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a TOML file.
-
-        Raises:
-            ConfigError: The file cannot be read, is not TOML, or not a config.
-        """
+        """Read a TOML file."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -301,11 +293,7 @@ class Config(_Section):
         return tomli_w.dumps(self.model_dump(exclude_defaults=True, exclude_none=True))
 
     def changed(self, section: str, **changes: Any) -> Self:
-        """A copy with some fields of a section changed, validated again.
-
-        Raises:
-            ConfigError: A changed value is not allowed.
-        """
+        """A copy with some fields of a section changed, validated again."""
         before = getattr(self, section)
         try:
             after = before.model_validate({**before.model_dump(), **changes})

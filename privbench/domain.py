@@ -25,29 +25,23 @@ Known = range | tuple[str, ...]
 class Domain:
     """The codes of one attribute.
 
-    Attributes:
-        values: Number of ordinary cells, at least 0.
-        ordered: Whether the ordinary cells follow an order that range predicates use.
-        specials: Names of the special cells that follow the ordinary ones.
-        nullable: Whether the last code is NULL.
-        core: Ordinary cells ``core[0] .. core[1]-1`` that the domain was made for; those outside
-            are tails for what may lie far out, and mostly empty. None means all.
-        edges: First point of every ordinary cell, and one past the last, as integers as far from
-            each other as the values are, where cells differ in width; for denoising alone, so
-            neither stored nor compared.
-        filler: Whether the codes only shape surrogate values, which no query can name;
-            for the budget alone, so neither stored nor compared.
-
     >>> Domain(10, ordered=True, specials=("other",), nullable=True).size
     12
     """
 
-    values: int
-    ordered: bool = False
-    specials: tuple[str, ...] = ()
-    nullable: bool = False
+    values: int  # number of ordinary cells, at least 0
+    ordered: bool = False  # whether the ordinary cells follow an order that range predicates use
+    specials: tuple[str, ...] = ()  # names of the special cells that follow the ordinary ones
+    nullable: bool = False  # whether the last code is NULL
+    # Ordinary cells ``core[0] .. core[1]-1`` that the domain was made for; those outside are tails
+    # for what may lie far out, and mostly empty. None means all.
     core: tuple[int, int] | None = None
+    # First point of every ordinary cell, and one past the last, as integers as far from each other
+    # as the values are, where cells differ in width; for denoising alone, so neither stored nor
+    # compared.
     edges: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
+    # Whether the codes only shape surrogate values, which no query can name; for the budget alone,
+    # so neither stored nor compared.
     filler: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

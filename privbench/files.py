@@ -19,11 +19,7 @@ _FILE, _FOLDER = 0o600, 0o700
 
 @contextmanager
 def file_errors(failed: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
-    """Turn errors of the file system into ones of the user, that say what failed and why.
-
-    Raises:
-        UsageError: Of the given kind.
-    """
+    """Turn errors of the file system into ones of that kind, which say what failed and why."""
     try:
         yield
     except OSError as error:
@@ -35,10 +31,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write in, which takes the place of ``path`` once it is whole.
 
     A link at ``path`` is replaced, not followed; what is no file (a terminal, a pipe) is written
-    to. Where writing fails nothing is left behind.
-
-    Raises:
-        OSError: It cannot be written.
+    to. Where writing fails, with an OSError, nothing is left behind.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as stream:
@@ -55,30 +48,18 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write a text file, as `replacing` does."""
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def append_text(path: Path, text: str) -> None:
-    """Add to a text file, and make it if there is none.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Add to a text file, and make it if there is none."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _FILE)
     with os.fdopen(handle, "ab") as file:
         file.write(text.encode())
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, unless it is there.
-
-    Raises:
-        OSError: It cannot be made.
-    """
+    """Make a folder, and those above it, unless it is there."""
     path.mkdir(mode=_FOLDER, parents=True, exist_ok=True)

@@ -9,15 +9,10 @@ Indices = NDArray[np.int64]
 
 
 def circle_heads(parents: Indices) -> Indices:
-    """The first row of every circle of references.
+    """The first row of every circle of references; rows that are their own parents are circles too.
 
-    Where these rows refer to nothing, every row has a root above it.
-
-    Args:
-        parents: Parent row of every row, negative for none; shape (rows,).
-
-    Returns:
-        Rows, ascending; rows that are their own parents among them.
+    Where these rows, in ascending order, refer to nothing, every row has a root above it. Parents
+    are rows, negative for none; shape (rows,).
 
     >>> circle_heads(np.array([-1, 0, 3, 4, 2, 2, 6])).tolist()
     [2, 6]

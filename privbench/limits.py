@@ -64,8 +64,7 @@ def _type_text(text: str) -> str:
 def expression(text: str) -> str:
     """An expression that is short and flat enough to be parsed with little stack and time.
 
-    Raises:
-        ValueError: It is too long, or nested too deeply.
+    Others are a ValueError.
     """
     plain = _ESCAPED.sub("x", text) if len(text) <= MAX_EXPRESSION else ""
     if len(text) > MAX_EXPRESSION or len(_OPERATOR.findall(plain)) > MAX_OPERATORS:

@@ -12,15 +12,10 @@ import numpy as np
 
 
 def generator(seed: int | None, *labels: str | int) -> np.random.Generator:
-    """A generator of its own for one purpose, independent of every other purpose.
+    """A PCG64 generator of its own for one purpose, independent of every other purpose.
 
-    Args:
-        seed: A public seed, or None for fresh operating-system entropy.
-        labels: What the numbers are for (a table, a column, a chunk); two different label lists
-            under one seed give independent streams.
-
-    Returns:
-        A PCG64 generator.
+    The seed is public; None takes fresh entropy of the operating system. Labels say what the
+    numbers are for (a table, a column, a chunk): different lists give independent streams.
 
     >>> bool((generator(7, "a").integers(9, size=4) == generator(7, "a").integers(9, size=4)).all())
     True

@@ -85,11 +85,7 @@ class TableName:
     @classmethod
     @lru_cache(maxsize=1 << 14)
     def parse(cls, text: str) -> Self:
-        """Read ``table``, ``schema.table`` or quoted forms; no schema means ``public``.
-
-        Raises:
-            SchemaError: The text is not a table name.
-        """
+        """Read ``table``, ``schema.table`` or quoted forms; no schema means ``public``."""
         parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', text)
         names = [quoted.replace('""', '"') if quoted else plain for quoted, plain in parts]
         if len(names) == 1:
@@ -101,37 +97,26 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """The exact type of a column.
+    """The exact type of a column."""
 
-    Attributes:
-        sql: As ``format_type`` prints it, with modifiers: ``numeric(10,2)``, ``varchar(20)[]``.
-        base: Name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``.
-        kind: ``pg_type.typtype`` of the unwrapped type: b base, e enum, c composite, r range,
-            m multirange, p pseudo.
-        category: ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
-        labels: Labels of an enum in their order.
-        length: Declared length of char(n), varchar(n), bit(n).
-        precision: Declared precision of numeric, time, timestamp, interval.
-        scale: Declared scale of numeric.
-        domain: The domain's name where the column's type is a domain.
-        domain_checks: CHECK expressions of the domain and of the domains beneath it.
-        element: Base name of an array's element type.
-        extension: The extension that owns the type.
-        parts: Types within: an array's element, a range's bound, the columns of a composite type.
-    """
-
+    # As ``format_type`` prints it, with modifiers: ``numeric(10,2)``, ``varchar(20)[]``.
     sql: TypeText
-    base: Name
+    base: Name  # name of the base type after unwrapping domains: ``int4``, ``text``, ``_int4``
+    # ``pg_type.typtype`` of the unwrapped type: b base, e enum, c composite, r range, m multirange,
+    # p pseudo.
     kind: Letter = "b"
+    # ``pg_type.typcategory`` of the unwrapped type (A array, B boolean, N number ...).
     category: Letter = "U"
-    labels: Labels[Label] = ()
-    length: Modifier | None = None
-    precision: Modifier | None = None
-    scale: Modifier | None = None
-    domain: TableName | None = None
+    labels: Labels[Label] = ()  # labels of an enum in their order
+    length: Modifier | None = None  # declared length of char(n), varchar(n), bit(n)
+    precision: Modifier | None = None  # declared precision of numeric, time, timestamp, interval
+    scale: Modifier | None = None  # declared scale of numeric
+    domain: TableName | None = None  # the domain's name where the column's type is a domain
+    # CHECK expressions of the domain and of the domains beneath it.
     domain_checks: Few[Expression] = ()
-    element: Name | None = None
-    extension: Name | None = None
+    element: Name | None = None  # base name of an array's element type
+    extension: Name | None = None  # the extension that owns the type
+    # Types within: an array's element, a range's bound, the columns of a composite type.
     parts: Few[ColumnType] = ()
 
     @property
@@ -232,18 +217,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. Partitions are folded into their root, which is the table that is modelled.
-
-    Attributes:
-        kind: ``pg_class.relkind``: r ordinary, p partitioned.
-        partitions: Leaf partitions of a partitioned table.
-        partition_key: ``pg_get_partkeydef`` of a partitioned table.
-        comment: The table's comment; read for hints by `privbench.roles`, never released.
-        labels: Columns with a security label of PostgreSQL Anonymizer, and the label; likewise.
-        loose: Columns of foreign keys that are left out, since their target is; never released.
-        periods: Columns of PERIOD foreign keys but for the period: rows are given targets in the
-            load, and nothing of them is measured but NULL; never released.
-    """
+    """One table. Partitions are folded into their root, which is the table that is modelled."""
 
     name: TableName
     columns: Few[Column]
@@ -252,12 +226,18 @@ class Table:
     foreign_keys: Many[ForeignKey] = ()
     checks: Many[Check] = ()
     indexes: Many[Index] = ()
-    kind: Literal["r", "p"] = "r"
+    kind: Literal["r", "p"] = "r"  # ``pg_class.relkind``: r ordinary, p partitioned
+    # Leaf partitions of a partitioned table.
     partitions: Annotated[tuple[TableName, ...], Field(max_length=MAX_PARTITIONS)] = ()
-    partition_key: Expression | None = None
+    partition_key: Expression | None = None  # ``pg_get_partkeydef`` of a partitioned table
+    # The table's comment; read for hints by `privbench.roles`, never released.
     comment: str | None = None
+    # Columns of foreign keys that are left out, since their target is; never released.
     loose: tuple[str, ...] = ()
+    # Columns of PERIOD foreign keys but for the period: rows are given targets in the load, and
+    # nothing of them is measured but NULL; never released.
     periods: tuple[str, ...] = ()
+    # Columns with a security label of PostgreSQL Anonymizer, and the label; hints, never released.
     labels: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -266,22 +246,14 @@ class Table:
         return str(self.name)
 
     def column(self, name: str) -> Column:
-        """The column of that name.
-
-        Raises:
-            SchemaError: No such column.
-        """
+        """The column of that name; another is a `SchemaError`."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise SchemaError("no such column.", table=self.key, column=name)
 
     def foreign_key(self, name: str) -> ForeignKey:
-        """The foreign key of that constraint name.
-
-        Raises:
-            SchemaError: No such foreign key.
-        """
+        """The foreign key of that constraint name; another is a `SchemaError`."""
         for key in self.foreign_keys:
             if key.name == name:
                 return key
@@ -340,11 +312,7 @@ class Schema:
         return any(table.key == key or table.name == key for table in self.tables)
 
     def table(self, key: str | TableName) -> Table:
-        """The table of that key (``schema.table``) or name.
-
-        Raises:
-            SchemaError: No such table.
-        """
+        """The table of that key (``schema.table``) or name; another is a `SchemaError`."""
         wanted = TableName.parse(key) if isinstance(key, str) else key
         for table in self.tables:
             if table.name == wanted:
@@ -359,10 +327,8 @@ class Schema:
         """
         data = asdict(self)
         for table in data["tables"]:
-            table.pop("comment")
-            table.pop("loose")
-            table.pop("periods")
-            table.pop("labels")
+            for name in ("comment", "loose", "periods", "labels"):
+                del table[name]
             for check in table["checks"]:
                 check.pop("declared")
         return data

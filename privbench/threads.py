@@ -20,9 +20,8 @@ JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """Apply a function to every item, in order, by `JOBS` threads, or one for every core.
 
-    Raises:
-        Exception: What the function raises for the first item that fails; others that have begun
-            are not waited for.
+    What it raises for the first item that fails is raised; others that have begun are not waited
+    for.
 
     >>> spread(abs, [-2, 3])
     [2, 3]
@@ -46,9 +45,8 @@ def _cores() -> int:
 def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
     """The results of a function for all items, in order; `JOBS` threads work on the next items.
 
-    Raises:
-        Exception: What the function raises for an item, where its result would have come; others
-            that have begun are not waited for.
+    What it raises for an item is raised where its result would have come; others that have begun
+    are not waited for.
 
     >>> list(streamed(abs, [-2, 3]))
     [2, 3]
@@ -69,8 +67,7 @@ def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterat
 def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
     """The same items, none of them None; while one is used, a thread makes the next.
 
-    Raises:
-        Exception: What making an item raises, where that item would have come.
+    What making an item raises is raised where that item would have come.
 
     >>> list(ahead(iter("ab")))
     ['a', 'b']

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,13 @@ _TITLES = {metric.name: metric.title for metric in METRICS}
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
 
 
+def _concurrency(meaning: str) -> Callable[[Any], Any]:
+    count = click.IntRange(0)
+    return click.option(
+        "--concurrency", type=count, default=0, show_default=False, metavar="N", help=meaning
+    )
+
+
 def _replayed(
     cold: bool,
     command_before: str | None,
@@ -64,12 +71,7 @@ def _replayed(
 #: How queries are run: ``before`` each run, and ``trust`` in what they call.
 _replay_options = gathered(
     _replayed,
-    click.option(
-        "--repeats",
-        type=click.IntRange(1),
-        default=3,
-        help="Timed runs a query.",
-    ),
+    click.option("--repeats", type=click.IntRange(1), default=3, help="Timed runs a query."),
     click.option(
         "--warmup",
         type=click.IntRange(0),
@@ -114,24 +116,10 @@ _replay_options = gathered(
 @click.option("-o", "--output", required=True, metavar="FILE", help="Results as JSON.")
 @_replay_options
 @click.option("--explain", is_flag=True, help="Keep EXPLAIN (ANALYZE, BUFFERS) of every query.")
-@click.option(
-    "--concurrency",
-    type=click.IntRange(0),
-    default=0,
-    show_default=False,
-    metavar="N",
-    help="Then run the workload by N clients at once.",
-)
+@_concurrency("Then run the workload by N clients at once.")
 @fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
-def run(
-    state: State,
-    /,
-    workload: str,
-    dsn: str,
-    output: str,
-    **given: Any,
-) -> None:
+def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> None:
     """Run a workload on one database and keep counts and times.
 
     WORKLOAD is a file or folder in any format that privbench reads. Queries that fail are named,
@@ -190,9 +178,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
 )
 @_replay_options
 @click.option(
-    "--floor/--no-floor",
-    default=True,
-    help="Run the source against itself in the same rounds.",
+    "--floor/--no-floor", default=True, help="Run the source against itself in the same rounds."
 )
 @click.option(
     "--explain/--no-explain",
@@ -204,14 +190,7 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     default=True,
     help="Compare columns and sets of columns, which reads all rows of both sides.",
 )
-@click.option(
-    "--concurrency",
-    type=click.IntRange(0),
-    default=0,
-    show_default=False,
-    metavar="N",
-    help="Then run the workload by N clients at once on each side, in turns.",
-)
+@_concurrency("Then run the workload by N clients at once on each side, in turns.")
 @click.option(
     "--baseline",
     metavar="FILE",

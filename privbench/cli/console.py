@@ -45,12 +45,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(log_format: str, verbosity: int) -> None:
-    """Set up logging to stderr.
-
-    Args:
-        log_format: ``human`` or ``json``.
-        verbosity: -1 quiet, 0 normal, 1 or more verbose.
-    """
+    """Log to stderr, ``human`` or ``json``; verbosity -1 is quiet, 0 normal, 1 or more verbose."""
     level = {-1: logging.ERROR, 0: logging.INFO}.get(verbosity, logging.DEBUG)
     handler: logging.Handler
     if log_format == "json":
@@ -81,12 +76,7 @@ def width(stream: TextIO) -> int | None:
 
 
 def ask(question: str, otherwise: UsageError) -> None:
-    """Go on only if somebody at a terminal says yes.
-
-    Raises:
-        UsageError: Nobody is there, or the answer is no.
-        KeyboardInterrupt: Ctrl-C at the prompt.
-    """
+    """Go on only if somebody at a terminal says yes; Ctrl-C at the prompt is Ctrl-C."""
     if not sys.stdin.isatty():
         raise otherwise
     try:

@@ -94,13 +94,7 @@ def check(config: str, source: str, whole: bool) -> None:
     help="Units that you expect in a table; may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(
-    config: str,
-    source: str,
-    rows: tuple[str, ...],
-    as_json: bool,
-    **settings: Any,
-) -> None:
+def plan(config: str, source: str, rows: tuple[str, ...], as_json: bool, **settings: Any) -> None:
     """Dry run: events, their share of the budget, least useful sizes; reads the catalog only.
 
     \b

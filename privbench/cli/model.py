@@ -238,17 +238,7 @@ def _accept(
     """The config to fit with, without a file the accepted proposal; and the catalog it is for.
 
     Values in the schema that would travel with the clone are shown in either case; accepting a
-    proposal accepts them too.
-
-    Args:
-        config: From the file or empty.
-        source: DSN whose catalog the proposal is made from.
-        release: Whether a config file was given (its roles are then declared by the owner), what
-            look-up tables become in a proposal, and ``--yes``.
-
-    Raises:
-        PrivacyRefusal: The source is files, and no identity is declared.
-        UsageError: No config, no ``--yes``, and nobody to ask.
+    proposal accepts them too. Without config and ``--yes`` somebody has to be there to ask.
     """
     pipeline.require_identity(source, config)
     catalog = pipeline.look(source, config)

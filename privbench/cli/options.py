@@ -100,12 +100,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
 def gathered(
     make: Callable[..., dict[str, Any]], *options: Callable[[Any], Any]
 ) -> Callable[[Command], Command]:
-    """A decorator that adds options to a command and gives it arguments made of their values.
-
-    Args:
-        make: Makes arguments of the command from the options' values by name.
-        options: The options, in their order.
-    """
+    """A decorator that adds options to a command, with arguments made of their values by name."""
     alone = click.command()(with_options(*options)(lambda: None))
     names = [option.name for option in alone.params if option.expose_value]
 
@@ -212,30 +207,17 @@ overwrite_option = click.option(
 
 @dataclass(frozen=True)
 class ReleaseOptions:
-    """Options of a release on the command line.
+    """Options of a release on the command line."""
 
-    Attributes:
-        config_path: The config file, if there is one.
-        lookups: The role of look-up tables in a proposal.
-        yes: Whether a proposal is accepted unseen.
-        resume: Id of a release to go on with.
-        since: An earlier model to start from.
-        settings: What the other options change of the config; see `read_config`.
-    """
-
-    config_path: str | None
-    lookups: str
-    yes: bool
-    resume: str | None
-    since: str | None
-    settings: dict[str, Any]
+    config_path: str | None  # the config file, if there is one
+    lookups: str  # the role of look-up tables in a proposal
+    yes: bool  # whether a proposal is accepted unseen
+    resume: str | None  # id of a release to go on with
+    since: str | None  # an earlier model to start from
+    settings: dict[str, Any]  # what the other options change of the config; see `read_config`
 
     def config(self) -> Config:
-        """The config of the release, with ε.
-
-        Raises:
-            ConfigError: The file or an option is wrong, or neither gives ε.
-        """
+        """The config of the release, which has to give ε."""
         return pipeline.require_epsilon(read_config(self.config_path, **self.settings))
 
 
@@ -258,9 +240,7 @@ target_options = with_options(
         help="Load as this role, which may have no right but on its own objects.",
     ),
     click.option(
-        "--strict",
-        is_flag=True,
-        help="Exit code 1 if the clone lacks anything of the schema.",
+        "--strict", is_flag=True, help="Exit code 1 if the clone lacks anything of the schema."
     ),
 )
 #: Options that change the config, in the order of their sections, and the field of each.
@@ -324,14 +304,9 @@ release_options = gathered(
 
 
 def read_config(path: str | None, **settings: Any) -> Config:
-    """The config file with what the command line changes.
+    """The config file, or an empty config, with what the options in `_SETTINGS` change.
 
-    Args:
-        path: The file; without one the config is empty.
-        settings: Values of the options in `_SETTINGS`; None and () change nothing.
-
-    Raises:
-        ConfigError: The file or an option is wrong.
+    None and () change nothing.
     """
     config = Config.load(path) if path else Config()
     given = {name: value for name, value in settings.items() if value not in (None, ())}

@@ -37,13 +37,7 @@ from privbench.publish.making import About
 @click.option("--key", metavar="FILE", help="Private key of OpenSSH to sign the checksums with.")
 @lock_option
 @click.pass_obj
-def publish(
-    state: State,
-    /,
-    model: str,
-    output: str,
-    **given: Any,
-) -> None:
+def publish(state: State, /, model: str, output: str, **given: Any) -> None:
     """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
 
     It holds the schema, rows as CSV and Parquet, a workload, a script and a compose file that start

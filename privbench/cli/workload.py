@@ -81,12 +81,7 @@ def workload() -> None:
 @workload.command()
 @click.argument("source", metavar="SOURCE_OR_MODEL")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload to write.")
-@click.option(
-    "--kind",
-    type=click.Choice(list(KINDS)),
-    default="mscn",
-    help="In whose manner.",
-)
+@click.option("--kind", type=click.Choice(list(KINDS)), default="mscn", help="In whose manner.")
 @click.option("--queries", type=click.IntRange(1), metavar="N", help="How many.")
 @click.option("--joins", callback=_range, metavar="N-M", help="Joins of a query.")
 @click.option("--predicates", callback=_range, metavar="N-M", help="Predicates of a query.")
@@ -107,15 +102,7 @@ def workload() -> None:
               help="Seconds; queries that take longer are left out.")  # fmt: skip
 @found_in_option
 @click.pass_obj
-def generate(
-    state: State,
-    /,
-    source: str,
-    output: str,
-    kind: str,
-    form: str,
-    **given: Any,
-) -> None:
+def generate(state: State, /, source: str, output: str, kind: str, form: str, **given: Any) -> None:
     """Make a workload for SOURCE (a DSN: CONFIDENTIAL) or from a MODEL (publishable).
 
     Of a source, literals and stated answers come from its rows. Of a model, literals come from
@@ -217,12 +204,7 @@ def convert(
 )
 @click.option("--prefix", metavar="TEXT", help="log_line_prefix of plain logs, if unusual.")
 @click.option("--database", metavar="NAME", help="Only this database's statements, of logs.")
-@click.option(
-    "--samples",
-    type=int,
-    default=1,
-    help="Executions kept a statement, of logs.",
-)
+@click.option("--samples", type=int, default=1, help="Executions kept a statement, of logs.")
 @click.option("--seed", type=int, default=0, help="Seed of the samples.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The workload, as JSON.")
 @click.pass_obj

@@ -9,14 +9,6 @@ from privbench.metrics.statistics import STATISTICS
 from privbench.metrics.work import PLAN, RUNTIME, WORK
 
 #: Every metric, in the order of reports.
-METRICS: tuple[Metric, ...] = (
-    QERROR,
-    RUNTIME,
-    WORK,
-    PLAN,
-    KLD,
-    TVD,
-    STATISTICS,
-)
+METRICS: tuple[Metric, ...] = (QERROR, RUNTIME, WORK, PLAN, KLD, TVD, STATISTICS)
 
 __all__ = ["METRICS", "Grade", "Metric"]

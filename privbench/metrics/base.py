@@ -24,15 +24,16 @@ class Metric:
 
     name: str  # prefix of its figures: ``qerror`` stands for ``qerror.p95`` and the like
     title: str  # for people
-    goal: Literal["lower", "higher"]  # whether lower or higher figures are better
-    low: float  # least possible figure; the best one where ``goal`` is lower
-    high: float  # largest possible figure
-    unit: str  # what follows the number: ``×``, ``%``, or nothing
-    reads_source: bool  # whether it reads the source's rows: its figures are then CONFIDENTIAL
     meaning: str  # one sentence for a reader who does not know it
     headline: str  # the figure that stands for the metric in a summary
     good: float  # up to here (lower) or from here (higher) the headline figure is good
     fair: float  # likewise fair; beyond it is poor
+    goal: Literal["lower", "higher"] = "lower"  # whether lower or higher figures are better
+    low: float = 0.0  # least possible figure; the best one where ``goal`` is lower
+    high: float = math.inf  # largest possible figure
+    unit: str = ""  # what follows the number: ``×``, ``%``, or nothing
+    # Whether it reads the source's rows: its figures are then CONFIDENTIAL.
+    reads_source: bool = True
 
     def grade(self, value: float | None) -> Grade | None:
         """The headline figure in words; what is not a number is poor, nothing has no grade.

@@ -53,24 +53,6 @@ class CodedColumn(Coded):
         )
 
 
-class Encoder:
-    """Codes batches of one column of text as they arrive, numbering new values."""
-
-    def __init__(self) -> None:
-        self.values: pa.Array = pa.array([], pa.string())
-
-    def encode(self, column: pa.Array) -> _Codes:
-        """Codes of a batch, shape (rows,): 0 for NULL, else 1 + the value's number."""
-        column = column.cast(pa.string())
-        fresh = pc.unique(column).drop_null()
-        fresh = fresh.filter(pc.invert(pc.is_in(fresh, value_set=self.values)))
-        if len(fresh):
-            self.values = pa.concat_arrays([self.values, fresh])
-        numbers = pc.index_in(column, value_set=self.values)
-        codes = pc.add(pc.fill_null(numbers, -1), 1)
-        return _narrow(codes)
-
-
 def share(rows: int, columns: int) -> float:
     """The share of the rows of a side that is compared: all of them, or what `MOST_CODES` allows.
 
@@ -86,26 +68,17 @@ def encode(
     clone: Iterable[pa.RecordBatch],
     shares: tuple[float, float] = (1.0, 1.0),
 ) -> list[CodedColumn]:
-    """Code two streams of the plans' expressions.
+    """Code two streams of the plans' expressions, one column for each plan.
 
-    Args:
-        plans: The columns, in the order of the batches' columns.
-        real: Batches of the source.
-        clone: Batches of the clone.
-        shares: The share of the rows that is kept, of the source and of the clone.
-
-    Returns:
-        A coded column for each plan. Only codes are held, in the narrowest type.
+    So large a share of the rows is kept, of the source and of the clone. Only codes are held, in
+    the narrowest type.
     """
-    encoders = [Encoder() for _ in plans]
+    values: list[pa.Array] = [pa.array([], pa.string()) for _ in plans]
     sides = [
-        _codes(plans, encoders, _thinned(batches, kept, label))
+        _codes(plans, values, _thinned(batches, kept, label))
         for batches, kept, label in zip((real, clone), shares, ("real", "clone"), strict=True)
     ]
-    return [
-        _column(plan, encoder, sides[0][i], sides[1][i])
-        for i, (plan, encoder) in enumerate(zip(plans, encoders, strict=True))
-    ]
+    return [_column(plan, values[i], *(side[i] for side in sides)) for i, plan in enumerate(plans)]
 
 
 def _thinned(
@@ -123,17 +96,17 @@ def _narrow(codes: pa.Array) -> _Codes:
 
 
 def _codes(
-    plans: Sequence[CellPlan], encoders: Sequence[Encoder], batches: Iterable[pa.RecordBatch]
+    plans: Sequence[CellPlan], values: list[pa.Array], batches: Iterable[pa.RecordBatch]
 ) -> list[_Codes]:
+    """Codes of one side: 0 for NULL, else 1 + the value's number; new values are added."""
     parts: list[list[_Codes]] = [[np.zeros(0, dtype=np.uint8)] for _ in plans]
     for batch in batches:
         for i, plan in enumerate(plans):
-            column = batch.column(i)
-            parts[i].append(
-                _narrow(pc.fill_null(pc.add(column.cast(pa.int64()), 1), 0))
-                if plan.edges
-                else encoders[i].encode(column)
-            )
+            column = batch.column(i).cast(pa.int64() if plan.edges else pa.string())
+            if not plan.edges:
+                values[i] = _known(values[i], column)
+                column = pc.index_in(column, value_set=values[i])
+            parts[i].append(_narrow(pc.add(pc.fill_null(column, -1), 1)))
     found = []
     for i in range(len(plans)):
         found.append(np.concatenate(parts[i]))
@@ -141,11 +114,18 @@ def _codes(
     return found
 
 
-def _column(plan: CellPlan, encoder: Encoder, real: _Codes, clone: _Codes) -> CodedColumn:
+def _known(values: pa.Array, column: pa.Array) -> pa.Array:
+    """The values, and those of a batch that are new."""
+    fresh = pc.unique(column).drop_null()
+    fresh = fresh.filter(pc.invert(pc.is_in(fresh, value_set=values)))
+    return pa.concat_arrays([values, fresh]) if len(fresh) else values
+
+
+def _column(plan: CellPlan, values: pa.Array, real: _Codes, clone: _Codes) -> CodedColumn:
     if plan.edges:
         labels = plan.bin_labels
     else:
-        texts = [str(text) for text in encoder.values.to_pylist()]
+        texts = [str(text) for text in values.to_pylist()]
         order = sorted(range(len(texts)), key=lambda i: _place(plan, texts[i]))
         labels = tuple(texts[i] for i in order)
         places = np.zeros(len(texts) + 1, dtype=np.min_scalar_type(len(texts) + 1))

@@ -75,16 +75,9 @@ def is_public(config: Config | None, table: Table) -> bool:
 def plan(
     connection: Connection, table: Table, config: Config | None, rows: int = 0
 ) -> tuple[list[CellPlan], dict[str, str]]:
-    """Decide how the columns of a table are compared.
+    """Decide how columns of a table are compared, and why others are not; reads the source's rows.
 
-    Args:
-        connection: To the source; reads rows.
-        table: The table, as the source's schema states it.
-        config: May hold public bins.
-        rows: Rows of the table, where they are known.
-
-    Returns:
-        The compared columns, and why others are not.
+    The config may hold public bins; `rows` are those of the table, where they are known.
     """
     known = section(config, table).columns
     cells: list[CellPlan] = []
@@ -122,10 +115,12 @@ def _cells(
         order = canon.order_type(column)
         if order is None:
             return f"more than {FEW} distinct values without an order"
+        how: How = "source quantiles"
+        query = _quantiles(table, column, order, rows)
         if known is not None and known.min is not None and known.max is not None:
-            return CellPlan(column, "public bins", _public_edges(connection, column, order, known))
-        edges = _quantiles(connection, table, column, order, rows)
-        return CellPlan(column, "source quantiles", edges)
+            how, query = "public bins", _public_edges(column, order, known)
+        row = connection.execute(query).fetchone()
+        return CellPlan(column, how, tuple(row[0]) if row and row[0] else ())
 
 
 def from_table(table: Table) -> sql.Composable:
@@ -164,16 +159,15 @@ def _distinct_of(
     return count(connection, query)
 
 
-def _quantiles(
-    connection: Connection, table: Table, column: Column, order: str, rows: int
-) -> tuple[str, ...]:
+def _quantiles(table: Table, column: Column, order: str, rows: int) -> sql.Composed:
+    """Bins of equal mass in the source."""
     sample: sql.Composable = sql.SQL("")
     if rows > SAMPLE:
         sample = sql.SQL("TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)").format(
             sql.Literal(100 * SAMPLE / rows)
         )
     shares = "{" + ",".join(str(i / BINS) for i in range(BINS)) + "}"
-    query = SELECT + sql.SQL(
+    return SELECT + sql.SQL(
         "pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT DISTINCT pg_catalog.unnest("
         "pg_catalog.percentile_disc({shares}::double precision[])"
         " WITHIN GROUP (ORDER BY {value})) AS v"
@@ -186,13 +180,9 @@ def _quantiles(
         name=sql.Identifier(column.name),
         table=from_table(table),
     )
-    row = connection.execute(query).fetchone()
-    return tuple(row[0]) if row and row[0] else ()
 
 
-def _public_edges(
-    connection: Connection, column: Column, order: str, known: ColumnConfig
-) -> tuple[str, ...]:
+def _public_edges(column: Column, order: str, known: ColumnConfig) -> sql.Composed:
     """Equal bins over the declared range; the last one also takes what lies above it."""
     low, high = (
         canon.canonical(
@@ -200,7 +190,7 @@ def _public_edges(
         )
         for end in (known.min, known.max)
     )
-    query = sql.SQL(
+    return sql.SQL(
         "SELECT pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT {low} + ({high} - {low})"
         " * (i::numeric / {bins}) AS v FROM pg_catalog.generate_series(0, {bins} - 1) AS i) AS e"
     ).format(
@@ -209,5 +199,3 @@ def _public_edges(
         high=high,
         bins=sql.Literal(known.bins or BINS),
     )
-    row = connection.execute(query).fetchone()
-    return tuple(row[0]) if row and row[0] else ()

@@ -37,25 +37,16 @@ class Association:
 
 
 def association(columns: Sequence[Coded], ordered: Sequence[bool]) -> Association:
-    """Associations of all pairs of columns on both sides.
+    """Associations of all pairs of columns on both sides; code 0 is NULL.
 
-    Args:
-        columns: Codes of both sides, d columns; code 0 is NULL.
-        ordered: Whether a column's codes stand in an order. Two ordered columns get Spearman's
-            correlation, other pairs Cramér's V.
-
-    Returns:
-        The two matrices; the diagonal is NaN.
+    Two columns whose codes stand in an order get Spearman's correlation, other pairs Cramér's V.
     """
     d = len(columns)
     out = np.full((2, d, d), np.nan)
     for i in range(d):
         for j in range(i):
             measure = spearman if ordered[i] and ordered[j] else cramers_v
-            pairs = (
-                (columns[i].real, columns[j].real),
-                (columns[i].clone, columns[j].clone),
-            )
+            pairs = ((columns[i].real, columns[j].real), (columns[i].clone, columns[j].clone))
             for side, (one, other) in enumerate(pairs):
                 out[side, i, j] = out[side, j, i] = measure(one, other)
     return Association(out[0], out[1])
@@ -71,12 +62,7 @@ def contingency(one: Codes, other: Codes, shape: tuple[int, int]) -> Floats:
 def spearman(one: Codes, other: Codes) -> float:
     """Spearman's rank correlation of two ordered columns, ties by mid-ranks.
 
-    Args:
-        one: Codes, shape (rows,); rows with code 0 (NULL) in either column are left out.
-        other: Likewise.
-
-    Returns:
-        In [−1, 1]; NaN where a column is constant.
+    NaN where a column is constant. Rows with code 0 (NULL) in either column are left out.
 
     >>> spearman(np.array([1, 2, 2, 3, 0]), np.array([1, 2, 2, 3, 1]))
     1.0
@@ -97,8 +83,7 @@ def spearman(one: Codes, other: Codes) -> float:
 def cramers_v(one: Codes, other: Codes) -> float:
     """Cramér's V, corrected for bias (Bergsma 2013): two independent columns are near 0.
 
-    Returns:
-        In [0, 1]; NaN where a column is constant.
+    NaN where a column is constant.
     """
     first, second, counts = _pairs(one, other)
     if not len(counts):

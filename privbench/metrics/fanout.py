@@ -48,17 +48,9 @@ def label(bucket: int) -> str:
 def fanout(
     source: Connection, clone: Connection, key: ForeignKey, child: Table, parent: Table
 ) -> FanoutPart:
-    """Count the children of every parent, in the databases.
+    """Count the children of every parent, in both databases.
 
-    Args:
-        source: To the source; only read.
-        clone: To the clone; only read.
-        key: The foreign key.
-        child: The table that holds it.
-        parent: The table that it refers to.
-
-    Returns:
-        Buckets 0, 1, 2, 3–4, 5–8, … up to the last one that holds a parent on either side.
+    Buckets 0, 1, 2, 3–4, 5–8, … go up to the last one that holds a parent on either side.
     """
     sides = [_side(connection, key, child, parent) for connection in (source, clone)]
     buckets = max(len(side.shares) for side in sides)

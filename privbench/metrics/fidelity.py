@@ -49,19 +49,10 @@ def fidelity(
     config: Config | None = None,
     rows: tuple[int, int] = (0, 0),
 ) -> TableFidelity:
-    """Read one table of both databases, to be compared.
+    """Read one table of both databases, to be compared by `TableFidelity.measured`.
 
-    Args:
-        source: The source.
-        clone: The clone.
-        table: As the source's schema states it.
-        there: Columns that the clone's table has; others are left out.
-        config: May hold public bins.
-        rows: Rows of the source's and of the clone's table, where they are known: very large
-            tables are then thinned (`codes.share`).
-
-    Returns:
-        Codes; `TableFidelity.measured` adds the figures.
+    Columns that are not `there` in the clone are left out. The config may hold public bins. Where
+    the rows of both tables are known, very large tables are thinned (`codes.share`).
     """
     cells, left_out = plan(source.connection, table, config, rows[0])
     present = set(there)

@@ -5,7 +5,7 @@ Rows of both databases are routed and counted where they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,47 +50,36 @@ def count(
     queries: Sequence[Sequence[Predicate]],
     share: float = 1.0,
 ) -> Heat:
-    """Route the rows of one side and count them, in one scan of the table.
+    """Route the rows of one side, or a share of them, and count them, in one scan of the table.
 
-    Args:
-        connection: To the source or the clone; only read.
-        table: The table.
-        nodes: From `heattree.learn`.
-        queries: The predicates of each query.
-        share: Share of the rows that are drawn and counted.
+    Nodes are those of a circuit, and queries have their predicates on the table.
     """
-    names = _Names()
-    wanted = [[names.of(condition) for condition in node.route] for node in nodes]
+    # Conditions are evaluated once a row, under names.
+    selected: dict[str, sql.Composable] = {}
+
+    def named(condition: sql.Composable) -> sql.Composable:
+        text = condition.as_string(None)
+        name = sql.Identifier(f"c{[*selected, text].index(text)}")
+        selected[text] = sql.SQL("({}) IS TRUE AS {}").format(condition, name)
+        return name
+
+    wanted = [[named(condition) for condition in node.route] for node in nodes]
     groups = [wanted]
     for query in queries:
         met = [[p for p in query if p.columns <= set(node.columns)] for node in nodes]
-        tests = [[names.of(p.condition) for p in inside] for inside in met]
+        tests = [[named(p.condition) for p in inside] for inside in met]
         groups.append([[*route, *test] for route, test in zip(wanted, tests, strict=True)])
     with database_errors("counting rows for the heat map", table.key):
-        row = connection.execute(_query(table, names, groups, share)).fetchone()
+        row = connection.execute(_query(table, selected, groups, share)).fetchone()
     found = np.array(row, dtype=np.int64).reshape(len(groups), len(nodes))
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = [np.asarray(counts / found[0], dtype=np.float64) for counts in found[1:]]
     return Heat(found[0], shares)
 
 
-class _Names:
-    """Names under which conditions are evaluated once a row."""
-
-    def __init__(self) -> None:
-        self.selected: dict[str, sql.Composable] = {}
-
-    def of(self, condition: sql.Composable) -> sql.Composable:
-        """The name of a condition."""
-        text = condition.as_string(None)
-        name = sql.Identifier(f"c{[*self.selected, text].index(text)}")
-        self.selected[text] = sql.SQL("({}) IS TRUE AS {}").format(condition, name)
-        return name
-
-
 def _query(
     table: Table,
-    names: _Names,
+    selected: Mapping[str, sql.Composable],
     groups: Sequence[Sequence[Sequence[sql.Composable]]],
     share: float,
 ) -> sql.Composed:
@@ -105,7 +94,7 @@ def _query(
     # OFFSET 0 keeps the planner from evaluating a condition anew for every count.
     return SELECT + sql.SQL("{} FROM (SELECT {} FROM {}{} OFFSET 0) AS routed").format(
         sql.SQL(", ").join(counts),
-        sql.SQL(", ").join(names.selected.values() or [sql.SQL("1")]),
+        sql.SQL(", ").join(selected.values() or [sql.SQL("1")]),
         from_table(table),
         sample if share < 1 else sql.SQL(""),
     )

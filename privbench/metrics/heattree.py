@@ -94,14 +94,7 @@ class Node:
 
 
 def learn(columns: Sequence[CodedColumn]) -> list[Node]:
-    """The circuit of a few columns.
-
-    Args:
-        columns: At least one, coded; only the source's codes are used.
-
-    Returns:
-        The nodes, parents before their children.
-    """
+    """The circuit of one or more columns by the source's codes; parents before their children."""
     rows = len(columns[0].real)
     step = max(1, rows // _ROWS)
     grower = _Grower(columns, [column.real[::step] for column in columns])

@@ -42,23 +42,13 @@ def of_users(connection: Connection) -> frozenset[tuple[str, str]]:
 
 
 def check(
-    connection: Connection,
-    schema: Schema,
-    clone: Schema,
-    skipped: Container[tuple[str, str]] = (),
+    connection: Connection, schema: Schema, clone: Schema, skipped: Container[tuple[str, str]] = ()
 ) -> list[CheckPart]:
-    """Check every key, NOT NULL and CHECK of the source's schema on the clone's rows.
+    """Check every key, NOT NULL and CHECK of the source's schema on the clone's rows, by table.
 
-    The clone need not have the constraints itself: they are counted by query.
-
-    Args:
-        connection: To the clone; only read.
-        schema: The source's schema, whose constraints are checked.
-        clone: The clone's own schema; what it lacks is one violation of ``present`` each.
-        skipped: CHECKs that are not evaluated, as (table, name); see `of_users`.
-
-    Returns:
-        The checks, by table.
+    The clone need not have the constraints itself: they are counted by query. What its own schema
+    lacks is one violation of ``present`` each. CHECKs that are `skipped` (table and name) are not
+    evaluated; see `of_users`.
     """
     return [
         CheckPart(table=table.key, kind=kind, name=name, violations=violations)

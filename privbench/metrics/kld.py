@@ -37,11 +37,9 @@ class Coded:
 def distance(columns: Sequence[Coded]) -> tuple[float, float]:
     """KLD and TVD of the combinations of some columns, whose source has at least one row.
 
+    That is Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either, and ½·Σ|p − q|.
     Nothing here is as large as the rows times the columns: rows are coded a block at a time, and
     are counted in place where the combinations are few, or else sorted and merged.
-
-    Returns:
-        Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either, and ½·Σ|p − q|.
     """
     cells = math.prod(column.size for column in columns)
     if cells >= 1 << 63:
@@ -128,11 +126,6 @@ def _merged(real: Any, clone: Any) -> Any:
 KLD = Metric(
     name="kld",
     title="λ-way KLD",
-    goal="lower",
-    low=0.0,
-    high=math.inf,
-    unit="",
-    reads_source=True,
     meaning="How far the joint distributions of 2, 3 or 4 columns are apart (Kullback-Leibler "
     "divergence): 0 is the same distribution.",
     headline="kld.2",
@@ -143,11 +136,7 @@ KLD = Metric(
 TVD = Metric(
     name="tvd",
     title="λ-way total variation distance",
-    goal="lower",
-    low=0.0,
     high=1.0,
-    unit="",
-    reads_source=True,
     meaning="The share of rows that would have to change for the clone's combinations of columns "
     "to match the source's: 0 is the same distribution, 1 has nothing in common.",
     headline="tvd.2",
@@ -170,17 +159,12 @@ class DivergencePart(Part):
 
 
 def divergence(columns: Sequence[Coded], ways: int) -> DivergencePart | None:
-    """Mean KLD and TVD over the sets of ``ways`` columns, as DESIGN section 5 defines them.
+    """Mean KLD and TVD over the sets of λ columns, as DESIGN section 5 defines them.
 
     For a set, p and q are the shares of the source's and the clone's rows in each cell observed in
     either; KLD is Σ (p + c)·ln((p + c)/(q + c)) with c = 10⁻¹⁰, not renormalised; TVD ½·Σ|p − q|.
-
-    Args:
-        columns: At least one row of the source; an empty clone has share 0 everywhere.
-        ways: λ, at least 1.
-
-    Returns:
-        The means, or None where there are fewer columns than λ or no rows in the source.
+    An empty clone has share 0 everywhere. None where there are fewer columns than λ or no rows in
+    the source.
     """
     if len(columns) < ways or len(columns[0].real) == 0:
         return None

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,31 +72,18 @@ _BRANCHES, _LEAST = (3, 2), 0.05
 
 
 def draw(model: ModelledTable, names: Iterable[str]) -> list[Node]:
-    """The circuit over a few columns.
-
-    Args:
-        model: The table's.
-        names: Columns, each with a codec that `routes.drawable` accepts.
-
-    Returns:
-        Parents before their children.
-    """
+    """The circuit over a few columns with codecs that are `drawable`; parents come first."""
     grower = _Grower(model, sorted(names))
-    grower.grow(grower.roots, None, (), "", {}, 0)
+    grower.grow(grower.roots, _Place())
     return grower.nodes
 
 
 def heats(
-    model: ModelledTable,
-    nodes: Sequence[Node],
-    queries: Sequence[Mapping[str, Floats]],
+    model: ModelledTable, nodes: Sequence[Node], queries: Sequence[Mapping[str, Floats]]
 ) -> Heat:
-    """Exact probabilities by the model's circuit.
+    """Exact probabilities at the nodes of `draw`, by the model's circuit.
 
-    Args:
-        model: The table's.
-        nodes: From `draw`.
-        queries: For each query, weights of the codes of the columns that it has predicates on.
+    A query is the weights of the codes of the columns that it has predicates on.
     """
     found = np.array([_node_heats(model, node, queries) for node in nodes]).T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -120,6 +109,16 @@ def _node_heats(
     return probabilities(model.circuit, weights)
 
 
+class _Place(NamedTuple):
+    """Where a node goes; see `Node` for the fields."""
+
+    parent: int | None = None
+    route: tuple[sql.Composable, ...] = ()
+    when: str = ""
+    codes: Mapping[str, NDArray[np.bool_]] = MappingProxyType({})
+    depth: int = 0  # sum nodes above it
+
+
 class _Grower:
     """Adds nodes from the root down."""
 
@@ -132,68 +131,44 @@ class _Grower:
         self.roots = tuple(self.below.get(None, ()))
         self.nodes: list[Node] = []
 
-    def grow(
-        self,
-        roots: tuple[str, ...],
-        parent: int | None,
-        route: tuple[sql.Composable, ...],
-        when: str,
-        codes: Mapping[str, NDArray[np.bool_]],
-        depth: int,
-    ) -> None:
+    def grow(self, roots: tuple[str, ...], at: _Place) -> None:
         """Add the node over some columns and all that stand below them in the circuit."""
         scope = self._scope(roots)
         if len(scope) == 1:
-            self._add("leaf", parent, scope, route, when, codes)
+            self._add("leaf", scope, at)
         elif len(roots) > 1:
-            place = self._add("product", parent, scope, route, when, codes)
+            below = self._add("product", scope, at)
             for root in roots:
-                self.grow((root,), place, route, "", codes, depth)
+                self.grow((root,), below)
         else:
-            self._branch(roots[0], parent, route, when, codes, depth)
+            self._branch(roots[0], scope, at)
 
-    def _branch(
-        self,
-        root: str,
-        parent: int | None,
-        route: tuple[sql.Composable, ...],
-        when: str,
-        codes: Mapping[str, NDArray[np.bool_]],
-        depth: int,
-    ) -> None:
+    def _branch(self, root: str, scope: tuple[str, ...], at: _Place) -> None:
         """A sum node over the bins of a column; below each the columns that depend on it."""
-        scope = self._scope((root,))
-        groups = self._groups(root, codes, depth)
+        groups = self._groups(root, at)
         if len(groups) < 2:
-            place = self._add("product", parent, scope, route, when, codes)
+            product = self._add("product", scope, at)
             for name in scope:
-                self._add("leaf", place, (name,), route, "", codes)
+                self._add("leaf", (name,), product)
             return
-        place = self._add("sum", parent, scope, route, when, codes)
+        branch, children = self._add("sum", scope, at), tuple(self.below.get(root, ()))
         for mask in groups:
             condition, words = route_of(self.model.codecs[root], mask)
-            further = (*route, condition)
-            inside = {**codes, root: mask}
-            below = tuple(self.below.get(root, ()))
+            inside = _Place(
+                branch.parent, (*at.route, condition), words, {**at.codes, root: mask}, at.depth + 1
+            )
             if root not in self.used:
-                self.grow(below, place, further, words, inside, depth + 1)
+                self.grow(children, inside)
                 continue
-            product = self._add("product", place, scope, further, words, inside)
-            self._add("leaf", product, (root,), further, "", inside)
-            for child in below:
-                self.grow((child,), product, further, "", inside, depth + 1)
+            product = self._add("product", scope, inside)
+            self._add("leaf", (root,), product)
+            for child in children:
+                self.grow((child,), product)
 
-    def _add(
-        self,
-        kind: Kind,
-        parent: int | None,
-        scope: tuple[str, ...],
-        route: tuple[sql.Composable, ...],
-        when: str,
-        codes: Mapping[str, NDArray[np.bool_]],
-    ) -> int:
-        self.nodes.append(Node(kind, parent, scope, route, when, codes))
-        return len(self.nodes) - 1
+    def _add(self, kind: Kind, scope: tuple[str, ...], at: _Place) -> _Place:
+        """Add a node; gives the place of its children."""
+        self.nodes.append(Node(kind, at.parent, scope, at.route, at.when, at.codes))
+        return at._replace(parent=len(self.nodes) - 1, when="")
 
     def _scope(self, roots: Iterable[str]) -> tuple[str, ...]:
         """Columns with conditions, at or below some columns."""
@@ -203,30 +178,27 @@ class _Grower:
             found += self._scope(self.below.get(root, ()))
         return tuple(found)
 
-    def _groups(
-        self, root: str, codes: Mapping[str, NDArray[np.bool_]], depth: int
-    ) -> list[NDArray[np.bool_]]:
+    def _groups(self, root: str, at: _Place) -> list[NDArray[np.bool_]]:
         """Codes of a column in branches, by whole bins; fewer than two where it cannot branch."""
-        if depth >= len(_BRANCHES) or root not in self.model.bins:
+        if at.depth >= len(_BRANCHES) or root not in self.model.bins:
             return []
         of, domain = self.model.bins[root], self.model.circuit.domains[root]
         each = (of == np.arange(int(of.max()) + 1)[:, None]).astype(np.float64)
-        given = {name: np.tile(mask.astype(float), (len(each), 1)) for name, mask in codes.items()}
-        given[root] = each * codes.get(root, True)
+        given = {
+            name: np.tile(mask.astype(float), (len(each), 1)) for name, mask in at.codes.items()
+        }
+        given[root] = each * at.codes.get(root, True)
         mass = probabilities(self.model.circuit, given)
         lone = None if domain.null_code is None else int(of[domain.null_code])
-        place = _grouped(mass / max(mass.sum(), 1e-300), _BRANCHES[depth], domain.ordered, lone)
+        place = _grouped(mass / max(mass.sum(), 1e-300), _BRANCHES[at.depth], domain.ordered, lone)
         return [place[of] == group for group in np.unique(place)]
 
 
 def _grouped(mass: Floats, most: int, ordered: bool, lone: int | None) -> Ints:
-    """Group of every bin.
+    """Group of every bin, of which there is at least one, by their probabilities, which sum to 1.
 
-    Args:
-        mass: Probability of every bin, sums to 1; at least one.
-        most: How many groups there may be.
-        ordered: Whether neighbours belong together; else the likeliest bins stand alone.
-        lone: The bin that holds NULL; it stands alone where it is likely, else with the last.
+    Neighbours belong together if they are ordered; else the likeliest bins stand alone. The bin
+    that holds NULL stands alone where it is likely, else with the last.
     """
     place = np.zeros(len(mass), np.int64)
     if not ordered:

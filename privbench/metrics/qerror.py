@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,11 +13,8 @@ from privbench.metrics.summary import Floats, SummaryPart, by_joins, summarise, 
 QERROR = Metric(
     name="qerror",
     title="Q-error",
-    goal="lower",
     low=1.0,
-    high=math.inf,
     unit="×",
-    reads_source=True,
     meaning="How many times the clone's answer is larger or smaller than the true one: "
     "1 is exact, 2 is twice or half.",
     headline="qerror.p50",
@@ -31,9 +27,6 @@ THIRDS = ("small", "middle", "large")
 
 def qerrors(true: ArrayLike, clone: ArrayLike) -> Floats:
     """max(c/ĉ, ĉ/c) with both answers floored at 1 (DESIGN section 5).
-
-    Returns:
-        Q-errors, shape (n,), at least 1.
 
     >>> qerrors([10, 0, 5], [5, 3, 5]).tolist()
     [2.0, 3.0, 1.0]

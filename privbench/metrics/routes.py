@@ -27,14 +27,10 @@ def drawable(codec: Codec) -> bool:
 
 
 def route_of(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable, str]:
-    """The condition that a value has one of some codes.
+    """The condition that a value has one of some codes, of a codec that is `drawable`.
 
-    Args:
-        codec: One that is `drawable`.
-        mask: Which codes, shape (domain size,); at least one.
-
-    Returns:
-        SQL with the bare column name, which is never NULL, and the same in words.
+    `mask` says which codes, shape (domain size,); at least one. Gives SQL with the bare column
+    name, which is never NULL, and the same in words.
     """
     null = codec.domains[codec.column].null_code
     nulls = null is not None and bool(mask[null])

@@ -21,11 +21,8 @@ from privbench.schema import Table
 STATISTICS = Metric(
     name="stats",
     title="Statistics agreement",
-    goal="lower",
     low=1.0,
-    high=math.inf,
     unit="×",
-    reads_source=True,
     meaning="How many times the planner's number of distinct values of a column is larger or "
     "smaller on the clone than on the source: 1 is the same.",
     headline="stats.n_distinct.p50",
@@ -79,12 +76,10 @@ class ColumnStatistics:
 
 
 def read(connection: Connection, table: Table, rows: int) -> dict[str, ColumnStatistics]:
-    """The statistics of a table's columns; those that the view does not show are missing.
+    """The statistics of a table's columns, which has so many rows on this side.
 
-    Args:
-        connection: Whose session prints values alike on both sides, such as a snapshot's.
-        table: A partitioned table has statistics over all of its partitions.
-        rows: Rows of the table on this side.
+    Columns that the view does not show are missing. The session has to print values alike on both
+    sides, as a snapshot's does.
     """
     asked = [table.name.schema, table.name.name, table.kind == "p"]
     with database_errors("reading pg_stats", table.key):

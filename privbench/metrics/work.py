@@ -6,8 +6,6 @@ do not. Hits and reads are added up, so that the state of the caches does not ma
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,11 +17,7 @@ from privbench.metrics.summary import Floats
 RUNTIME = Metric(
     name="runtime",
     title="Query runtime discrepancy",
-    goal="lower",
-    low=0.0,
-    high=math.inf,
     unit="%",
-    reads_source=True,
     meaning="How much longer or shorter a query takes on the clone than on the source: "
     "0 % is the same, 100 % is twice as long.",
     headline="runtime.p50",
@@ -35,9 +29,6 @@ RUNTIME = Metric(
 def discrepancies(source: ArrayLike, clone: ArrayLike) -> Floats:
     """|t − t̂| / t in per cent (DESIGN section 5).
 
-    Returns:
-        Per cent, shape (n,).
-
     >>> discrepancies([2.0, 1.0], [1.0, 1.5]).tolist()
     [50.0, 50.0]
     """
@@ -48,11 +39,7 @@ def discrepancies(source: ArrayLike, clone: ArrayLike) -> Floats:
 WORK = Metric(
     name="work",
     title="Work discrepancy",
-    goal="lower",
-    low=0.0,
-    high=math.inf,
     unit="%",
-    reads_source=True,
     meaning="How far the blocks that a query reads in the clone differ from those in the source. "
     "Unlike run time, this has next to no noise.",
     headline="work.blocks.p50",
@@ -64,10 +51,7 @@ PLAN = Metric(
     name="plan",
     title="Plan agreement",
     goal="higher",
-    low=0.0,
     high=1.0,
-    unit="",
-    reads_source=True,
     meaning="The share of queries that the planner runs by the same operators in the same join "
     "order on both sides: 1 is all of them.",
     headline="plan.agreement",

@@ -1,6 +1,12 @@
 """Every command as a Python function; the command line only calls these.
 
 Names are imported when they are first used: a clone needs no reports. `__init__.pyi` says whence.
+
+All raise errors of `privbench.errors`: a ConfigError or SchemaError where config, roles and schema
+do not fit, a ModelError for a damaged or hostile model, a DatabaseError where a server refuses or
+is unreachable, a PrivacyRefusal where the privacy contract forbids something (a LedgerError for a
+damaged ledger), a UsageError for arguments that make no sense. Functions name only what is
+particular to them.
 """
 
 import lazy_loader

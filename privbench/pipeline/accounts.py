@@ -24,9 +24,7 @@ class LedgerReport:
 
     def to_json(self) -> dict[str, Any]:
         """A plain object; infinite totals as the string ``infinite``."""
-        text = json.dumps(self.state)
-        found: dict[str, Any] = json.loads(text, parse_constant=lambda _: "infinite")
-        return found
+        return dict(json.loads(json.dumps(self.state), parse_constant=lambda _: "infinite"))
 
     def render(self) -> str:
         """Plain text for people."""
@@ -71,12 +69,9 @@ class LedgerReport:
 
 
 def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerReport:
-    """Releases, totals and cap of a database.
+    """Releases, totals and cap of a database, by its declared identity or its own.
 
-    Args:
-        source: DSN, asked for its identity where none is given.
-        identity: Declared identity.
-        path: Directory of the ledger; None means the user's state directory.
+    Without a path the ledger is in the user's state directory, here and in all of this module.
     """
     return LedgerReport(_ledger(source, identity, path).show())
 
@@ -84,11 +79,7 @@ def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerRe
 def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) -> list[str]:
     """Set a cap on a database's total, in the place of the one before.
 
-    Returns:
-        What was limited before and is no longer, in words.
-
-    Raises:
-        UsageError: The cap is not a positive number.
+    Gives what was limited before and is no longer, in words.
     """
     given = [value for value in (cap.epsilon, cap.monthly) if value is not None]
     if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
@@ -104,17 +95,10 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
 
 
 def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
-    """Give up a release that died: what none of its events took is free again.
+    """Give up a release that died, and give what its events have spent.
 
-    Args:
-        release_id: The release, as `ledger_show` names it.
-        path: Directory of the ledger; None means the user's state directory.
-
-    Returns:
-        What its events have spent, which stays spent.
-
-    Raises:
-        LedgerError: No ledger has it, or it is closed or in use.
+    That stays spent; what none of them took is free again. A release that no ledger has, or that is
+    closed or in use, is a LedgerError.
     """
     return Ledger.holding(path, release_id).abandon(release_id)
 
@@ -123,15 +107,8 @@ def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False
     """Ledgers that have releases of a database: then it may be a source and no clone.
 
     A source that was never fitted, or whose ledger lies elsewhere, looks like any clone; so does
-    one under a declared name where the system identifier cannot be read.
-
-    Args:
-        connection: To the database.
-        path: Directory of the ledgers; None means the user's state directory.
-        surely: Leave out ledgers under an address or a database's name, which may be of any.
-
-    Raises:
-        LedgerError: A ledger is damaged.
+    one under a declared name where the system identifier cannot be read. Those under an address or
+    a database's name may be of any database, and are left out if it has to be `surely` this one.
     """
     found = database_identity(connection)
     every = Ledger.of_database(

@@ -55,11 +55,7 @@ _ENTRY = 46 + 64 + 32
 class Archive:
     """The members of an archive that has been found to be within its caps.
 
-    Args:
-        file: The file; stays open for as long as members are read.
-
-    Raises:
-        ModelError: Too large, or with members that no model has.
+    The file stays open for as long as members are read.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -80,15 +76,7 @@ class Archive:
         self.names = frozenset(names)
 
     def read(self, name: str, digest: str | None = None) -> bytes:
-        """A member's bytes, at most as many as it states.
-
-        Args:
-            name: Its name.
-            digest: Its SHA-256, from the header.
-
-        Raises:
-            ModelError: It is missing, or not what the header says.
-        """
+        """A member's bytes, at most as many as it states; refused if their SHA-256 is another."""
         if name not in self.names:
             raise ModelError(f"the model is damaged: it lacks {name}.")
         with self._zip.open(name) as member:
@@ -130,12 +118,7 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def read_array(data: bytes) -> NDArray[Any]:
-    """The array that `array_bytes` wrote; nothing is taken before its size is known to be there.
-
-    Raises:
-        ModelError: Not plain numbers, or not as many as its shape says.
-        ValueError: Not an array.
-    """
+    """The array that `array_bytes` wrote; nothing is taken before its size is known to be there."""
     end = 10 + int.from_bytes(data[8:10], "little")
     head = _ARRAY.fullmatch(data[10:end])
     if data[:8] != _MAGIC or head is None:
@@ -156,17 +139,7 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
-    """The table that `table_bytes` wrote.
-
-    Args:
-        data: Its bytes.
-        names: Its columns.
-
-    Raises:
-        ModelError: It holds what is no text, or has too many rows without a column.
-        ValueError: It has no number of rows.
-        pa.ArrowException: It is no CSV of so many columns, or not in UTF-8.
-    """
+    """The table that `table_bytes` wrote, of columns of these names."""
     if not names:
         rows = int(data)
         if not 0 <= rows <= MAX_EMPTY_ROWS:

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from dataclasses import replace as replaced
 from pathlib import Path
@@ -30,17 +31,11 @@ from privbench.sources import staged
 
 @dataclass(frozen=True)
 class CloneReport:
-    """The guarantee of a clone, and the rows that were written.
-
-    Attributes:
-        promise: The guarantee of the release.
-        loaded: What the target holds.
-        losses: What of the source is lost, by released numbers.
-    """
+    """The guarantee of a clone, and the rows that were written."""
 
     promise: Promise
-    loaded: LoadReport
-    losses: Sequence[Loss] = ()
+    loaded: LoadReport  # what the target holds
+    losses: Sequence[Loss] = ()  # what of the source is lost, by released numbers
 
     def render(self) -> str:
         """Plain text for people."""
@@ -66,30 +61,12 @@ def clone(
     where: str = LOCAL,
     reporter: Reporter | None = None,
 ) -> CloneReport:
-    """Make a synthetic clone of one database in another.
+    """Make a synthetic clone of one database in another: `fit`, then `load`, with their options.
 
-    Args:
-        source: DSN of the source; SELECT is enough.
-        target: DSN of an empty database.
-        config: Roles, domains, budget.
-        output: Where to keep the model; None drops it afterwards.
-        scale: Size of the clone.
-        seed: Seed of the sampling, never of the noise.
-        replace: Drop what the target holds, unless it has releases in the ledger.
-        resume: Id of a release that was killed.
-        as_role: Role of the target that the load goes on as, see `load`.
-        strict: Refuse a target that lacks anything of the schema, before any budget is spent.
-        catalog: The source's catalog and DDL, if they were read a moment ago.
-        since: A released model to start from, see `fit`.
-        resumable: Load part by part, see `load`.
-        where: Who copies parts, see `load`.
-        reporter: Receives progress; CONFIDENTIAL.
-
-    Raises:
-        GateFailed: With `strict`, the target lacks something.
-        TargetError: The target is the source, or may be another's, is not empty, or cannot hold the
-            schema; before any budget is spent.
-        PrivbenchError: An error of `fit` or `load`.
+    The target is rehearsed before any budget is spent: it may not be the source, nor another's, has
+    to be empty and able to hold the schema, and with `strict` may lack nothing of it. Without
+    `output` the model is dropped afterwards, unless the load fails; `seed` is that of the sampling,
+    never of the noise.
     """
     teller = reporter or Reporter()
     check_scale(scale)
@@ -97,8 +74,10 @@ def clone(
     require_identity(source, config)
     if replace:
         refuse_sources(target, config.ledger.path)
-    path = Path(output or Path(tempfile.mkdtemp(prefix="privbench-"), "model.privbench"))
-    try:
+    with ExitStack() as stack:
+        path = Path(output or Path(tempfile.mkdtemp(prefix="privbench-"), "model.privbench"))
+        if output is None:
+            stack.callback(shutil.rmtree, path.parent)
         with staged(source, config) as here:
             with teller.stage("rehearse the schema"):
                 catalog = catalog or look(here, config)
@@ -106,31 +85,26 @@ def clone(
             model = fit(
                 here, config, path, reporter=teller, resume=resume, catalog=catalog, since=since
             )
-    except BaseException:
-        if output is None:
-            shutil.rmtree(path.parent)
-        raise
-    try:
-        loaded = load(
-            model,
-            target,
-            scale=scale,
-            seed=seed,
-            replace=replace,
-            trust_programs=True,
-            as_role=as_role,
-            resumable=resumable,
-            where=where,
-            ledger=config.ledger.path,
-            reporter=teller,
-        )
-    except BaseException as error:
-        # The budget is spent: the model must outlive a load that failed.
-        more = f" --scale {scale} --resumable" if resumable else ""
-        more += f" --as-role {shlex.quote(as_role)}" if as_role else ""
-        error.add_note(f"To go on: privbench load {path} TARGET --trust-programs{more}")
-        raise
-    if output is None:
-        shutil.rmtree(path.parent)
+        try:
+            loaded = load(
+                model,
+                target,
+                scale=scale,
+                seed=seed,
+                replace=replace,
+                trust_programs=True,
+                as_role=as_role,
+                resumable=resumable,
+                where=where,
+                ledger=config.ledger.path,
+                reporter=teller,
+            )
+        except BaseException as error:
+            # The budget is spent: the model must outlive a load that failed.
+            stack.pop_all()
+            more = f" --scale {scale} --resumable" if resumable else ""
+            more += f" --as-role {shlex.quote(as_role)}" if as_role else ""
+            error.add_note(f"To go on: privbench load {path} TARGET --trust-programs{more}")
+            raise
     loaded = replaced(loaded, lost=(*catalog.ddl.left_behind, *loaded.lost))
     return CloneReport(model.promise, loaded, losses(model))

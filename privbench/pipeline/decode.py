@@ -33,24 +33,15 @@ CHUNKS = 4
 
 @dataclass(frozen=True)
 class CloneTable:
-    """One table of a clone, ready to be written.
-
-    Attributes:
-        table: The table.
-        columns: Columns to write; the others get their defaults.
-        rows: Number of rows.
-        dropped: Rows for which no valid key was left.
-        public: Whether it is copied verbatim.
-        torn: Whether rows may refer to rows of this table that were dropped.
-        draw: Makes some of the columns of all rows, or of those of a part, in chunks.
-    """
+    """One table of a clone, ready to be written."""
 
     table: Table
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # columns to write; the others get their defaults
     rows: int
-    dropped: int
-    public: bool
-    torn: bool
+    dropped: int  # rows for which no valid key was left
+    public: bool  # whether it is copied verbatim
+    torn: bool  # whether rows may refer to rows of this table that were dropped
+    # Makes some of the columns of all rows, or of those of a part, in chunks.
     draw: Callable[[Sequence[str], int | None], Iterator[pa.Table]]
 
     @property
@@ -68,22 +59,14 @@ class CloneTable:
         return replace(self, columns=tuple(name for name in self.columns if name not in names))
 
     def batches(self, part: int | None = None) -> Iterator[pa.Table]:
-        """The rows in chunks, or those of a part, columns in the order of `columns`.
-
-        Raises:
-            ModelError: The model is damaged.
-        """
+        """The rows in chunks, or those of a part, columns in the order of `columns`."""
         with sound(self.table.key):
             yield from self.draw(self.columns, part)
 
 
 @contextmanager
 def sound(table: str | None = None) -> Iterator[None]:
-    """Refuse a model whose parts do not fit each other, whichever of them shows it.
-
-    Raises:
-        ModelError: They do not.
-    """
+    """Refuse a model whose parts do not fit each other, whichever of them shows it."""
     try:
         yield
     except UNFIT as error:
@@ -94,26 +77,12 @@ def sound(table: str | None = None) -> Iterator[None]:
         ) from error
 
 
+@sound()
 def decode(model: Model, *, scale: float = 1.0, seed: int | None = None) -> list[CloneTable]:
-    """Sample a model and make its keys.
+    """Sample a model and make its keys: all tables, in the schema's order.
 
-    Args:
-        model: The model.
-        scale: Factor on the number of units.
-        seed: Public seed of the sampling, or None.
-
-    Returns:
-        A table each, private and public, in the schema's order.
-
-    Raises:
-        ModelError: The model is damaged.
-        SchemaError: A key refers to a table that the model does not hold.
+    `scale` is the factor on the number of units, `seed` the public one of the sampling.
     """
-    with sound():
-        return _decode(model, scale, seed)
-
-
-def _decode(model: Model, scale: float, seed: int | None) -> list[CloneTable]:
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     drawn = fitted.sample(scale, seed)
     tables = [model.schema.table(key) for key in sorted(model.tables)]
@@ -147,11 +116,7 @@ def _check_drawn(
     drawn: SyntheticDatabase,
     public: Mapping[str, int],
 ) -> None:
-    """Refuse rows whose codes or references are not those of the tables.
-
-    Raises:
-        ModelError: A table, an attribute or a key is missing, or a code has no cell.
-    """
+    """Refuse rows whose codes or references are not those of the tables."""
     sizes = {**{key: table.rows for key, table in drawn.tables.items()}, **public}
     for table in tables:
         found = drawn.tables.get(table.key)
@@ -172,11 +137,7 @@ def _check_drawn(
 def _check_codes(
     table: Table, codecs: Mapping[str, Codec], codes: Mapping[str, Codes], rows: int
 ) -> None:
-    """Refuse codes that are not those of the table's columns.
-
-    Raises:
-        ModelError: An attribute is missing, or a code has no cell.
-    """
+    """Refuse codes that are not those of the table's columns: one is missing, or has no cell."""
     domains = [item for codec in codecs.values() for item in codec.domains.items()]
     if any(
         len(codes.get(name, ())) != rows or int(codes[name].max(initial=0)) >= domain.size
@@ -208,26 +169,16 @@ def _whole(
         for name in key.ref_columns
     }
     wanted |= {name for pair in date_orders(table) for name in pair}
-    synthetic = drawn.tables[table.key]
+    codes, rows = drawn.tables[table.key].codes, drawn.tables[table.key].rows
     return {
-        name: _decoded(
-            table,
-            codec,
-            synthetic.codes,
-            generator(seed, "decode", table.key, name),
-            synthetic.rows,
-        )
+        name: _decoded(table, codec, codes, generator(seed, "decode", table.key, name), rows)
         for name, codec in codecs.items()
         if name in wanted and not codec.omitted
     }
 
 
 def _decoded(
-    table: Table,
-    codec: Codec,
-    codes: Mapping[str, Codes],
-    rng: np.random.Generator,
-    rows: int,
+    table: Table, codec: Codec, codes: Mapping[str, Codes], rng: np.random.Generator, rows: int
 ) -> pa.Array:
     """Values of a column that match the pattern of its CHECK."""
     held = {attribute: codes[attribute] for attribute in codec.domains}

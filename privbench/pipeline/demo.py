@@ -49,19 +49,7 @@ def demo(
     queries: int = 60,
     reporter: Reporter | None = None,
 ) -> str:
-    """Run the whole flow on a made-up clinic.
-
-    Args:
-        out: Folder for the model, the workload, the report and the demonstration's ledger.
-        rows: Rows of the source.
-        epsilon: ε of the release.
-        synthesizer: Learner; None means the config's default.
-        queries: Queries to generate and replay.
-        reporter: Receives progress.
-
-    Returns:
-        What was made and where it is, for people.
-    """
+    """Run the whole flow on a made-up clinic, and tell what was made and where it is."""
     teller = reporter or Reporter()
     folder = Path(out)
     with file_errors(f"cannot use {folder}"):
@@ -101,17 +89,9 @@ def demo(
 
 
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
-    """Make the clinic in an empty database.
+    """Make the clinic in an empty database; one seed gives one database, by version of PostgreSQL.
 
-    Args:
-        dsn: An empty database that may be written.
-        rows: Rows of all tables together, at least `LEAST_ROWS`.
-        seed: The same seed gives the same database, on one version of PostgreSQL.
-
-    Raises:
-        UsageError: Too few rows were asked for.
-        ConnectionFailed: The server is unreachable.
-        TargetError: The tables could not be made (they exist, or a right is missing).
+    It has so many rows in all tables together, at least `LEAST_ROWS`.
     """
     if rows < LEAST_ROWS:
         raise UsageError(f"the demonstration needs at least {LEAST_ROWS} rows, not {rows}.")

@@ -43,19 +43,13 @@ _AVAILABLE = "SELECT a.name FROM pg_catalog.pg_available_extensions a"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check and its result.
+    """One check and its result."""
 
-    Attributes:
-        verdict: ``ok``, ``note`` (works, but read it) or ``bad`` (a fit or a load will be refused).
-        what: What was checked.
-        said: What was found.
-        remedy: The way out; empty if none is needed.
-    """
-
+    # ``ok``, ``note`` (works, but read it) or ``bad`` (a fit or a load will be refused).
     verdict: Literal["ok", "note", "bad"]
-    what: str
-    said: str
-    remedy: str = ""
+    what: str  # what was checked
+    said: str  # what was found
+    remedy: str = ""  # the way out; empty if none is needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +68,7 @@ class Diagnosis:
         )
 
     def require_sound(self) -> None:
-        """Fail where something is bad.
-
-        Raises:
-            GateFailed: It names the first.
-        """
+        """Fail where something is bad, with the first such finding."""
         bad = [item for item in self.findings if item.verdict == "bad"]
         if bad:
             more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
@@ -86,15 +76,9 @@ class Diagnosis:
 
 
 def doctor(source: str | None, target_dsn: str | None, config: Config) -> Diagnosis:
-    """Look at the machine, and at a source and a target if they are named.
+    """Look at the machine, and at a source and a target if they are named; both are only read.
 
-    Args:
-        source: DSN of the source; it is only read.
-        target_dsn: DSN of the target; it is only read.
-        config: Says which tables, which identity and where the ledger lies.
-
-    Returns:
-        What was found; a server that cannot be reached is a finding, not an error.
+    A server that cannot be reached is a finding, not an error.
     """
     found, reached = [*_machine()], None
     try:

@@ -9,6 +9,7 @@ nothing of where other rows lie, and is not lent.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -68,12 +69,11 @@ def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str
     for name, labels in named.items():
         if name in kinds:
             known.setdefault(kinds[name], set()).update(labels)
-    lists = plan.lists
     return {
         name: tuple(
             label
             for label in sorted(known.get(kind, ()))
-            if lists[name][1].length is None or len(label) <= (lists[name][1].length or 0)
+            if len(label) <= (plan.lists[name][1].length or math.inf)
         )
         for name, kind in kinds.items()
     }
@@ -99,19 +99,13 @@ def with_default(
 
 @dataclass(frozen=True)
 class Answer:
-    """A released answer to a question.
+    """A released answer to a question."""
 
-    Attributes:
-        need: What it settles; None for the size of a table.
-        noisy: Counts of rows: of cells, which the need's candidates part, or of a list's values.
-        sd: Standard deviation of their noise, above 0.
-        listed: The list, if it is one.
-    """
-
-    need: Need | None
+    need: Need | None  # what it settles; None for the size of a table
+    # Counts of rows: of cells, which the need's candidates part, or of a list's values.
     noisy: Floats
-    sd: float
-    listed: Listed | None = None
+    sd: float  # standard deviation of their noise, above 0
+    listed: Listed | None = None  # the list, if it is one
 
     @classmethod
     def of(cls, session: Session, need: Need | None, question: Question, found: Result) -> Answer:
@@ -180,18 +174,12 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
         if within is not None:
             need, noisy, sd, ends = cast(BoundsNeed, close.need), close.noisy, close.sd, within
     found = need.between(*ends, cut(noisy, sd, *ends, cells, gaps=need.poor_default), cells)
-    at_end = need.named and likely is not None and ends[1] == likely[1]
-    return _as_named(found, need) if at_end else found
-
-
-def _as_named(found: Bounds, need: BoundsNeed) -> Bounds:
-    """A range cut at the upper end that the column's name suggests.
-
-    The last cell of the histogram may reach beyond that end: an age of at most 100 has a last cell
-    from 91 to 107.
-    """
-    high = max(min(found.hi, need.default.hi), found.lo + 1)
-    return replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
+    if need.named and likely is not None and ends[1] == likely[1]:
+        # The last cell may reach beyond the end that the column's name suggests: an age of at most
+        # 100 has a last cell from 91 to 107.
+        high = max(min(found.hi, need.default.hi), found.lo + 1)
+        found = replace(found, hi=high, inner=tuple(edge for edge in found.inner if edge < high))
+    return found
 
 
 def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:
@@ -250,16 +238,9 @@ def lend_ranges(
 ) -> dict[tuple[str, str], Released]:
     """Fill in ranges of dates that noise has hidden by the ranges of other date columns.
 
-    Args:
-        tables: The private tables.
-        released: What was released, by table and attribute.
-        limits: Least and greatest value that CHECKs, config and type allow, by table and attribute.
-            A range that lies beyond them is not used.
-
-    Returns:
-        All that was released, with these changes. A hidden range becomes that of the column that
-        comes before or after it by its name, else the hull of the ranges of its table, else of all
-        tables. It stays marked as hidden.
+    A hidden range becomes that of the column that comes before or after it by its name, else the
+    hull of the ranges of its table, else of all tables, within the limits that CHECKs, config and
+    type allow. It stays marked as hidden. All keys are table and attribute.
     """
     found = dict(released)
     tables = list(tables)

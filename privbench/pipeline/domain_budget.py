@@ -33,15 +33,7 @@ from privbench.pipeline.domain_error import (
     total_loss,
 )
 from privbench.pipeline.prepare import FitPlan, item_of
-from privbench.privacy import (
-    MARGIN,
-    Labels,
-    Measurement,
-    Purse,
-    Question,
-    allocate,
-    root_sums,
-)
+from privbench.privacy import MARGIN, Labels, Measurement, Purse, Question, allocate, root_sums
 from privbench.privacy.queries import (
     GridHistogram,
     LabelCounts,
@@ -77,15 +69,10 @@ _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 @dataclass(frozen=True)
 class Item:
-    """Something that may be measured.
+    """Something that may be measured."""
 
-    Attributes:
-        roots: Root tables that are charged.
-        error: Expected error by noise.
-    """
-
-    roots: frozenset[str]
-    error: Callable[[Floats], Floats]
+    roots: frozenset[str]  # root tables that are charged
+    error: Callable[[Floats], Floats]  # expected error by noise
 
 
 #: By item, the need that a question settles, and the question.
@@ -94,21 +81,13 @@ Questions = dict[str, list[tuple[Need | None, Question]]]
 
 @dataclass(frozen=True)
 class Rounds:
-    """The questions of every round, for `fit` and `plan` alike.
+    """The questions of every round, for `fit` and `plan` alike."""
 
-    Attributes:
-        plan: The fit's plan.
-        noise: Noise of the accounting.
-        whole: The whole budget per root table, ε or ρ.
-        delta: δ for threshold releases, per root table.
-        totals: Noisy or guessed rows per table.
-    """
-
-    plan: FitPlan
-    noise: Noise
-    whole: float
-    delta: float
-    totals: Mapping[str, float]
+    plan: FitPlan  # the fit's plan
+    noise: Noise  # noise of the accounting
+    whole: float  # the whole budget per root table, ε or ρ
+    delta: float  # δ for threshold releases, per root table
+    totals: Mapping[str, float]  # noisy or guessed rows per table
 
     @property
     def budget(self) -> float:
@@ -191,9 +170,7 @@ class Rounds:
     def last(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> Questions:
         """Measurements of lists, ranges, decimals and second totals that are worth their budget.
 
-        Args:
-            sizes: Estimated sizes of the tables.
-            laws: Estimated laws of the columns whose lists are considered, by item.
+        `laws` are those of the columns whose lists are considered, by item.
         """
         spec = self.plan.spec
         before = root_sums(
@@ -348,11 +325,7 @@ def shares(
 ) -> dict[str, float]:
     """ε or ρ of every item that is worth it; no root table's sum passes the amount.
 
-    Args:
-        items: The items that may be measured.
-        amount: The amount that may be spent per root table.
-        noise: Noise of the accounting.
-        price: Error that the same amount would save elsewhere, by root table.
+    `price` is the error that the same amount would save elsewhere, by root table.
     """
     left = dict(items)
     for _ in range(4):

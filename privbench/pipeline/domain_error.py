@@ -48,13 +48,9 @@ _SCALES, _ERRORS = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Noise of events of sensitivity 1, in the continuous limit.
+    """Noise of events of sensitivity 1, in the continuous limit."""
 
-    Attributes:
-        accounting: What amounts are.
-    """
-
-    accounting: Accounting
+    accounting: Accounting  # what amounts are
 
     def sd(self, amount: Floats) -> Floats:
         """Standard deviation at an amount; infinite at none."""
@@ -80,32 +76,20 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Estimated sizes of one table.
-
-    Attributes:
-        rows: Its rows.
-        units: Units that have any.
-        weight: Weight of all rows in histograms.
-        clip: C of the weights that lists count by.
-    """
+    """Estimated sizes of one table."""
 
     rows: float
-    units: float
-    weight: float
-    clip: int = 1
+    units: float  # units that have any
+    weight: float  # weight of all rows in histograms
+    clip: int = 1  # C of the weights that lists count by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """Counts of a column's values by blocks of ranks.
+    """Counts of a column's values by blocks of ranks."""
 
-    Attributes:
-        counts: Of each value of a block, descending.
-        values: Values in the block.
-    """
-
-    counts: Floats
-    values: Floats
+    counts: Floats  # of each value of a block, descending
+    values: Floats  # values in the block
 
 
 def believed(
@@ -113,11 +97,8 @@ def believed(
 ) -> Law:
     """The law of a column: the measured frequencies, weighed with the default ones of its kind.
 
-    Args:
-        need: The list.
-        units: Weight of all values.
-        noisy: Released sums of the blocks, or None.
-        sd: Standard deviation of their noise.
+    `units` is the weight of all values, `noisy` the released sums of the blocks, if there are any,
+    and `sd` the standard deviation of their noise.
     """
     expected = _NUMBERS if need.grid else _NAMES if need.own else _TEXTS
     prior = np.zeros(BLOCKS)
@@ -142,12 +123,7 @@ def unnamed(law: Law, labels: int) -> float:
 def list_loss(need: CategoriesNeed, law: Law, size: Size, margin: float, sd: Floats) -> Floats:
     """The expected error of a list at every noise; see the module's docstring.
 
-    Args:
-        need: The list.
-        law: The estimated law of the column.
-        size: Estimated sizes of the table.
-        margin: How many standard deviations a threshold lies above one unit.
-        sd: Noise at every amount.
+    `margin` says how many standard deviations a threshold lies above one unit.
     """
     share = law.counts * law.values / size.units
     values = _CELLS if need.grid else size.rows
@@ -168,13 +144,9 @@ def range_loss(need: BoundsNeed | DecimalsNeed, size: Size, sd: Floats) -> Float
 
 
 def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:
-    """The error of a table's size for every column, by a first total and a second one.
+    """The error of a table's size for every column, by two totals.
 
-    Args:
-        columns: Columns of the table.
-        size: Estimated sizes of the table.
-        first: Noise of the first total.
-        sd: Noise of the second one at every amount.
+    `first` is the noise of the first one, `sd` that of the second one at every amount.
     """
     with np.errstate(divide="ignore"):
         both = (first**-2 + sd**-2.0) ** -0.5

@@ -47,17 +47,11 @@ Codecs = dict[str, dict[str, Codec]]
 
 @dataclass(frozen=True)
 class Domains:
-    """The result of the stage.
+    """The result of the stage."""
 
-    Attributes:
-        codecs: Per private table and modelled column.
-        totals: Noisy rows per table, with second totals.
-        left: ε or ρ that the synthesizer may spend per root table.
-    """
-
-    codecs: Codecs
-    totals: dict[str, float]
-    left: float
+    codecs: Codecs  # per private table and modelled column
+    totals: dict[str, float]  # noisy rows per table, with second totals
+    left: float  # ε or ρ that the synthesizer may spend per root table
 
 
 def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
@@ -76,13 +70,7 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 
 
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
-    """Release what every column needs, settle its domain, and give the codecs.
-
-    Args:
-        session: The door to the private rows.
-        plan: The fit's plan.
-        totals: Noisy rows per table.
-    """
+    """Release what every column needs, settle its domain, and give the codecs."""
     noise, whole = Noise(session.accounting), session.amount_total
     rounds = Rounds(plan, noise, whole, session.delta_total, totals)
     counted = rounds.units()

@@ -38,15 +38,10 @@ PARTS = 4
 
 @dataclass(frozen=True)
 class Extract:
-    """The result of the extraction.
+    """The result of the extraction."""
 
-    Attributes:
-        database: The private rows.
-        public: Rows of public tables as text, verbatim.
-    """
-
-    database: PrivateDatabase
-    public: Mapping[str, pa.Table]
+    database: PrivateDatabase  # the private rows
+    public: Mapping[str, pa.Table]  # rows of public tables as text, verbatim
 
 
 @dataclass(frozen=True)
@@ -65,56 +60,42 @@ class _Raw:
     rows: int
     attributes: Mapping[str, Attribute]
     keys: dict[str, pa.ChunkedArray]
+    verbatim: pa.Table = None  # the columns of a public table
 
 
 def extract(
     snapshot: Snapshot, plan: FitPlan, reporter: Reporter, workers: Workers | None = None
 ) -> Extract:
-    """Read every table of the plan once.
+    """Read every table of the plan once, and report the rows that were read.
 
     With `JOBS`, so many connections read parts of a large table or several small ones at once. With
     workers, each reads and encodes its own parts of large private tables, by a connection of
     its own to the same snapshot; what it made comes back in the order of the rows, so that the
     private database is the same in every bit. It will have its marginals counted by them, too.
-
-    Args:
-        snapshot: An open snapshot of the source.
-        plan: What to read.
-        reporter: Receives the number of rows read.
-        workers: Processes that read and count with this one.
-
-    Raises:
-        DatabaseError: The source refused.
-        SchemaError: Rows contradict the catalog, or no model can hold those of a public table.
+    Rows that contradict the catalog, or that no model can hold, are a SchemaError.
     """
     wanted = _key_columns(plan)
     jobs = JOBS.get() or 1
     # One connection reads a table as a whole.
     hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
-    parts = {
-        item.table.key: snapshot.parts(
-            item.table,
-            _expressions(item, wanted),
-            PARTS * hands,
-            known=_known(item),
+    parts: dict[str, Sequence[Part]] = {}
+    for item in plan.private if hands else ():
+        chosen = _expressions(item, wanted[item.table.key])
+        parts[item.table.key] = snapshot.parts(
+            item.table, chosen, PARTS * hands, known=_known(item)
         )
-        for item in plan.private
-        if hands
-    }
 
-    def read(item: TablePlan) -> tuple[pa.Table | None, _Raw]:
+    def read(item: TablePlan) -> _Raw:
+        keys = wanted[item.table.key]
         if item.public:
-            return _read_public(snapshot, item, wanted.get(item.table.key, {}))
+            return _read_public(snapshot, item, keys)
         several = parts.get(item.table.key, [])
-        return None, _read_private(snapshot, item, wanted, reporter, several, workers)
+        return _read_private(snapshot, item, keys, reporter, several, workers)
 
-    large = [key for key, several in parts.items() if len(several) > 1]
-    found = {key: read(plan.tables[key]) for key in large}
-    rest = [item for key, item in plan.tables.items() if key not in found]
+    raw = {key: read(plan.tables[key]) for key, several in parts.items() if len(several) > 1}
+    rest = [item for key, item in plan.tables.items() if key not in raw]
     others = spread(read, rest) if JOBS.get() else [read(item) for item in rest]
-    found.update(zip((item.table.key for item in rest), others, strict=True))
-    raw = {key: rows for key, (_, rows) in found.items()}
-    public = {key: whole for key, (whole, _) in found.items() if plan.tables[key].public}
+    raw.update(zip((item.table.key for item in rest), others, strict=True))
     tables = {}
     for item in plan.private:
         key = item.table.key
@@ -130,7 +111,7 @@ def extract(
     pa.default_memory_pool().release_unused()
     database = PrivateDatabase(plan.spec, tables)
     database.counter = WorkersCounter(workers) if workers else None
-    return Extract(database, public)
+    return Extract(database, {item.table.key: raw[item.table.key].verbatim for item in plan.public})
 
 
 def _aliases(item: TablePlan) -> Iterator[tuple[ForeignKey, tuple[list[str], list[str]]]]:
@@ -146,12 +127,12 @@ def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
 
     Values that PostgreSQL takes for equal keys compare equal.
     """
-    found: dict[str, Expressions] = {}
+    found: dict[str, Expressions] = {key: {} for key in plan.tables}
     for item in plan.private:
         for key, (child, parent) in _aliases(item):
             ours, theirs = key_expressions(plan.schema, key)
-            found.setdefault(item.table.key, {}).update(zip(child, ours, strict=True))
-            found.setdefault(str(key.ref_table), {}).update(zip(parent, theirs, strict=True))
+            found[item.table.key].update(zip(child, ours, strict=True))
+            found[str(key.ref_table)].update(zip(parent, theirs, strict=True))
     return found
 
 
@@ -160,9 +141,8 @@ def _present(expressions: list[Expression]) -> list[Expression]:
     return expressions or [(sql.SQL("true"), "present")]
 
 
-def _expressions(item: TablePlan, wanted: Mapping[str, Expressions]) -> list[Expression]:
+def _expressions(item: TablePlan, keys: Expressions) -> list[Expression]:
     """Expressions to select from a private table: key columns, and those of the readers."""
-    keys = wanted.get(item.table.key, {})
     expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
         expressions += reader.select(sql.Identifier(reader.name))
@@ -178,13 +158,13 @@ def _known(item: TablePlan) -> dict[str, Known]:
 def _read_private(
     snapshot: Snapshot,
     item: TablePlan,
-    wanted: Mapping[str, Expressions],
+    keys: Expressions,
     reporter: Reporter,
     parts: Sequence[Part],
     workers: Workers | None,
 ) -> _Raw:
-    keys, found = list(wanted.get(item.table.key, {})), list[_Encoded]()
-    for piece in _encoded(snapshot, item, wanted, parts, workers):
+    found = list[_Encoded]()
+    for piece in _encoded(snapshot, item, keys, parts, workers):
         found.append(piece)
         reporter.advance(f"read {item.table.key}", sum(part.rows for part in found))
     attributes: dict[str, Attribute] = {}
@@ -203,21 +183,21 @@ def _read_private(
 def _encoded(
     snapshot: Snapshot,
     item: TablePlan,
-    wanted: Mapping[str, Expressions],
+    keys: Expressions,
     parts: Sequence[Part],
     workers: Workers | None,
 ) -> Iterator[_Encoded]:
     """A table's rows in order: batch by batch, or part by part, read by workers or by threads."""
-    readers, keys = dict(item.readers), list(wanted.get(item.table.key, {}))
-    stream = partial(snapshot.stream, item.table, _expressions(item, wanted), known=_known(item))
+    readers, aliases = dict(item.readers), list(keys)
+    stream = partial(snapshot.stream, item.table, _expressions(item, keys), known=_known(item))
     if len(parts) < 2:
         for batch in stream():
-            yield encode([batch], readers, keys)
+            yield encode([batch], readers, aliases)
     elif workers is None:
         pages = [(part.first, part.last) for part in parts]
-        yield from streamed(lambda some: encode(stream(pages=some), readers, keys), pages)
+        yield from streamed(lambda some: encode(stream(pages=some), readers, aliases), pages)
     else:
-        calls = [workers.submit(read_part, part, readers, keys) for part in parts]
+        calls = [workers.submit(read_part, part, readers, aliases) for part in parts]
         while calls:
             # A worker frees a result once its future is gone.
             yield workers.result(calls.pop(0))
@@ -260,7 +240,7 @@ def _plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tuple[pa.Table, _Raw]:
+def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> _Raw:
     columns = [column for column in item.table.columns if not column.generated]
     expressions: list[Expression] = [
         (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), f"p{column.position}")
@@ -274,4 +254,4 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> tupl
         raise SchemaError(said, table=item.table.key, remedy="Exclude it under [database].")
     verbatim = whole.select([f"p{column.position}" for column in columns])
     verbatim = verbatim.rename_columns([column.name for column in columns])
-    return verbatim, _Raw(whole.num_rows, {}, {name: whole[name] for name in keys})
+    return _Raw(whole.num_rows, {}, {name: whole[name] for name in keys}, verbatim)

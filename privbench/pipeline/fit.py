@@ -47,12 +47,7 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """The state of a fit: each stage sets one of the last fields, in this order.
-
-    Attributes:
-        since: The earlier release to start from, or None.
-        counting: The Dask workers that count rows; open from the extraction to the end of learning.
-    """
+    """The state of a fit: each stage sets one of the last fields, in this order."""
 
     source: str
     config: Config
@@ -62,7 +57,8 @@ class Draft:
     plan: FitPlan
     catalog: Catalog
     accountant: Accountant
-    since: Since | None = None
+    since: Since | None = None  # the earlier release to start from, or None
+    # The Dask workers that count rows; open from the extraction to the end of learning.
     counting: ExitStack = field(default_factory=ExitStack)
     release: Release = field(init=False)
     data: Extract = field(init=False)
@@ -84,19 +80,11 @@ def fit(
 ) -> Model:
     """Learn a model of a database under differential privacy, and write it to a file.
 
-    Args:
-        source: DSN of the source; SELECT is enough.
-        config: Roles, domains, budget; ``privacy.epsilon`` must be set.
-        output: The model file.
-        reporter: Receives progress; CONFIDENTIAL.
-        resume: Id of a release that was killed.
-        catalog: The catalog and the DDL for the model, if they were read a moment ago. A table that
-            has been changed since is refused when it is locked.
-        since: A released model: what a noisy test finds unchanged is not measured again, and the
-            promise covers both releases.
-
-    Returns:
-        The model that was written.
+    SELECT on the source is enough. The config holds roles, domains and budget, ε among it. `resume`
+    is the id of a release that was killed. A `catalog` that was read a moment ago is not read
+    again; a table that has been changed since is refused when it is locked. With a released model
+    in `since`, what a noisy test finds unchanged is not measured again, and the promise covers both
+    releases. What the reporter gets is CONFIDENTIAL.
 
     Raises:
         ConfigError: The config cannot be obeyed.
@@ -137,8 +125,7 @@ def begin(
 ) -> Draft:
     """Check everything that can be checked before a row is read or budget is spent.
 
-    Without `dump` pg_dump is not run for the DDL; such a draft serves plans and cannot be
-    finished.
+    Without `dump` pg_dump is not run for the DDL; such a draft serves plans and cannot be finished.
     """
     privacy = require_epsilon(config).privacy
     assert privacy.epsilon is not None

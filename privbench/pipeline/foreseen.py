@@ -43,14 +43,10 @@ def planned(
     """The events that a fit is expected to have before the synthesizer's; reads no rows.
 
     Columns are assumed to hold the default values of their type and name, and all units to have
-    rows in owned tables.
-
-    Args:
-        plan: The fit's plan.
-        source: The whole budget and the rows that are guessed.
-        delta: δ for threshold releases, per root table: the accountant's, as in the fit.
-        ranges: Whether to plan for every law in `PROFILES`: events whose noise depends on the law
-            by rank of a column's values then state a range of noise.
+    rows in owned tables. `source` has the whole budget and the rows that are guessed, `delta` is
+    the accountant's for threshold releases, per root table. With `ranges` every law in `PROFILES`
+    is planned for: events whose noise depends on the law by rank of a column's values then state a
+    range of noise.
     """
     spec, noise = plan.spec, Noise(source.accounting)
     rows = {name: source.rows(name) for name in spec.tables}
@@ -175,10 +171,6 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     all events that catalog and config foresee, those of the first rounds among them, is above 0: at
     (3.2, 10⁻⁹) from four lists or nineteen histograms on, or two lists with what else their columns
     are measured by.
-
-    Args:
-        plan: The fit's plan.
-        privacy: ε (given), δ, and what accounting is asked for.
     """
     if privacy.accounting != "auto":
         return privacy.accounting

@@ -48,27 +48,16 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 @dataclass(frozen=True)
 class Promise:
-    """The guarantee of the release.
+    """The guarantee of the release."""
 
-    Attributes:
-        epsilon: ε spent, the maximum over root tables.
-        delta: δ spent.
-        accounting: ``pure`` or ``zcdp``.
-        neighbours: ``add-remove`` or ``replace``.
-        unit: ``owner`` or ``row``.
-        roots: Root tables, whose rows with all they own are the privacy units.
-        private: False when the noise was seeded: NOT PRIVATE.
-        roles: Who chose the roles: ``declared`` or ``proposed``.
-    """
-
-    epsilon: Amount
+    epsilon: Amount  # spent, the maximum over root tables
     delta: Share
     accounting: Literal["pure", "zcdp"]
     neighbours: Literal["add-remove", "replace"]
     unit: Literal["owner", "row"]
-    roots: Many[Text]
-    private: bool
-    roles: Literal["declared", "proposed"]
+    roots: Many[Text]  # root tables, whose rows with all they own are the privacy units
+    private: bool  # False when the noise was seeded: NOT PRIVATE
+    roles: Literal["declared", "proposed"]  # who chose them
 
     def sentence(self) -> str:
         """The promise in one sentence."""
@@ -85,8 +74,7 @@ class Promise:
     def require_sound(self, events: Sequence[Event]) -> Guarantee:
         """Price a release's events again; each claim against OpenDP's privacy map.
 
-        Raises:
-            ModelError: An event is not one of the release, or they cost more than is promised.
+        Refused if an event is not one of the release, or if they cost more than is promised.
         """
         for place, event in enumerate(events):
             ours = event.id == place and event.neighbours == self.neighbours
@@ -111,19 +99,12 @@ class Promise:
 
 @dataclass(frozen=True)
 class PrivateColumns:
-    """How the columns of a private table are made.
+    """How the columns of a private table are made; codecs are those of the modelled ones."""
 
-    Attributes:
-        own: Name of the OWN key, or None for a root.
-        making: How each column's values come about.
-        codecs: Of the modelled columns.
-    """
-
-    own: Name | None
+    own: Name | None  # name of the OWN key, or None for a root
     making: Annotated[dict[Name, Role], Field(max_length=MAX_COLUMNS)]
     codecs: Annotated[
-        dict[Name, Annotated[Codec, PlainValidator(codec_from_json)]],
-        Field(max_length=MAX_COLUMNS),
+        dict[Name, Annotated[Codec, PlainValidator(codec_from_json)]], Field(max_length=MAX_COLUMNS)
     ]
 
 
@@ -152,8 +133,7 @@ class Header(BaseModel):
 def parse(data: bytes) -> Header:
     """The header, checked field by field, its schema and its tables against each other.
 
-    Raises:
-        ModelError: It is no header; the message names the field.
+    What is no header is a ModelError, which names the field.
     """
     if depth(_STRING.sub(b"", data)) > MAX_DEPTH:
         raise ModelError("the model's header is nested too deeply.")

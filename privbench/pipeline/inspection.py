@@ -19,17 +19,11 @@ from privbench.schema import Schema, Table, TableName
 
 @dataclass(frozen=True)
 class Inspection:
-    """The proposal for a database, and what it would do to every column.
+    """The proposal for a database, and what it would do to every column."""
 
-    Attributes:
-        identity: The database's identity for the ledger.
-        proposal: Proposed roles.
-        plan: The plan that a fit would follow with them.
-    """
-
-    identity: Identity
-    proposal: roles.Proposal
-    plan: FitPlan
+    identity: Identity  # the database's identity for the ledger
+    proposal: roles.Proposal  # proposed roles
+    plan: FitPlan  # the plan that a fit would follow with them
 
     @property
     def config(self) -> Config:
@@ -64,15 +58,7 @@ def inspect(
 ) -> Inspection:
     """Propose roles and domains from the catalog.
 
-    Args:
-        source: DSN of the source.
-        base: Config whose decisions stay; it also says which tables are looked at.
-        lookups: ``private``, or ``public`` to declare look-up candidates public.
-        catalog: The catalog, if it was read a moment ago.
-
-    Raises:
-        DatabaseError: The source refused.
-        SchemaError: A table cannot be honoured even with the proposed roles.
+    What the base config decides stays. ``lookups="public"`` declares look-up candidates public.
     """
     config = base or Config()
     catalog = catalog or look(source, config, access=False, dump=False)
@@ -115,17 +101,11 @@ def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
 
 @dataclass(frozen=True)
 class Check:
-    """A config held against the live schema.
-
-    Attributes:
-        plan: The plan that a fit would follow.
-        undecided: Tables that the config does not name: their rows become roots.
-        literals: Literals in the DDL, which is public by contract: look once.
-    """
+    """A config held against the live schema."""
 
     plan: FitPlan
-    undecided: tuple[str, ...]
-    literals: tuple[str, ...]
+    undecided: tuple[str, ...]  # tables that the config does not name: their rows become roots
+    literals: tuple[str, ...]  # literals in the DDL, which is public by contract: look once
 
     def render(self, *, whole: bool = True, width: int | None = None) -> str:
         """Plain text for people; see `render_coverage`."""
@@ -139,18 +119,17 @@ class Check:
         parts.append(render_coverage(self.plan.coverage(), whole=whole, width=width))
         if self.literals:
             parts.append(render_literals(self.literals))
-            parts.append(_signed(self.plan.config, self.literals))
+            parts.append(
+                "They are the values that [privacy] ddl_reviewed was given for."
+                if self.plan.config.privacy.ddl_reviewed is not None
+                else "Once you have looked at them, this line in [privacy] makes every fit refuse "
+                f'others:\n  ddl_reviewed = "{seal(self.literals)}"'
+            )
         return "\n\n".join(parts)
 
 
 def check(config: Config, source: str) -> Check:
-    """Hold a config against the live schema; refuses what a fit would refuse.
-
-    Raises:
-        ConfigError: The config names what does not exist, or asks for what cannot be.
-        SchemaError: The roles break the privacy contract, or a table cannot be honoured.
-        DatabaseError: The source refused.
-    """
+    """Hold a config against the live schema; refuses what a fit would refuse."""
     catalog = look(source, config)
     plan = prepare(catalog.schema, config)
     require_decided(plan)
@@ -166,25 +145,12 @@ def render_literals(lines: tuple[str, ...]) -> str:
     return f"Values in the schema travel with the clone (look at them once):\n{listed}"
 
 
-def _signed(config: Config, lines: tuple[str, ...]) -> str:
-    """Whether the values are signed off, and how to do that."""
-    if config.privacy.ddl_reviewed is not None:
-        return "They are the values that [privacy] ddl_reviewed was given for."
-    return (
-        "Once you have looked at them, this line in [privacy] makes every fit refuse others:\n"
-        f'  ddl_reviewed = "{seal(lines)}"'
-    )
-
-
 def render_coverage(
     lines: list[CoverageLine], *, whole: bool = True, width: int | None = None
 ) -> str:
-    """The coverage map as aligned text.
+    """How every column is made, or with ``whole=False`` every table, as aligned text.
 
-    Args:
-        lines: How every column is made.
-        whole: A line for every column, else one for every table.
-        width: Characters of a line, past which it is cut; None means any number.
+    Lines are cut at `width` characters; None means any number.
     """
     if whole:
         head = "Coverage of every column:"

@@ -46,11 +46,7 @@ def seal(lines: Iterable[str]) -> str:
 
 
 def require_reviewed(config: Config, lines: Iterable[str]) -> None:
-    """Refuse a schema whose values are not those that the owner has signed off.
-
-    Raises:
-        ConfigError: ``[privacy] ddl_reviewed`` is set, but was given for other values.
-    """
+    """Refuse a schema whose values are not those that ``[privacy] ddl_reviewed`` was given for."""
     given = config.privacy.ddl_reviewed
     if given is not None and given != seal(lines):
         raise ConfigError(

@@ -27,25 +27,18 @@ from privbench.sources import is_file
 
 @dataclass(frozen=True)
 class LoadReport:
-    """The content of a clone.
+    """The content of a clone."""
 
-    Attributes:
-        rows: Rows per table.
-        dropped: Rows per table for which no valid key was left, or that broke a rule.
-        repaired: Rows per table that were changed so that they keep every rule.
-        public: Tables that were copied verbatim.
-        loose: CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
-        lost: What else of the schema the clone lacks, a line each: materialised views without
-            data, policies of roles that the target does not know, extensions, foreign tables.
-        private: False when the model's noise was seeded: NOT PRIVATE (P24).
-    """
-
-    rows: dict[str, int]
-    dropped: dict[str, int]
-    public: tuple[str, ...]
+    rows: dict[str, int]  # rows per table
+    dropped: dict[str, int]  # rows per table for which no valid key was left, or that broke a rule
+    public: tuple[str, ...]  # tables that were copied verbatim
+    # CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
     loose: tuple[str, ...] = ()
+    # What else of the schema the clone lacks, a line each: materialised views without data,
+    # policies of roles that the target does not know, extensions, foreign tables.
     lost: tuple[str, ...] = ()
-    private: bool = True
+    private: bool = True  # False when the model's noise was seeded: NOT PRIVATE (P24)
+    # Rows per table that were changed so that they keep every rule.
     repaired: Mapping[str, int] = field(default_factory=dict)
 
     def render(self) -> str:
@@ -67,11 +60,7 @@ class LoadReport:
         return [*loose, *self.lost]
 
     def require_whole(self) -> None:
-        """Refuse a clone that does not keep everything of the schema.
-
-        Raises:
-            GateFailed: It does not.
-        """
+        """Refuse a clone that does not keep everything of the schema; see `require_nothing`."""
         require_nothing(self.losses)
 
     def _remark(self, name: str) -> str:
@@ -103,7 +92,9 @@ def load(
 
     A resumable load copies parts of large tables in transactions of their own, `JOBS` at once, and
     marks the target as unfinished until it ends. Where it was killed, the same call goes on with
-    the parts that are missing; the rows are those of a load that nobody kills.
+    the parts that are missing; the rows are those of a load that nobody kills. Without a seed it
+    draws one, which the target keeps. A target that may not be written, may be a source, or is
+    another unfinished load is a TargetError.
 
     Args:
         model: The model file, or the model that a fit has just made.
@@ -116,18 +107,10 @@ def load(
             anything of the model's runs.
         schema_only: Leave the tables empty.
         dry_run: Make the empty schema and undo it; the report says what the target would lack.
-        resumable: Load part by part. Without a seed it draws one, which the target keeps.
+        resumable: Load part by part.
         where: Who copies parts: ``local``, or workers of a Dask scheduler (``tcp://…``).
         ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
         reporter: Receives progress.
-
-    Raises:
-        ModelError: The model is damaged or hostile.
-        UsageError: The scale is none, or workers are to make what is not resumable.
-        TargetError: The target may not be written, or may be a source, or is another unfinished
-            load.
-        LedgerError: With `replace`, a ledger is damaged.
-        DatabaseError: The server refused.
     """
     teller = reporter or Reporter()
     if isinstance(model, Model):
@@ -186,11 +169,7 @@ def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
 
 
 def _write(
-    loader: Loader,
-    tables: list[CloneTable],
-    teller: Reporter,
-    seed: int | None,
-    job: Job | None,
+    loader: Loader, tables: list[CloneTable], teller: Reporter, seed: int | None, job: Job | None
 ) -> Repaired:
     """Write all rows, repair them, and finish; what the repairs did."""
     with loader.emptied():
@@ -239,17 +218,7 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
 
 
 def refuse_sources(target_dsn: str, ledger: str | None) -> None:
-    """Refuse to drop what a database holds that has releases in a ledger: it may be a source.
-
-    Args:
-        target_dsn: The database whose objects would be dropped.
-        ledger: Directory of the ledgers; None means the user's state directory.
-
-    Raises:
-        TargetError: It holds something, and has releases.
-        LedgerError: A ledger is damaged.
-        ConnectionFailed: The server is unreachable.
-    """
+    """Refuse to drop what a database holds that has releases in a ledger: it may be a source."""
     with reading(target_dsn) as connection:
         found = target.contents(connection) and ledgers_of(connection, ledger, surely=True)
     if found:
@@ -261,12 +230,7 @@ def refuse_sources(target_dsn: str, ledger: str | None) -> None:
 
 
 def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
-    """Refuse a target that a load would refuse, before anybody is asked; ledgers are not read.
-
-    Raises:
-        TargetError: It is the source, or is not empty.
-        ConnectionFailed: A server is unreachable.
-    """
+    """Refuse a target that a load would refuse, before anybody is asked; ledgers are not read."""
     with contextlib.ExitStack() as stack:
         other = stack.enter_context(reading(target_dsn))
         one = None if is_file(source) else stack.enter_context(reading(source))
@@ -288,12 +252,8 @@ def rehearse(
     """Make the empty schema in the target and undo it: refuse now what a load would refuse later.
 
     Missing extensions, rights and roles, and what an older server does not know, show here, before
-    any budget is spent. The options are those of `load`.
-
-    Raises:
-        GateFailed: With `strict`, if the target would lack anything of the schema.
-        TargetError: The target is the source, is not empty, or lacks an extension.
-        DatabaseError: The target refuses the schema.
+    any budget is spent; with `strict`, anything of the schema that the target would lack. The
+    options are those of `load`.
     """
     with (
         reading(source) as connection,
@@ -312,11 +272,7 @@ def rehearse(
 
 
 def require_nothing(losses: Sequence[str]) -> None:
-    """Fail if the clone does not keep everything of the schema (``--strict``).
-
-    Raises:
-        GateFailed: There are losses; the message names the first.
-    """
+    """Fail with the first loss if the clone lacks anything of the schema (``--strict``)."""
     if losses:
         raise GateFailed(
             f"the clone does not keep everything of the schema, as --strict demands: {losses[0]}"
@@ -325,21 +281,13 @@ def require_nothing(losses: Sequence[str]) -> None:
 
 
 def check_scale(scale: float) -> float:
-    """The scale of a clone, if it is one.
-
-    Raises:
-        UsageError: It is not.
-    """
+    """The scale of a clone, if it is one."""
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale
 
 
 def check_workers(where: str, *, resumable: bool) -> None:
-    """Refuse workers of a load at once.
-
-    Raises:
-        UsageError: There are workers, and the load is not resumable.
-    """
+    """Refuse workers of a load that is not resumable at once."""
     if where != LOCAL and not resumable:
         raise UsageError("workers load part by part.", remedy="Say so with --resumable.")

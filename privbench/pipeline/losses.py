@@ -146,12 +146,8 @@ def _columns(
 ) -> Iterator[Loss]:
     """Columns whose values are surrogates although queries may compare them with constants.
 
-    Args:
-        plan: The fit's plan.
-        codecs: Codecs of all columns.
-        units: Units of every table.
-        noise: Scale of every event's noise, in units, by label.
-        done: Tables that are left out, since a loss of the whole table was reported.
+    `noise` is the scale of every event's noise, in units, by label; tables in `done` are left out,
+    since a loss of the whole table was reported.
     """
     for item in plan.private:
         table = item.table.key
@@ -173,10 +169,12 @@ def _columns(
 
 def _unnamed(reader: ColumnReader, codec: TextCodec, measured: bool) -> bool:
     """Whether noise hid all labels of a column whose values are expected to repeat."""
-    need = next((need for need in reader.needs if isinstance(need, CategoriesNeed)), None)
     labels = {*(codec.labels or ())}
-    unknown = need is not None and not labels - ({*need.default} if not measured else set())
-    return unknown and need is not None and not need.own
+    return any(
+        not (labels if measured else labels - {*need.default}) and not need.own
+        for need in reader.needs
+        if isinstance(need, CategoriesNeed)
+    )
 
 
 def _is_default(reader: ColumnReader, codec: OrderedCodec) -> bool:

@@ -63,38 +63,22 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Model:
-    """A released model.
+    """A released model."""
 
-    Attributes:
-        schema: The schema of the source.
-        promise: The guarantee.
-        config: The public config that the fit ran with.
-        tables: Per private table, how its columns are made.
-        synthesizer: Name of the synthesizer.
-        state: Its JSON state.
-        arrays: Its arrays, by name.
-        public: Public tables' rows, verbatim, one Arrow table of strings each.
-        events: The frozen events, in order.
-        ddl: DDL before and after the rows.
-    """
-
-    schema: Schema
+    schema: Schema  # the schema of the source
     promise: Promise
-    config: Json
-    tables: dict[str, PrivateColumns]
+    config: Json  # the public config that the fit ran with
+    tables: dict[str, PrivateColumns]  # per private table, how its columns are made
     synthesizer: str
-    state: Json
+    state: Json  # its JSON state
     arrays: dict[str, NDArray[Any]]
-    events: tuple[Event, ...]
-    ddl: Ddl
+    events: tuple[Event, ...]  # the frozen events, in order
+    ddl: Ddl  # DDL before and after the rows
+    # Public tables' rows, verbatim, one Arrow table of strings each.
     public: dict[str, pa.Table] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
-        """Write the file: whole or not at all.
-
-        Raises:
-            ModelError: The file cannot be written.
-        """
+        """Write the file: whole or not at all."""
         members = self._members()
         head = self._head(members)
         target = Path(path)
@@ -110,10 +94,6 @@ class Model:
         """Hash of all that the model holds."""
         return hashlib.sha256(self._head(self._members())).hexdigest()
 
-    def _head(self, members: Mapping[str, bytes]) -> bytes:
-        data = self._header(members)
-        return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
-
     def _members(self) -> dict[str, bytes]:
         members = {
             archive.PRE: self.ddl.pre_data.encode(),
@@ -125,8 +105,8 @@ class Model:
             members[place] = archive.table_bytes(self.public[name])
         return members
 
-    def _header(self, members: Mapping[str, bytes]) -> Json:
-        return {
+    def _head(self, members: Mapping[str, bytes]) -> bytes:
+        data = {
             "format": header.VERSION[0],
             "version": header.VERSION[1],
             "promise": vars(self.promise),
@@ -148,6 +128,7 @@ class Model:
             "extensions": list(self.ddl.extensions),
             "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in members.items()},
         }
+        return json.dumps(data, sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -200,22 +181,14 @@ class Model:
 
 
 def _places(kind: str, names: list[str], suffix: str) -> dict[str, str]:
-    """Members of arrays or public tables, by what they are called in the header.
-
-    Raises:
-        ModelError: The names are not in order.
-    """
+    """Members of arrays or public tables, by what they are called in the header, in order."""
     if names != sorted(set(names)):
         raise ModelError(f"the model's {kind} are not in order.")
     return {name: f"{kind}/{index}.{suffix}" for index, name in enumerate(names)}
 
 
 def _public(schema: Schema, key: str, data: bytes) -> pa.Table:
-    """The rows of a public table, of the columns that it has.
-
-    Raises:
-        ModelError: They are not.
-    """
+    """The rows of a public table, of the columns that it has."""
     names = [column.name for column in schema.table(key).columns if not column.generated]
     try:
         return archive.read_table(data, names)
@@ -224,14 +197,9 @@ def _public(schema: Schema, key: str, data: bytes) -> pa.Table:
 
 
 def require_writable(path: str | Path, *, overwrite: bool = True) -> None:
-    """Refuse, before any budget is spent, a path that `Model.save` could not or should not write.
+    """Refuse, before any budget is spent, a path that `Model.save` could not write.
 
-    Args:
-        path: The model file.
-        overwrite: Whether a file that is there may be replaced.
-
-    Raises:
-        ModelError: It is a folder, its folder cannot be made or written, or it is there.
+    Without `overwrite` a file that is there is refused too.
     """
     target = Path(path)
     if not overwrite and target.is_file():

@@ -33,21 +33,13 @@ LOCAL = "local"
 
 @dataclass(frozen=True)
 class Job:
-    """What whoever copies parts has to know.
+    """What whoever copies parts has to know."""
 
-    Attributes:
-        dsn: The target.
-        role: Role of the target that the load goes on as.
-        model: The model.
-        mark: The mark of the target.
-        where: ``local``, or the address of a Dask scheduler.
-    """
-
-    dsn: str
-    role: str | None
+    dsn: str  # the target
+    role: str | None  # role of the target that the load goes on as
     model: Model
     mark: Mark
-    where: str = LOCAL
+    where: str = LOCAL  # ``local``, or the address of a Dask scheduler
 
     @cached_property
     def tables(self) -> dict[str, CloneTable]:
@@ -65,18 +57,8 @@ def copy_parts(
 ) -> list[CloneTable]:
     """Copy the large tables part by part; what a load before this one has copied stays as it is.
 
-    Args:
-        loader: In its last transaction.
-        job: The job.
-        tables: All tables, with the columns that are written.
-        repair: The repairs to come.
-        teller: Receives progress.
-
-    Returns:
-        Tables that are there; the loader itself has to copy the others.
-
-    Raises:
-        PrivbenchError: A part could not be copied; the parts that were stay.
+    The loader is in its last transaction. Gives the tables that are there; it has to copy the
+    others itself. Where a part cannot be copied, those that were stay.
     """
     large = [
         item
@@ -114,12 +96,7 @@ def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
 
 
 def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
-    """Copy parts by threads, and say after each that it is there; a failure stops the rest.
-
-    Args:
-        job: The job.
-        calls: What `_copy` is given for every part.
-    """
+    """Copy parts by threads, and say after each that it is there; a failure stops the rest."""
     pool = ThreadPoolExecutor(JOBS.get() or 1)
     try:
         for call in [pool.submit(copy_context().run, _copy, job, *given) for given in calls]:

@@ -31,25 +31,15 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class PlanReport:
-    """The measurements of a fit.
+    """The measurements of a fit."""
 
-    Attributes:
-        events: Planned events; adaptive ones at their largest.
-        total: ε or ρ of the fit.
-        accounting: ``pure`` or ``zcdp``.
-        least: Units per table below which little beyond totals can be learned.
-        given: Rows per table that the user expects.
-        identity: The database's identity for the ledger, and what it is made of.
-        losses: Tables that are smaller than that, and what would help.
-    """
-
-    events: list[PlannedEvent]
-    total: float
+    events: list[PlannedEvent]  # planned events; adaptive ones at their largest
+    total: float  # ε or ρ of the fit
     accounting: str
-    least: Mapping[str, float]
-    given: Mapping[str, float]
-    identity: Identity
-    losses: Sequence[Loss] = ()
+    least: Mapping[str, float]  # units per table below which little beyond totals can be learned
+    given: Mapping[str, float]  # rows per table that the user expects
+    identity: Identity  # the database's identity for the ledger, and what it is made of
+    losses: Sequence[Loss] = ()  # tables that are smaller than that, and what would help
 
     def to_json(self) -> dict[str, Any]:
         """A plain object."""
@@ -93,17 +83,7 @@ class PlanReport:
 
 
 def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -> PlanReport:
-    """Plan a fit.
-
-    Args:
-        config: With ε.
-        source: DSN; only its catalog is read.
-        rows: Rows that the user expects, by table.
-
-    Raises:
-        UsageError: A table in ``rows`` does not exist.
-        PrivbenchError: An error that a fit would raise.
-    """
+    """Plan a fit by the catalog, for the rows that the user expects; see `fit` for errors."""
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)
     spec = draft.plan.spec
@@ -156,9 +136,6 @@ def _span(*numbers: float) -> str:
 
 def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
     """``TABLE=N`` as a mapping.
-
-    Raises:
-        UsageError: Not of that form.
 
     >>> parse_rows(["public.users=1000"])
     {'public.users': 1000.0}

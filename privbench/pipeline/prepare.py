@@ -29,21 +29,13 @@ from privbench.schema import ForeignKey, Schema, Table
 
 @dataclass(frozen=True)
 class TablePlan:
-    """The plan of one table.
-
-    Attributes:
-        table: The table.
-        section: Its section of the config.
-        making: How each column's values come about.
-        keys: Foreign keys, with their roles.
-        readers: Readers of the modelled columns. All three are empty for public tables.
-    """
+    """The plan of one table; the last three are empty for public tables."""
 
     table: Table
-    section: TableConfig
-    making: dict[str, Role]
-    keys: tuple[KeySpec, ...]
-    readers: Mapping[str, ColumnReader]
+    section: TableConfig  # its section of the config
+    making: dict[str, Role]  # how each column's values come about
+    keys: tuple[KeySpec, ...]  # foreign keys, with their roles
+    readers: Mapping[str, ColumnReader]  # of the modelled columns
 
     @property
     def public(self) -> bool:
@@ -65,19 +57,12 @@ class TablePlan:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """The whole plan.
+    """The whole plan."""
 
-    Attributes:
-        schema: The live schema.
-        config: The config, roles settled.
-        tables: A plan per table.
-        spec: Tables, keys and relation; attributes come with the data.
-    """
-
-    schema: Schema
-    config: Config
-    tables: Mapping[str, TablePlan]
-    spec: DatabaseSpec
+    schema: Schema  # the live schema
+    config: Config  # the config, roles settled
+    tables: Mapping[str, TablePlan]  # a plan per table
+    spec: DatabaseSpec  # tables, keys and relation; attributes come with the data
 
     @property
     def private(self) -> tuple[TablePlan, ...]:
@@ -117,16 +102,7 @@ def item_of(table: str, need: Need) -> str:
 
 
 def prepare(schema: Schema, config: Config) -> FitPlan:
-    """Settle roles and readers.
-
-    Args:
-        schema: The live schema.
-        config: The config; tables without ``own`` are roots (see `require_decided`).
-
-    Raises:
-        ConfigError: The config names what does not exist, or a column it cannot treat.
-        SchemaError: The roles break the privacy contract, or a table cannot be honoured.
-    """
+    """Settle roles and readers; tables without ``own`` are roots (see `require_decided`)."""
     owners = roles.resolve(schema, config)
     settings = roles.sections(schema, config)
     plans = {
@@ -144,14 +120,20 @@ def require_decided(plan: FitPlan) -> None:
     Taken as roots, the rows of a table without ``own`` would each be a unit of their own, and the
     promise to the records that they belong to would be lost without a word. Tables that refer to no
     other private table have nothing to decide. Keys of a table that is left out would be modelled
-    as if they were any other value.
-
-    Raises:
-        ConfigError: Tables that refer to other private tables have no ``own``, or columns that
-            refer to a table that is left out are not named.
+    as if they were any other value, and have to be named.
     """
     for item in plan.private:
-        _check_loose(item)
+        for name in item.table.loose:
+            # Bounds and cells around a key that many rows hold would reveal which row they refer
+            # to, and nothing would be charged for it to that record.
+            if name in item.readers and name not in item.section.columns:
+                raise ConfigError(
+                    "the column holds keys of a table that is left out.",
+                    table=item.table.key,
+                    column=name,
+                    remedy='Give it kind = "skip", or include that table; another kind declares '
+                    "that its values may be modelled.",
+                )
     if plan.config.privacy.unit == "row":
         return
     open_ = [
@@ -195,11 +177,7 @@ def _table(
 
 
 def _key(
-    schema: Schema,
-    table: Table,
-    key: ForeignKey,
-    own: bool,
-    settings: Mapping[str, TableConfig],
+    schema: Schema, table: Table, key: ForeignKey, own: bool, settings: Mapping[str, TableConfig]
 ) -> KeySpec:
     def refused(what: str, remedy: str) -> SchemaError:
         said = f"foreign key {key.name} {what}"
@@ -220,8 +198,7 @@ def _key(
             f"Make them unique in {parent.key}, or exclude {table.key}.",
         )
     # Keys are made before PostgreSQL computes a generated column.
-    sides = ((table, key.columns), (parent, key.ref_columns))
-    for side, names in sides:
+    for side, names in ((table, key.columns), (parent, key.ref_columns)):
         for name in names:
             if side.column(name).generated:
                 raise refused(
@@ -229,25 +206,7 @@ def _key(
                     "Leave one of the tables out.",
                 )
     nullable = any(not table.column(name).not_null for name in key.columns)
-    role: Literal["own", "ref", "public"] = "own" if own else "ref"
-    if settings[parent.key].role == "public":
-        role = "public"
+    public = settings[parent.key].role == "public"
+    role: Literal["own", "ref", "public"] = "public" if public else "own" if own else "ref"
     unique = any(set(item.columns) <= set(key.columns) for item in table.unique_sets)
     return KeySpec(key.name, table.key, parent.key, role, nullable or not key.validated, unique)
-
-
-def _check_loose(item: TablePlan) -> None:
-    """Refuse to model keys of a table that is left out as if they were any other value.
-
-    Bounds and cells around a key that many rows hold would reveal which row they refer to, and
-    nothing would be charged for it to that record.
-    """
-    for name in item.table.loose:
-        if name in item.readers and name not in item.section.columns:
-            raise ConfigError(
-                "the column holds keys of a table that is left out.",
-                table=item.table.key,
-                column=name,
-                remedy='Give it kind = "skip", or include that table; another kind declares that '
-                "its values may be modelled.",
-            )

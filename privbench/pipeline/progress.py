@@ -27,30 +27,20 @@ class StageTime:
 
 @dataclass
 class Spending:
-    """The parts of a fit that record what it spends and what is left.
-
-    Attributes:
-        cap: The cap in the config.
-        release: The release in the ledger; None until it is opened.
-    """
+    """The parts of a fit that record what it spends and what is left."""
 
     ledger: Ledger
-    cap: Cap
+    cap: Cap  # the cap in the config
     accountant: Accountant
-    release: Release | None = None
+    release: Release | None = None  # the release in the ledger; None until it is opened
 
 
 @dataclass
 class Reporter:
-    """Takes note of stages; subclasses draw progress bars or write log lines.
+    """Takes note of stages; subclasses draw progress bars or write log lines."""
 
-    Attributes:
-        stages: The stages that are done.
-        spending: What a fit spends; None until the fit has opened the ledger.
-    """
-
-    stages: list[StageTime] = field(default_factory=list)
-    spending: Spending | None = None
+    stages: list[StageTime] = field(default_factory=list)  # the stages that are done
+    spending: Spending | None = None  # what a fit spends; None until the fit has opened the ledger
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Load, OnResult, load
+from privbench.workload.replay import OnResult, load
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
 
@@ -36,30 +36,18 @@ def run(
     on_result: OnResult | None = None,
     trust: Trust = NONE,
 ) -> dict[str, Any]:
-    """Run a workload and keep counts and times.
+    """Run a workload, of any known format, on a database that is only read; keep counts and times.
 
-    Args:
-        workload: A file or folder in any known format.
-        dsn: The database; only read.
-        repeats: Timed runs a query.
-        warmup: Untimed runs before them.
-        timeout: Seconds that one run may take.
-        before: Steps before each run.
-        explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query.
-        concurrency: Clients that then run the workload at once; 0 leaves that out.
-        gates: Conditions on `FIGURES` under which the run fails: ``replay.errors > 0``.
-        on_result: Called after every query.
-        trust: Functions that the operator lets the queries call beyond the lists.
+    Each query has untimed runs, then timed ones, each after the steps in `before`; `concurrency`
+    clients then run the workload at once, unless it is 0. `explain` also keeps EXPLAIN (ANALYZE,
+    BUFFERS, FORMAT JSON) of every query. Gates are conditions on `FIGURES` under which the run
+    fails: ``replay.errors > 0``; a failed one raises nothing here. `trust` lets queries call
+    functions beyond the lists.
 
     Returns:
         A JSON object: the database, the settings, per query its weight, the count and the seconds,
         under ``summary`` the sum of the medians with and without weights, under ``load`` queries a
-        second of each round and median seconds a query, and under ``gates`` what they saw. A failed
-        gate raises nothing here.
-
-    Raises:
-        UsageError: The workload cannot be read, or does more than read; or there is no such figure.
-        DatabaseError: The database refused.
+        second of each round and median seconds a query, and under ``gates`` what they saw.
     """
     wanted = parse(gates)
     for gate in wanted:
@@ -77,9 +65,14 @@ def run(
         trust=trust,
     )
     summary = _summary(queries, found)
+    loaded, throughput = None, None
     crowd = load(queries, found, {_NAME: dsn}, concurrency, before) if concurrency else None
-    loaded = None if crowd is None else _load(crowd)
-    throughput = median(loaded["throughput"]) if loaded else None
+    if crowd is not None:
+        rounds = [each.throughput for each in crowd.rounds[_NAME]]
+        latency = zip(crowd.queries, crowd.latencies(_NAME), strict=True)
+        seconds = {query.id: float(each) for query, each in latency if isfinite(each)}
+        loaded = {"clients": crowd.clients, "throughput": rounds, "latency": seconds}
+        throughput = median(rounds)
     figures = dict(zip(FIGURES, [*summary.values(), throughput], strict=True))
     return {
         "workload": queries.name,
@@ -117,14 +110,4 @@ def _summary(queries: Workload, found: Replay) -> dict[str, float]:
         "weight": sum(weight for weight, _ in medians),
         "seconds": sum(median for _, median in medians),
         "weighted_seconds": sum(weight * median for weight, median in medians),
-    }
-
-
-def _load(found: Load) -> dict[str, Any]:
-    rounds = found.rounds[_NAME]
-    latency = zip(found.queries, found.latencies(_NAME), strict=True)
-    return {
-        "clients": found.clients,
-        "throughput": [each.throughput for each in rounds],
-        "latency": {query.id: float(each) for query, each in latency if isfinite(each)},
     }

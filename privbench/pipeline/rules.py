@@ -29,16 +29,7 @@ PREFIX = "privbench_rule_"
 
 
 def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema:
-    """The schema with the config's rules as CHECKs of its tables.
-
-    Args:
-        connection: To the source, whose server resolves what a rule names; no row is read.
-        schema: What the catalog states.
-        config: Its rules.
-
-    Raises:
-        ConfigError: A rule is of no table, or is no condition on columns of its table.
-    """
+    """The schema with the config's rules as CHECKs; the source's server resolves their names."""
     rules: dict[TableName, list[str]] = defaultdict(list)
     for key, texts in config.rules.items():
         rules[TableName.parse(key)] += texts
@@ -66,7 +57,11 @@ def _checks(
 ) -> Iterator[Check]:
     for text, name in zip(rules, names, strict=False):
         try:
-            yield _check(connection, table, name, text)
+            judged(expression(text))
+            # In brackets, so that no reader of CHECKs takes its first word for something else.
+            whole = expression(f"({canonical(text)})")
+            columns = _columns(judged(whole), table)
+            _resolve(connection, table, whole)
         except (NotAllowed, SqlError, ValueError) as error:
             raise ConfigError(
                 f"the rule {_line(text)!r} cannot be kept: {_line(str(error).rstrip('.'))}.",
@@ -74,25 +69,15 @@ def _checks(
                 remedy="A rule is a condition on the table's columns by PostgreSQL's own functions "
                 "and operators, as a CHECK is.",
             ) from None
-
-
-def _check(connection: Connection, table: Table, name: str, text: str) -> Check:
-    judged(expression(text))
-    # In brackets, so that no reader of CHECKs takes its first word for something else.
-    text = expression(f"({canonical(text)})")
-    columns = _columns(judged(text), table)
-    _resolve(connection, table, text)
-    return Check(name, text, columns, declared=True)
+        yield Check(name, whole, columns, declared=True)
 
 
 def _resolve(connection: Connection, table: Table, text: str) -> None:
     """Have the server look up what a rule names, and compute its constants, as for a CHECK.
 
     WHERE takes what a CHECK does, and beside that the queries and system columns that were refused.
-    It is planned on columns of NULL: no row is read, nor a statistic of any.
-
-    Raises:
-        NotAllowed: It refuses; the message depends on the rule and the catalog, on no row.
+    It is planned on columns of NULL: no row is read, nor a statistic of any. What the server says
+    where it refuses depends on the rule and the catalog, on no row.
     """
     place = sql.Identifier(table.name.schema, table.name.name)
     resolved = sql.SQL("SELECT FROM {} WHERE {}").format(place, sql.SQL(text))
@@ -113,11 +98,7 @@ def _accepted(result: pq.abc.PGresult) -> None:
 
 
 def _columns(tree: Node, table: Table) -> tuple[str, ...]:
-    """The columns that a rule reads, in the table's order.
-
-    Raises:
-        NotAllowed: It reads something else, or nothing.
-    """
+    """The columns that a rule reads, in the table's order; at least one, and nothing else."""
     read = {node.names("fields") for node in tree.walk() if node.kind == "ColumnRef"}
     known = [column.name for column in table.columns]
     unknown = sorted(read - {(name,) for name in known})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal
 from urllib.parse import quote
@@ -43,28 +44,14 @@ def sample(
     choice: Selection | None = None,
     reporter: Reporter | None = None,
 ) -> list[str]:
-    """Write a model's clone as files, one a table.
+    """Write a model's clone as files, one a table, and give a line each of what was written.
 
     Rows are as drawn: what `load` repairs in a database (CHECKs that are not understood, expression
-    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break.
+    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break; lines at the end say so.
 
-    Args:
-        model: The model file.
-        output: A directory that is empty or does not exist.
-        file_format: ``csv`` (with header; NULL is nothing, an empty text is ``""``) or ``parquet``.
-        scale: Size of the clone.
-        seed: Seed of the sampling.
-        force: Also take a directory that holds something; files of the same names are replaced.
-        choice: Which tables to write; None means all.
-        reporter: Receives progress.
-
-    Returns:
-        A line each of what was written, then of the rules that the files may break.
-
-    Raises:
-        ModelError: The model is damaged.
-        SchemaError: A chosen schema or table does not exist.
-        UsageError: The directory cannot be used.
+    The directory is made, or has to be empty, unless `force` lets files of the same names be
+    replaced. CSV has a header; NULL is nothing there, an empty text is ``""``. `choice` says which
+    tables to write; None means all.
     """
     teller = reporter or Reporter()
     folder = _empty(Path(output), force)
@@ -148,10 +135,8 @@ def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> No
         for block in csv_blocks(item.batches(), len(names)):
             file.write(block)
         return
-    writer: papq.ParquetWriter | None = None
-    for batch in item.batches():
-        table = batch.rename_columns(names)
-        writer = writer or papq.ParquetWriter(file, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    batches = (batch.rename_columns(names) for batch in item.batches())
+    if (first := next(batches, None)) is not None:
+        with papq.ParquetWriter(file, first.schema) as writer:
+            for batch in chain([first], batches):
+                writer.write_table(batch)

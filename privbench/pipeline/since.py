@@ -38,30 +38,20 @@ _MOST_EVENTS = 30_000
 
 @dataclass(frozen=True)
 class Since:
-    """An earlier release that fits the plan of a fit.
+    """An earlier release that fits the plan of a fit."""
 
-    Attributes:
-        learner: The synthesizer of both.
-        model: Its model.
-        digest: SHA-256 of its file.
-        codecs: Its codecs, per private table and modelled column.
-        laws: Its laws of the private tables.
-    """
-
-    learner: GraphicalSynthesizer
+    learner: GraphicalSynthesizer  # the synthesizer of both
     model: Model
-    digest: str
-    codecs: Codecs
-    laws: Mapping[str, TableLaw]
+    digest: str  # SHA-256 of its file
+    codecs: Codecs  # its codecs, per private table and modelled column
+    laws: Mapping[str, TableLaw]  # its laws of the private tables
 
     @classmethod
     def read(cls, path: str | Path, plan: FitPlan, learner: Synthesizer[Any]) -> Since:
         """Read a model that a fit may start from.
 
-        Raises:
-            ConfigError: The fit's synthesizer cannot.
-            ModelError: It is damaged, states less than its events cost, or is of another schema,
-                synthesizer or privacy unit than the fit.
+        A ModelError for one that is damaged, states less than its events cost, or is of another
+        schema, synthesizer or privacy unit than the fit.
         """
         if not isinstance(learner, GraphicalSynthesizer):
             raise ConfigError(f"the synthesizer {learner.name!r} has no --since.", remedy=_REMEDY)
@@ -91,11 +81,7 @@ class Since:
         return cls(learner, model, digest, codecs, fitted.laws)
 
     def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
-        """The privacy of a fit, with the accounting of the release; see `settle_accounting`.
-
-        Raises:
-            ModelError: The fit asks for another one.
-        """
+        """The privacy of a fit, which has to ask for the accounting of the release or for any."""
         found = self.model.promise.accounting
         if privacy.accounting not in ("auto", found):
             _refuse(f"has the accounting {found}, not {privacy.accounting}.")
@@ -142,11 +128,7 @@ class Since:
 
 
 def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
-    """Refuse a release of other tables, columns, keys, roles or public knowledge.
-
-    Raises:
-        ModelError: It is.
-    """
+    """Refuse a release of other tables, columns, keys, roles or public knowledge."""
     for key in sorted({*plan.tables} ^ {*then.tables}):
         _refuse("does not have the same tables.", key)
     for key, now in plan.tables.items():
@@ -181,11 +163,7 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
 
 
 def _require_same_promise(plan: FitPlan, model: Model) -> None:
-    """Refuse one with another unit, or that misstates the cost of its most expensive root.
-
-    Raises:
-        ModelError: It has, or does.
-    """
+    """Refuse one with another unit, or that misstates the cost of its most expensive root."""
     promise, privacy, spec = model.promise, plan.config.privacy, plan.spec
     if not promise.private and privacy.seed is None:
         _refuse("is NOT PRIVATE: its noise was seeded.")
@@ -205,11 +183,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 
 
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
-    """A codec of the release, if its cells are of what the reader reads.
-
-    Raises:
-        ModelError: They are not.
-    """
+    """A codec of the release; refused unless its cells are of what the reader reads."""
     aside = {need.attribute for need in reader.needs if isinstance(need, DecimalsNeed)}
     # What the reader makes of no rows has its kinds of attributes.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}

@@ -22,16 +22,11 @@ NO_DDL = Ddl("", "")
 
 @dataclass(frozen=True)
 class Catalog:
-    """The source's catalog, as far as it was chosen.
+    """The source's catalog, as far as it was chosen."""
 
-    Attributes:
-        schema: The chosen tables.
-        identity: The database's identity for the ledger.
-        ddl: The tables' DDL, which becomes part of the model; empty where pg_dump was not run.
-    """
-
-    schema: Schema
-    identity: Identity
+    schema: Schema  # the chosen tables
+    identity: Identity  # the database's identity for the ledger
+    # The tables' DDL, which becomes part of the model; empty where pg_dump was not run.
     ddl: Ddl = NO_DDL
 
     @cached_property
@@ -41,21 +36,13 @@ class Catalog:
 
 
 def require_identity(source: str, config: Config) -> None:
-    """Refuse files without a declared identity before they are copied; see `Identity.required`.
-
-    Raises:
-        PrivacyRefusal: The source is files, and no identity is declared.
-    """
+    """Refuse files without a declared identity before they are copied; see `Identity.required`."""
     if is_file(source) and config.database.identity is None:
         OF_FILES.required()
 
 
 def require_epsilon(config: Config) -> Config:
-    """Refuse a release without ε.
-
-    Raises:
-        ConfigError: Neither the config nor the command line gives ε.
-    """
+    """The config, if it gives ε; else a `ConfigError`."""
     if config.privacy.epsilon is None:
         raise ConfigError(
             "no ε is given.", remedy="Use --epsilon, or epsilon under [privacy] in the config."
@@ -64,11 +51,7 @@ def require_epsilon(config: Config) -> Config:
 
 
 def look(source: str, config: Config, *, access: bool = True, dump: bool = True) -> Catalog:
-    """Read a source's catalog and DDL; see `read_catalog`.
-
-    Raises:
-        DatabaseError: The source refused.
-    """
+    """Read a source's catalog and DDL; see `read_catalog`."""
     with staged(source, config, rows=False) as here, reading(here) as connection:
         return read_catalog(connection, config, access=access, dump=dump)
 
@@ -76,13 +59,9 @@ def look(source: str, config: Config, *, access: bool = True, dump: bool = True)
 def read_catalog(
     connection: Connection, config: Config, *, access: bool = True, dump: bool = False
 ) -> Catalog:
-    """Introspect the chosen schemas, with the config's rules as CHECKs.
+    """Introspect the chosen schemas, with the config's rules as CHECKs; `dump` runs pg_dump too.
 
-    Args:
-        connection: To the source.
-        config: Says which schemas and tables, and their rules.
-        access: Also check that every table may be read, and runs nothing of users when it is.
-        dump: Also run pg_dump for the DDL.
+    With `access` also check that every table may be read, and runs nothing of users when it is.
 
     Raises:
         AccessDenied: A right is missing; the error names the GRANT.

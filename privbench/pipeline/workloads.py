@@ -53,23 +53,12 @@ def capture(
     samples: int = 1,
     seed: int = 0,
 ) -> Capture:
-    """Capture a workload from pg_stat_statements or from logs; reads no table of users.
+    """Capture a workload from pg_stat_statements of a DSN, or from logs; reads no table of users.
 
-    Args:
-        dsn: The database whose statements are wanted; without logs.
-        logs: Log files; without a DSN.
-        prefix: ``log_line_prefix`` of plain logs; by default common ones are tried.
-        database: Only statements of this database, of logs.
-        samples: How many executions of a text become queries, of logs.
-        seed: Decides which executions.
-
-    Returns:
-        The workload: CONFIDENTIAL, its literals are those of the server's users.
-
-    Raises:
-        UsageError: Neither or both of DSN and logs are given, or there is no query.
-        AccessDenied: A right is missing.
-        DatabaseError: The server refused.
+    It is CONFIDENTIAL: its literals are those of the server's users. The other options are for
+    logs: `prefix` is the ``log_line_prefix`` of plain ones (by default common ones are tried); only
+    statements of one database can be taken; so many executions of a text, which the seed decides,
+    become queries.
     """
     if (dsn is None) == (not logs):
         raise UsageError(
@@ -97,10 +86,11 @@ def generate_workload(
     ledger: str | None = None,
     reporter: Reporter | None = None,
 ) -> Workload:
-    """Make a workload from a database or from a model.
+    """Make a workload from a database or from a model; source, plan and seed determine it.
 
     Of a database it is CONFIDENTIAL: literals and answers are those of its rows. Of a model it
-    holds what the model's synthetic rows hold, and no row of the source is read.
+    holds what the model's synthetic rows hold, and no row of the source is read. A plan, or a
+    schema, that allows no query with an answer is a UsageError.
 
     Args:
         source: A model file, or else a DSN.
@@ -114,17 +104,6 @@ def generate_workload(
         timeout: Seconds; queries that take longer are left out.
         ledger: Directory of the ledgers; None means the user's state directory.
         reporter: Receives progress.
-
-    Returns:
-        The workload. The same source, plan and seed give the same one.
-
-    Raises:
-        UsageError: The plan or the schema allows no query, none with an answer was found, or a
-            clone is given with a database.
-        SchemaError: There is no table of that name.
-        ModelError: The model is damaged.
-        LedgerError: The clone's ledger is damaged.
-        ConnectionFailed: The database is unreachable.
     """
     teller = reporter or Reporter()
     plan = plan or KINDS[kind].plan
@@ -156,11 +135,7 @@ def generate_workload(
 def sampled_tables(
     model: Model, *, scale: float = 1.0, seed: int | None = None
 ) -> dict[str, dict[str, pa.ChunkedArray]]:
-    """Synthetic rows of a model, the columns of each table by name.
-
-    Raises:
-        ModelError: The model is damaged.
-    """
+    """Synthetic rows of a model, the columns of each table by name."""
     return {item.table.key: _columns(item) for item in decode(model, scale=scale, seed=seed)}
 
 
@@ -198,22 +173,11 @@ def rebind(
 ) -> Rebinding:
     """Replace the literals of a workload by values of synthetic rows.
 
-    It is CONFIDENTIAL where the model is NOT PRIVATE (so are clones of it), and where `ledgers_of`
-    the clone are found: it may be the source itself.
-
-    Args:
-        workload: A file or folder in any known format, or what was read of one.
-        model: The model to draw rows from; where a clone is given too, rows are the clone's.
-        on: The clone: its rows give the literals and its server checks the queries.
-        seed: Of the draws.
-        ledger: Directory of the ledgers; None means the user's state directory.
-        trust: Functions that the operator lets the queries call beyond the lists.
-
-    Raises:
-        UsageError: Neither model nor clone is given, or no query of the workload can be bound.
-        ModelError: The model is damaged.
-        LedgerError: The clone's ledger is damaged.
-        DatabaseError: A server refused.
+    They are those of the clone if its DSN is given in `on`, and its server then checks the queries,
+    else those drawn from the model. The result is CONFIDENTIAL where the model is NOT PRIVATE (so
+    are clones of it), and where `ledgers_of` the clone are found: it may be the source itself.
+    `trust` lets queries call functions beyond the lists. If no query can be bound, that is a
+    UsageError.
     """
     if model is None and on is None:
         raise UsageError(
@@ -241,15 +205,6 @@ def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
     """The queries that name texts which the clone lacks, with those of the same rank instead.
 
     Reads how often every text of these columns occurs in the source: CONFIDENTIAL.
-
-    Args:
-        workload: The queries as written.
-        source: DSN of the source; only read.
-        clone: DSN of the clone; only read.
-
-    Raises:
-        UsageError: Both are one database.
-        DatabaseError: A server refused.
     """
     with reading(source, ROWS | _LIMIT) as here, reading(clone, ROWS | _LIMIT) as there:
         if same_database(here, there):
@@ -261,14 +216,7 @@ def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
 
 
 def modelled(path: str | Path) -> Modelled:
-    """Circuits, codecs and promise of a model file.
-
-    Args:
-        path: The model file.
-
-    Raises:
-        ModelError: Not a model, or damaged.
-    """
+    """Circuits, codecs and promise of a model file."""
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     codecs = {key: made.codecs for key, made in model.tables.items()}

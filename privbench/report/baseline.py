@@ -32,11 +32,7 @@ _COMPARED = ("qerror", "blocks", "rows", "runtime")
 
 
 def read(path: str | Path) -> ComparisonDocument:
-    """Read the comparison.json of an earlier comparison.
-
-    Raises:
-        UsageError: There is no such file, or it is no comparison that this version reads.
-    """
+    """Read the comparison.json of an earlier comparison of this version."""
     try:
         return ComparisonDocument.model_validate_json(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -17,8 +17,7 @@ from privbench.metrics.modeltree import ModelledTable
 from privbench.metrics.routes import drawable
 from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
-from privbench.report.collect_predicates import predicates
-from privbench.report.conditions import weights
+from privbench.report.conditions import predicates, weights
 from privbench.report.document import HeatMapPart, HeatNodePart, HeatQueryPart, QueryPart
 from privbench.schema import Schema, Table
 from privbench.workload.rebind.columns import Tables
@@ -57,15 +56,9 @@ def drawings(
 ) -> dict[str, Drawing]:
     """Circuits of the tables that most queries have conditions on; needs no database.
 
-    Args:
-        schema: The source's schema.
-        found: The compared tables, by key.
-        queries: The queries with their figures.
-        model: Tables of a released model, whose circuits are drawn instead of learned ones.
-
-    Returns:
-        At most six, the table with the most queries first. Tables are left out if queries have
-        conditions on fewer than two of their compared columns.
+    A table of a released model has the model's circuit, others have learned ones. At most six, the
+    table with the most queries first; tables are left out if queries have conditions on fewer than
+    two of their compared columns.
     """
     asked = _asked(schema, found, queries)
     made = {}
@@ -159,8 +152,7 @@ def _learned(compared: TableFidelity, asked: Asked, queries: Sequence[QueryPart]
 def _released(model: ModelledTable, asked: Asked, queries: Sequence[QueryPart]) -> Drawing | None:
     """The model's circuit, and what the model says of the queries that are to colour it.
 
-    Returns:
-        None where the model can evaluate conditions on fewer than two columns.
+    None where the model can evaluate conditions on fewer than two columns.
     """
     kept = {query: [item for item in held if _known(model, item)] for query, held in asked.items()}
     picks, names = _choose({query: held for query, held in kept.items() if held}, queries)

@@ -83,43 +83,31 @@ def compare(
     """Run a workload on source and clone, measure how close they are, and write the report.
 
     The result is CONFIDENTIAL: it holds exact figures of the source (P1), and no release may
-    depend on it (P2). A comparison that was broken off goes on where it stopped when it is started
-    again with the same ``out_dir``; a load begins anew.
+    depend on it (P2). Both databases are only read. A comparison that was broken off goes on where
+    it stopped when it is started again with the same ``out_dir``; a load begins anew. A failed gate
+    raises nothing here: see `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
 
-    Args:
-        source_dsn: The source; only read.
-        target_dsn: The clone; only read.
-        workload: The workload, or where it is.
-        config: Names the schemas, public tables and public bins.
-        out_dir: Where comparison.json, report.html, report.md and the replay's log go; None
-            writes nothing.
-        gates: Conditions under which the comparison fails: ``qerror.p95 > 5``.
-        repeats: Timed runs of a query on each side.
-        warmup: Untimed runs before them.
-        timeout: Seconds that one run may take.
-        floor: Also run the source against itself in the same rounds, which shows how much of the
-            runtime discrepancy is the machine's noise.
-        explain: Also run EXPLAIN (ANALYZE, BUFFERS) of every query on both sides, which gives work
-            discrepancy and plan agreement.
-        concurrency: Clients a side that then run the workload at once, for throughput and latency
-            under load; 0 leaves that out.
-        before: Steps before each run, for caches that are not warm.
-        baseline: comparison.json of an earlier comparison to measure drift against.
-        other_workload: Take a baseline of another workload.
-        junit: Where to write gates and integrity checks as JUnit XML.
-        model: The released model that the clone was made from: the heat map then shows its own
-            circuits.
-        on_result: Called after every query.
-        distributions: Also compare the distributions of columns and of sets of columns.
-        tell: Called for every table that is read or compared.
-        stage: Entered by name for each stage, such as that of a `Reporter`.
-        trust: Functions that the operator lets the queries call beyond the lists.
-        rebound: Queries of the workload, by their ids, with texts of the same rank in the clone in
-            place of texts that it lacks: their answers are reported beside those as written.
+    The config names the schemas, public tables and public bins. comparison.json, report.html,
+    report.md and the replay's log go to ``out_dir``, and gates and integrity checks as JUnit XML to
+    ``junit``, where these are given. Queries have untimed runs (``warmup``), then timed ones
+    (``repeats``), each after the steps in ``before`` and within ``timeout`` seconds.
 
-    Returns:
-        The document. A failed gate raises nothing here: see `ComparisonDocument.failed` and
-        `privbench.report.gates.enforce`.
+    * ``gates``: conditions under which the comparison fails, as ``qerror.p95 > 5``.
+    * ``floor``: also run the source against itself in the same rounds, which shows how much of the
+      runtime discrepancy is the machine's noise.
+    * ``explain``: also run EXPLAIN (ANALYZE, BUFFERS) of every query on both sides, which gives
+      work discrepancy and plan agreement.
+    * ``concurrency``: clients a side that then run the workload at once, for throughput and latency
+      under load; 0 leaves that out.
+    * ``baseline``: comparison.json of an earlier comparison to measure drift against, which may be
+      of another workload if ``other_workload`` says so.
+    * ``model``: the released model that the clone was made from, whose circuits the heat map shows.
+    * ``distributions``: also compare the distributions of columns and of sets of columns.
+    * ``tell`` is called for every table that is read or compared, ``stage`` entered by the name of
+      each stage, as that of a `Reporter`, and ``on_result`` called after every query.
+    * ``trust``: functions that the operator lets the queries call beyond the lists.
+    * ``rebound``: queries of the workload, by their ids, with texts of the same rank in the clone
+      in place of texts that it lacks: their answers are reported beside those as written.
 
     Raises:
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.

@@ -52,12 +52,7 @@ _MADE = ("replay.timeouts", "replay.errors", "integrity.violations", "rows.max_d
 
 
 def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[str]:
-    """Every figure that a comparison of these tables may have.
-
-    Args:
-        tables: Their names.
-        left_out: Prefixes of the names of figures that are not measured.
-    """
+    """Every figure that a comparison of these tables may have; some prefixes are left out."""
     spread = {f"{kind}.{p}" for kind in _SPREADS for p in POINTS}
     ways = {f"{kind}.{way}" for kind in ("kld", "tvd") for way in WAYS}
     by_table = {f"{name}[{table}]" for table in tables for name in ways}

@@ -104,10 +104,7 @@ class Gate:
     ) -> GatePart:
         """Hold the gate against figures; a figure without a value fails it.
 
-        Args:
-            figures: By name.
-            queries: The queries of a gate over queries. A query that the source itself could not
-                answer is left out.
+        A gate over queries leaves out those that the source itself could not answer.
         """
         self.require(figures)
         limit: float | None = self.limit

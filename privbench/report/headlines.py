@@ -154,22 +154,18 @@ def _plans(document: ComparisonDocument) -> Headline:
 def _integrity(document: ComparisonDocument) -> Headline:
     broken = sum(check.violations > 0 for check in document.integrity)
     total = len(document.integrity)
+    shown, said = "–", "the schema has no constraint"
     grade: Grade | None = None
     if total:
-        grade = "good" if broken == 0 else "poor"
+        shown, grade = f"{total - broken} of {total}", "poor" if broken else "good"
+        said = f"violated: {broken}" if broken else "no violation"
     return Headline(
         "Integrity",
-        f"{total - broken} of {total}" if total else "–",
+        shown,
         grade,
         "Keys, references, NOT NULL and CHECK constraints of the schema that hold in the clone.",
-        ((_violated(total, broken), ""),),
+        ((said, ""),),
     )
-
-
-def _violated(total: int, broken: int) -> str:
-    if total == 0:
-        return "the schema has no constraint"
-    return "no violation" if broken == 0 else f"violated: {broken}"
 
 
 def _rows(document: ComparisonDocument) -> Headline:

@@ -85,17 +85,9 @@ def measure(
 ) -> Measured:
     """Compare tables, integrity and statistics of one frozen moment of each database.
 
-    Distributions are compared, and circuits of heat maps are learned, once both moments
-    have ended; rows are counted on these circuits in a second, short moment.
-
-    Args:
-        source_dsn: The source; only read.
-        target_dsn: The clone; only read.
-        config: Names the schemas, public tables and public bins.
-        queries: The queries with their figures, some of which colour the heat map.
-        model: The released model whose circuits the heat map draws.
-        distributions: Also compare the distributions of columns and sets of columns.
-        tell: Called with what was just done, its number, and how many there are in all.
+    Distributions, unless they are left out, are compared, and circuits of heat maps are learned, or
+    taken from the released model, once both moments have ended; rows are counted on these circuits
+    in a second, short moment. `tell` is called with each step, its number and how many there are.
     """
     found = Measured()
     rows: dict[str, tuple[int, int | None]] = {}
@@ -248,12 +240,7 @@ def _shown(column: CodedColumn, both: NDArray[np.float64]) -> tuple[NDArray[np.f
 def statistics_part(
     found: Iterable[tuple[Table, tuple[int, Statistics], tuple[int, Statistics]]],
 ) -> StatisticsPart:
-    """Agreement of ``pg_stats``.
-
-    Args:
-        found: For each table that both sides have: rows and statistics of the source, then of the
-            clone.
-    """
+    """Agreement of ``pg_stats``, for each table that both sides have, with its rows on each."""
     absent: dict[str, list[str]] = {SOURCE: [], CLONE: []}
     columns = []
     for table, source, clone in found:

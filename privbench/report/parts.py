@@ -100,13 +100,7 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
 
 
 def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
-    """The part on queries that ran on the clone with re-bound literals.
-
-    Args:
-        found: All queries of the comparison.
-        workload: The re-bound queries.
-        answers: Answers of the clone to these.
-    """
+    """The part on queries that ran on the clone with re-bound literals, by its answers."""
     changed = {}
     written = {query.id: query for query in found}
     for query, answer in zip(workload, answers, strict=True):

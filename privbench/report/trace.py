@@ -13,20 +13,6 @@ from privbench.report.document import ComparisonDocument
 Step = str | int
 
 
-def _difference(now: float | None, before: float | None) -> str:
-    if now is None or not before:
-        return "–"
-    return text.percent((now - before) / before)
-
-
-def _product(one: float | None, other: float | None) -> str:
-    return "–" if one is None or other is None else text.number(one * other)
-
-
-def _less(now: float | None, before: float | None) -> str:
-    return "–" if now is None or before is None else _coefficient(now - before)
-
-
 def _coefficient(value: float | None) -> str:
     """Two decimals; no minus before a zero."""
     return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"
@@ -37,10 +23,6 @@ def _share(value: float | None) -> str:
     if value is None or value >= 0.1:
         return text.percent(value)
     return f"{100 * value:.2g} %"
-
-
-def _ratio(part: float | None, whole: float | None) -> str:
-    return "–" if part is None or not whole else text.percent(part / whole)
 
 
 #: Ways to print one figure …
@@ -57,11 +39,18 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
 }
 #: … and one that is made of two.
 PAIRS: Final[dict[str, Callable[[Any, Any], str]]] = {
-    "difference": _difference,
-    "less": _less,
-    "product": _product,
-    "ratio": _ratio,
+    "difference": lambda now, before: text.percent((now - before) / before) if before else "–",
+    "less": lambda now, before: _coefficient(now - before),
+    "product": lambda one, other: text.number(one * other),
+    "ratio": lambda part, whole: text.percent(part / whole) if whole else "–",
 }
+
+
+def printed(form: str, *values: Any) -> str:
+    """One figure, or one that is made of two, as text; a dash where one of the two is missing."""
+    if form in FORMS:
+        return FORMS[form](*values)
+    return "–" if None in values else PAIRS[form](*values)
 
 
 def pointer(*path: Step) -> str:
@@ -91,15 +80,11 @@ class Trace:
         return found
 
     def __call__(self, form: str, *path: Step, tag: str = "span", attributes: str = "") -> Markup:
-        """One figure as an HTML element.
+        """One figure, at a path of the document, in one of `FORMS`, as an HTML element.
 
-        Args:
-            form: One of `FORMS`.
-            path: Where it stands.
-            tag: The element.
-            attributes: Further attributes, written by templates only.
+        Further attributes are written by templates only.
         """
-        shown = FORMS[form](self.value(*path))
+        shown = printed(form, self.value(*path))
         return _element(tag, {"figure": pointer(*path), "as": form}, attributes, shown)
 
     def pair(
@@ -111,7 +96,7 @@ class Trace:
         attributes: str = "",
     ) -> Markup:
         """One figure made of two (`PAIRS`), as an HTML element."""
-        shown = PAIRS[form](self.value(*one), self.value(*other))
+        shown = printed(form, self.value(*one), self.value(*other))
         places = {"figure": pointer(*one), "against": pointer(*other), "as": form}
         return _element(tag, places, attributes, shown)
 

@@ -22,19 +22,12 @@ _STEP = 0.5
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table stands in the forest.
+    """Where a table stands in the forest."""
 
-    Attributes:
-        own: The OWN key, or None for a root.
-        root: The root table of its tree.
-        worth: How good an owner the table is in this place.
-        reasons: Why its OWN key was chosen, or why it has none.
-    """
-
-    own: KeyFacts | None
-    root: str
-    worth: float
-    reasons: tuple[str, ...]
+    own: KeyFacts | None  # the OWN key, or None for a root
+    root: str  # the root table of its tree
+    worth: float  # how good an owner the table is in this place
+    reasons: tuple[str, ...]  # why its OWN key was chosen, or why it has none
 
 
 def barred(facts: TableFacts, key: KeyFacts, kinds: Mapping[str, Kind]) -> str | None:
@@ -62,12 +55,7 @@ def _may_own_root(key: KeyFacts, parent: Kind) -> bool:
 
 
 def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[str, Place]:
-    """A place in the forest for every table.
-
-    Args:
-        tables: Facts by table.
-        kinds: Kinds by table.
-    """
+    """A place in the forest for every table."""
     chooser = _Chooser(tables, kinds)
     chooser.break_cycles()
     for name in tables:

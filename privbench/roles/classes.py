@@ -65,24 +65,14 @@ _EVIDENCE = frozenset({"listed name", "comment", "short key"})
 
 @dataclass(frozen=True)
 class LookupScore:
-    """How much a table looks like a look-up.
+    """How much a table looks like a look-up."""
 
-    Attributes:
-        reasons: Reasons of the score, with points: ``listed name +3``.
-        proposed: Whether the table is a candidate.
-    """
-
-    reasons: tuple[str, ...]
-    proposed: bool
+    reasons: tuple[str, ...]  # reasons of the score, with points: ``listed name +3``
+    proposed: bool  # whether the table is a candidate
 
 
 def lookup_score(facts: TableFacts, people: frozenset[str]) -> LookupScore:
-    """Score one table.
-
-    Args:
-        facts: The table.
-        people: Tables whose names say that they hold people.
-    """
+    """Score one table; `people` are the tables whose names say that they hold people."""
     found = [*_by_names(facts), *_links(facts), *_shape(facts)]
     evidence = _EVIDENCE & {reason for reason, _ in found}
     enough = bool(evidence) and sum(points for _, points in found) >= LEAST
@@ -152,20 +142,10 @@ def _is_short(column: Column) -> bool:
     return column.type.base in ("bpchar", "varchar") and length is not None and length <= 10
 
 
-def people_by_name(tables: Mapping[str, TableFacts]) -> frozenset[str]:
-    """Tables whose names, with what stands beside them, say that they hold people."""
-    return frozenset(name for name, facts in tables.items() if _person(facts) is not None)
-
-
 def classify(
     tables: Mapping[str, TableFacts], lookups: Mapping[str, LookupScore]
 ) -> dict[str, Kind]:
-    """The kind of every table.
-
-    Args:
-        tables: Facts by table.
-        lookups: Look-up scores by table.
-    """
+    """The kind of every table."""
     # By name: two tables may describe each other, and the first is decided first.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
@@ -185,7 +165,7 @@ def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
         yield Kind.INFRA
     if facts.is_junction:
         yield Kind.LINK
-    person = _person(facts)
+    person = person_kind(facts)
     if person is not None:
         yield person
     if len(facts.identifying & {"email", "phone", "name", "birth", "identity"}) >= 2:
@@ -217,7 +197,7 @@ def _named(facts: TableFacts) -> Iterator[Kind]:
         yield Kind.SATELLITE
 
 
-def _person(facts: TableFacts) -> Kind | None:
+def person_kind(facts: TableFacts) -> Kind | None:
     """SUBJECT or WORK if the table's name means people and other facts confirm that."""
     head = facts.head
     is_subject = head in listed("tables", "subject")

@@ -137,13 +137,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     )
     ordered = tuple(sorted(keys, key=lambda item: (item.position, item.key.columns)))
     return TableFacts(
-        table,
-        called,
-        ordered,
-        incoming[table.key],
-        personal,
-        attributes,
-        bool(masked),
+        table, called, ordered, incoming[table.key], personal, attributes, bool(masked)
     )
 
 

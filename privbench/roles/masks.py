@@ -52,13 +52,7 @@ def masks(table: Table) -> dict[str, str]:
 
 
 def column_hint(made: str, *, text: bool, nullable: bool) -> ColumnConfig | None:
-    """The config of a column by its mask; None where no kind would do better than its type's.
-
-    Args:
-        made: What its function makes, see `masks`.
-        text: Whether the column holds text.
-        nullable: Whether it may be NULL.
-    """
+    """The config of a column by what its mask makes; None where its type's kind does as well."""
     if not made and nullable:
         return ColumnConfig(kind="skip")
     return ColumnConfig(kind="text", faker=PROVIDERS.get(made)) if text else None

@@ -1,8 +1,8 @@
-"""The proposal: a role for every table with its reason, and the config that follows from it."""
+"""The proposal: a role for every table with its reason, as text and as a config."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,34 +10,25 @@ from privbench.config import Config, TableConfig
 from privbench.roles.classes import Kind
 from privbench.schema import TableName
 
+_INDENT = "  "
 #: The role of look-up candidates.
 Lookups = Literal["private", "public"]
 
 
 @dataclass(frozen=True)
 class TableProposal:
-    """The proposal for one table.
+    """The proposal for one table."""
 
-    Attributes:
-        table: ``schema.table``.
-        kind: What the table seems to hold.
-        own: Columns of the OWN key, or None for a root.
-        owner: The owning table, or None.
-        keys: Columns and target of every foreign key to another table.
-        reason: One line.
-        lookup_reasons: Reasons of its score, with points.
-        second_owners: A line per further person-like owner that its keys reach.
-        spread: A line per table that holds part of its people's data in units of their own.
-    """
-
-    table: str
-    kind: Kind
-    own: tuple[str, ...] | None
-    owner: str | None
+    table: str  # ``schema.table``
+    kind: Kind  # what the table seems to hold
+    own: tuple[str, ...] | None  # columns of the OWN key, or None for a root
+    owner: str | None  # the owning table, or None
+    # Columns and target of every foreign key to another table.
     keys: tuple[tuple[tuple[str, ...], str], ...]
-    reason: str
-    lookup_reasons: tuple[str, ...] = ()
-    second_owners: tuple[str, ...] = ()
+    reason: str  # one line
+    lookup_reasons: tuple[str, ...] = ()  # reasons of its score, with points
+    second_owners: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
+    # A line per table that holds part of its people's data in units of their own.
     spread: tuple[str, ...] = ()
 
     @property
@@ -58,16 +49,12 @@ class UndeclaredKey:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Roles proposed from the catalog alone.
+    """Roles proposed from the catalog alone."""
 
-    Attributes:
-        tables: A proposal per table, in the schema's order.
-        unit: ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
-        undeclared: References that seem to be meant and are not declared.
-    """
-
-    tables: Mapping[str, TableProposal]
+    tables: Mapping[str, TableProposal]  # a proposal per table, in the schema's order
+    # ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
     unit: Literal["owner", "row"]
+    # References that seem to be meant and are not declared.
     undeclared: tuple[UndeclaredKey, ...] = ()
 
     @property
@@ -93,17 +80,10 @@ class Proposal:
             chosen -= bad
 
     def to_config(self, base: Config, lookups: Lookups = "private") -> Config:
-        """The base config with every open decision filled in.
+        """The base config with every open decision filled in, stamped ``roles = "proposed"``.
 
-        What the base decides stays: a table's role, its ``own``, ``unit = "row"``.
-
-        Args:
-            base: The config to fill in.
-            lookups: ``public`` declares the look-up candidates public, where they point to nothing
-                private.
-
-        Returns:
-            A config that names every table, stamped ``roles = "proposed"``.
+        What the base decides stays: role, ``own`` and ``unit = "row"``. Look-up candidates
+        are declared public if that is asked for and they point to nothing private.
         """
         unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
         given = {str(TableName.parse(name)): name for name in base.tables}
@@ -159,3 +139,85 @@ def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
         line.add(current)
         current = owner[current]
     return line
+
+
+def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
+    """The forest, look-ups, second owners, spread and undeclared keys; ``opened`` are public."""
+    tables = {_short(name): item for name, item in proposal.tables.items()}
+    second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
+    spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
+    undeclared = [
+        f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
+        for item in proposal.undeclared
+    ]
+    sections = [
+        _unit(proposal),
+        _forest(proposal),
+        _lookups(proposal, opened),
+        _block("Tables that reach a second owner (one owns, the others are REF)", second),
+        _block("A person's data in several units: ε does not hold per person", spread),
+        _block("References that are not declared (reported only)", undeclared),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _unit(proposal: Proposal) -> list[str]:
+    if proposal.unit == "row":
+        return [
+            "Privacy unit: a single row.",
+            "No table seems to hold people, parties or organisations, so nothing owns anything.",
+            'If one does, name the OWN keys in the config and set unit = "owner".',
+        ]
+    trees = [root for root in proposal.roots() if proposal.owned(root)]
+    named = ", ".join(_short(root) for root in trees) or "each table's own row"
+    return [f"Privacy unit: a row of a root table and all that it owns. Trees: {named}."]
+
+
+def _forest(proposal: Proposal) -> list[str]:
+    roots = sorted(proposal.roots(), key=lambda root: not proposal.owned(root))
+    rows = [row for root in roots for row in _tree(proposal, root, 0)]
+    width = max((len(label) for label, _ in rows), default=0)
+    return ["Forest:", *(f"{_INDENT}{label:<{width}}  {why}" for label, why in rows)]
+
+
+def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str]]:
+    item = proposal.tables[table]
+    branch = _INDENT * depth + ("└ " if depth else "")
+    yield f"{branch}{_short(table)}", item.reason
+    for child in proposal.owned(table):
+        yield from _tree(proposal, child, depth + 1)
+
+
+def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
+    names = proposal.lookups
+    if not names:
+        return []
+    listed = ", ".join(_short(name) for name in names)
+    if opened & {*names}:
+        found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
+    else:
+        noun, kept = f"{len(names)} tables look like look-ups", "They are"
+        if len(names) == 1:
+            noun, kept = "1 table looks like a look-up", "It is"
+        found = [
+            f"{noun} ({listed}). {kept} PRIVATE: labels will",
+            "be synthetic and filters on them will not match. If nothing in such a table is",
+            "confidential, use --lookups public (COPIED VERBATIM).",
+        ]
+    public = proposal.public()
+    return [*found, *(_INDENT + _lookup(proposal.tables[name], public, opened) for name in names)]
+
+
+def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
+    barred = "" if item.table in public else "; stays private: it points to private tables"
+    barred = "; PUBLIC" if item.table in opened else barred
+    return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
+
+
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [f"{title}:", *(_INDENT + line for line in lines)] if lines else []
+
+
+def _short(table: str) -> str:
+    """A table's name without the schema that everybody has."""
+    return table.removeprefix("public.")

@@ -13,7 +13,7 @@ from privbench.roles.classes import (
     LookupScore,
     classify,
     lookup_score,
-    people_by_name,
+    person_kind,
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
 from privbench.roles.names import words
@@ -35,17 +35,13 @@ class _Findings:
 
 
 def propose(schema: Schema) -> Proposal:
-    """Propose an owner, or none, for every table of a schema.
+    """Propose an owner, or none, for every table of a schema, whose comments are read for hints.
 
-    Args:
-        schema: The catalog's picture; comments are read for hints.
-
-    Returns:
-        The proposal. Where no table seems to hold people, parties or organisations, the unit is
-        ``row`` and nothing owns anything.
+    Where no table seems to hold people, parties or organisations, the unit is ``row`` and nothing
+    owns anything.
     """
     tables = gather(schema)
-    people = people_by_name(tables)
+    people = frozenset(name for name, facts in tables.items() if person_kind(facts) is not None)
     scores = {name: lookup_score(facts, people) for name, facts in tables.items()}
     kinds = classify(tables, scores)
     found = _Findings(tables, scores, kinds, choose(tables, kinds))

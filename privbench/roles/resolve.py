@@ -13,16 +13,11 @@ Owners = dict[str, tuple[str, ...] | None]
 
 
 def resolve(schema: Schema, config: Config) -> Owners:
-    """The columns of every table's OWN key; tables of which the config says nothing are roots.
+    """The columns of every table's OWN key; None for a root and for a public table.
 
-    Returns:
-        Per table (``schema.table``) the OWN key's columns, or None for a root and for a public
-        table.
-
-    Raises:
-        ConfigError: The config names a table or column that does not exist, or gives ``own`` where
-            it cannot stand.
-        SchemaError: ``own`` is no foreign key, or the roles break the privacy contract.
+    Tables of which the config says nothing are roots. A config that names what does not exist, or
+    gives ``own`` where it cannot stand, is a ConfigError; where ``own`` is no foreign key, or the
+    roles break the privacy contract, that is a SchemaError.
     """
     found = sections(schema, config)
     for table in schema:
@@ -34,11 +29,7 @@ def resolve(schema: Schema, config: Config) -> Owners:
 
 
 def sections(schema: Schema, config: Config) -> dict[str, TableConfig]:
-    """The section of every table, found under any spelling of its name.
-
-    Raises:
-        ConfigError: A section names no table of the schema, or two sections name the same table.
-    """
+    """The section of every table, found under any spelling of its name; no table may have two."""
     found: dict[str, TableConfig] = {}
     for name, section in config.tables.items():
         key = str(TableName.parse(name))

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
-from privbench.report.trace import FORMS, PAIRS
+from privbench.report.trace import FORMS, printed
 
 #: Cells with digits that are no figures of the comparison.
 _NAMES = {"code", "pre", "sql", "grade"}
@@ -79,12 +79,11 @@ def wrong(data: Any, values: dict[str, str], shown: str) -> bool:
     """Whether an element shows something else than the place that it names."""
     found, form = at(data, values["data-figure"]), values["data-as"]
     if form == "within":  # a figure within a sentence
-        printed = (FORMS["number"](found), FORMS["percent"](found))
-        return not any(text in shown for text in printed)
+        texts = (FORMS["number"](found), FORMS["percent"](found))
+        return not any(text in shown for text in texts)
     if form in ("checks", "violated"):
         kind = [check for check in found if check["kind"] == values["data-kind"]]
         counted = len(kind) if form == "checks" else sum(check["violations"] > 0 for check in kind)
         return shown != str(counted)
-    if form in PAIRS:
-        return shown != PAIRS[form](found, at(data, values["data-against"]))
-    return shown != FORMS[form](found)
+    other = [at(data, values["data-against"])] if "data-against" in values else []
+    return shown != printed(form, found, *other)

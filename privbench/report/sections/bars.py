@@ -38,16 +38,11 @@ def bars(
     ends: tuple[str, str],
     ticks: list[Tick] | None = None,
 ) -> Bars:
-    """Bars of the shares of each cell.
+    """Bars of the shares of each cell on both sides; `height` gives that of a bar, from 0 to 1.
 
-    Args:
-        labels: Of the cells.
-        real: Shares on the source.
-        clone: Shares on the clone.
-        height: Share to height of the bar, from 0 to 1.
-        ends: What stands at the upper and the lower edge.
-        ticks: Labels under the chart, whose cells then have two bars each; by default all labels
-            and two bars, or the ends and a line where there is no room.
+    With `ticks`, labels under the chart, cells have two bars each; by default there are all labels
+    and two bars, or the ends and a line where there is no room. `ends` stand at the upper and the
+    lower edge.
     """
     two = ticks is not None or len(labels) <= _PAIRED
     cell = WIDTH / max(len(labels), 1)

@@ -17,13 +17,9 @@ _POINTS = 2000
 
 
 def embed(figure: go.Figure, name: str, height: int, figures: str) -> Markup:
-    """A figure as data in the page, drawn when it is looked at.
+    """A figure as data in the page, of a height in pixels, drawn when it is looked at.
 
-    Args:
-        figure: The figure.
-        name: Id of the HTML element.
-        height: In pixels.
-        figures: Places in comparison.json that it shows, as JSON pointers with ``*`` for each.
+    `figures` are the places in comparison.json that it shows, as JSON pointers with ``*`` for each.
     """
     figure.update_layout(
         template=None,

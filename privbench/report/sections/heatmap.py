@@ -81,22 +81,14 @@ def _spots(nodes: list[HeatNodePart]) -> list[Spot]:
 
 
 def _heights(nodes: list[HeatNodePart]) -> list[float]:
+    """Leaves in rows, every other node halfway between its first child and its last."""
     children: list[list[int]] = [[] for _ in nodes]
     for place, node in enumerate(nodes):
         if node.parent is not None:
             children[node.parent].append(place)
-    ys = [0.0] * len(nodes)
-    seen = 0
-
-    def set_height(place: int) -> float:
-        nonlocal seen
-        if children[place]:
-            below = [set_height(child) for child in children[place]]
-            ys[place] = (below[0] + below[-1]) / 2
-        else:
-            ys[place] = ROW * (seen + 0.5) + 8
-            seen += 1
-        return ys[place]
-
-    set_height(0)
-    return ys
+    leaves = [place for place, below in enumerate(children) if not below]
+    ys = {place: ROW * (row + 0.5) + 8 for row, place in enumerate(leaves)}
+    for place in reversed(range(len(nodes))):
+        if below := children[place]:
+            ys[place] = (ys[below[0]] + ys[below[-1]]) / 2
+    return [ys[place] for place in range(len(nodes))]

@@ -42,11 +42,7 @@ def statistics(document: ComparisonDocument) -> dict[str, object] | None:
     if found is None:
         return None
     order = _from_the_worst([_badness(part) for part in found.columns])
-    return {
-        "statistics": found,
-        "order": order[:COLUMNS],
-        "more": max(0, len(order) - COLUMNS),
-    }
+    return {"statistics": found, "order": order[:COLUMNS], "more": max(0, len(order) - COLUMNS)}
 
 
 def integrity(document: ComparisonDocument) -> dict[str, object] | None:
