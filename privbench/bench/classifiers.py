@@ -101,6 +101,9 @@ def _inputs(table: Table, rows: pd.DataFrame) -> Mapping[bool, tuple[Floats, Flo
     from sklearn.preprocessing import StandardScaler
 
     train, test = (inputs(table, side, rows, without=table.target) for side in (rows, table.test))
+    if not len(train):
+        # Nothing is learned from no rows, which cannot be scaled.
+        return {False: (train, test), True: (train, test)}
     scaler = StandardScaler().fit(train)
     return {False: (train, test), True: (scaler.transform(train), scaler.transform(test))}
 
@@ -135,8 +138,8 @@ def _classify(
     given, wanted = (target.encode(side[table.target]).astype(int) for side in (rows, table.test))
     chances = np.zeros((len(test), len(table.classes)))
     seen, sizes = np.unique(given, return_counts=True)
-    if len(seen) == 1:
-        chances[:, seen[0]] = 1.0
+    if len(seen) < 2:
+        chances[:, seen] = 1.0
     else:
         # Stopping early holds out a tenth, with rows of every class in both parts.
         if "early_stopping" in model.get_params() and (

@@ -96,6 +96,7 @@ def test_training_rows_of_one_class_or_without_rows_are_scored() -> None:
     for rows in (few, few.iloc[-6:]):
         assert score(table, rows, ["mlp"], seed=0)["auroc.mlp"] >= 0
     empty = table.train.iloc[:0]
+    assert score(table, empty, ["lr"], seed=0)["auroc.lr"] == 0.5
     assert similarity.propensity(table, empty) == {}
     assert similarity.single_columns(table, empty) == {"ks.statistic": 1.0, "chi2.p": 1.0}
 
