@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import pi, sqrt
+from functools import lru_cache
+from math import log, pi, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
     Floats,
+    cell_fits,
     log_likelihood,
     posterior,
     shrink,
@@ -49,17 +51,20 @@ WIDTHS, REGION = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0), 48.0
 #: Errors of a region that count as independent, as a share: neighbours have most of a mean in
 #: common. At .1: divergences 3 % larger at high noise; at 1: cells off by 2 % more.
 APART = 0.3
+#: Widths of bells, as parts of all cells. Without bells divergences of 221 columns are 4 to 12 %
+#: larger; with half as many widths or other centres: no difference.
+BELLS = np.array([0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 1.0, 10.0])
 
 
-def smooth(noisy: Floats, least: float | Floats, ordered: bool) -> Floats:
+def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
     """The expected count of every cell: the mean of the cells around it, or of all if unordered.
 
-    Cells that exceed that mean by more than ``least`` are left out of it, and expected as measured:
-    a round number or a frequent label says nothing about other cells.
+    Cells that are clear of that mean are left out of it, and expected as measured: a round number
+    or a frequent label says nothing about other cells.
     """
-    plain = np.ones(len(noisy), bool)
+    plain, least = np.ones(len(noisy), bool), CLEAR[law] * sd
     while True:
-        found, others = _local_mean(noisy, plain, WIDTHS if ordered else ())
+        found, others = _local_mean(noisy, plain, float(np.max(sd)), ordered)
         clear = plain & (noisy - others > least)
         if not clear.any() or clear.sum() == plain.sum():
             return np.where(plain, found, noisy)
@@ -67,18 +72,23 @@ def smooth(noisy: Floats, least: float | Floats, ordered: bool) -> Floats:
 
 
 def _local_mean(
-    noisy: Floats, plain: NDArray[np.bool_], widths: Sequence[float]
+    noisy: Floats, plain: NDArray[np.bool_], sd: float, ordered: bool
 ) -> tuple[Floats, Floats]:
-    """The mean of the plain cells around each, with it and without, over kernels of some widths.
+    """The mean of the plain cells around each, with it and without; of all where none is around.
 
-    Widths and the mean of all plain cells are weighted for each cell by the likelihood of their
+    Of ordered cells there are kernels of several widths, and the posterior mean of bells, which a
+    few noisy cells tell better. They are weighted for each cell by the likelihood of their
     leave-one-out errors in its region, since steep counts want a narrow kernel and a long tail a
     wide one.
     """
+    if not ordered:
+        mean = np.full(len(noisy), noisy[plain].mean())
+        return mean, mean
+    bells, fits = _bells(noisy, plain, sd)
+    found = [posterior(fits) @ bells]
+    others = [*found]
     shape, held = plain.astype(np.float64), np.where(plain, noisy, 0.0)
-    mean = np.full(len(noisy), noisy[plain].mean())
-    found, others = [mean], [mean]
-    for width in widths:
+    for width in WIDTHS:
         if width <= len(noisy):
             counts, cells = _around(held, width), _around(shape, width)
             itself = shape * _around(np.eye(1, len(noisy), len(noisy) // 2)[0], width).max()
@@ -90,6 +100,24 @@ def _local_mean(
     weight = np.exp(-number / 2 * (errors - least) / least)
     weight /= weight.sum(axis=0)
     return (weight * found).sum(axis=0), (weight * others).sum(axis=0)
+
+
+def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float) -> tuple[Floats, Floats]:
+    """Expected counts of bells over the places of cells, shape (bells, cells), and their fits."""
+    total = max(float(noisy[plain].sum()), sd)
+    shapes = _shapes(len(noisy))
+    shapes = shapes * (total / shapes[:, plain].sum(axis=1, keepdims=True))
+    fits = cell_fits(noisy[plain], shapes[:, plain], sd, 2 * MISFIT)
+    return shapes, fits.sum(axis=1)
+
+
+@lru_cache(maxsize=64)
+def _shapes(cells: int) -> Floats:
+    """Normal and Laplace densities of many centres and widths, shape (densities, cells)."""
+    place = (np.arange(cells) + 0.5) / cells
+    far = np.abs(place - np.linspace(-0.25, 1.25, 25)[:, None, None]) / BELLS[:, None]
+    densities = np.stack([np.exp(-far * far / 2), np.exp(-far)])
+    return np.asarray(np.maximum(densities, 1e-6).reshape(-1, cells))
 
 
 def _around(values: Floats, width: float) -> Floats:
@@ -136,6 +164,18 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
     return np.asarray(expected * weight.sum(axis=0)[::-1].cumsum()[::-1][1:])
 
 
+def _elsewhere(noisy: Floats, low: int, high: int, sd: float) -> Floats:
+    """Expected counts if most values lie beyond the range ``low .. high - 1``, times its chance.
+
+    A range that was not released, but taken by default, may miss nearly all values.
+    """
+    bells, fits = _bells(noisy, np.ones(len(noisy), bool), sd)
+    inside = bells[:, low:high].sum(axis=1) >= bells.sum(axis=1) / 2
+    fits += np.where(inside, log(ENDED) - log(max(inside.sum(), 1)), -log(max((~inside).sum(), 1)))
+    weight = np.where(inside, 0.0, posterior(fits))
+    return np.asarray(weight @ bells)
+
+
 def one_way(
     noisy: Floats, sd: float | Floats, domain: Domain, law: Noise, total: float | None = None
 ) -> Floats:
@@ -161,7 +201,7 @@ def one_way(
     if high - low > 1 and not wide:
         part = noisy[low:high]
         prediction[low:high] = np.maximum(
-            smooth(part, CLEAR[law] * sd[low:high], domain.ordered), ABSENT * most
+            smooth(part, sd[low:high], law, domain.ordered), ABSENT * most
         )
     inner, edges = noisy[: domain.values], domain.edges
     if high < domain.values:
@@ -169,6 +209,12 @@ def one_way(
     if low > 0:
         back = edges if edges is None else edges[::-1]
         prediction[:low] = _tail(inner[::-1], back, domain.values - low, most, law)[::-1]
+    if high - low < domain.values and domain.ordered and not wide:
+        beyond = _elsewhere(inner, low, high, most)
+        prediction[:low] = np.maximum(prediction[:low], beyond[:low])
+        prediction[high : domain.values] = np.maximum(
+            prediction[high : domain.values], beyond[high:]
+        )
     place = np.arange(len(noisy))
     core = (place >= low) & (place < high)
     rest = ~core if wide else np.ones(len(noisy), bool)
