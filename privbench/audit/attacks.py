@@ -138,19 +138,12 @@ class Attack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """The findings of anonymeter.
+    """The findings of anonymeter."""
 
-    Attributes:
-        reason: Why it did not run; empty if it did.
-        attacks: The attacks that it carried out.
-        failed: The attacks that it could not carry out.
-        control: Number of held-out records.
-    """
-
-    reason: str = ""
-    attacks: tuple[Attack, ...] = ()
-    failed: tuple[str, ...] = ()
-    control: int = 0
+    reason: str = ""  # why it did not run; empty if it did
+    attacks: tuple[Attack, ...] = ()  # the attacks that it carried out
+    failed: tuple[str, ...] = ()  # the attacks that it could not carry out
+    control: int = 0  # number of held-out records
 
     def line(self) -> str:
         """The result in one line."""

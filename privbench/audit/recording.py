@@ -152,21 +152,13 @@ class Recording:
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs the same fit again and again, on rows that were read once.
+    """Runs the same fit again and again, on rows that were read once."""
 
-    Attributes:
-        source: DSN of the scratch database.
-        config: The config of the fits.
-        noise: Source of the noise that `record` keeps.
-        read: A fit that stopped after it had read the rows.
-        rows: The rows that it read.
-    """
-
-    source: str
-    config: Config
-    noise: NoiseSource
-    read: Draft
-    rows: PrivateDatabase
+    source: str  # DSN of the scratch database
+    config: Config  # the config of the fits
+    noise: NoiseSource  # source of the noise that `record` keeps
+    read: Draft  # a fit that stopped after it had read the rows
+    rows: PrivateDatabase  # the rows that it read
 
     def record(self) -> Recording:
         """Fit the rows with noise, and keep every call."""

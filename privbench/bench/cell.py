@@ -31,25 +31,15 @@ from privbench.files import write_text
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a cell.
+    """The outcome of a cell."""
 
-    Attributes:
-        job: Which cell.
-        status: ``failed`` where there are no figures.
-        figures: By name.
-        message: Why it failed, one line.
-        private: Whether noise was drawn from the operating system's entropy.
-        seconds: Of the whole cell, scoring included.
-        key: Hash of everything that the figures follow from.
-    """
-
-    job: Job
-    status: Literal["ok", "failed"]
-    figures: dict[str, float]
-    message: str = ""
-    private: bool = True
-    seconds: float = 0.0
-    key: str = ""
+    job: Job  # which cell
+    status: Literal["ok", "failed"]  # ``failed`` where there are no figures
+    figures: dict[str, float]  # by name
+    message: str = ""  # why it failed, one line
+    private: bool = True  # whether noise was drawn from the operating system's entropy
+    seconds: float = 0.0  # of the whole cell, scoring included
+    key: str = ""  # hash of everything that the figures follow from
 
     @classmethod
     def failed(cls, job: Job, message: str) -> Self:

@@ -35,23 +35,15 @@ ANY_DATA = DataConfig(bif="network.bif", target="target")
 
 @dataclass(frozen=True)
 class Made:
-    """Synthetic rows, and what they cost.
+    """Synthetic rows, and what they cost."""
 
-    Attributes:
-        rows: About as many as there are training rows; the number is released with noise too.
-        fit: Seconds of the fit.
-        sample: Seconds of sampling.
-        private: Whether noise was drawn from the operating system's entropy.
-        table: The table in the codes that the synthesizer was fitted on.
-        circuit: The released model for exact inference, if it has one.
-    """
-
+    # About as many as there are training rows; the number is released with noise too.
     rows: pd.DataFrame
-    fit: float
-    sample: float
-    private: bool
-    table: Table
-    circuit: Circuit | None = None
+    fit: float  # seconds of the fit
+    sample: float  # seconds of sampling
+    private: bool  # whether noise was drawn from the operating system's entropy
+    table: Table  # the table in the codes that the synthesizer was fitted on
+    circuit: Circuit | None = None  # the released model for exact inference, if it has one
 
 
 def options_for(options: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:

@@ -65,25 +65,15 @@ class PeerFailed(PrivbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A row of the table of peers.
+    """A row of the table of peers."""
 
-    Attributes:
-        name: Its name in grids.
-        call: Its name in its script.
-        python: Least and greatest version of Python, as ``3.11``.
-        pins: Packages that pip installs.
-        proof: Whether the privacy proof holds.
-        script: Python code that sets ``made`` to synthetic rows, learned from ``rows``.
-        seeded: Whether its noise follows from the seed, so that its rows are NOT PRIVATE.
-    """
-
-    name: str
-    call: str
-    python: tuple[str, str]
-    pins: tuple[str, ...]
-    proof: Proof
-    script: str
-    seeded: bool
+    name: str  # its name in grids
+    call: str  # its name in its script
+    python: tuple[str, str]  # least and greatest version of Python, as ``3.11``
+    pins: tuple[str, ...]  # packages that pip installs
+    proof: Proof  # whether the privacy proof holds
+    script: str  # Python code that sets ``made`` to synthetic rows, learned from ``rows``
+    seeded: bool  # whether its noise follows from the seed, so that its rows are NOT PRIVATE
 
 
 @cache

@@ -38,19 +38,12 @@ _GRACE = 60.0
 
 @dataclass
 class Prepared:
-    """A grid that was checked.
+    """A grid that was checked."""
 
-    Attributes:
-        tables: Data sets of files that can be used.
-        jobs: Cells that can be tried.
-        refused: Cells that cannot, with the reason.
-        lines: One line for every mistake.
-    """
-
-    tables: dict[str, Table] = field(default_factory=dict)
-    jobs: list[Job] = field(default_factory=list)
-    refused: list[Outcome] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    tables: dict[str, Table] = field(default_factory=dict)  # data sets of files that can be used
+    jobs: list[Job] = field(default_factory=list)  # cells that can be tried
+    refused: list[Outcome] = field(default_factory=list)  # cells that cannot, with the reason
+    lines: list[str] = field(default_factory=list)  # one line for every mistake
 
 
 def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:

@@ -42,12 +42,9 @@ _PLAIN = methodcaller("removesuffix", ".0")
 
 @dataclass(frozen=True)
 class Column:
-    """One column's public plan: how values become codes, and codes values.
+    """One column's public plan: how values become codes, and codes values."""
 
-    Attributes:
-        codec: From codes to values; of a number it also holds the edges of the cells.
-    """
-
+    # From codes to values; of a number it also holds the edges of the cells.
     codec: ListCodec | OrderedCodec
 
     @property
@@ -98,25 +95,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table to make synthetic rows of.
+    """A table to make synthetic rows of."""
 
-    Attributes:
-        name: The data set's name.
-        train: Real rows that synthesizers see: texts (None is NULL) and floats (NaN).
-        test: Real rows that only the metrics read; none where nothing is learned.
-        columns: By name, in order.
-        target: What classifiers learn, if anything.
-        config: What the grid says of it.
-        notes: Remarks for readers, such as that a domain was read off rows.
-    """
-
-    name: str
-    train: pd.DataFrame
-    test: pd.DataFrame
-    columns: dict[str, Column]
-    target: str | None
-    config: DataConfig
-    notes: tuple[str, ...] = ()
+    name: str  # the data set's name
+    train: pd.DataFrame  # real rows that synthesizers see: texts (None is NULL) and floats (NaN)
+    test: pd.DataFrame  # real rows that only the metrics read; none where nothing is learned
+    columns: dict[str, Column]  # by name, in order
+    target: str | None  # what classifiers learn, if anything
+    config: DataConfig  # what the grid says of it
+    notes: tuple[str, ...] = ()  # remarks for readers, such as that a domain was read off rows
 
     @property
     def domains(self) -> dict[str, Domain]:

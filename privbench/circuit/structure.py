@@ -45,51 +45,33 @@ _DTYPES: dict[str, type[np.generic]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The inner nodes of one kind on one level, with their edges laid out one after another.
+    """The inner nodes of one kind on one level, with their edges laid out one after another."""
 
-    Attributes:
-        kind: `PRODUCT` or `SUM`.
-        nodes: Node indices, shape (k,); every node has at least one child.
-        starts: Where each node's edges begin in ``edges``, shape (k,).
-        counts: Number of children of each node, shape (k,).
-        edges: Indices into the circuit's edge arrays.
-    """
-
-    kind: int
-    nodes: Ints
-    starts: Ints
-    counts: Ints
-    edges: Ints
+    kind: int  # `PRODUCT` or `SUM`
+    nodes: Ints  # node indices, shape (k,); every node has at least one child
+    starts: Ints  # where each node's edges begin in ``edges``, shape (k,)
+    counts: Ints  # number of children of each node, shape (k,)
+    edges: Ints  # indices into the circuit's edge arrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Circuit:
     """A circuit over named attributes.
 
-    Attributes:
-        domains: Attribute name to domain; the order numbers the attributes.
-        kind: `LEAF`, `PRODUCT` or `SUM` of every node, shape (nodes,).
-        offsets: Node ``i`` has the edges ``offsets[i] .. offsets[i + 1]``, shape (nodes + 1,).
-        children: Child of every edge, smaller than its parent's index.
-        weights: Mixing weight of every edge; 1 below product nodes.
-        attribute: Attribute number of a leaf, −1 for inner nodes.
-        start: Where a leaf's law begins in ``probabilities``; leaves may share one.
-        probabilities: The laws of the leaves, one after another.
-        layers: Inner nodes by level, lowest first; computed.
-
     Raises:
         ModelError: The arrays do not describe a valid circuit of bounded depth. Index ranges are
             checked before anything walks the graph: nodes only point to earlier nodes.
     """
 
-    domains: dict[str, Domain]
-    kind: NDArray[np.uint8]
-    offsets: Ints
-    children: Ints
-    weights: Floats
-    attribute: NDArray[np.int32]
-    start: Ints
-    probabilities: Floats
+    domains: dict[str, Domain]  # attribute name to domain; the order numbers the attributes
+    kind: NDArray[np.uint8]  # `LEAF`, `PRODUCT` or `SUM` of every node, shape (nodes,)
+    offsets: Ints  # Node ``i`` has the edges ``offsets[i] .. offsets[i + 1]``, shape (nodes + 1,).
+    children: Ints  # child of every edge, smaller than its parent's index
+    weights: Floats  # mixing weight of every edge; 1 below product nodes
+    attribute: NDArray[np.int32]  # attribute number of a leaf, −1 for inner nodes
+    start: Ints  # where a leaf's law begins in ``probabilities``; leaves may share one
+    probabilities: Floats  # the laws of the leaves, one after another
+    # Inner nodes by level, lowest first; computed.
     layers: tuple[Layer, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -38,19 +38,16 @@ from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 
 class BayesnetOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        parents: Parents of every column that has some; the other columns have none.
-        bif: A file in the Bayesian Interchange Format whose graph is taken instead. Columns are
-            matched by name; the file's values and parameters are not read into the model.
-        budget: ``dependent``: divided by the graph and preliminary tables; ``independent``: evenly.
-        preliminary: Part of the amount for preliminary tables, if they are measured.
-    """
-
+    # Parents of every column that has some; the other columns have none.
     parents: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    # A file in the Bayesian Interchange Format whose graph is taken instead. Columns are matched by
+    # name; the file's values and parameters are not read into the model.
     bif: str = ""
+    # ``dependent``: divided by the graph and preliminary tables; ``independent``: evenly.
     budget: Literal["dependent", "independent"] = "dependent"
+    # Part of the amount for preliminary tables, if they are measured.
     preliminary: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
 

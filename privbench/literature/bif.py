@@ -29,15 +29,11 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class BifNetwork:
-    """A network with the names of its values.
+    """A network with the names of its values."""
 
-    Attributes:
-        values: Names of the values of every variable; a value's code is its place.
-        network: Graph and parameters.
-    """
-
+    # Names of the values of every variable; a value's code is its place.
     values: dict[str, tuple[str, ...]]
-    network: Network
+    network: Network  # graph and parameters
 
 
 def read_bif(path: str | Path) -> BifNetwork:

@@ -54,26 +54,19 @@ class Learner:
     Rows are points: an attribute's coordinate is ±½ for two codes, else the middle rank of the code
     in the released histogram of its column, less ½ (the paper's copula transform, from released
     ranks instead of the rows' own). A split sends a row to the nearer of two released centres.
-
-    Attributes:
-        fit: The fit of the table.
-        bins: Bins of every attribute, from released histograms.
-        measure: Asks the session.
-        budget: Amounts.
-        column_chance: Chance that columns are split after a split of rows: 0, or 1 − α.
-        public: Generator of what is drawn regardless of rows: first centres, splits of columns.
-        sizes: Where regions' exact sizes are looked up, in the paper's own accounting; None takes
-            the released ones.
-        means: Mean point of every node so far, from released numbers, by the node's identity.
     """
 
     fit: TableFit
-    bins: Mapping[str, Bins]
-    measure: Measure
-    budget: Budget
-    column_chance: float
+    bins: Mapping[str, Bins]  # bins of every attribute, from released histograms
+    measure: Measure  # asks the session
+    budget: Budget  # amounts
+    column_chance: float  # chance that columns are split after a split of rows: 0, or 1 − α
+    # Generator of what is drawn regardless of rows: first centres, splits of columns.
     public: np.random.Generator
+    # Where regions' exact sizes are looked up, in the paper's own accounting; None takes the
+    # released ones.
     sizes: Callable[[Sequence[Region]], list[float]] | None = None
+    # Mean point of every node so far, from released numbers, by the node's identity.
     means: dict[int, Floats] = field(default_factory=dict)
 
     def grow(self, roots: Sequence[Node]) -> None:

@@ -25,13 +25,10 @@ class Published(Joint):
     unit; there is no proof, since it does not hold. Source: Theorem 3.1 of the paper, which counts
     one histogram for a product of ``factor`` of them, and counts exact sizes as post-processing
     (``factor`` = `GRID`).
-
-    Attributes:
-        factor: By what the paper's claim is too small.
     """
 
     parts: tuple[Query, ...]  # type: ignore[assignment]
-    factor: int
+    factor: int  # by what the paper's claim is too small
 
     @property
     def kind(self) -> str:  # type: ignore[override]

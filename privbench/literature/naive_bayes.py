@@ -33,16 +33,11 @@ _TRACE = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NaiveBayes:
-    """Chances of a target given other columns, as if these were independent given the target.
+    """Chances of a target given other columns, as if these were independent given the target."""
 
-    Attributes:
-        target: Name of the target.
-        prior: Chance of every code of the target, shape (codes,).
-        laws: Per other column, chance of every code given the target's, (target codes, codes).
-    """
-
-    target: str
-    prior: Floats
+    target: str  # name of the target
+    prior: Floats  # chance of every code of the target, shape (codes,)
+    # Per other column, chance of every code given the target's, (target codes, codes).
     laws: Mapping[str, Floats]
 
     def law(self, rows: Mapping[str, Codes]) -> Floats:

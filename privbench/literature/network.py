@@ -23,9 +23,6 @@ MOST_NODES = 2**21
 class Graph:
     """A directed acyclic graph.
 
-    Attributes:
-        parents: Parents of every node, in the order of its table's axes.
-
     Raises:
         ConfigError: A parent that is no node, a node that is its own parent, or a cycle.
 
@@ -33,6 +30,7 @@ class Graph:
     ('a', 'b')
     """
 
+    # Parents of every node, in the order of its table's axes.
     parents: Mapping[str, tuple[str, ...]]
 
     def __post_init__(self) -> None:
@@ -70,16 +68,11 @@ class Graph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """A Bayesian network.
+    """A Bayesian network."""
 
-    Attributes:
-        domains: Domain of every attribute.
-        graph: The graph over all attributes.
-        tables: Law of every attribute given its parents, shape (*parents' sizes, size).
-    """
-
-    domains: Mapping[str, Domain]
-    graph: Graph
+    domains: Mapping[str, Domain]  # domain of every attribute
+    graph: Graph  # the graph over all attributes
+    # Law of every attribute given its parents, shape (*parents' sizes, size).
     tables: Mapping[str, Floats]
 
     @classmethod

@@ -45,28 +45,20 @@ _DECAYS, _RATE = (0.9, 0.99), 0.05
 
 
 class P3gmOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        label: A column whose shares in synthetic rows are the released ones, as the paper has it.
-        latent: Number of principal components.
-        components: Gaussians of the mixture.
-        cells: Columns of at most so many codes have a chance for each; wider ones are numbers.
-        hidden: Hidden units of the decoder.
-        iterations: Steps of EM.
-        steps: Steps of gradient descent.
-        principal: Part of the amount for principal components.
-        mixture: Part of the amount for the mixture; the decoder gets what is left.
-    """
-
+    # A column whose shares in synthetic rows are the released ones, as the paper has it.
     label: str = ""
-    latent: Annotated[int, Field(ge=1, le=64)] = 10
-    components: Annotated[int, Field(ge=1, le=64)] = 3
+    latent: Annotated[int, Field(ge=1, le=64)] = 10  # number of principal components
+    components: Annotated[int, Field(ge=1, le=64)] = 3  # Gaussians of the mixture
+    # Columns of at most so many codes have a chance for each; wider ones are numbers.
     cells: Annotated[int, Field(ge=2, le=256)] = 24
-    hidden: Annotated[int, Field(ge=1, le=1024)] = 100
-    iterations: Annotated[int, Field(ge=1, le=100)] = 10
-    steps: Annotated[int, Field(ge=1, le=1000)] = 100
+    hidden: Annotated[int, Field(ge=1, le=1024)] = 100  # hidden units of the decoder
+    iterations: Annotated[int, Field(ge=1, le=100)] = 10  # steps of EM
+    steps: Annotated[int, Field(ge=1, le=1000)] = 100  # steps of gradient descent
+    # Part of the amount for principal components.
     principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15
+    # Part of the amount for the mixture; the decoder gets what is left.
     mixture: Annotated[float, Field(gt=0, lt=0.48)] = 0.15
 
     @property
@@ -77,17 +69,11 @@ class P3gmOptions(Options):
 
 @dataclass(frozen=True)
 class Learner:
-    """One table's fit.
+    """One table's fit."""
 
-    Attributes:
-        fit: The fit of a table with a column of more than one code.
-        options: The synthesizer's options.
-        random: Public randomness: starting points, draws from what was released.
-    """
-
-    fit: TableFit
-    options: P3gmOptions
-    random: np.random.Generator
+    fit: TableFit  # the fit of a table with a column of more than one code
+    options: P3gmOptions  # the synthesizer's options
+    random: np.random.Generator  # public randomness: starting points, draws from what was released
 
     def decoder(self) -> Decoder:
         """Measure and learn everything."""

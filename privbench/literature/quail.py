@@ -40,22 +40,16 @@ _CHUNK = 2**18
 
 
 class QuailOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        target: The column that the classifier foretells, ``table.column`` or a name that one table
-            alone has.
-        synthesizer: Name of the wrapped synthesizer.
-        options: The wrapped synthesizer's options.
-        split: Part of the amount that the classifier gets; the wrapped synthesizer gets the rest.
-        labels: ``drawn``: a row's target is drawn from the classifier's law; ``best``: its most
-            probable value, as in the paper, which leaves rare classes out.
-    """
-
+    # The column that the classifier foretells, ``table.column`` or a name that one table alone has.
     target: str
-    synthesizer: str = "privbench"
-    options: dict[str, Any] = Field(default_factory=dict)
+    synthesizer: str = "privbench"  # name of the wrapped synthesizer
+    options: dict[str, Any] = Field(default_factory=dict)  # the wrapped synthesizer's options
+    # Part of the amount that the classifier gets; the wrapped synthesizer gets the rest.
     split: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    # ``drawn``: a row's target is drawn from the classifier's law; ``best``: its most probable
+    # value, as in the paper, which leaves rare classes out.
     labels: Literal["drawn", "best"] = "drawn"
 
 
@@ -164,25 +158,15 @@ def without(spec: DatabaseSpec, table: str, column: str) -> DatabaseSpec:
 
 @dataclass(frozen=True, slots=True)
 class QuailModel:
-    """A released model and the classifier of one column that it does not hold.
+    """A released model and the classifier of one column that it does not hold."""
 
-    Attributes:
-        name: Name of the wrapped synthesizer.
-        model: Its model.
-        table: The target's table.
-        columns: All columns of that table, in order.
-        domain: The target's domain.
-        classifier: Predicts the target.
-        labels: ``drawn`` or ``best``.
-    """
-
-    name: str
+    name: str  # name of the wrapped synthesizer
     model: FittedModel
-    table: str
-    columns: tuple[str, ...]
-    domain: Domain
-    classifier: NaiveBayes
-    labels: str
+    table: str  # the target's table
+    columns: tuple[str, ...]  # all columns of that table, in order
+    domain: Domain  # the target's domain
+    classifier: NaiveBayes  # predicts the target
+    labels: str  # ``drawn`` or ``best``
 
     @property
     def units(self) -> Mapping[str, float]:

@@ -59,19 +59,13 @@ _FOLDER = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The facts that a release is opened with; a resumed release must be opened for the same.
+    """The facts that a release is opened with; a resumed release must be opened for the same."""
 
-    Attributes:
-        config_hash: Hash of the config and the schema.
-        definition: The unit definition under which losses are counted.
-        private: False if the noise is seeded: the loss then counts as infinite.
-        database: What the server calls the database, whatever name is declared; None if it cannot
-            be told. A release may be resumed on a replica or a restore.
-    """
-
-    config_hash: str
-    definition: UnitDefinition
-    private: bool = True
+    config_hash: str  # hash of the config and the schema
+    definition: UnitDefinition  # the unit definition under which losses are counted
+    private: bool = True  # False if the noise is seeded: the loss then counts as infinite
+    # What the server calls the database, whatever name is declared; None if it cannot be told. A
+    # release may be resumed on a replica or a restore.
     database: str | None = None
 
 

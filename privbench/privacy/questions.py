@@ -32,36 +32,23 @@ class LabelQuery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a question is answered: a mechanism with its scale.
-
-    Attributes:
-        mechanism: The mechanism.
-        scale: Scale of the noise, in grid units.
-        draw: Computes the exact statistic of the data and draws, given the noise and a stream.
-        threshold: Smallest released count of a threshold release, in grid units.
-    """
+    """How a question is answered: a mechanism with its scale."""
 
     mechanism: Mechanism
-    scale: float
+    scale: float  # scale of the noise, in grid units
+    # Computes the exact statistic of the data and draws, given the noise and a stream.
     draw: Callable[[Any, NoiseSource, str], Result]
-    threshold: int | None = None
+    threshold: int | None = None  # smallest released count of a threshold release, in grid units
 
 
 @dataclass(frozen=True, slots=True)
 class Question(ABC):
-    """A question with its price.
+    """A question with its price."""
 
-    Attributes:
-        query: The statistic to measure.
-        amount: ε or ρ to charge to every root table of the query.
-        label: Its purpose, for the ledger.
-        delta: δ to charge; public, and above 0 for `Labels` alone.
-    """
-
-    query: Query
-    amount: float
-    label: str
-    delta: float = 0.0
+    query: Query  # the statistic to measure
+    amount: float  # ε or ρ to charge to every root table of the query
+    label: str  # its purpose, for the ledger
+    delta: float = 0.0  # δ to charge; public, and above 0 for `Labels` alone
 
     @abstractmethod
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:

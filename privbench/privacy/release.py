@@ -26,17 +26,11 @@ from privbench.privacy.store import Entry, damaged, transaction
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A released list of values with its noisy counts, in grid units.
+    """A released list of values with its noisy counts, in grid units."""
 
-    Attributes:
-        cells: Counts of the public cells, in their order.
-        labels: Values that reached the threshold, sorted.
-        counts: Counts of these, as the mechanism drew them.
-    """
-
-    cells: tuple[int, ...]
-    labels: tuple[str, ...]
-    counts: tuple[int, ...]
+    cells: tuple[int, ...]  # counts of the public cells, in their order
+    labels: tuple[str, ...]  # values that reached the threshold, sorted
+    counts: tuple[int, ...]  # counts of these, as the mechanism drew them
 
 
 #: What a mechanism released: noisy integers, an index, or a list.

@@ -35,17 +35,11 @@ from privbench.privacy.standing import Cap
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One release of a session, for the model's header and the stability harness.
-
-    Attributes:
-        event: The recorded event.
-        query: The query.
-        result: The released result: noisy integers in grid units, an index, or a list.
-    """
+    """One release of a session, for the model's header and the stability harness."""
 
     event: Event
     query: Query
-    result: Result
+    result: Result  # the released result: noisy integers in grid units, an index, or a list
 
 
 class Session:

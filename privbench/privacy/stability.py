@@ -36,41 +36,26 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A claim that does not hold.
+    """A claim that does not hold."""
 
-    Attributes:
-        event: Position of the query in the trace.
-        kind: The query's kind.
-        table: The query's table.
-        root: Root table of the unit that was removed or replaced.
-        reason: Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic
-            whose root table is not charged).
-        ratio: Observed over claimed change; infinite for shape and roots.
-    """
-
-    event: int
+    event: int  # position of the query in the trace
     kind: str
     table: str
-    root: str
+    root: str  # root table of the unit that was removed or replaced
+    # Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic whose root
+    # table is not charged).
     reason: str
-    ratio: float
+    ratio: float  # observed over claimed change; infinite for shape and roots
 
 
 @dataclass(slots=True)
 class StabilityReport:
-    """The result of a check.
+    """The result of a check."""
 
-    Attributes:
-        events: Number of queries.
-        neighbours: Number of neighbouring pairs.
-        checks: Number of comparisons.
-        worst: For every query, the largest ratio of observed to claimed change in any norm.
-        violations: Claims that failed.
-    """
-
-    events: int
-    neighbours: int = 0
-    checks: int = 0
+    events: int  # number of queries
+    neighbours: int = 0  # number of neighbouring pairs
+    checks: int = 0  # number of comparisons
+    # For every query, the largest ratio of observed to claimed change in any norm.
     worst: list[float] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
 

@@ -24,16 +24,11 @@ _NOT_OF_THE_FIT = ("type", "release", "time", "database")
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """No release may take the totals past this; None is no limit.
+    """No release may take the totals past this; None is no limit."""
 
-    Attributes:
-        epsilon: For Σ ε over all releases.
-        delta: For Σ δ over all releases.
-        monthly: For Σ ε over the releases that were opened in one calendar month (UTC).
-    """
-
-    epsilon: float | None = None
-    delta: float | None = None
+    epsilon: float | None = None  # for Σ ε over all releases
+    delta: float | None = None  # for Σ δ over all releases
+    # For Σ ε over the releases that were opened in one calendar month (UTC).
     monthly: float | None = None
 
     def stricter(self, other: Cap | None) -> Cap:

@@ -29,33 +29,22 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 @dataclass(frozen=True, slots=True)
 class PlannedEvent:
-    """One measurement that a fit would make, described without data.
+    """One measurement that a fit would make, described without data."""
 
-    Attributes:
-        label: Its purpose, for the ledger.
-        table: The table whose rows are counted.
-        kind: The query's kind.
-        shape: Shape of the statistic; for adaptive measurements the largest planned one.
-        amount: ε or ρ.
-        share: ``amount`` over the total.
-        noise_sd: Standard deviation of the noise, in counted units.
-        roots: Root tables that are charged.
-        needed: Of a list, the units that must share a label for it to come out half the time.
-        noises: Other values of ``noise_sd``, where it depends on what is released before.
-        needs: Other values of ``needed``, likewise.
-    """
-
-    label: str
-    table: str
+    label: str  # its purpose, for the ledger
+    table: str  # the table whose rows are counted
     kind: str
+    # Shape of the statistic; for adaptive measurements the largest planned one.
     shape: tuple[int, ...]
-    amount: float
-    share: float
-    noise_sd: float
-    roots: frozenset[str]
+    amount: float  # ε or ρ
+    share: float  # ``amount`` over the total
+    noise_sd: float  # standard deviation of the noise, in counted units
+    roots: frozenset[str]  # root tables that are charged
+    # Of a list, the units that must share a label for it to come out half the time.
     needed: float | None = None
+    # Other values of ``noise_sd``, where it depends on what is released before.
     noises: tuple[float, ...] = ()
-    needs: tuple[float, ...] = ()
+    needs: tuple[float, ...] = ()  # other values of ``needed``, likewise
 
     @classmethod
     def of(
@@ -76,22 +65,17 @@ class PlannedEvent:
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """The input of a plan or a fit; all of it is public or released.
+    """The input of a plan or a fit; all of it is public or released."""
 
-    Attributes:
-        total: Amount that the synthesizer may spend per root table, ε or ρ.
-        accounting: ``pure`` or ``zcdp``.
-        totals: Rows per private table: noisy (fit) or guessed (plan); missing means 1.
-        public_rows: Exact row counts of public tables.
-        spare: Amount per root table beyond ``total`` that earlier stages left; missing means none.
-        counted: Units that have rows in owned tables, where they were counted; at least the noise.
-    """
-
-    total: float
-    accounting: Accounting
+    total: float  # amount that the synthesizer may spend per root table, ε or ρ
+    accounting: Accounting  # ``pure`` or ``zcdp``
+    # Rows per private table: noisy (fit) or guessed (plan); missing means 1.
     totals: Mapping[str, float] = field(default_factory=dict)
+    # Exact row counts of public tables.
     public_rows: Mapping[str, int] = field(default_factory=dict)
+    # Amount per root table beyond ``total`` that earlier stages left; missing means none.
     spare: Mapping[str, float] = field(default_factory=dict)
+    # Units that have rows in owned tables, where they were counted; at least the noise.
     counted: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -137,17 +121,11 @@ class FittedModel(Protocol):
 
 
 class Synthesizer(ABC, Generic[OptionsT]):
-    """A learner: has a session take measurements and makes a model of the answers.
+    """A learner: has a session take measurements and makes a model of the answers."""
 
-    Attributes:
-        name: Its name in configs and models.
-        options_type: The type of its parameters.
-        options: Its parameters, checked.
-    """
-
-    name: ClassVar[str]
-    options_type: ClassVar[type[Options]] = Options
-    options: OptionsT
+    name: ClassVar[str]  # its name in configs and models
+    options_type: ClassVar[type[Options]] = Options  # the type of its parameters
+    options: OptionsT  # its parameters, checked
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         """Check the options.

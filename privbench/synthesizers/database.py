@@ -97,21 +97,13 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
 
 @dataclass(frozen=True, slots=True)
 class TableFit:
-    """The fit of the attributes of one table.
+    """The fit of the attributes of one table."""
 
-    Attributes:
-        session: The door to the private rows.
-        start: Released or public input of the whole fit.
-        table: The table.
-        amount: ε or ρ that may be spent.
-        weight: Released weight of the table's rows, at least 1.
-    """
-
-    session: Session
-    start: PlanInput
+    session: Session  # the door to the private rows
+    start: PlanInput  # released or public input of the whole fit
     table: str
-    amount: float
-    weight: float
+    amount: float  # ε or ρ that may be spent
+    weight: float  # released weight of the table's rows, at least 1
 
     @property
     def spec(self) -> DatabaseSpec:

@@ -17,14 +17,11 @@ from privbench.synthesizers.model import DatabaseModel
 
 
 class GraphicalOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        target: A column that rows shall tell from the others, as ``table.column`` or by its name:
-            its pairs with all other columns of its table are measured, and most of the budget is
-            for pairs. For training sets; of other pairs and of single columns less is known.
-    """
-
+    # A column that rows shall tell from the others, as ``table.column`` or by its name: its pairs
+    # with all other columns of its table are measured, and most of the budget is for pairs. For
+    # training sets; of other pairs and of single columns less is known.
     target: str = ""
 
 

@@ -29,19 +29,13 @@ AttributeReader = Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel]
 
 @dataclass(frozen=True)
 class DatabaseModel:
-    """A fitted model.
+    """A fitted model."""
 
-    Attributes:
-        synthesizer: Name of the synthesizer that made it.
-        laws: Released law of every table, owners first.
-        references: Released law of every reference between private tables, by table and key.
-        public_rows: Exact row counts of the public tables that keys point to.
-    """
-
-    synthesizer: str
-    laws: dict[str, TableLaw]
+    synthesizer: str  # name of the synthesizer that made it
+    laws: dict[str, TableLaw]  # released law of every table, owners first
+    # Released law of every reference between private tables, by table and key.
     references: dict[tuple[str, str], ReferenceLaw]
-    public_rows: dict[str, int]
+    public_rows: dict[str, int]  # exact row counts of the public tables that keys point to
 
     @cached_property
     def units(self) -> Mapping[str, float]:

@@ -47,71 +47,49 @@ LEAST = 200.0
 
 
 class PaperOptions(Options):
-    """Parameters, in the paper's letters where it has them.
+    """Parameters, in the paper's letters where it has them."""
 
-    Attributes:
-        alpha: α: attributes whose pairwise total variation distance from independence is at most
-            this are split apart.
-        beta: β: a region of fewer than 2β rows is not split; 0 derives it from the noise.
-        gamma: γ: share for the structure (row and column splits) of what one-ways leave; the rest
-            goes to leaves.
-        gamma1: γ₁: share of γ for evaluating column splits; γ₂ = 1 − γ₁ goes to row splits.
-        iterations: J: iterations of k-means in a row split.
-        one_ways: Share of a table's amount for its one-way histograms.
-        depth: Most levels of row splits.
-        bins: About the most bins of an attribute inside regions; NULL, codes outside of a range and
-            frequent values have bins of their own beside these.
-    """
-
+    # α: attributes whose pairwise total variation distance from independence is at most this are
+    # split apart.
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.05
+    # β: a region of fewer than 2β rows is not split; 0 derives it from the noise.
     beta: Annotated[float, Field(ge=0)] = 0.0
+    # γ: share for the structure (row and column splits) of what one-ways leave; the rest goes to
+    # leaves.
     gamma: Fraction = 0.5
+    # γ₁: share of γ for evaluating column splits; γ₂ = 1 − γ₁ goes to row splits.
     gamma1: Fraction = 0.2
-    iterations: Annotated[int, Field(ge=0, le=20)] = 2
-    one_ways: Fraction = 0.5
-    depth: Annotated[int, Field(ge=0, le=12)] = 6
+    iterations: Annotated[int, Field(ge=0, le=20)] = 2  # J: iterations of k-means in a row split
+    one_ways: Fraction = 0.5  # share of a table's amount for its one-way histograms
+    depth: Annotated[int, Field(ge=0, le=12)] = 6  # most levels of row splits
+    # About the most bins of an attribute inside regions; NULL, codes outside of a range and
+    # frequent values have bins of their own beside these.
     bins: Annotated[int, Field(ge=2, le=64)] = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Amounts of one table's operations.
+    """Amounts of one table's operations."""
 
-    Attributes:
-        one_ways: The table's one-way histograms.
-        levels: Number of levels of row splits, σ(T).
-        evaluate: Pair scores, per level (ε_eval).
-        move: One measurement of the parts of row splits, per level and iteration of k-means, and
-            once more for the children's histograms.
-        leaves: LeafGen; what levels do not use is added to it.
-        least: β in force: a region is split where it holds at least 2β rows.
-    """
-
-    one_ways: float
-    levels: int = 0
-    evaluate: float = 0.0
+    one_ways: float  # the table's one-way histograms
+    levels: int = 0  # number of levels of row splits, σ(T)
+    evaluate: float = 0.0  # pair scores, per level (ε_eval)
+    # One measurement of the parts of row splits, per level and iteration of k-means, and once more
+    # for the children's histograms.
     move: float = 0.0
-    leaves: float = 0.0
-    least: float = 0.0
+    leaves: float = 0.0  # leafGen; what levels do not use is added to it
+    least: float = 0.0  # β in force: a region is split where it holds at least 2β rows
 
 
 @dataclass(frozen=True, slots=True)
 class Grower:
-    """Grows one table's network, level by level: one joint query for all nodes that do the same.
-
-    Attributes:
-        fit: The fit of the table.
-        options: Parameters.
-        budget: Amounts per level.
-        bins: Bins of every attribute, from released one-way histograms.
-        axes: The bins as axes of queries.
-    """
+    """Grows one table's network, level by level: one joint query for all nodes that do the same."""
 
     fit: TableFit
     options: PaperOptions
-    budget: Budget
-    bins: Mapping[str, Bins]
-    axes: Mapping[str, Axis]
+    budget: Budget  # amounts per level
+    bins: Mapping[str, Bins]  # bins of every attribute, from released one-way histograms
+    axes: Mapping[str, Axis]  # the bins as axes of queries
 
     def grow(self) -> Node:
         """The whole network with all its leaves measured."""

@@ -45,12 +45,10 @@ class RowQuery(TableQuery):
 
     Attributes:
         source: The table.
-        adds: Whether rows only add; what does not say so has the larger claim.
-        most: m of the module's docstring.
     """
 
-    adds: ClassVar[bool] = False
-    most: ClassVar[int] = 1
+    adds: ClassVar[bool] = False  # whether rows only add; what does not say so has the larger claim
+    most: ClassVar[int] = 1  # m of the module's docstring
 
     @abstractmethod
     def moved(self) -> Iterable[Moved]:
@@ -67,12 +65,9 @@ class Joint(Query):
 
     Cells of different parts are different ones, so the module's docstring holds for all regions of
     all parts together. It is claimed from what parts say by `RowQuery.moved`.
-
-    Attributes:
-        parts: The statistics.
     """
 
-    parts: tuple[RowQuery, ...]
+    parts: tuple[RowQuery, ...]  # the statistics
 
     def __post_init__(self) -> None:
         if len({(part.table, part.kind) for part in self.parts}) != 1:

@@ -49,19 +49,13 @@ def cells(sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Marginals:
-    """Joint histograms of one table's rows, each over some of the same axes.
-
-    Attributes:
-        table: The table.
-        axes: The axes.
-        sets: Positions in ``axes`` of every histogram, the last one fastest.
-        region: The region, or None for all rows.
-    """
+    """Joint histograms of one table's rows, each over some of the same axes."""
 
     table: str
     axes: tuple[Axis, ...]
+    # Positions in ``axes`` of every histogram, the last one fastest.
     sets: tuple[tuple[int, ...], ...]
-    region: Region | None = None
+    region: Region | None = None  # the region, or None for all rows
 
     def __post_init__(self) -> None:
         if self.region is not None and self.region.table != self.table:

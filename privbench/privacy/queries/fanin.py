@@ -101,13 +101,9 @@ def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity
 
 @dataclass(frozen=True, slots=True)
 class OfReference(Query):
-    """A statistic of the two ends of a reference; units of either can move it.
+    """A statistic of the two ends of a reference; units of either can move it."""
 
-    Attributes:
-        key: A REF key between private tables.
-    """
-
-    key: KeySpec
+    key: KeySpec  # a REF key between private tables
 
     def __post_init__(self) -> None:
         if self.key.role != "ref":
@@ -155,12 +151,10 @@ class FanIn(OfReference):
 
     Attributes:
         key: A REF key between private tables.
-        buckets: K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14.
-        outside: Whether edges into the row's own unit are left out.
     """
 
-    buckets: int = 10
-    outside: bool = False
+    buckets: int = 10  # K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14
+    outside: bool = False  # whether edges into the row's own unit are left out
     kind = "fan-in"
     unit = GRID
 

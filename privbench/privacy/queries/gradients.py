@@ -46,18 +46,12 @@ class ClippedGradients(OfFeatures):
     at most w·C in L2 and L∞, and by w·C·√p in L1 for p parameters. Then `claims`. No row's
     part depends on another row: all integers (`features`). Source: Abadi et al. (2016), with all
     rows in every batch: under zCDP sampling of batches buys nothing, as zCDP bounds all orders.
-
-    Attributes:
-        latent: The map of rows to latent ones.
-        hidden: A, shape (units, 1 + dimensions), in steps.
-        output: B, shape (outputs, 1 + units), in steps.
-        clip: C in steps.
     """
 
-    latent: Latent
-    hidden: PublicArray
-    output: PublicArray
-    clip: int = STEP
+    latent: Latent  # the map of rows to latent ones
+    hidden: PublicArray  # A, shape (units, 1 + dimensions), in steps
+    output: PublicArray  # B, shape (outputs, 1 + units), in steps
+    clip: int = STEP  # C in steps
     kind = "clipped gradients"
     unit = STEP**2
 

@@ -34,13 +34,9 @@ class Histogram(RowQuery):
     region follow from its own unit alone (`axes`, `regions`), and weights are fixed before any
     split: so when a unit goes, only its own rows' weights leave. Add/remove: GRID in L1, L2 and
     L∞, τ·GRID under truncation.
-
-    Attributes:
-        axes: The axes; `Histogram.of` makes them from names.
-        region: The region, or None.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis, ...]  # the axes; `Histogram.of` makes them from names
     region: Region | None = None
     kind = "histogram"
     unit = GRID
@@ -98,10 +94,9 @@ class GridHistogram(RawQuery):
 
     Attributes:
         attribute: An attribute that is still a `Grid`.
-        points: Ascending public grid points, shape (k,).
     """
 
-    points: PublicArray
+    points: PublicArray  # ascending public grid points, shape (k,)
     kind = "grid histogram"
     unit = GRID
 
@@ -156,12 +151,9 @@ class Total(TableQuery):
     under add/remove, and clip under replace too, since both units' shares lie in [0, clip]. Where
     the schema lets a unit have one row only (root tables, ``unit = "row"``, one-to-one keys), clip
     is 1.
-
-    Attributes:
-        clip: Most rows that count for one unit.
     """
 
-    clip: int = 100
+    clip: int = 100  # most rows that count for one unit
     kind = "total"
     unit = 1
 

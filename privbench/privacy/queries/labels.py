@@ -49,13 +49,9 @@ NORMS: dict[Accounting, Norm] = {"pure": "l1", "zcdp": "l2"}
 
 @dataclass(frozen=True, slots=True)
 class _Weighted(RawQuery):
-    """Counts of values by weight; see the module's docstring.
+    """Counts of values by weight; see the module's docstring."""
 
-    Attributes:
-        clip: C, at least 1.
-    """
-
-    clip: int = 1
+    clip: int = 1  # C, at least 1
     unit = GRID
 
     def __post_init__(self) -> None:
@@ -210,14 +206,11 @@ class LabelCounts(_Weighted):
     Attributes:
         attribute: An attribute that is still `Labels` or a `Grid`.
         clip: C.
-        norm: The norm of what a unit adds; that of the noise.
-        public: Candidates that are public, distinct.
-        most: Most values of one unit that count.
     """
 
-    norm: Norm = "l2"
-    public: tuple[str, ...] = ()
-    most: int = VALUES
+    norm: Norm = "l2"  # the norm of what a unit adds; that of the noise
+    public: tuple[str, ...] = ()  # candidates that are public, distinct
+    most: int = VALUES  # most values of one unit that count
     kind = "label counts"
 
     def __post_init__(self) -> None:

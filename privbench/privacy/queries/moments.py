@@ -37,17 +37,12 @@ class RegionMoments(RowQuery):
     coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) Which
     part a row falls in follows from released centres and the row itself: centres do not move when
     a row goes.
-
-    Attributes:
-        attributes: Attributes that are summed.
-        region: The region.
-        split: How it falls into parts.
-        coordinates: Coordinate of every code of every attribute, within ±`STEP`/2.
     """
 
-    attributes: tuple[Column, ...]
+    attributes: tuple[Column, ...]  # attributes that are summed
     region: Region
-    split: Split
+    split: Split  # how it falls into parts
+    # Coordinate of every code of every attribute, within ±`STEP`/2.
     coordinates: tuple[PublicArray, ...]
     kind = "moments"
     unit = GRID

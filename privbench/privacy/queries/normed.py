@@ -38,9 +38,6 @@ class NormedHistogram(TableQuery):
     statistic by at most GRID in L2 and in L∞, and by ⌈√t⌉·GRID in L1, where t is the number of
     cells (Cauchy and Schwarz). Replace: u and v have no negative entries, so ‖v − u‖² ≤ ‖u‖² + ‖v‖²
     gives √2·GRID in L2; L1 doubles, L∞ stays. Source: P31 for cells that are fixed beforehand.
-
-    Attributes:
-        axes: The axes.
     """
 
     axes: tuple[Axis, ...]
@@ -83,12 +80,9 @@ class NormedGridHistogram(GridHistogram):
     do not count for the norm either, and w is at most ⌊GRID / C⌋.
 
     Sensitivity: that of `NormedHistogram`, as a smaller w adds less.
-
-    Attributes:
-        clip: C: units of a smaller norm count by their rows.
     """
 
-    clip: int = 1
+    clip: int = 1  # C: units of a smaller norm count by their rows
     kind = "normed grid histogram"
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

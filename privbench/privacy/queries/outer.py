@@ -47,13 +47,9 @@ def shares(scores: Whole, starts: list[int] | None = None) -> Whole:
 
 @dataclass(frozen=True)
 class OfFeatures(Query):
-    """A statistic of rows as features.
+    """A statistic of rows as features."""
 
-    Attributes:
-        features: How rows become vectors.
-    """
-
-    features: Features
+    features: Features  # how rows become vectors
 
     @property
     def table(self) -> str:
@@ -69,11 +65,9 @@ class Lengths(OfFeatures):
     """Weighted counts of rows by the length of their features, before these are shortened.
 
     Sensitivity (`claims`): a row adds its weight to one cell.
-
-    Attributes:
-        edges: Ascending lengths in steps, all but the first cell's lower and the last's upper end.
     """
 
+    # Ascending lengths in steps, all but the first cell's lower and the last's upper end.
     edges: PublicArray
     kind = "lengths of rows"
     unit = STEP
@@ -157,14 +151,11 @@ class MixtureMoments(OfFeatures):
     are quotients of what is released, so that no bound on them is needed. Which component a row
     belongs to follows from the row itself and from released numbers. Source: Park, Foulds,
     Chaudhuri and Welling (2017), DP-EM, which measures the same sums one by one.
-
-    Attributes:
-        latent: The map of rows to latent ones.
-        scores: Log-density of every component as a linear form of (1, z, z²), shape (components,
-            1 + 2·dimensions), in steps of 1/`FINE`; within ±2²⁴.
     """
 
-    latent: Latent
+    latent: Latent  # the map of rows to latent ones
+    # Log-density of every component as a linear form of (1, z, z²), shape (components, 1 +
+    # 2·dimensions), in steps of 1/`FINE`; within ±2²⁴.
     scores: PublicArray
     kind = "moments of a mixture"
     unit = STEP**2

@@ -29,14 +29,10 @@ class Split:
     A row goes to the part k that minimises Σ over attributes of ``lut[code, k]``, ties to the
     lowest k. With squared distances to released centres this is the assignment of k-means; with a
     single attribute and zeros and ones it is any partition of its codes.
-
-    Attributes:
-        attributes: Attributes that are read.
-        luts: For each of them, int64 costs of shape (domain size, k).
     """
 
     attributes: tuple[str, ...]
-    luts: tuple[PublicArray, ...]
+    luts: tuple[PublicArray, ...]  # for each of them, int64 costs of shape (domain size, k)
 
     def __post_init__(self) -> None:
         if not self.attributes or len(self.attributes) != len(self.luts):
@@ -80,15 +76,10 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The rows of a table that follow a path of splits; the empty path is the whole table.
-
-    Attributes:
-        table: The table.
-        path: Each split on the way and the part that was taken.
-    """
+    """The rows of a table that follow a path of splits; the empty path is the whole table."""
 
     table: str
-    path: tuple[tuple[Split, int], ...] = ()
+    path: tuple[tuple[Split, int], ...] = ()  # each split on the way and the part that was taken
 
     def __post_init__(self) -> None:
         if any(not 0 <= part < split.parts for split, part in self.path):

@@ -47,22 +47,16 @@ class PairScores(RowQuery):
     at most w: q·w in L1, √q·w in L2, either way. With margins taken from the rows instead of a
     release, P would move too; that is refused by type, since a prediction is an array of released
     numbers. Source: P18.
-
-    Attributes:
-        axes: Axes that the pairs are made of.
-        pairs: Candidates, as positions in ``axes``.
-        predictions: Pᵢⱼ of every candidate in grid units, shape (size i, size j).
-        penalties: Penalty of every candidate, in half grid units of score.
-        region: The region, or None.
-        among: Positions in ``pairs`` of the candidates that are left, or None for all: distances
-            of all pairs are kept with the database, so that another choice among them is cheap.
     """
 
-    axes: tuple[Axis, ...]
-    pairs: tuple[Pair, ...]
+    axes: tuple[Axis, ...]  # axes that the pairs are made of
+    pairs: tuple[Pair, ...]  # candidates, as positions in ``axes``
+    # Pᵢⱼ of every candidate in grid units, shape (size i, size j).
     predictions: tuple[PublicArray, ...]
-    penalties: PublicArray
+    penalties: PublicArray  # penalty of every candidate, in half grid units of score
     region: Region | None = None
+    # Positions in ``pairs`` of the candidates that are left, or None for all: distances of all
+    # pairs are kept with the database, so that another choice among them is cheap.
     among: PublicArray | None = None
     kind = "pair scores"
     unit = 2 * GRID

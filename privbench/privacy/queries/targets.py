@@ -76,16 +76,12 @@ class TargetHistogram(OfReference):
 
     Attributes:
         key: A REF key between private tables.
-        source: Axes of the referring table.
-        target: Axes of the table that is referred to.
-        cap: κ, the most that one target unit counts, in source units; 1 to 64.
-        outside: Whether edges into the row's own unit are left out.
     """
 
-    source: tuple[Axis, ...]
-    target: tuple[Axis, ...]
-    cap: int = 1
-    outside: bool = False
+    source: tuple[Axis, ...]  # axes of the referring table
+    target: tuple[Axis, ...]  # axes of the table that is referred to
+    cap: int = 1  # κ, the most that one target unit counts, in source units; 1 to 64
+    outside: bool = False  # whether edges into the row's own unit are left out
     kind = "target histogram"
     unit = GRID
 
