@@ -67,10 +67,9 @@ with open(job["said"], "w") as file:
 def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
     """How often the values of each canary, in or out, stand in a model file and a clone of it.
 
-    Returns:
-        A row for each canary. In each column in which canaries stand out the number of rows that
-        have its value, or that lie so near it that a fiftieth of the clone's range is between;
-        last how many of its own texts are in the model file or in the clone.
+    A row for each canary. In each column in which canaries stand out the number of rows that have
+    its value, or that lie so near it that a fiftieth of the clone's range is between; last how many
+    of its own texts are in the model file or in the clone.
     """
     with zipfile.ZipFile(path) as members:
         released = b"\0".join(members.read(name) for name in members.namelist())

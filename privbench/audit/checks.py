@@ -250,11 +250,7 @@ def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
 
 
 def _chance(parts: Iterable[tuple[float, int]]) -> float:
-    """Probability that the total of these χ² sums is as small as it is or smaller; 1 if none.
-
-    Args:
-        parts: Sums and their degrees of freedom.
-    """
+    """Probability that χ² sums, with their degrees of freedom, are in all so small; 1 if none."""
     sums, degrees = zip(*parts, strict=True) if parts else ((), ())
     return float(chi2.cdf(sum(sums), sum(degrees))) if degrees else 1.0
 

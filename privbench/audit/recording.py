@@ -137,8 +137,7 @@ class Recording:
     def statistic(self, place: int) -> Statistic:
         """The exact statistic of a step, as the stability harness compares it.
 
-        Raises:
-            Differs: No mechanism was called for it.
+        `Differs` if no mechanism was called for it.
         """
         call, cells = self.calls.get(str(place)), self.calls.get(f"{place}{CELLS}")
         if call is None:
@@ -167,8 +166,7 @@ class Bench:
     def replay(self, recording: Recording, rows: PrivateDatabase) -> Recording:
         """Fit a neighbour, and give every call of a mechanism the result that was recorded for it.
 
-        Raises:
-            Differs: The fit's calls differ from the recorded ones.
+        `Differs` if the fit's calls differ from the recorded ones.
         """
         return self._run(rows, Recorder(self.noise, recording.calls))
 
@@ -194,9 +192,6 @@ def bench(
     """Read the rows of a scratch database, for fits into a ledger that is thrown away.
 
     The config's own ledger is left alone; noise is OpenDP's by default.
-
-    Raises:
-        PrivbenchError: An error of `fit` before rows are counted.
     """
     with apart_from(config) as (apart, _):
         draft = begin(source, apart, reporter)

@@ -250,10 +250,7 @@ def scratch_copy(
 ) -> Iterator[str]:
     """DSN of a copy of the chosen tables, rows and all, that is dropped again at the end.
 
-    Raises:
-        UsageError: There is no PostgreSQL to start.
-        TargetError: The scratch database is the source, a standby, or not empty.
-        DatabaseError: A server refused.
+    A TargetError if the scratch database is the source, a standby, or not empty.
     """
     with ExitStack() as stack:
         if scratch is None:

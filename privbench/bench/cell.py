@@ -99,11 +99,7 @@ def _stamp(path: Path) -> list[Any]:
 
 
 def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
-    """Make and score one release; ``table`` is None for a database.
-
-    Returns:
-        The figures, or the reason why there are none. Errors of the cell are not raised.
-    """
+    """Make and score one release, of a database if ``table`` is None; errors become its outcome."""
     started = time.perf_counter()
     try:
         found = _run(grid, job, table, folder)

@@ -168,14 +168,9 @@ class BenchConfig(_Section):
 
     @classmethod
     def load(cls, path: str | Path, *, full: bool = False) -> Self:
-        """Read the file.
+        """Read a TOML file; with ``full`` its section of that name takes the place of the rest.
 
-        Args:
-            path: The TOML file.
-            full: Whether what its section ``full`` says takes the place of what stands above it.
-
-        Raises:
-            ConfigError: No such file, or not a grid; the message names the place.
+        The ConfigError names the place.
         """
         try:
             raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))

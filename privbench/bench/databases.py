@@ -44,9 +44,6 @@ def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, flo
     """Figures of one release of a database, which is only read; the ledger is a scratch one.
 
     The job's seed is that of the sampling, and of the noise where the grid says so.
-
-    Raises:
-        PrivbenchError: An error of fit, load or compare.
     """
     settings, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
     dsn, workload = config.dsn, config.workload

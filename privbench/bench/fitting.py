@@ -62,9 +62,6 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     """Fit and sample once; noise is the operating system's, seeds are of the sampling alone.
 
     The ledger is a scratch one: every cell of a grid is a release of its own, made to be scored.
-
-    Raises:
-        PrivbenchError: An error of the synthesizer.
     """
     settings = grid.synthesizers[name]
     binned = table if settings.cells is None else coarse(table, settings.cells)

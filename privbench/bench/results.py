@@ -83,8 +83,7 @@ class Results:
     def check(self, gates: Iterable[Gate]) -> list[GatePart]:
         """Hold gates against the means; one whose cells all failed fails.
 
-        Raises:
-            UsageError: A gate names what the grid does not have.
+        A UsageError names what the grid does not have.
         """
         found = self.figures()
         every = {name.partition("[")[0] for name in found}

@@ -138,17 +138,11 @@ def run(
     at_once: int,
     reporter: Reporter,
 ) -> list[Outcome]:
-    """Run what is not done yet.
+    """Run what is not done yet; gives the outcomes of all cells, in the order of the grid.
 
     A cell whose file is whole, and whose data, options and metrics are still the same, is done. Of
     others, failed ones included, each runs in a process of its own, and leaves a file in ``cells``
     of the folder of results; after Ctrl-C what is done stays done.
-
-    Returns:
-        Outcomes of all cells, in the order of the grid.
-
-    Raises:
-        OSError: The folder cannot be written.
     """
     cells = output / "cells"
     make_folder(cells)

@@ -135,9 +135,7 @@ class Table:
 def read_table(name: str, config: DataConfig, folder: Path) -> Table:
     """Read a data set, split it, and settle the domain of every column.
 
-    Raises:
-        ConfigError: A file cannot be read, a column is missing, or rows lie outside a declared
-            list; the message names the data set and the column.
+    The ConfigError names the data set and the column.
     """
     assert config.train is not None
     rows = _rows(name, folder / config.train, config)
@@ -228,11 +226,7 @@ def _declared(name: str, config: DataConfig, folder: Path) -> dict[str, ColumnCo
 
 
 def _kept(name: str, config: DataConfig, rows: pd.DataFrame, cut: int) -> pd.DataFrame:
-    """Rows that the grid names, training rows before ``cut``; without a target they are of no use.
-
-    Raises:
-        ConfigError: None are left.
-    """
+    """Rows that the grid names, training rows before ``cut``; a row without a target is no use."""
     target = [config.target] if config.target is not None else []
     rows = rows.dropna() if config.complete else rows.dropna(subset=target)
     train, test = rows[rows.index < cut], rows[rows.index >= cut]
@@ -247,11 +241,7 @@ def _kept(name: str, config: DataConfig, rows: pd.DataFrame, cut: int) -> pd.Dat
 def _settle(
     name: str, config: DataConfig, column: str, known: ColumnConfig, texts: pd.Series[Any]
 ) -> tuple[Column, pd.Series[Any]]:
-    """The plan of one column, and its values.
-
-    Raises:
-        ConfigError: Values that are no numbers, or that a declared list does not hold.
-    """
+    """The plan of one column, and its values, which have to fit what is declared."""
     given = texts.dropna()
     nullable = len(given) < len(texts)
     numbers = pd.to_numeric(given, errors="coerce")

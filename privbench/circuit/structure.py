@@ -58,9 +58,8 @@ class Layer:
 class Circuit:
     """A circuit over named attributes.
 
-    Raises:
-        ModelError: The arrays do not describe a valid circuit of bounded depth. Index ranges are
-            checked before anything walks the graph: nodes only point to earlier nodes.
+    A ModelError refuses arrays that do not describe a valid circuit of bounded depth. Index ranges
+    are checked before anything walks the graph: nodes only point to earlier nodes.
     """
 
     domains: dict[str, Domain]  # attribute name to domain; the order numbers the attributes
@@ -96,11 +95,7 @@ class Circuit:
         return tuple(self.domains)
 
     def leaves_of(self, name: str) -> Ints:
-        """Indices of the leaves over one attribute.
-
-        Raises:
-            ModelError: The circuit has no such attribute.
-        """
+        """Indices of the leaves over one attribute, which the circuit has to have."""
         if name not in self.domains:
             raise ModelError(f"the circuit has no attribute {name!r}.")
         return np.flatnonzero(self.attribute == self.names.index(name))
@@ -114,17 +109,10 @@ class Circuit:
         return laws
 
     def sample(self, rows: int, generator: np.random.Generator) -> dict[str, Codes]:
-        """Draw rows.
+        """Draw rows: codes per attribute, shape (rows,), in the narrowest type.
 
         Rows that stand on one node are a systematic sample (see `choose`), which removes most of
         the sampling noise of low-order marginals; every row by itself follows the law exactly.
-
-        Args:
-            rows: Number of rows.
-            generator: From `privbench.rng.generator`.
-
-        Returns:
-            Codes per attribute, shape (rows,), in the narrowest type.
         """
         out: dict[str, Codes] = {
             name: np.zeros(rows, domain.dtype) for name, domain in self.domains.items()
@@ -141,11 +129,7 @@ class Circuit:
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The circuit that `to_state` wrote; anything else is refused.
-
-        Raises:
-            ModelError: Not a valid circuit.
-        """
+        """The circuit that `to_state` wrote; anything else is refused."""
         plain = {name: _array(arrays, name, dtype) for name, dtype in _DTYPES.items()}
         return cls(domains=_domains(header, len(plain["probabilities"])), **plain)
 

@@ -37,11 +37,7 @@ class BifNetwork:
 
 
 def read_bif(path: str | Path) -> BifNetwork:
-    """Read a BIF file, plain or gzip.
-
-    Raises:
-        ConfigError: No such file, or not a network of this format.
-    """
+    """Read a BIF file, plain or gzip."""
     try:
         with Path(path).open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -55,11 +51,7 @@ def read_bif(path: str | Path) -> BifNetwork:
 
 
 def parse_bif(text: str) -> BifNetwork:
-    """The network of a text in this format.
-
-    Raises:
-        ConfigError: Not a network of this format.
-    """
+    """The network of a text in this format; a ConfigError for anything else."""
     return _Reader(iter(_TOKEN.findall(_COMMENT.sub(" ", text)))).network()
 
 

@@ -56,11 +56,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         return PROOFS["dpspn-as-published" if self.options.as_published else "dpspn"]
 
     def check(self, session: Session) -> None:
-        """See `TableSynthesizer.check`.
-
-        Raises:
-            PrivacyRefusal: ``as_published`` in a fit that is not stamped NOT PRIVATE.
-        """
+        """Refuse ``as_published`` in a fit that is not stamped NOT PRIVATE."""
         if self.options.as_published:
             refuse_private(session)
 

@@ -142,10 +142,9 @@ class Learner:
             cluster.centres = np.where(counts[:, None] < 1, cluster.centres, means)
 
     def _divide(self, cluster: _Cluster) -> list[Node]:
-        """Split a node's rows by the last centres, and each part by columns.
+        """Split a node's rows by the last centres, and each part by columns: what to split next.
 
-        Returns:
-            The nodes to split next; the node itself if one of its clusters is too small.
+        That is the node itself if one of its clusters is too small.
         """
         node = cluster.node
         if cluster.counts.min() < _EMPTY * self.budget.least:

@@ -57,11 +57,7 @@ class NaiveBayes:
     def from_arrays(
         cls, target: str, columns: list[str], arrays: Mapping[str, NDArray[Any]]
     ) -> NaiveBayes:
-        """The model that `to_arrays` wrote.
-
-        Raises:
-            ModelError: Arrays of other shapes, or that are no chances.
-        """
+        """The model that `to_arrays` wrote; a ModelError for other shapes, or no chances."""
         prior = np.asarray(arrays["prior"], np.float64)
         laws = {name: np.asarray(arrays[f"law{i}"], np.float64) for i, name in enumerate(columns)}
         for law in (prior[None], *laws.values()):
@@ -71,11 +67,7 @@ class NaiveBayes:
 
 
 def query_of(spec: DatabaseSpec, table: str, target: str) -> Joint:
-    """The tables of every other column against the target.
-
-    Raises:
-        ConfigError: There is no other column.
-    """
+    """The tables of every other column against the target. It takes one such column at least."""
     domains = spec.tables[table].attributes
     others = [name for name in domains if name != target]
     if not others:

@@ -21,10 +21,7 @@ MOST_NODES = 2**21
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A directed acyclic graph.
-
-    Raises:
-        ConfigError: A parent that is no node, a node that is its own parent, or a cycle.
+    """A directed acyclic graph; a ConfigError for a cycle, or a parent that is no node.
 
     >>> Graph({"b": ("a",), "a": ()}).order
     ('a', 'b')
@@ -94,12 +91,10 @@ class Network:
     def circuit(self) -> Circuit:
         """The network as a circuit: exact inference in time linear in its size.
 
-        Attributes are decided one after the other, parents first; a sum node stands for every
-        state of those that are decided and still have children to come. Every sum decides one
-        attribute, so the most probable state of all attributes is exact as well.
-
-        Raises:
-            ConfigError: Too many states at once.
+        Attributes are decided one after the other, parents first; a sum node stands for every state
+        of those that are decided and still have children to come. Every sum decides one attribute,
+        so the most probable state of all attributes is exact as well. Too many states at once are a
+        ConfigError.
         """
         sizes = {name: domain.size for name, domain in self.domains.items()}
         order = _narrow(self.graph, sizes)

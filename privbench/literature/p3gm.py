@@ -43,12 +43,7 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
     options_type: ClassVar[type[Options]] = P3gmOptions
 
     def check(self, session: Session) -> None:
-        """See `TableSynthesizer.check`.
-
-        Raises:
-            ConfigError: The accounting is pure, or the label is no column; nothing was spent.
-            SchemaError: A table is too wide; nothing was spent.
-        """
+        """Refuse pure accounting, a label that is no column, and tables that are too wide."""
         self._check(session.spec, session.accounting)
 
     def fit_table(self, fit: TableFit) -> Decoder:

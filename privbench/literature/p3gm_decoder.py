@@ -142,11 +142,7 @@ class Decoder:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The model that `to_state` wrote.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that `to_state` wrote; a ModelError for anything else."""
         domains = {str(name): Domain.from_json(dict(held)) for name, held in state["domains"]}
         held = (np.asarray(arrays[name], np.float64) for name in _ARRAYS)
         weights, means, variances, hidden, output, mean, noise = held

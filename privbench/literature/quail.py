@@ -81,11 +81,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """See `Synthesizer.fit`.
-
-        Raises:
-            ConfigError: The target is no column, or stands alone; nothing was spent.
-        """
+        """See `Synthesizer.fit`."""
         options, inner, spec = self.options, self._inner(), session.spec
         table, column = target_of(spec, options.target)
         first = amount * options.split
@@ -110,12 +106,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`.
-
-        Raises:
-            ModelError: Not such a model.
-            ConfigError: The wrapped synthesizer is not installed.
-        """
+        """See `Synthesizer.load`."""
         with damaged():
             name, target = str(header["wrapped"]), str(header["target"])
             columns = tuple(str(column) for column in header["columns"])
@@ -133,11 +124,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
 
 
 def target_of(spec: DatabaseSpec, target: str) -> tuple[str, str]:
-    """Table and column of a target.
-
-    Raises:
-        ConfigError: No such column, or several.
-    """
+    """Table and column of a target, which has to be one column alone."""
     found = [
         (table, column)
         for table in spec.tables

@@ -252,11 +252,7 @@ def text(found: Bundle | Certificate | Statistics) -> bytes:
 
 
 def parse(kind: type[File], data: bytes) -> File:
-    """The record that `text` wrote.
-
-    Raises:
-        ModelError: It is no such file; the message names the field.
-    """
+    """The record that `text` wrote. The ModelError names the field that is wrong."""
     if depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data)) > MAX_DEPTH:
         raise ModelError("it is nested too deeply.")
     try:

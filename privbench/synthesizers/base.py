@@ -128,11 +128,7 @@ class Synthesizer(ABC, Generic[OptionsT]):
     options: OptionsT  # its parameters, checked
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        """Check the options.
-
-        Raises:
-            ConfigError: An unknown option, or a value that is not allowed.
-        """
+        """Check the options; a ConfigError names one that is unknown or out of range."""
         try:
             self.options = cast(OptionsT, self.options_type.model_validate(dict(options or {})))
         except ValidationError as error:
@@ -146,13 +142,12 @@ class Synthesizer(ABC, Generic[OptionsT]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """Measure and learn.
+        """Measure and learn, for ``amount`` of ε or ρ per root table.
 
-        Args:
-            session: The door to the private rows; every attribute of its spec is settled.
-            totals: Noisy rows per table, released before (P17). Never exact counts.
-            amount: ε or ρ that may be spent per root table.
-            public_rows: Exact row counts of the public tables.
+        Every attribute of the session's spec is settled. ``totals`` are noisy rows per table,
+        released before (P17), never exact counts; ``public_rows`` are exact row counts of the
+        public tables. A ConfigError names an option that does not fit the tables, before anything
+        is spent.
         """
 
     @abstractmethod
@@ -162,8 +157,4 @@ class Synthesizer(ABC, Generic[OptionsT]):
     @classmethod
     @abstractmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """The model that ``to_state`` wrote.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that ``to_state`` wrote; a ModelError for damaged or hostile input."""

@@ -43,11 +43,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """See `Synthesizer.fit`.
-
-        Raises:
-            ConfigError: An option that does not fit the tables; nothing was spent.
-        """
+        """See `Synthesizer.fit`."""
         start = PlanInput.of(session, totals, amount, public_rows)
         budget, learner = self._budget(session.spec, start), self._learner(session, start)
         return self._run(DatabaseFit(session, totals, budget, dict(start.public_rows), learner))
@@ -75,11 +71,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
 
     @classmethod
     def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
-        """The model that a learner of attributes gave, from its state.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that a learner of attributes gave, from its state, which may be hostile."""
         return Circuit.from_state(state, arrays)
 
     @classmethod

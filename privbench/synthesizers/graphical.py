@@ -45,11 +45,7 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
         return self._run(DatabaseFit(session, totals, budget, dict(public_rows), old=old))
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
-        """See `DatabaseSynthesizer.target`.
-
-        Raises:
-            ConfigError: The target is no modelled column, or several tables have such a column.
-        """
+        """The target among the modelled columns, which has to be in one table alone."""
         target = self.options.target
         if not target:
             return None

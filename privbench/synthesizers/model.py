@@ -125,16 +125,7 @@ class DatabaseModel:
         arrays: Mapping[str, NDArray[Any]],
         read: AttributeReader,
     ) -> Self:
-        """The model that `to_state` wrote.
-
-        Args:
-            header: The JSON object.
-            arrays: The arrays.
-            read: Reads the models of attributes.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that `to_state` wrote; ``read`` reads the models of attributes."""
         laws: dict[str, TableLaw] = {}
         references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
@@ -184,11 +175,7 @@ def _check(
     references: Mapping[tuple[str, str], ReferenceLaw],
     public_rows: Mapping[str, int],
 ) -> None:
-    """Refuse parts that do not fit each other; owners stand before what they own.
-
-    Raises:
-        ModelError: They do not.
-    """
+    """Refuse parts that do not fit each other; owners stand before what they own."""
     above: dict[str, list[int]] = {}
     for name, law in laws.items():
         context: list[int] = []

@@ -243,14 +243,7 @@ def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[tuple[
 
 
 def one_way_bins(fit: TableFit, measure: Measure, amount: float, most: int) -> dict[str, Bins]:
-    """Bins of every attribute from its noisy histogram.
-
-    Args:
-        fit: The fit under way.
-        measure: Asks for the histograms.
-        amount: What all histograms may spend together, ε or ρ.
-        most: About how many bins an attribute may have.
-    """
+    """Bins of every attribute, about ``most``, from noisy histograms; these cost ``amount``."""
     domains, bins = fit.spec.tables[fit.table].attributes, {}
     events = one_way_events(fit.spec, fit.table, amount)
     for (name, domain), (label, query, given) in zip(domains.items(), events, strict=True):

@@ -57,16 +57,10 @@ def score_query(spec: DatabaseSpec, table: str, node: Node, axes: Mapping[str, A
 
 
 def dependence(node: Node, scores: Floats) -> Floats:
-    """Distance from independence of every two attributes of a node, in [0, 1].
+    """Distance from independence of every two attributes of a node, in [0, 1], by `score_query`.
 
-    What sampling alone gives for independent attributes is taken off.
-
-    Args:
-        node: The node.
-        scores: Released scores of `score_query`.
-
-    Returns:
-        A symmetric matrix with zero diagonal, NaN where a pair was not scored.
+    What sampling alone gives for independent attributes is taken off. It is a symmetric matrix with
+    zero diagonal, NaN where a pair was not scored.
     """
     rows = max(node.rows, 1.0)
     laws = [scaled(node.counts[name], 1.0) for name in node.scope]
