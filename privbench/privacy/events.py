@@ -80,11 +80,9 @@ def fingerprint(query: object) -> str:
     """Sixteen hexadecimal digits of a query's public content, the same in every process.
 
     Queries are frozen values of numbers, texts, tuples, and public arrays, which are shown by the
-    whole digest of their content. So two queries with one fingerprint are equal. A field that is
-    a set, or that is left out of its value's text, does not belong into a query.
-
-    Raises:
-        TypeError: A field can change, such as an array: it has no hash.
+    whole digest of their content. So two queries with one fingerprint are equal. A field that is a
+    set, or that is left out of its value's text, does not belong into a query. A field that can
+    change, such as an array, has no hash: a TypeError.
 
     >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
     True

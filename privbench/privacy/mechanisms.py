@@ -78,9 +78,8 @@ class Mechanism(ABC):
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
         """The least scale, in grid units, at which the loss is at most ``amount``, rounded up.
 
-        Raises:
-            PrivacyRefusal: The amount is not a positive finite number, or so small that the noise
-                would not fit 64-bit integers.
+        A PrivacyRefusal says that the amount is not positive and finite, or so small that the noise
+        would not fit 64-bit integers.
         """
         if not (math.isfinite(amount) and amount > 0):
             raise PrivacyRefusal(f"a measurement cannot be charged {amount!r}.")
@@ -289,8 +288,7 @@ class Threshold(Mechanism):
     def threshold(self, sensitivity: Sensitivity, scale: float, delta: float) -> int:
         """The least threshold whose δ, which falls with it, is at most ``delta``.
 
-        Raises:
-            PrivacyRefusal: δ is 0 or below what can be stated in double precision.
+        It is refused where δ is 0 or below what can be stated in double precision.
         """
         candidates = range(sensitivity.linf + 1, MAX_THRESHOLD)
         at = bisect_left(

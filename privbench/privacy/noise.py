@@ -26,12 +26,9 @@ class NoiseSource:
     """Draws the noise of a session's releases: privately, unless a subclass says otherwise.
 
     ``stream`` names the event; a source with entropy of its own does not use it.
-
-    Attributes:
-        private: Whether the releases are differentially private.
     """
 
-    private = True
+    private = True  # whether the releases are differentially private
 
     def vector(
         self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
@@ -62,8 +59,7 @@ class OpenDPNoise(NoiseSource):
 class SeededNoise(NoiseSource):
     """NOT PRIVATE: the same laws from a public seed, for tests and reproducible fits.
 
-    Args:
-        seed: The public seed; every event draws from a stream of its own.
+    Every event draws from a stream of its own.
     """
 
     private = False

@@ -54,8 +54,7 @@ class Question(ABC):
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows.
 
-        Raises:
-            PrivacyRefusal: The question does not fit its mechanism.
+        A PrivacyRefusal where the question does not fit its mechanism.
         """
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
@@ -158,12 +157,7 @@ class Labels(Question):
 
 
 def _checked(query: Query, values: Any) -> Integers:
-    """The statistic, checked against the query's public shape.
-
-    Raises:
-        TypeError: It is not an array of int64.
-        ValueError: It has another shape.
-    """
+    """The statistic, if it is an array of int64 of the query's public shape."""
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         raise TypeError
     if values.shape != tuple(query.shape):

@@ -78,14 +78,7 @@ class EdgesRecoding:
         return default
 
     def apply(self, values: NDArray[np.int64]) -> Codes:
-        """Code of every value of a `Grid`.
-
-        Args:
-            values: Grid points and sentinels, int64, shape (rows,).
-
-        Returns:
-            Codes of `domain`, its narrowest type, shape (rows,).
-        """
+        """Code of every point and sentinel of a `Grid`, in the narrowest type of `domain`."""
         domain = self.domain
         codes: Codes = np.empty(values.size, dtype=domain.dtype)
         edges = np.array(self.edges, dtype=np.int64)
@@ -134,14 +127,9 @@ class LabelsRecoding:
         return Domain(len(self.values), False, (OTHER,) if self.other else (), self.nullable)
 
     def apply(self, codes: NDArray[np.signedinteger[Any]], labels: pa.Array) -> Codes:
-        """Code of every row.
+        """Code of every row, in the narrowest type of `domain`.
 
-        Args:
-            codes: Position of each row's text in ``labels``, −1 for NULL; shape (rows,).
-            labels: The private dictionary.
-
-        Returns:
-            Codes of `domain`, its narrowest type, shape (rows,).
+        A row has the position of its text in ``labels``, the private dictionary, or −1 for NULL.
         """
         domain = self.domain
         null = domain.null_code

@@ -66,9 +66,7 @@ class TableSpec:
 class DatabaseSpec:
     """All private tables and the neighbour relation.
 
-    Raises:
-        SchemaError: Two OWN keys in one table, an OWN cycle, an OWN self-reference, or an OWN
-            key under ``unit = "row"``.
+    A table has one OWN key at most, and none under ``unit = "row"``; OWN keys form no cycle.
     """
 
     tables: Mapping[str, TableSpec]
@@ -92,11 +90,7 @@ class DatabaseSpec:
             self.ancestors(table.name)
 
     def ancestors(self, table: str) -> tuple[str, ...]:
-        """Owners of a table's rows, nearest first; the last one is the root of the forest's tree.
-
-        Raises:
-            SchemaError: The OWN keys form a cycle.
-        """
+        """Owners of a table's rows, nearest first; the last one is the root of the tree."""
         chain: list[str] = []
         own = self.tables[table].own
         while own is not None:

@@ -71,12 +71,7 @@ class StabilityReport:
 
 
 def change(first: Statistic, second: Statistic) -> Change:
-    """Norms of the difference of two statistics of one query.
-
-    Args:
-        first: An integer array; of a list, with counts by label.
-        second: The same on a neighbour.
-    """
+    """Norms of the difference of two statistics of one query, of two neighbours."""
     (a, labels), (b, others) = _parts(first), _parts(second)
     names = sorted(labels.keys() | others.keys())
     left = [abs(labels.get(name, 0) - others.get(name, 0)) for name in names]
@@ -102,21 +97,15 @@ def check(
     units: Sequence[Unit] | None = None,
     every: bool = False,
 ) -> StabilityReport:
-    """Check the claims of all queries on the neighbours of a database.
+    """Check the claims of all queries on the neighbours of a database; the report is CONFIDENTIAL.
 
     Under add/remove every chosen unit is removed in turn. Under replace every pair of chosen units
-    of one root table that follow one another (and the last and the first) is exchanged.
+    of one root table that follow one another (and the last and the first) is exchanged. Chosen are
+    ``units``, or every unit there is, or else `telling_units`.
 
-    Args:
-        queries: The queries of a fit, as `Session.trace` keeps them.
-        database: The database as it was before the fit: `recodings` not yet applied.
-        recodings: `PrivateDatabase.recodings` after the fit. Queries of raw attributes are
-            (``reads_raw``) are evaluated before them, all others after.
-        units: Units to remove; None for `telling_units`.
-        every: Remove every unit there is.
-
-    Returns:
-        The report; CONFIDENTIAL.
+    The database is as it was before the fit: ``recodings`` (`PrivateDatabase.recodings` after it)
+    are not yet applied. Queries of raw attributes (``reads_raw``) are evaluated before them, all
+    others after.
     """
     chosen = list(all_units(database)) if every else list(units or telling_units(database))
     report = StabilityReport(len(queries), worst=[0.0] * len(queries))
@@ -151,12 +140,7 @@ def neighbour_pairs(
 ) -> Iterator[tuple[str, PrivateDatabase, PrivateDatabase]]:
     """Neighbouring pairs: each of these units removed, or exchanged for the next of its table.
 
-    Args:
-        database: The rows.
-        chosen: Units to remove.
-
-    Yields:
-        The unit's root table and both sides.
+    Each comes with the unit's root table.
     """
     if database.spec.relation.neighbours == "add-remove":
         for table, row in chosen:
@@ -199,15 +183,9 @@ def judge(
 ) -> Iterator[tuple[str, float]]:
     """Every claim of a query and the ratio of the observed to the claimed change.
 
-    Args:
-        query: The query.
-        spec: The public description when it is evaluated.
-        root: Root table of the unit by which the databases differ.
-        before: The statistic on one of them.
-        after: The statistic on the other.
-
-    Yields:
-        The claim's name and the ratio; infinite for a wrong shape or an uncharged root table.
+    The ratio is infinite for a wrong shape or an uncharged root table. ``spec`` is the public
+    description when the query is evaluated, ``root`` the root table of the unit by which the two
+    sides differ.
     """
     shapes = [_parts(side)[0].shape for side in (before, after)]
     if any(shape != query.shape for shape in shapes):

@@ -85,8 +85,7 @@ class Account:
 class Standing:
     """The state that a list of ledger entries leads to.
 
-    Raises:
-        LedgerError: An entry names a release that was never opened.
+    Every entry names a release that was opened.
     """
 
     entries: list[Entry]
@@ -127,11 +126,7 @@ class Standing:
             self.cap = self.cap.stricter(earlier.cap)
 
     def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
-        """The header of an open release.
-
-        Raises:
-            LedgerError: No such release, it is closed, or it was opened for another fit.
-        """
+        """The header of a release that is open, for the same fit if one is given."""
         account = self._account(release_id)
         if account.spent is not None:
             raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")
@@ -157,9 +152,7 @@ class Standing:
     def total(self, definition: UnitDefinition, month: str = "") -> Guarantee:
         """Σ ε and Σ δ over all releases of a month, or of all, as one unit definition counts them.
 
-        Args:
-            definition: The unit definition whose units bear the loss.
-            month: Year and month in which releases were opened, as in ``2030-01``; "" for all.
+        Months are as in ``2030-01``; "" stands for all.
         """
         found = [item for item in self.accounts.values() if item.opened.startswith(month)]
         losses = [account.counted(definition) for account in found]
@@ -168,13 +161,10 @@ class Standing:
         )
 
     def check(self, release_id: str, cap: Cap | None = None) -> None:
-        """Refuse a release that takes any unit definition's total past the cap.
+        """Refuse a release that takes any unit definition's total past the cap: a BudgetExceeded.
 
         A release counts in the month in which it was opened, resumed later or not: what it may
         spend was reserved then.
-
-        Raises:
-            BudgetExceeded: It does.
         """
         limit, month = self.cap.stricter(cap), self._account(release_id).opened[:7]
         for definition in self.definitions():

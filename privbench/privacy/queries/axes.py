@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.query import TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import NONE, tally
 
@@ -329,6 +330,21 @@ class Joined(Axis):
             index *= index.dtype.type(axis.size)
             index += axis.codes(data, table).astype(index.dtype)
         return index
+
+
+@dataclass(frozen=True, slots=True)
+class OverAxes(TableQuery):
+    """A statistic with a dimension for each of some axes of its table."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(axis.label for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
 
 
 #: What `axes` accepts for one axis.

@@ -41,11 +41,7 @@ Moved = tuple[Region | None, float, float]
 
 @dataclass(frozen=True, slots=True)
 class RowQuery(TableQuery):
-    """A statistic of one table whose claim follows from the module's docstring.
-
-    Attributes:
-        source: The table.
-    """
+    """A statistic of one table whose claim follows from the module's docstring."""
 
     adds: ClassVar[bool] = False  # whether rows only add; what does not say so has the larger claim
     most: ClassVar[int] = 1  # m of the module's docstring
@@ -131,14 +127,8 @@ def claim(
 ) -> Sensitivity:
     """The claim where a row of weight w moves a statistic by at most w times these norms.
 
-    Args:
-        spec: The public description.
-        table: The table.
-        l1: A of the module's docstring.
-        l2: √B.
-        linf: m.
-        adds: Whether rows only add.
-        steps: Units of the statistic in a weight of 1.
+    ``l1``, ``l2`` and ``linf`` are A, √B and m of the module's docstring; ``adds`` says whether
+    rows only add; ``steps`` are the units of the statistic in a weight of 1.
     """
     total = contribution(spec, table) // GRID * steps
     found = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))

@@ -36,11 +36,7 @@ Cells = NDArray[np.intp]
 
 
 def cells(sizes: Sequence[int]) -> int:
-    """Number of cells of a joint histogram.
-
-    Raises:
-        SchemaError: More than `MAX_CELLS`.
-    """
+    """Number of cells of a joint histogram, at most `MAX_CELLS`."""
     product = math.prod(sizes)
     if product > MAX_CELLS:
         raise SchemaError(f"a histogram of {product} cells is too large.")
@@ -76,11 +72,7 @@ Counter = Callable[[PrivateDatabase, Marginals], list[Integers]]
 
 
 def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
-    """The histograms, counted by the database's own counter.
-
-    Raises:
-        SchemaError: A histogram is too large, or an axis does not fit.
-    """
+    """The histograms, counted by the database's own counter."""
     for shape in wanted.shapes:
         cells(shape)
     return (data.counter or local)(data, wanted)
@@ -94,11 +86,8 @@ def local(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
 class View:
     """Rows with their weights and their codes on some axes.
 
-    Args:
-        reads: Codes of all rows on every axis, with their lookups.
-        sizes: Sizes of the axes.
-        weights: Weight of every row in grid units, shape (rows of the table,).
-        rows: Positions of the rows that are in view, or None for all.
+    ``reads`` and ``weights``, in grid units, are of all rows of the table; ``rows`` are the
+    positions of those in view, None for all.
     """
 
     def __init__(
@@ -126,10 +115,9 @@ class View:
         return cls(reads, [axis.size for axis in axes], weights, rows_of(data, region))
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:
-        """Codes on every axis and weights, block by block.
+        """Codes on every axis and weights, block by block; blocks grow with ``size``.
 
-        Args:
-            size: Cells of the largest histogram; blocks grow with it.
+        That is the number of cells of the largest histogram.
         """
         step = min(max(_SMALL, size), _LARGE)
         same = self._weights.strides == (0,)

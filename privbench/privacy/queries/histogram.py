@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
-from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
+from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
 from privbench.privacy.queries.claims import Moved, RowQuery, claim
 from privbench.privacy.queries.counting import Marginals, add, cells, marginals
 from privbench.privacy.queries.public import PublicArray
@@ -24,7 +24,7 @@ _BLOCK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram(RowQuery):
+class Histogram(OverAxes, RowQuery):
     """Weighted joint histogram over public axes of one table, in a region or in all of it.
 
     Statistic: for every cell of the product of the axes, the sum of the weights (`Units.weights`)
@@ -36,7 +36,6 @@ class Histogram(RowQuery):
     L∞, τ·GRID under truncation.
     """
 
-    axes: tuple[Axis, ...]  # the axes; `Histogram.of` makes them from names
     region: Region | None = None
     kind = "histogram"
     unit = GRID
@@ -62,15 +61,6 @@ class Histogram(RowQuery):
         found = tuple(axis(spec, table, given) for given in axes)
         return cls(table, found or (Whole(),), region)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return tuple(axis.size for axis in self.axes)
-
     def moved(self) -> list[Moved]:
         return [(self.region, 1.0, 1.0)]
 
@@ -82,7 +72,7 @@ class Histogram(RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class GridHistogram(RawQuery):
-    """Weight of an attribute's finite values between public grid points.
+    """Weight, between public grid points, of the finite values of a column that is still a `Grid`.
 
     Statistic: for points t₁ < … < tₖ the weight of the rows with a value below t₁, in [t₁, t₂), …,
     and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell.
@@ -91,9 +81,6 @@ class GridHistogram(RawQuery):
     claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove.
     Bounds by private quantiles, the usual way, need a rank far from the ends where noise is large;
     a noisy histogram finds the ends themselves at the same price.
-
-    Attributes:
-        attribute: An attribute that is still a `Grid`.
     """
 
     points: PublicArray  # ascending public grid points, shape (k,)

@@ -150,12 +150,9 @@ def _first_cells(
 ) -> NDArray[np.bool_]:
     """Which pairs of unit and cell count: those of the unit's first rows, at most ``most``.
 
-    Args:
-        unit: Unit of every pair, ascending.
-        pairs: Number of every pair, ascending.
-        pair: Number of the pair of every row of the units with more than ``most`` rows.
-        ranks: Random rank of these rows within their units.
-        most: Most pairs of one unit.
+    ``unit`` and ``pairs`` are, ascending, unit and number of every pair. ``pair`` and ``ranks`` are
+    number of the pair and random rank within the unit, of every row of units with more than
+    ``most`` rows.
     """
     distinct, place = np.unique(pair, return_inverse=True)
     first = np.full(distinct.size, np.iinfo(np.int64).max)
@@ -202,10 +199,6 @@ class LabelCounts(_Weighted):
     are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under the
     other; L1 and L0 double, L∞ stays. The threshold is that of a stability
     mechanism (`privbench.privacy.mechanisms`).
-
-    Attributes:
-        attribute: An attribute that is still `Labels` or a `Grid`.
-        clip: C.
     """
 
     norm: Norm = "l2"  # the norm of what a unit adds; that of the noise
@@ -236,11 +229,7 @@ class LabelCounts(_Weighted):
         return Sensitivity(l1, float(GRID), GRID, most)
 
     def evaluate(self, data: PrivateDatabase) -> NoReturn:
-        """Refused: part of its cells are private. Use `evaluate_labels`.
-
-        Raises:
-            PrivbenchError: Always.
-        """
+        """Refused: part of its cells are private. Use `evaluate_labels`."""
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
@@ -274,10 +263,6 @@ class RankedCounts(_Weighted):
     disjoint blocks: GRID in L1, hence in L2 and L∞; twice that under replace. (With weights of norm
     1 in L2, a unit's k rare values of 1/√k each could all fall into one block, and move it by √k.)
     Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
-
-    Attributes:
-        attribute: An attribute that is still `Labels` or a `Grid`.
-        clip: C.
     """
 
     kind = "ranked counts"

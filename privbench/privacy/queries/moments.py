@@ -63,15 +63,10 @@ class RegionMoments(RowQuery):
         split: Split,
         coordinates: Sequence[ArrayLike] | None = None,
     ) -> Self:
-        """Moments over attributes by name.
+        """Moments over settled attributes by name.
 
-        Args:
-            spec: The public description.
-            attributes: Names of settled attributes.
-            region: The region.
-            split: Its split.
-            coordinates: For each attribute the coordinate of every code in [−½, ½], or None for
-                equal steps over the codes.
+        ``coordinates`` are, for each attribute, that of every code in [−½, ½]; None for equal
+        steps.
         """
         axes = tuple(Column.of(spec, region.table, name) for name in attributes)
         lines = coordinates or [np.linspace(-0.5, 0.5, axis.size) for axis in axes]

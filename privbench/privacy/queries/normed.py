@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Axis
+from privbench.privacy.queries.axes import OverAxes
 from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.counting import cells, codes_at, joint
 from privbench.privacy.queries.histogram import GridHistogram
-from privbench.privacy.query import GRID, Integers, Sensitivity, TableQuery
+from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 #: Cells of units for every row up to which units are counted in a table of all of them, and not by
@@ -24,7 +24,7 @@ _DENSE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class NormedHistogram(TableQuery):
+class NormedHistogram(OverAxes):
     """Joint histogram over public axes of one table, in which units count by their L2 norm.
 
     Statistic: a unit with h_v rows in cell v adds w·h_v to the cell, with w = ⌊√⌊GRID² / Σ h_v²⌋⌋,
@@ -40,7 +40,6 @@ class NormedHistogram(TableQuery):
     gives √2·GRID in L2; L1 doubles, L∞ stays. Source: P31 for cells that are fixed beforehand.
     """
 
-    axes: tuple[Axis, ...]
     kind = "normed histogram"
     unit = GRID
 
@@ -48,15 +47,6 @@ class NormedHistogram(TableQuery):
         cells(self.shape)
         if not self.axes:
             raise SchemaError("a normed histogram has at least one axis.", table=self.source)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return tuple(axis.size for axis in self.axes)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return _claim(spec, math.prod(self.shape))
@@ -113,18 +103,10 @@ def _counts(
     size: int,
     clip: int = 1,
 ) -> Integers:
-    """The statistic, counted by blocks of whole units.
+    """The statistic in grid units, shape (size,), counted by blocks of whole units.
 
-    Args:
-        data: The private database.
-        table: The table.
-        cells_of: The cell of each of these rows, which follows from its own unit alone; −1 for a
-            row that is in none.
-        size: Number of cells.
-        clip: C.
-
-    Returns:
-        Grid units, int64, shape (size,).
+    ``cells_of`` gives the cell of each of these rows, which follows from its own unit alone; −1 for
+    a row that is in none.
     """
     found, units = np.zeros(size, np.int64), data._units
     identity = units.identity(table)

@@ -32,10 +32,8 @@ _DECAY = np.rint(STEP * np.exp(-np.arange(FINE * FAR + 1) / FINE))
 def shares(scores: Whole, starts: list[int] | None = None) -> Whole:
     """Softmax of integer scores: shares in units of 1/`STEP`, rounded down.
 
-    Args:
-        scores: Scores in units of 1/`FINE`, shape (rows, scores); changed in place.
-        starts: Where groups of scores start; None for one group. The shares of each group sum to at
-            most 1.
+    Scores are in units of 1/`FINE`, of shape (rows, scores), and are changed in place. Groups of
+    them begin at ``starts``, or they are one; the shares of each group sum to at most 1.
     """
     at = starts or [0]
     sizes = np.diff([*at, scores.shape[1]])

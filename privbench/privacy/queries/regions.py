@@ -101,9 +101,7 @@ def overlap(regions: Iterable[tuple[Region | None, float]], depth: int = 0) -> f
     split it lies in those of a single part: their maximum counts. Regions that continue it by
     different splits may overlap: their sum counts. Regions that end there hold the row: they add.
 
-    Args:
-        regions: Every region, None for all rows, and its amount.
-        depth: Number of first splits that all regions have in common.
+    ``depth`` is the number of first splits that all regions have in common; None is all rows.
 
     >>> split = Split.by_code("a", [0, 1])
     >>> low, high = Region("t").children(split)

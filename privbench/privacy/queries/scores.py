@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Axis, AxisLike, axis
+from privbench.privacy.queries.axes import Axis, AxisLike, OverAxes, axis
 from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import Marginals, cells, marginals
 from privbench.privacy.queries.public import PublicArray
@@ -34,7 +34,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class PairScores(RowQuery):
+class PairScores(OverAxes, RowQuery):
     """How far each pair of axes is from a released prediction.
 
     Statistic: for every candidate pair (i, j), ‖Hᵢⱼ − Pᵢⱼ‖₁ minus a public penalty, where Hᵢⱼ is
@@ -49,7 +49,6 @@ class PairScores(RowQuery):
     numbers. Source: P18.
     """
 
-    axes: tuple[Axis, ...]  # axes that the pairs are made of
     pairs: tuple[Pair, ...]  # candidates, as positions in ``axes``
     # Pᵢⱼ of every candidate in grid units, shape (size i, size j).
     predictions: tuple[PublicArray, ...]
@@ -96,10 +95,6 @@ class PairScores(RowQuery):
             PublicArray.rounded(costs, 2 * GRID),
             region,
         )
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.axes)
 
     @property
     def shape(self) -> tuple[int, ...]:

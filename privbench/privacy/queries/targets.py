@@ -73,9 +73,6 @@ class TargetHistogram(OfReference):
     e·cells more in L1, e·√cells in L2, e in L∞, out of S = 2³⁰. Replace doubles all.
 
     Under ``unit = "row"`` nothing changes: a unit is one row, e = 1, and axes read that row alone.
-
-    Attributes:
-        key: A REF key between private tables.
     """
 
     source: tuple[Axis, ...]  # axes of the referring table
@@ -172,12 +169,8 @@ def capped(
 ) -> None:
     """Add weights to cells, each target unit scaled down to a sum of ``most``.
 
-    Args:
-        total: The flat histogram, added to in place.
-        cell: Cell of every row, shape (rows,).
-        unit: Target unit of every row, shape (rows,).
-        weights: Weight of every row in grid units, shape (rows,); together below 2⁶⁰.
-        most: The cap in grid units.
+    Cells, target units and weights (in grid units, together below 2⁶⁰) are those of rows, shape
+    (rows,). The flat histogram ``total`` is added to in place.
     """
     _, place = np.unique(unit, return_inverse=True)
     sums = np.zeros(int(place.max(initial=-1)) + 1, dtype=np.int64)
