@@ -43,15 +43,13 @@ class DataConfig(_Section):
     """One data set: a table of a file, a database, or rows drawn from a network."""
 
     train: str | None = None  # CSV (also packed by gzip) or Parquet file of training rows
-    # File of test rows; without one, ``test_share`` of ``train`` is held out.
-    test: str | None = None
+    test: str | None = None  # file of test rows, instead of ``test_share`` of ``train``
     # Part of the rows that is held out, the same for all synthesizers and seeds.
     test_share: Annotated[float, Field(ge=0, lt=1)] = 0.25
     header: bool = True  # whether a CSV file begins with names; else they are c0, c1, …
     null: list[str] = [""]  # texts that mean NULL
     complete: bool = False  # whether rows with a NULL are left out
-    # Most training rows, drawn at random; None for all.
-    rows: Annotated[int, Field(ge=10)] | None = None
+    rows: Annotated[int, Field(ge=10)] | None = None  # most training rows, drawn at random
     drop: list[str] = []  # columns to leave out
     # A JSON file with the public domain of every column: ``{"columns": {NAME: {"type":
     # "categorical", "values": […]}, …: {"type": "integer", "min": …, "max": …}}}``. Without one,
@@ -64,15 +62,13 @@ class DataConfig(_Section):
     # Its positive values; a target of more values is first made one of two.
     positive: list[Scalar] | None = None
     task: Literal["classification", "regression"] = "classification"  # what is learned
-    # Whether classifiers get codes of categories as numbers, not one column for each.
-    numbers: bool = False
+    numbers: bool = False  # whether classifiers get categories as numbers, not as columns
     # Counting queries: ``count||SELECT COUNT(*) …`` lines for a table, any workload for a database.
     # Counts are made anew.
     workload: str | None = None
     dsn: str | None = None  # a database, instead of files; results hold it without its secrets
     config: str | None = None  # its config (roles, domains), as of ``privbench fit``
-    # A Bayesian network in the Bayesian Interchange Format, instead of files.
-    bif: str | None = None
+    bif: str | None = None  # a network in the Bayesian Interchange Format, instead of files
     published: str | None = None  # the data set's name in tables of published figures
 
     @field_validator("positive", mode="before")
@@ -106,10 +102,8 @@ class DataConfig(_Section):
 class SynthesizerConfig(_Section):
     """One way to make synthetic rows."""
 
-    # An installed synthesizer or a peer; the section's name where nothing is said.
-    use: str | None = None
-    # Its options; the text ``@target`` stands for the data set's target.
-    options: dict[str, Any] = {}
+    use: str | None = None  # an installed synthesizer or a peer; else the section's name
+    options: dict[str, Any] = {}  # the text ``@target`` stands for the data set's target
     data: list[str] | None = None  # data sets it is tried on; None for all
     accounting: Literal["auto", "pure", "zcdp"] | None = None  # instead of the grid's
     # Most codes of an ordered column, neighbours being one code; None for the grid's ``cells`` for
@@ -127,8 +121,7 @@ class SynthesizerConfig(_Section):
 class PublishedConfig(_Section):
     """Figures that papers have printed."""
 
-    # CSV files with the columns paper, dataset, method, epsilon, metric and value.
-    files: list[str] = []
+    files: list[str] = []  # CSV of paper, dataset, method, epsilon, metric and value
     metrics: dict[str, str] = {}  # what our figures are called there: ``{"auroc.mean" = "AUROC"}``
     real: list[str] = ["original"]  # names of training on real rows
     note: str = ""  # a remark for readers
@@ -142,8 +135,7 @@ class BenchConfig(_Section):
     delta: Annotated[float, Field(ge=0, lt=1)] = 1e-9  # δ of every release; one for all
     accounting: Literal["auto", "pure", "zcdp"] = "auto"  # ``auto`` is zCDP where δ > 0
     neighbours: Literal["add-remove", "replace"] = "add-remove"  # one neighbour relation for all
-    # Releases of each kind; their mean is reported, with its scatter.
-    seeds: Annotated[int, Field(ge=1)] = 5
+    seeds: Annotated[int, Field(ge=1)] = 5  # releases of each kind, reported by their mean
     metrics: list[Metrics] = ["tstr", "columns", "kld"]  # what is scored
     ways: list[Annotated[int, Field(ge=2, le=4)]] = [2]  # λ of the λ-way KLD
     classifiers: list[str] = ["lr", "rf", "mlp", "gnb", "gb"]  # names of classifiers or regressors

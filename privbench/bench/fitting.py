@@ -37,8 +37,7 @@ ANY_DATA = DataConfig(bif="network.bif", target="target")
 class Made:
     """Synthetic rows, and what they cost."""
 
-    # About as many as there are training rows; the number is released with noise too.
-    rows: pd.DataFrame
+    rows: pd.DataFrame  # about as many as training rows; the number has noise too
     fit: float  # seconds of the fit
     sample: float  # seconds of sampling
     private: bool  # whether noise was drawn from the operating system's entropy

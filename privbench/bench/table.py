@@ -44,8 +44,7 @@ _PLAIN = methodcaller("removesuffix", ".0")
 class Column:
     """One column's public plan: how values become codes, and codes values."""
 
-    # From codes to values; of a number it also holds the edges of the cells.
-    codec: ListCodec | OrderedCodec
+    codec: ListCodec | OrderedCodec  # to values; of a number also the edges of cells
 
     @property
     def values(self) -> tuple[str, ...] | None:

@@ -70,8 +70,7 @@ class Circuit:
     attribute: NDArray[np.int32]  # attribute number of a leaf, −1 for inner nodes
     start: Ints  # where a leaf's law begins in ``probabilities``; leaves may share one
     probabilities: Floats  # the laws of the leaves, one after another
-    # Inner nodes by level, lowest first; computed.
-    layers: tuple[Layer, ...] = field(init=False, repr=False)
+    layers: tuple[Layer, ...] = field(init=False, repr=False)  # inner nodes, lowest level first
 
     def __post_init__(self) -> None:
         _check_ranges(self)

@@ -31,8 +31,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 class BifNetwork:
     """A network with the names of its values."""
 
-    # Names of the values of every variable; a value's code is its place.
-    values: dict[str, tuple[str, ...]]
+    values: dict[str, tuple[str, ...]]  # of every variable; a value's code is its place
     network: Network  # graph and parameters
 
 

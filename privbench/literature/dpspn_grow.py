@@ -61,8 +61,7 @@ class Learner:
     measure: Measure  # asks the session
     budget: Budget  # amounts
     column_chance: float  # chance that columns are split after a split of rows: 0, or 1 − α
-    # Generator of what is drawn regardless of rows: first centres, splits of columns.
-    public: np.random.Generator
+    public: np.random.Generator  # for what rows do not bear on: first centres, splits of columns
     # Where regions' exact sizes are looked up, in the paper's own accounting; None takes the
     # released ones.
     sizes: Callable[[Sequence[Region]], list[float]] | None = None

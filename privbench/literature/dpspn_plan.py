@@ -44,8 +44,7 @@ class DpspnOptions(Options):
     # η as a part of the table's rows: a region with fewer rows is not split. 0 lets the noise
     # decide (0.5 with ``as_published``).
     eta: Annotated[float, Field(ge=0, le=1)] = 0.0
-    # α: chance that a random split of columns fails.
-    alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.5  # α: chance that a split of columns fails
     # t: most calls that spend budget on one row; at most t − 1 levels.
     calls: Annotated[int, Field(ge=1, le=20)] = 10
     iterations: Annotated[int, Field(ge=1, le=20)] = 2  # iterations of k-means in a split of rows

@@ -37,8 +37,7 @@ class NaiveBayes:
 
     target: str  # name of the target
     prior: Floats  # chance of every code of the target, shape (codes,)
-    # Per other column, chance of every code given the target's, (target codes, codes).
-    laws: Mapping[str, Floats]
+    laws: Mapping[str, Floats]  # by other column, chances (target codes, codes)
 
     def law(self, rows: Mapping[str, Codes]) -> Floats:
         """Chance of every code of the target for every row of codes, shape (rows, codes)."""

@@ -27,8 +27,7 @@ class Graph:
     ('a', 'b')
     """
 
-    # Parents of every node, in the order of its table's axes.
-    parents: Mapping[str, tuple[str, ...]]
+    parents: Mapping[str, tuple[str, ...]]  # of every node, in the order of its table's axes
 
     def __post_init__(self) -> None:
         for name, parents in self.parents.items():
@@ -69,8 +68,7 @@ class Network:
 
     domains: Mapping[str, Domain]  # domain of every attribute
     graph: Graph  # the graph over all attributes
-    # Law of every attribute given its parents, shape (*parents' sizes, size).
-    tables: Mapping[str, Floats]
+    tables: Mapping[str, Floats]  # laws given parents, shape (*parents' sizes, size)
 
     @classmethod
     def of_counts(

@@ -56,8 +56,7 @@ class P3gmOptions(Options):
     hidden: Annotated[int, Field(ge=1, le=1024)] = 100  # hidden units of the decoder
     iterations: Annotated[int, Field(ge=1, le=100)] = 10  # steps of EM
     steps: Annotated[int, Field(ge=1, le=1000)] = 100  # steps of gradient descent
-    # Part of the amount for principal components.
-    principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15
+    principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15  # for principal components
     # Part of the amount for the mixture; the decoder gets what is left.
     mixture: Annotated[float, Field(gt=0, lt=0.48)] = 0.15
 

@@ -38,8 +38,7 @@ _LISTS = ("columns", "shape", "roots")
 class Event:
     """One use of a mechanism on private rows."""
 
-    # Position within the release, from 0; a redraw after a crash has a position of its own.
-    id: Count
+    id: Count  # position within the release, from 0; a redraw after a crash has one of its own
     label: Text  # its purpose, in the words of the code that measures
     kind: Text
     table: Text  # the table whose rows are counted
@@ -57,8 +56,7 @@ class Event:
     amount: Amount  # the charge: ε or ρ
     delta: Share  # the charge in δ; 0 for all but threshold releases
     roots: Many[Text]  # root tables that are charged, sorted
-    # The neighbour relation under which the sensitivity holds.
-    neighbours: Literal["add-remove", "replace"]
+    neighbours: Literal["add-remove", "replace"]  # under which the sensitivity holds
     private: bool  # False when the noise was seeded or left out
 
     def same(self, other: Event) -> bool:

@@ -32,8 +32,7 @@ class Sensitivity:
     l1: Natural  # largest L1 change
     l2: Amount  # largest L2 change (an upper bound, at most ``l1``)
     linf: Natural  # largest change of one cell; what a selection is charged by
-    # Largest number of cells that change; used by threshold releases alone.
-    l0: Natural | None = None
+    l0: Natural | None = None  # most cells that change; used by threshold releases alone
 
 
 class Query(ABC):

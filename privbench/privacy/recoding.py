@@ -45,8 +45,7 @@ class EdgesRecoding:
     """
 
     edges: tuple[int, ...]  # ascending grid points, at least two
-    # Special cells, any of ``below above nan -inf inf``, in the domain's order.
-    specials: tuple[str, ...] = ()
+    specials: tuple[str, ...] = ()  # any of ``below above nan -inf inf``, in order
     nullable: bool = False  # whether the domain has a NULL cell
     # The cells that the bounds were released for, see `Domain`; None means all.
     core: tuple[int, int] | None = None

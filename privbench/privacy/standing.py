@@ -28,8 +28,7 @@ class Cap:
 
     epsilon: float | None = None  # for Σ ε over all releases
     delta: float | None = None  # for Σ δ over all releases
-    # For Σ ε over the releases that were opened in one calendar month (UTC).
-    monthly: float | None = None
+    monthly: float | None = None  # for Σ ε over releases opened in a calendar month (UTC)
 
     def stricter(self, other: Cap | None) -> Cap:
         """The lower limits of both, each for itself."""

@@ -34,16 +34,13 @@ class PlannedEvent:
     label: str  # its purpose, for the ledger
     table: str  # the table whose rows are counted
     kind: str
-    # Shape of the statistic; for adaptive measurements the largest planned one.
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of the statistic; the largest planned one if adaptive
     amount: float  # ε or ρ
     share: float  # ``amount`` over the total
     noise_sd: float  # standard deviation of the noise, in counted units
     roots: frozenset[str]  # root tables that are charged
-    # Of a list, the units that must share a label for it to come out half the time.
-    needed: float | None = None
-    # Other values of ``noise_sd``, where it depends on what is released before.
-    noises: tuple[float, ...] = ()
+    needed: float | None = None  # units that make a label come out half the time
+    noises: tuple[float, ...] = ()  # other values, by what is released before
     needs: tuple[float, ...] = ()  # other values of ``needed``, likewise
 
     @classmethod
@@ -71,8 +68,7 @@ class PlanInput:
     accounting: Accounting  # ``pure`` or ``zcdp``
     # Rows per private table: noisy (fit) or guessed (plan); missing means 1.
     totals: Mapping[str, float] = field(default_factory=dict)
-    # Exact row counts of public tables.
-    public_rows: Mapping[str, int] = field(default_factory=dict)
+    public_rows: Mapping[str, int] = field(default_factory=dict)  # exact counts of public tables
     # Amount per root table beyond ``total`` that earlier stages left; missing means none.
     spare: Mapping[str, float] = field(default_factory=dict)
     # Units that have rows in owned tables, where they were counted; at least the noise.

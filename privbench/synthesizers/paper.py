@@ -57,8 +57,7 @@ class PaperOptions(Options):
     # γ: share for the structure (row and column splits) of what one-ways leave; the rest goes to
     # leaves.
     gamma: Fraction = 0.5
-    # γ₁: share of γ for evaluating column splits; γ₂ = 1 − γ₁ goes to row splits.
-    gamma1: Fraction = 0.2
+    gamma1: Fraction = 0.2  # γ₁: share of γ for column splits; γ₂ = 1 − γ₁ goes to row splits
     iterations: Annotated[int, Field(ge=0, le=20)] = 2  # J: iterations of k-means in a row split
     one_ways: Fraction = 0.5  # share of a table's amount for its one-way histograms
     depth: Annotated[int, Field(ge=0, le=12)] = 6  # most levels of row splits

@@ -294,8 +294,7 @@ class Joined(Axis):
     """
 
     axes: tuple[Axis, ...]  # the axes, the last one fastest
-    # Group of every joint cell, shape (sizes of the axes), or None.
-    groups: PublicArray | None = None
+    groups: PublicArray | None = None  # group of every joint cell, shape (sizes of axes)
 
     def __post_init__(self) -> None:
         if not self.axes or math.prod(self._sizes) > MOST_JOINED:

@@ -49,8 +49,7 @@ class Marginals:
 
     table: str
     axes: tuple[Axis, ...]
-    # Positions in ``axes`` of every histogram, the last one fastest.
-    sets: tuple[tuple[int, ...], ...]
+    sets: tuple[tuple[int, ...], ...]  # positions in ``axes`` by histogram, the last fastest
     region: Region | None = None  # the region, or None for all rows
 
     def __post_init__(self) -> None:

@@ -72,8 +72,7 @@ class Features:
 
     source: str  # the table
     axes: tuple[Column, ...]
-    # Per column the coordinates of every code, shape (codes, coordinates).
-    lines: tuple[PublicArray, ...]
+    lines: tuple[PublicArray, ...]  # by column, coordinates of codes, (codes, coordinates)
     origin: int = STEP  # the constant, in steps
     bound: int = STEP  # greatest length of f, in steps
 

@@ -42,8 +42,7 @@ class RegionMoments(RowQuery):
     attributes: tuple[Column, ...]  # attributes that are summed
     region: Region
     split: Split  # how it falls into parts
-    # Coordinate of every code of every attribute, within ±`STEP`/2.
-    coordinates: tuple[PublicArray, ...]
+    coordinates: tuple[PublicArray, ...]  # by attribute, of every code, within ±`STEP`/2
     kind = "moments"
     unit = GRID
 

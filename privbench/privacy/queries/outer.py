@@ -65,8 +65,7 @@ class Lengths(OfFeatures):
     Sensitivity (`claims`): a row adds its weight to one cell.
     """
 
-    # Ascending lengths in steps, all but the first cell's lower and the last's upper end.
-    edges: PublicArray
+    edges: PublicArray  # ascending, in steps: all ends of cells but the first and the last
     kind = "lengths of rows"
     unit = STEP
 

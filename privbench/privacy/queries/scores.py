@@ -50,8 +50,7 @@ class PairScores(OverAxes, RowQuery):
     """
 
     pairs: tuple[Pair, ...]  # candidates, as positions in ``axes``
-    # Pᵢⱼ of every candidate in grid units, shape (size i, size j).
-    predictions: tuple[PublicArray, ...]
+    predictions: tuple[PublicArray, ...]  # Pᵢⱼ in grid units, shape (size i, size j)
     penalties: PublicArray  # penalty of every candidate, in half grid units of score
     region: Region | None = None
     # Positions in ``pairs`` of the candidates that are left, or None for all: distances of all
