@@ -151,7 +151,7 @@ class Session:
         if fresh:
             self._release.record(fresh)
             drawn = [
-                (event, self._draw(methods[place], event.label, place))
+                (event, self._draw(questions[place], methods[place], place))
                 for place, event in zip(waiting, fresh, strict=True)
             ]
             self._release.store(drawn)
@@ -165,12 +165,12 @@ class Session:
         self.trace += steps
         return [step.result for step in steps]
 
-    def _draw(self, method: Method, label: str, place: int) -> Result:
+    def _draw(self, question: Question, method: Method, place: int) -> Result:
         """Compute the exact statistic and draw; place is that of the question in its batch."""
         stream = str(len(self.trace) + place)
         return shielded(
-            lambda: method.draw(self._data, self._noise, stream),
-            f"the statistic of '{label}' could not be computed",
+            lambda: question.draw(method, self._data, self._noise, stream),
+            f"the statistic of '{question.label}' could not be computed",
         )
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
