@@ -10,23 +10,9 @@ import numpy as np
 
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats
-from privbench.learning.spn.node import (
-    Bins,
-    Node,
-    estimate,
-    region_histograms,
-    scaled,
-    shrink_all,
-)
+from privbench.learning.spn.node import Bins, Node, estimate, region_histograms, scaled, shrink_all
 from privbench.literature.dpspn_plan import LEAVES, MOVE, Budget
-from privbench.privacy.queries import (
-    Column,
-    Joint,
-    PublicArray,
-    Region,
-    RegionMoments,
-    Split,
-)
+from privbench.privacy.queries import Column, Joint, PublicArray, Region, RegionMoments, Split
 from privbench.synthesizers.database import TableFit
 
 #: Integer steps of a squared distance.

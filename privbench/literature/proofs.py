@@ -46,8 +46,7 @@ PROOFS: dict[str, Proof] = {
     "privbench": Proof("sound", _TESTED),
     "independent": Proof("sound", _TESTED),
     "privbench-paper": Proof(
-        "sound",
-        f"The gaps in the published proof are closed: noisy centres and sizes. {_TESTED}",
+        "sound", f"The gaps in the published proof are closed: noisy centres and sizes. {_TESTED}"
     ),
     "dpspn": Proof(
         "sound",

@@ -144,12 +144,7 @@ class Ledger:
                     yield cls(folder, str(header["identity"]))
 
     def open_release(
-        self,
-        fit: Fit,
-        accountant: Accountant,
-        *,
-        cap: Cap | None = None,
-        resume: str | None = None,
+        self, fit: Fit, accountant: Accountant, *, cap: Cap | None = None, resume: str | None = None
     ) -> Release:
         """Reserve the accountant's (ε, δ) and open a release, or go on with one that was killed.
 

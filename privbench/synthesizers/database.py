@@ -17,13 +17,7 @@ from privbench.learning.graphical.database import DatabaseFit
 from privbench.learning.graphical.plan import planned
 from privbench.learning.graphical.table_model import AttributeLearner, AttributeModel
 from privbench.privacy import DatabaseSpec, Measurement, Query, Session
-from privbench.synthesizers.base import (
-    FittedModel,
-    OptionsT,
-    PlanInput,
-    PlannedEvent,
-    Synthesizer,
-)
+from privbench.synthesizers.base import FittedModel, OptionsT, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.model import DatabaseModel
 
 

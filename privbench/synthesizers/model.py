@@ -120,10 +120,7 @@ class DatabaseModel:
 
     @classmethod
     def from_state(
-        cls,
-        header: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        read: AttributeReader,
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], read: AttributeReader
     ) -> Self:
         """The model that `to_state` wrote; ``read`` reads the models of attributes."""
         laws: dict[str, TableLaw] = {}

@@ -17,14 +17,7 @@ from privbench.circuit import Builder, Circuit
 from privbench.learning.answers import Measure
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.one_way import one_way
-from privbench.learning.spn.node import (
-    Bins,
-    Node,
-    estimate,
-    make_bins,
-    region_histograms,
-    scaled,
-)
+from privbench.learning.spn.node import Bins, Node, estimate, make_bins, region_histograms, scaled
 from privbench.learning.spn.splits import (
     column_split,
     dependence,

@@ -17,15 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import (
-    Axis,
-    Column,
-    Joint,
-    PairScores,
-    PublicArray,
-    Region,
-    Split,
-)
+from privbench.privacy.queries import Axis, Column, Joint, PairScores, PublicArray, Region, Split
 
 #: Most pairs that one region's scores hold.
 _MOST_PAIRS = 1000

@@ -102,11 +102,7 @@ class View:
 
     @classmethod
     def of(
-        cls,
-        data: PrivateDatabase,
-        table: str,
-        axes: Sequence[Axis],
-        region: Region | None = None,
+        cls, data: PrivateDatabase, table: str, axes: Sequence[Axis], region: Region | None = None
     ) -> Self:
         """The rows of a region, or all rows of a table."""
         reads = [axis.read(data, table) for axis in axes]

@@ -11,14 +11,7 @@ import numpy as np
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.claims import claim
-from privbench.privacy.queries.features import (
-    STEP,
-    Latent,
-    Whole,
-    cut,
-    factors,
-    lengths,
-)
+from privbench.privacy.queries.features import STEP, Latent, Whole, cut, factors, lengths
 from privbench.privacy.queries.outer import FINE, OfFeatures, shares
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.query import Integers, Sensitivity

@@ -48,11 +48,7 @@ class Histogram(OverAxes, RowQuery):
 
     @classmethod
     def of(
-        cls,
-        spec: DatabaseSpec,
-        table: str,
-        axes: Sequence[AxisLike],
-        region: Region | None = None,
+        cls, spec: DatabaseSpec, table: str, axes: Sequence[AxisLike], region: Region | None = None
     ) -> Self:
         """A histogram over attributes (names, names with bins) or other axes of a table.
 

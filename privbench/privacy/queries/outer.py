@@ -10,14 +10,7 @@ import numpy as np
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.claims import claim
-from privbench.privacy.queries.features import (
-    STEP,
-    Features,
-    Latent,
-    Whole,
-    cut,
-    lengths,
-)
+from privbench.privacy.queries.features import STEP, Features, Latent, Whole, cut, lengths
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
