@@ -133,11 +133,7 @@ class Planter:
                 connection.commit()
 
     def _copied(self, connection: Connection, marks: Mapping[Place, str]) -> Located:
-        """Insert one copy of the canary.
-
-        It is tried again with new keys if keys are taken, and with fewer marks if a constraint
-        fails.
-        """
+        """Insert a copy; new keys if keys are taken, fewer marks if a constraint fails."""
         for _ in range(_TRIES):
             try:
                 with connection.transaction():

@@ -197,11 +197,7 @@ def _noise(recording: Recording, found: Replay) -> None:
 
 
 def _stated(recording: Recording) -> Iterator[str]:
-    """Find draws that contradict the ledger's events, one line each.
-
-    These are draws at another scale than their event states, draws that were changed afterwards,
-    and draws that belong to no event.
-    """
+    """Find draws that were changed, at another scale than stated, or of no event; one line each."""
     streams = set(recording.calls)
     for place, step in enumerate(recording.steps):
         mine = [name for name in (str(place), f"{place}{CELLS}") if name in streams]

@@ -148,10 +148,7 @@ def _process(command: list[str], limit: float, **more: Any) -> subprocess.Comple
 
 
 def _clean() -> dict[str, str]:
-    """The environment of a peer: settings of the machine, and one thread.
-
-    It holds no secrets, except those of package indexes.
-    """
+    """The environment of a peer: one thread, and no secrets but those of package indexes."""
     kept = {k: v for k, v in os.environ.items() if k.upper().startswith(_SETTINGS)}
     return {**kept, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 

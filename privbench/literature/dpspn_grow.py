@@ -127,10 +127,7 @@ class Learner:
             cluster.centres = np.where(counts[:, None] < 1, cluster.centres, means)
 
     def _divide(self, cluster: _Cluster) -> list[Node]:
-        """Split a node's rows by the last centres, and each part by columns: what to split next.
-
-        That is the node itself if one of its clusters is too small.
-        """
+        """What to split next: a node's parts by the last centres, or itself if one is too small."""
         node = cluster.node
         if cluster.counts.min() < _EMPTY * self.budget.least:
             node.split = None

@@ -97,7 +97,6 @@ class Joint(Query):
         return _claim_by_regions(spec, self.parts[0], moved)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistics of the parts, in their own units."""
         return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
 
     def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:

@@ -58,7 +58,6 @@ class Marginals:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Sizes of the axes of every histogram."""
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 

@@ -164,7 +164,6 @@ class FanIn(OfReference):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One cell for each bucket."""
         return (self.buckets + 1,)
 
     def scale(self, spec: DatabaseSpec) -> int:

@@ -104,7 +104,6 @@ class Features:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
         return tuple(axis.attribute for axis in self.axes)
 
     @cached_property

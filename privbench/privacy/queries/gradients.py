@@ -62,7 +62,6 @@ class ClippedGradients(OfFeatures):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """All parameters."""
         return (self.hidden.values.size + self.output.values.size,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

@@ -92,14 +92,12 @@ class GridHistogram(RawQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One cell more than there are points."""
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return claim(spec, self.source, adds=True)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Weights of the cells, in grid units."""
         values, weights = self._values(data), data._units.weights(self.source)
         cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
         for start in range(0, len(values), _BLOCK):
@@ -146,7 +144,6 @@ class Total(TableQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One number."""
         return (1,)
 
     def _clip(self, spec: DatabaseSpec) -> int:

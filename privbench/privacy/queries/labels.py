@@ -115,11 +115,10 @@ class _Weighted(RawQuery):
 
 
 def _numbered(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
-    """The distinct points, ascending; of every row its point's number, the last one for sentinels.
+    """The distinct points, ascending; each row's point by number, the last one for sentinels.
 
     Where points lie close together, a table of all integers between them takes a fifth of the time
-    of a sort, and less memory. (With twice or half of the eight integers for a row both take about
-    as long.)
+    of a sort, and less memory; twice or half of the eight integers for a row make no difference.
     """
     finite = (points > NEG_INF) & (points < POS_INF)
     cells = np.empty(points.size, index_type(points.size))
@@ -269,7 +268,6 @@ class RankedCounts(_Weighted):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """NULL and the blocks."""
         return (1 + BLOCKS,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

@@ -78,7 +78,6 @@ class RegionMoments(RowQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(parts, 1 + attributes)."""
         return (self.split.parts, 1 + len(self.attributes))
 
     def moved(self) -> list[Moved]:

@@ -52,7 +52,6 @@ class NormedHistogram(OverAxes):
         return _claim(spec, math.prod(self.shape))
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Weights of the cells, in grid units."""
         reads = [axis.read(data, self.source) for axis in self.axes]
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -79,7 +78,6 @@ class NormedGridHistogram(GridHistogram):
         return _claim(spec, *self.shape)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Weights of the cells, in grid units."""
         values = self._values(data)
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:

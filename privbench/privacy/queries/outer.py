@@ -64,7 +64,6 @@ class Lengths(OfFeatures):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One cell more than edges."""
         return (self.edges.shape[0] + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -100,7 +99,6 @@ class SecondMoments(OfFeatures):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Entries of the upper triangle."""
         width = self.features.width
         return (width * (width + 1) // 2,)
 
@@ -157,7 +155,6 @@ class MixtureMoments(OfFeatures):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(components, 1 + 2·dimensions)."""
         return self.scores.shape
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

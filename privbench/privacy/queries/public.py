@@ -36,7 +36,6 @@ class PublicArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array."""
         return self.values.shape
 
     def __eq__(self, other: object) -> bool:

@@ -97,7 +97,6 @@ class PairScores(OverAxes, RowQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One score for each candidate."""
         return (len(self.pairs) if self.among is None else self.among.values.size,)
 
     def moved(self) -> list[Moved]:
@@ -105,7 +104,6 @@ class PairScores(OverAxes, RowQuery):
         return [(self.region, count, count)]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Doubled scores in grid units."""
         scores = self._kept(data) - self.penalties.values
         return scores if self.among is None else scores[self.among.values]
 

@@ -118,7 +118,6 @@ class TargetHistogram(OfReference):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the source axes, then of the target axes."""
         return tuple(axis.size for axis in (*self.source, *self.target))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
