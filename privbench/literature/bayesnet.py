@@ -33,7 +33,7 @@ from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
-from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 
@@ -68,14 +68,13 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
+    ) -> list[Measurement]:
         """See `TableSynthesizer.plan_table`; final tables are planned with equal shares."""
         graph = self._graph(spec, table)
         events = []
         for what, part in self._stages(spec, table, amount, plan):
             amounts = dict.fromkeys(graph.parents, amount * part / len(graph.parents))
-            for item in _questions(spec, table, graph, what, amounts):
-                events.append(PlannedEvent.of(item.label, item.query, spec, item.amount, plan))
+            events += _questions(spec, table, graph, what, amounts)
         return events
 
     @cached_property

@@ -16,7 +16,7 @@ from pydantic import Field
 from privbench.learning.answers import Answer
 from privbench.learning.denoise import Floats
 from privbench.literature.p3gm_decoder import Decoder, Mixture
-from privbench.privacy import DatabaseSpec, Query
+from privbench.privacy import DatabaseSpec, Measurement, Query
 from privbench.privacy.queries import (
     ClippedGradients,
     Features,
@@ -205,8 +205,8 @@ def gradients(features: Features, latent: Latent, weights: Sequence[Floats]) -> 
 
 def planned(
     spec: DatabaseSpec, table: str, amount: float, options: P3gmOptions
-) -> list[tuple[str, Query, float]]:
-    """Label, question and amount of every event of a table's fit, at parameters of 0."""
+) -> list[Measurement]:
+    """Every question of a table's fit, at parameters of 0."""
     features = Features.of(spec, table, options.cells)
     least, most = reach(features)
     measurements: list[tuple[str, Query, float]] = []
@@ -223,4 +223,7 @@ def planned(
     network = gradients(features, latent, [np.zeros(shape) for shape in shapes])
     part = options.decoder / options.steps
     measurements += [(f"{_DECODER_LABEL}{k + 1}", network, part) for k in range(options.steps)]
-    return [(label.format(table), query, part * amount) for label, query, part in measurements]
+    return [
+        Measurement(query, part * amount, label.format(table))
+        for label, query, part in measurements
+    ]

@@ -99,10 +99,10 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         """See `Synthesizer.plan`."""
         table, column = target_of(spec, self.options.target)
         first = plan.total * self.options.split
-        query = query_of(spec, table, column)
-        events = [PlannedEvent.of(event(table, column), query, spec, first, plan)]
+        question = Measurement(query_of(spec, table, column), first, event(table, column))
         rest = replace(plan, total=plan.total - first)
-        return [*events, *self._inner().plan(without(spec, table, column), rest)]
+        inner = self._inner().plan(without(spec, table, column), rest)
+        return [PlannedEvent.of(question, spec, plan), *inner]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:

@@ -208,8 +208,8 @@ def epsilon_for(rho: float, delta: float) -> float:
     """The least ε that OpenDP states for ρ-zCDP at δ.
 
     OpenDP's ``make_zCDP_to_approxDP`` is the tight conversion of Canonne, Kamath and Steinke
-    (2020), Corollary 13. It is asked through a Gaussian of scale 1, whose privacy map is ρ = d² /
-    2. Unless ρ is 0, δ lies between 0 and 1.
+    (2020), Corollary 13. It is asked through a Gaussian of scale 1, whose privacy map is
+    ρ = d² / 2. Unless ρ is 0, δ lies between 0 and 1.
     """
     if rho == 0.0:
         return 0.0

@@ -15,7 +15,7 @@ from privbench.errors import ConfigError
 from privbench.learning.answers import counted_units
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.limits import faults
-from privbench.privacy import Accounting, DatabaseSpec, Query, Session, noise_sd
+from privbench.privacy import Accounting, DatabaseSpec, Question, Session, noise_sd
 
 
 class Options(BaseModel):
@@ -44,12 +44,11 @@ class PlannedEvent:
     needs: tuple[float, ...] = ()  # other values of ``needed``, likewise
 
     @classmethod
-    def of(
-        cls, label: str, query: Query, spec: DatabaseSpec, amount: float, plan: PlanInput
-    ) -> Self:
-        """The planned form of one query."""
+    def of(cls, question: Question, spec: DatabaseSpec, plan: PlanInput) -> Self:
+        """The planned form of a question."""
+        query, amount = question.query, question.amount
         return cls(
-            label,
+            question.label,
             query.table,
             query.kind,
             tuple(query.shape),

@@ -16,7 +16,7 @@ from privbench.learning.graphical.budget import Budget, Learns
 from privbench.learning.graphical.database import DatabaseFit
 from privbench.learning.graphical.plan import planned
 from privbench.learning.graphical.table_model import AttributeLearner, AttributeModel
-from privbench.privacy import DatabaseSpec, Measurement, Query, Session
+from privbench.privacy import DatabaseSpec, Measurement, Query, Question, Session
 from privbench.synthesizers.base import FittedModel, OptionsT, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.model import DatabaseModel
 
@@ -49,18 +49,15 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
         budget = self._budget(spec, plan)
-        asked = planned(budget, plan.totals, dict(plan.public_rows))
-        events = [
-            PlannedEvent.of(item.label, item.query, spec, item.amount, plan) for item in asked
-        ]
+        asked: list[Question] = [*planned(budget, plan.totals, dict(plan.public_rows))]
         for table, amount in budget.attributes.items():
-            events += self.plan_table(spec, table, amount, plan)
-        return events
+            asked += self.plan_table(spec, table, amount, plan)
+        return [PlannedEvent.of(question, spec, plan) for question in asked]
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
-        """Events of a learner of attributes in a table, for an amount of ε or ρ."""
+    ) -> list[Measurement]:
+        """Questions of a learner of attributes in a table, for an amount of ε or ρ."""
         return []
 
     @classmethod
@@ -119,8 +116,8 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     @abstractmethod
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
-        """The events of `fit_table` for a table that may spend so much, ε or ρ."""
+    ) -> list[Measurement]:
+        """The questions of `fit_table` for a table that may spend so much, ε or ρ."""
 
     def check(self, session: Session) -> None:
         """Refuse a fit that cannot be, before anything is spent."""

@@ -28,9 +28,9 @@ from privbench.learning.spn.splits import (
     score_query,
     strongest,
 )
-from privbench.privacy import DatabaseSpec, Query, noise_sd
+from privbench.privacy import DatabaseSpec, Measurement, noise_sd
 from privbench.privacy.queries import Axis, Column, Histogram, Joint, PublicArray, Region
-from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
@@ -181,7 +181,7 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
+    ) -> list[Measurement]:
         """See `TableSynthesizer.plan_table`; a full tree of regions without column splits."""
         budget, bins = self._divide(spec, table, amount, plan), self.options.bins
         events = one_way_events(spec, table, budget.one_ways)
@@ -189,14 +189,14 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
             place = f"on level {level + 1} of {table}"
             scores = planned_scores(spec, table, level, bins)
             below = planned_histograms(spec, table, level + 1, bins)
-            events.append((f"dependence {place}", scores, budget.evaluate))
+            events.append(Measurement(scores, budget.evaluate, f"dependence {place}"))
             for step in range(self.options.iterations):
-                events.append((f"k-means {step + 1} {place}", below, budget.move))
-            events.append((f"regions {place}", below, budget.move))
+                events.append(Measurement(below, budget.move, f"k-means {step + 1} {place}"))
+            events.append(Measurement(below, budget.move, f"regions {place}"))
         if budget.leaves > 0:
             query = planned_histograms(spec, table, budget.levels, bins)
-            events.append((f"leaves of {table}", query, budget.leaves))
-        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in events]
+            events.append(Measurement(query, budget.leaves, f"leaves of {table}"))
+        return events
 
     def _divide(self, spec: DatabaseSpec, table: str, amount: float, start: PlanInput) -> Budget:
         """Planning, AllocBudget: how deep a network can grow, and what its operations may spend.
@@ -220,17 +220,16 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
         return Budget(amount - rest, levels, level * options.gamma1, move, leaves, least)
 
 
-def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[tuple[str, Query, float]]:
-    """Label, query and amount of every attribute's histogram; the events of `one_way_bins`.
-
-    Amounts are ∝ min(m, 1000)^⅓ with m cells.
-    """
+def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[Measurement]:
+    """Every attribute's histogram, for an amount ∝ min(m, 1000)^⅓ with m cells."""
     domains = spec.tables[table].attributes
     raw = {name: min(domain.size, 1000) ** (1 / 3) for name, domain in domains.items()}
     total = sum(raw.values())
     return [
-        (f"one-way of {table}.{name}", Histogram.of(spec, table, [name]), amount * (part / total))
-        for name, part in raw.items()
+        Measurement(
+            Histogram.of(spec, table, [n]), amount * (part / total), f"one-way of {table}.{n}"
+        )
+        for n, part in raw.items()
     ]
 
 
@@ -238,8 +237,8 @@ def one_way_bins(fit: TableFit, measure: Measure, amount: float, most: int) -> d
     """Bins of every attribute, about ``most``, from noisy histograms; these cost ``amount``."""
     domains, bins = fit.spec.tables[fit.table].attributes, {}
     events = one_way_events(fit.spec, fit.table, amount)
-    for (name, domain), (label, query, given) in zip(domains.items(), events, strict=True):
-        values, sd = measure(query, given, label)
+    for (name, domain), item in zip(domains.items(), events, strict=True):
+        values, sd = measure(item.query, item.amount, item.label)
         counts = fit.weight * one_way(values, sd, domain, fit.noise, fit.weight)
         bins[name] = make_bins(counts, domain, most, 2 * sd)
     return bins
