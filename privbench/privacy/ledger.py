@@ -180,8 +180,6 @@ class Ledger:
     def abandon(self, release_id: str) -> Guarantee:
         """Close a release that will not be resumed, and give back what none of its events took.
 
-        Every event in the ledger stays spent, also one whose result was lost.
-
         Every event in the ledger stays spent, also one whose result was lost; their loss is
         returned.
         """

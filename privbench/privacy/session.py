@@ -233,12 +233,11 @@ def open_session(
     cap: Cap | None = None,
     resume: str | None = None,
 ) -> Session:
-    """Open a release in the ledger and a session on it.
+    """Open a release in the ledger and a session on it; errors as in `Ledger.open_release`.
 
-    ``ledger`` is the directory of the ledgers, None the user's state directory; ``config_hash`` is
-    of config and schema, and a resumed fit must have the same; ``public`` are tables that are
-    copied verbatim; ``cap`` is the config's; ``resume`` is the id of a release that was killed.
-    Errors as in `Ledger.open_release`.
+    ``ledger`` is the directory of all ledgers, by default in the user's state directory. A resumed
+    fit must have the same ``config_hash``, of config and schema. ``public`` tables are copied
+    verbatim; ``resume`` is the id of a release that was killed.
     """
     source = noise or OpenDPNoise()
     fit = Fit(config_hash, UnitDefinition.of(data.spec, public), source.private)

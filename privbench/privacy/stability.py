@@ -183,9 +183,8 @@ def judge(
 ) -> Iterator[tuple[str, float]]:
     """Every claim of a query and the ratio of the observed to the claimed change.
 
-    The ratio is infinite for a wrong shape or an uncharged root table. ``spec`` is the public
-    description when the query is evaluated, ``root`` the root table of the unit by which the two
-    sides differ.
+    The ratio is infinite for a wrong shape or an uncharged root table. ``spec`` is that of the
+    query's evaluation, ``root`` the root table of the unit by which the sides differ.
     """
     shapes = [_parts(side)[0].shape for side in (before, after)]
     if any(shape != query.shape for shape in shapes):
