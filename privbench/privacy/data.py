@@ -138,7 +138,7 @@ Attribute = Cells | Grid | Labels
 
 
 class PrivateTable(_Private):
-    """The rows of one table, with its attributes in column order.
+    """The rows of one table, whose number is private, with its attributes in column order.
 
     ``parents`` are, for every foreign key, the parent's row index, `NONE` or `BOTTOM`, shape
     (rows,).
