@@ -67,10 +67,9 @@ with open(job["said"], "w") as file:
 def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
     """How often the values of each canary, in or out, stand in a model file and a clone of it.
 
-    Returns:
-        A row for each canary. In each column in which canaries stand out the number of rows that
-        have its value, or that lie so near it that a fiftieth of the clone's range is between;
-        last how many of its own texts are in the model file or in the clone.
+    A row for each canary. In each column in which canaries stand out the number of rows that have
+    its value, or that lie so near it that a fiftieth of the clone's range is between; last how many
+    of its own texts are in the model file or in the clone.
     """
     with zipfile.ZipFile(path) as members:
         released = b"\0".join(members.read(name) for name in members.namelist())
@@ -138,19 +137,12 @@ class Attack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """The findings of anonymeter.
+    """The findings of anonymeter."""
 
-    Attributes:
-        reason: Why it did not run; empty if it did.
-        attacks: The attacks that it carried out.
-        failed: The attacks that it could not carry out.
-        control: Number of held-out records.
-    """
-
-    reason: str = ""
-    attacks: tuple[Attack, ...] = ()
-    failed: tuple[str, ...] = ()
-    control: int = 0
+    reason: str = ""  # why it did not run; empty if it did
+    attacks: tuple[Attack, ...] = ()  # the attacks that it carried out
+    failed: tuple[str, ...] = ()  # the attacks that it could not carry out
+    control: int = 0  # number of held-out records
 
     def line(self) -> str:
         """The result in one line."""

@@ -75,11 +75,9 @@ class Canary:
 class Planter:
     """Puts canaries into a scratch database and takes them out again.
 
-    Units of the root table are copied, None being the one that owns most tables; ``plan`` is what
-    a fit makes of the schema, ``places`` are the columns that canaries are marked in.
-
-    Raises:
-        SchemaError: There is no such root table, or no unit in it can be copied.
+    Units of the root table are copied, None being the one that owns most tables; ``plan`` is what a
+    fit makes of the schema, ``places`` are the columns that canaries are marked in. The SchemaError
+    says that there is no such table, or no unit in it can be copied.
     """
 
     dsn: str
@@ -113,11 +111,8 @@ class Planter:
         All of them are put in, and those whose coin says no are taken out again: new keys follow
         the largest there is, and the keys of a canary may not depend on the coins of others. Under
         ``replace`` an ordinary copy stands where a canary is not, so that the databases for both
-        sides of a coin are neighbours by the declared relation.
-
-        Raises:
-            SchemaError: There are no new keys for so many.
-            DatabaseError: The server refused a row.
+        sides of a coin are neighbours by the declared relation. A SchemaError if there are no new
+        keys for so many.
         """
         found, replaced = [], self.config.privacy.neighbours == "replace"
         with self._open() as connection, database_errors("planting canaries"):
@@ -138,11 +133,7 @@ class Planter:
                 connection.commit()
 
     def _copied(self, connection: Connection, marks: Mapping[Place, str]) -> Located:
-        """Insert one copy of the canary.
-
-        It is tried again with new keys if keys are taken, and with fewer marks if a constraint
-        fails.
-        """
+        """Insert a copy; new keys if keys are taken, fewer marks if a constraint fails."""
         for _ in range(_TRIES):
             try:
                 with connection.transaction():

@@ -197,11 +197,7 @@ def _noise(recording: Recording, found: Replay) -> None:
 
 
 def _stated(recording: Recording) -> Iterator[str]:
-    """Find draws that contradict the ledger's events, one line each.
-
-    These are draws at another scale than their event states, draws that were changed afterwards,
-    and draws that belong to no event.
-    """
+    """Find draws that were changed, at another scale than stated, or of no event; one line each."""
     streams = set(recording.calls)
     for place, step in enumerate(recording.steps):
         mine = [name for name in (str(place), f"{place}{CELLS}") if name in streams]
@@ -250,11 +246,7 @@ def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
 
 
 def _chance(parts: Iterable[tuple[float, int]]) -> float:
-    """Probability that the total of these χ² sums is as small as it is or smaller; 1 if none.
-
-    Args:
-        parts: Sums and their degrees of freedom.
-    """
+    """Probability that χ² sums, with their degrees of freedom, are in all so small; 1 if none."""
     sums, degrees = zip(*parts, strict=True) if parts else ((), ())
     return float(chi2.cdf(sum(sums), sum(degrees))) if degrees else 1.0
 

@@ -12,10 +12,10 @@ private rows: CONFIDENTIAL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,13 +30,7 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import NoiseSource, OpenDPNoise, Session
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.mechanisms import (
-    Integers,
-    Mechanism,
-    Selection,
-    Threshold,
-    VectorMechanism,
-)
+from privbench.privacy.mechanisms import Integers, Mechanism
 from privbench.privacy.session import Step
 from privbench.privacy.stability import Statistic
 
@@ -79,38 +73,20 @@ class Recorder(NoiseSource):
         self._source, self._before, self.private = source, before, source.private
         self.calls: dict[str, Call] = {}
 
-    def vector(
-        self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
-    ) -> Integers:
-        """The values plus noise."""
-        call = Call(mechanism, values.copy(), scale)
-        found = self._drawn(call, stream, partial(self._source.vector, mechanism, values))
-        return np.asarray(found).copy()
-
-    def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """The index of a noisy maximum."""
-        call = Call(mechanism, scores.copy(), scale)
-        return int(self._drawn(call, stream, partial(self._source.index, mechanism, scores)))
-
-    def labels(
+    def draw(
         self,
-        mechanism: Threshold,
-        counts: Mapping[str, int],
+        mechanism: Mechanism,
+        exact: Any,
         scale: float,
-        threshold: int,
         stream: str,
-    ) -> dict[str, int]:
-        """The labels whose noisy count reaches the threshold."""
-        call = Call(mechanism, dict(counts), scale, threshold)
-        draw = partial(self._source.labels, mechanism, counts, threshold=threshold)
-        return dict(self._drawn(call, stream, draw))
-
-    def _drawn(self, call: Call, stream: str, draw: Callable[..., Any]) -> Any:
-        name = stream
+        threshold: int | None = None,
+    ) -> Any:
+        """See `NoiseSource`."""
+        call, name = Call(mechanism, copy(exact), scale, threshold), stream
         while name in self.calls:
             name += " again"  # A second draw for one event, which belongs to none.
         if self._before is None:
-            found = draw(scale=call.scale, stream=stream)
+            found = self._source.draw(mechanism, exact, scale, stream, threshold)
         else:
             old = self._before.get(name)
             if old is None or not old.asks(call):
@@ -119,7 +95,7 @@ class Recorder(NoiseSource):
                 )
             found = old.drawn
         self.calls[name] = replace(call, drawn=found)
-        return found
+        return copy(found)
 
 
 @dataclass(frozen=True)
@@ -137,8 +113,7 @@ class Recording:
     def statistic(self, place: int) -> Statistic:
         """The exact statistic of a step, as the stability harness compares it.
 
-        Raises:
-            Differs: No mechanism was called for it.
+        `Differs` if no mechanism was called for it.
         """
         call, cells = self.calls.get(str(place)), self.calls.get(f"{place}{CELLS}")
         if call is None:
@@ -152,21 +127,13 @@ class Recording:
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs the same fit again and again, on rows that were read once.
+    """Runs the same fit again and again, on rows that were read once."""
 
-    Attributes:
-        source: DSN of the scratch database.
-        config: The config of the fits.
-        noise: Source of the noise that `record` keeps.
-        read: A fit that stopped after it had read the rows.
-        rows: The rows that it read.
-    """
-
-    source: str
-    config: Config
-    noise: NoiseSource
-    read: Draft
-    rows: PrivateDatabase
+    source: str  # DSN of the scratch database
+    config: Config  # the config of the fits
+    noise: NoiseSource  # source of the noise that `record` keeps
+    read: Draft  # a fit that stopped after it had read the rows
+    rows: PrivateDatabase  # the rows that it read
 
     def record(self) -> Recording:
         """Fit the rows with noise, and keep every call."""
@@ -175,8 +142,7 @@ class Bench:
     def replay(self, recording: Recording, rows: PrivateDatabase) -> Recording:
         """Fit a neighbour, and give every call of a mechanism the result that was recorded for it.
 
-        Raises:
-            Differs: The fit's calls differ from the recorded ones.
+        `Differs` if the fit's calls differ from the recorded ones.
         """
         return self._run(rows, Recorder(self.noise, recording.calls))
 
@@ -202,9 +168,6 @@ def bench(
     """Read the rows of a scratch database, for fits into a ledger that is thrown away.
 
     The config's own ledger is left alone; noise is OpenDP's by default.
-
-    Raises:
-        PrivbenchError: An error of `fit` before rows are counted.
     """
     with apart_from(config) as (apart, _):
         draft = begin(source, apart, reporter)

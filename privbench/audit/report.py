@@ -62,32 +62,20 @@ class Effort:
 
 @dataclass
 class Audit:
-    """The findings of an audit. CONFIDENTIAL: computed from private rows.
+    """The findings of an audit. CONFIDENTIAL: computed from private rows."""
 
-    Attributes:
-        promise: The guarantee of the audited fits, in one sentence.
-        synthesizer: Name of the synthesizer.
-        risk: The success of attackers that (ε, δ) allows.
-        root: The root table in which canaries are planted.
-        marked: The columns in which canaries differ from other rows.
-        bound: The lower bound on ε that the canaries prove.
-        replayed: Result of the replay on neighbours.
-        beside: Parts of the model that changed with planted units although all draws were the same.
-        inference: Success of the attacks of anonymeter.
-        effort: What the audit ran.
-        made: When the audit was made, and by which version.
-    """
-
-    promise: str
-    synthesizer: str
-    risk: Allowed
-    root: str
-    marked: tuple[str, ...]
-    bound: Bound
-    replayed: Replay
+    promise: str  # the guarantee of the audited fits, in one sentence
+    synthesizer: str  # name of the synthesizer
+    risk: Allowed  # the success of attackers that (ε, δ) allows
+    root: str  # the root table in which canaries are planted
+    marked: tuple[str, ...]  # the columns in which canaries differ from other rows
+    bound: Bound  # the lower bound on ε that the canaries prove
+    replayed: Replay  # result of the replay on neighbours
+    # Parts of the model that changed with planted units although all draws were the same.
     beside: list[str]
-    inference: Risks
-    effort: Effort
+    inference: Risks  # success of the attacks of anonymeter
+    effort: Effort  # what the audit ran
+    # When the audit was made, and by which version.
     made: str = field(
         default_factory=lambda: f"privbench {__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     )
@@ -262,10 +250,7 @@ def scratch_copy(
 ) -> Iterator[str]:
     """DSN of a copy of the chosen tables, rows and all, that is dropped again at the end.
 
-    Raises:
-        UsageError: There is no PostgreSQL to start.
-        TargetError: The scratch database is the source, a standby, or not empty.
-        DatabaseError: A server refused.
+    A TargetError if the scratch database is the source, a standby, or not empty.
     """
     with ExitStack() as stack:
         if scratch is None:

@@ -31,25 +31,15 @@ from privbench.files import write_text
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a cell.
+    """The outcome of a cell."""
 
-    Attributes:
-        job: Which cell.
-        status: ``failed`` where there are no figures.
-        figures: By name.
-        message: Why it failed, one line.
-        private: Whether noise was drawn from the operating system's entropy.
-        seconds: Of the whole cell, scoring included.
-        key: Hash of everything that the figures follow from.
-    """
-
-    job: Job
-    status: Literal["ok", "failed"]
-    figures: dict[str, float]
-    message: str = ""
-    private: bool = True
-    seconds: float = 0.0
-    key: str = ""
+    job: Job  # which cell
+    status: Literal["ok", "failed"]  # ``failed`` where there are no figures
+    figures: dict[str, float]  # by name
+    message: str = ""  # why it failed, one line
+    private: bool = True  # whether noise was drawn from the operating system's entropy
+    seconds: float = 0.0  # of the whole cell, scoring included
+    key: str = ""  # hash of everything that the figures follow from
 
     @classmethod
     def failed(cls, job: Job, message: str) -> Self:
@@ -109,11 +99,7 @@ def _stamp(path: Path) -> list[Any]:
 
 
 def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
-    """Make and score one release; ``table`` is None for a database.
-
-    Returns:
-        The figures, or the reason why there are none. Errors of the cell are not raised.
-    """
+    """Make and score one release, of a database if ``table`` is None; errors become its outcome."""
     started = time.perf_counter()
     try:
         found = _run(grid, job, table, folder)

@@ -47,8 +47,7 @@ _SCALED = frozenset({"lr", "mlp"})
 def require_learners(names: list[str], *, numbers: bool) -> None:
     """Refuse models that are not known, or not there.
 
-    Raises:
-        UsageError: scikit-learn is not installed, or has no such model for a target of this kind.
+    The UsageError says which, or that scikit-learn is not installed.
     """
     if importlib.util.find_spec("sklearn") is None:
         remedy = "Use: pip install 'privbench[bench]'."
@@ -73,10 +72,9 @@ def _model(name: str, seed: int, *, numbers: bool) -> Any:
 def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict[str, float]:
     """Figures of models that learn the table's target from ``rows``, real or synthetic.
 
-    Returns:
-        ``auroc.NAME``, ``auprc.NAME``, ``f1.NAME`` (of several classes the mean over those that
-        the test rows have, one against the rest), or ``rmse.NAME``; with their means over all
-        names (``auroc.mean``), and over all but the perceptron (``auroc.no_mlp``).
+    ``auroc.NAME``, ``auprc.NAME``, ``f1.NAME`` (of several classes the mean over those that the
+    test rows have, one against the rest), or ``rmse.NAME``; with their means over all names
+    (``auroc.mean``), and over all but the perceptron (``auroc.no_mlp``).
     """
     assert table.target is not None
     found: dict[str, float] = {}
@@ -154,13 +152,10 @@ def _classify(
 def class_figures(
     wanted: NDArray[np.int64], chances: Floats, positive: int | None
 ) -> dict[str, float]:
-    """AUROC, AUPRC and F1 of predicted chances.
+    """AUROC, AUPRC and F1 of chances of shape (rows, classes), ``wanted`` being each row's class.
 
-    Args:
-        wanted: Class of every row, shape (rows,).
-        chances: Shape (rows, classes).
-        positive: The class that counts; None for the mean over all that occur, each against the
-            rest.
+    They are those of the positive class; with None the mean over all that occur, each against the
+    rest.
     """
     from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 

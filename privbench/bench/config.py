@@ -40,53 +40,36 @@ class _Section(BaseModel):
 
 
 class DataConfig(_Section):
-    """One data set: a table of a file, a database, or rows drawn from a network.
+    """One data set: a table of a file, a database, or rows drawn from a network."""
 
-    Attributes:
-        train: CSV (also packed by gzip) or Parquet file of training rows.
-        test: File of test rows; without one, ``test_share`` of ``train`` is held out.
-        test_share: Part of the rows that is held out, the same for all synthesizers and seeds.
-        header: Whether a CSV file begins with names; else they are c0, c1, ….
-        null: Texts that mean NULL.
-        complete: Whether rows with a NULL are left out.
-        rows: Most training rows, drawn at random; None for all.
-        drop: Columns to leave out.
-        domain: A JSON file with the public domain of every column: ``{"columns": {NAME: {"type":
-            "categorical", "values": […]}, …: {"type": "integer", "min": …, "max": …}}}``. Without
-            one, what ``columns`` does not declare is read off training and test rows together,
-            and taken as public: for data that are published anyway.
-        columns: What is publicly known of single columns, as in the config of a release.
-        target: The column that classifiers learn.
-        positive: Its positive values; a target of more values is first made one of two.
-        task: What is learned.
-        numbers: Whether classifiers get codes of categories as numbers, not one column for each.
-        workload: Counting queries: ``count||SELECT COUNT(*) …`` lines for a table, any workload
-            for a database. Counts are made anew.
-        dsn: A database, instead of files; results hold it without its secrets.
-        config: Its config (roles, domains), as of ``privbench fit``.
-        bif: A Bayesian network in the Bayesian Interchange Format, instead of files.
-        published: The data set's name in tables of published figures.
-    """
-
-    train: str | None = None
-    test: str | None = None
+    train: str | None = None  # CSV (also packed by gzip) or Parquet file of training rows
+    test: str | None = None  # file of test rows, instead of ``test_share`` of ``train``
+    # Part of the rows that is held out, the same for all synthesizers and seeds.
     test_share: Annotated[float, Field(ge=0, lt=1)] = 0.25
-    header: bool = True
-    null: list[str] = [""]
-    complete: bool = False
-    rows: Annotated[int, Field(ge=10)] | None = None
-    drop: list[str] = []
+    header: bool = True  # whether a CSV file begins with names; else they are c0, c1, …
+    null: list[str] = [""]  # texts that mean NULL
+    complete: bool = False  # whether rows with a NULL are left out
+    rows: Annotated[int, Field(ge=10)] | None = None  # most training rows, drawn at random
+    drop: list[str] = []  # columns to leave out
+    # A JSON file with the public domain of every column: ``{"columns": {NAME: {"type":
+    # "categorical", "values": […]}, …: {"type": "integer", "min": …, "max": …}}}``. Without one,
+    # what ``columns`` does not declare is read off training and test rows together, and taken as
+    # public: for data that are published anyway.
     domain: str | None = None
+    # What is publicly known of single columns, as in the config of a release.
     columns: dict[str, ColumnConfig] = {}
-    target: str | None = None
+    target: str | None = None  # the column that classifiers learn
+    # Its positive values; a target of more values is first made one of two.
     positive: list[Scalar] | None = None
-    task: Literal["classification", "regression"] = "classification"
-    numbers: bool = False
+    task: Literal["classification", "regression"] = "classification"  # what is learned
+    numbers: bool = False  # whether classifiers get categories as numbers, not as columns
+    # Counting queries: ``count||SELECT COUNT(*) …`` lines for a table, any workload for a database.
+    # Counts are made anew.
     workload: str | None = None
-    dsn: str | None = None
-    config: str | None = None
-    bif: str | None = None
-    published: str | None = None
+    dsn: str | None = None  # a database, instead of files; results hold it without its secrets
+    config: str | None = None  # its config (roles, domains), as of ``privbench fit``
+    bif: str | None = None  # a network in the Bayesian Interchange Format, instead of files
+    published: str | None = None  # the data set's name in tables of published figures
 
     @field_validator("positive", mode="before")
     @classmethod
@@ -117,82 +100,50 @@ class DataConfig(_Section):
 
 
 class SynthesizerConfig(_Section):
-    """One way to make synthetic rows.
+    """One way to make synthetic rows."""
 
-    Attributes:
-        use: An installed synthesizer or a peer; the section's name where nothing is said.
-        options: Its options; the text ``@target`` stands for the data set's target.
-        data: Data sets it is tried on; None for all.
-        accounting: Instead of the grid's.
-        cells: Most codes of an ordered column, neighbours being one code; None for the grid's
-            ``cells`` for a peer, and for all codes for an installed synthesizer.
-        scale: Synthetic rows as a multiple of the training rows; of installed synthesizers alone.
-            More rows of one model are free and scatter less.
-        seeded: Whether the noise is seeded: the row is stamped NOT PRIVATE. For what refuses a
-            private session, as a published method whose accounting does not hold.
-        published: Its names in tables of published figures.
-    """
-
-    use: str | None = None
-    options: dict[str, Any] = {}
-    data: list[str] | None = None
-    accounting: Literal["auto", "pure", "zcdp"] | None = None
+    use: str | None = None  # an installed synthesizer or a peer; else the section's name
+    options: dict[str, Any] = {}  # the text ``@target`` stands for the data set's target
+    data: list[str] | None = None  # data sets it is tried on; None for all
+    accounting: Literal["auto", "pure", "zcdp"] | None = None  # instead of the grid's
+    # Most codes of an ordered column, neighbours being one code; None for the grid's ``cells`` for
+    # a peer, and for all codes for an installed synthesizer.
     cells: Annotated[int, Field(ge=2)] | None = None
+    # Synthetic rows as a multiple of the training rows; of installed synthesizers alone. More rows
+    # of one model are free and scatter less.
     scale: Positive = 1.0
+    # Whether the noise is seeded: the row is stamped NOT PRIVATE. For what refuses a private
+    # session, as a published method whose accounting does not hold.
     seeded: bool = False
-    published: list[str] = []
+    published: list[str] = []  # its names in tables of published figures
 
 
 class PublishedConfig(_Section):
-    """Figures that papers have printed.
+    """Figures that papers have printed."""
 
-    Attributes:
-        files: CSV files with the columns paper, dataset, method, epsilon, metric and value.
-        metrics: What our figures are called there: ``{"auroc.mean" = "AUROC"}``.
-        real: Names of training on real rows.
-        note: A remark for readers.
-    """
-
-    files: list[str] = []
-    metrics: dict[str, str] = {}
-    real: list[str] = ["original"]
-    note: str = ""
+    files: list[str] = []  # CSV of paper, dataset, method, epsilon, metric and value
+    metrics: dict[str, str] = {}  # what our figures are called there: ``{"auroc.mean" = "AUROC"}``
+    real: list[str] = ["original"]  # names of training on real rows
+    note: str = ""  # a remark for readers
 
 
 class BenchConfig(_Section):
-    """A whole grid.
+    """A whole grid."""
 
-    Attributes:
-        title: Heading of the page.
-        epsilon: ε of every release.
-        delta: δ of every release; one for all.
-        accounting: ``auto`` is zCDP where δ > 0.
-        neighbours: One neighbour relation for all.
-        seeds: Releases of each kind; their mean is reported, with its scatter.
-        metrics: What is scored.
-        ways: λ of the λ-way KLD.
-        classifiers: Names of classifiers or regressors.
-        cells: Most codes of an ordered column for peers.
-        limit: Seconds that one cell may take.
-        data: The data sets.
-        synthesizers: The synthesizers.
-        published: Published figures.
-    """
-
-    title: str = "Synthesizers compared"
-    epsilon: Annotated[list[Positive], Field(min_length=1)]
-    delta: Annotated[float, Field(ge=0, lt=1)] = 1e-9
-    accounting: Literal["auto", "pure", "zcdp"] = "auto"
-    neighbours: Literal["add-remove", "replace"] = "add-remove"
-    seeds: Annotated[int, Field(ge=1)] = 5
-    metrics: list[Metrics] = ["tstr", "columns", "kld"]
-    ways: list[Annotated[int, Field(ge=2, le=4)]] = [2]
-    classifiers: list[str] = ["lr", "rf", "mlp", "gnb", "gb"]
-    cells: Annotated[int, Field(ge=2)] = 100
-    limit: Positive = 1800.0
-    data: Annotated[dict[Name, DataConfig], Field(min_length=1)]
+    title: str = "Synthesizers compared"  # heading of the page
+    epsilon: Annotated[list[Positive], Field(min_length=1)]  # ε of every release
+    delta: Annotated[float, Field(ge=0, lt=1)] = 1e-9  # δ of every release; one for all
+    accounting: Literal["auto", "pure", "zcdp"] = "auto"  # ``auto`` is zCDP where δ > 0
+    neighbours: Literal["add-remove", "replace"] = "add-remove"  # one neighbour relation for all
+    seeds: Annotated[int, Field(ge=1)] = 5  # releases of each kind, reported by their mean
+    metrics: list[Metrics] = ["tstr", "columns", "kld"]  # what is scored
+    ways: list[Annotated[int, Field(ge=2, le=4)]] = [2]  # λ of the λ-way KLD
+    classifiers: list[str] = ["lr", "rf", "mlp", "gnb", "gb"]  # names of classifiers or regressors
+    cells: Annotated[int, Field(ge=2)] = 100  # most codes of an ordered column for peers
+    limit: Positive = 1800.0  # seconds that one cell may take
+    data: Annotated[dict[Name, DataConfig], Field(min_length=1)]  # the data sets
     synthesizers: Annotated[dict[Name, SynthesizerConfig], Field(min_length=1)]
-    published: PublishedConfig = PublishedConfig()
+    published: PublishedConfig = PublishedConfig()  # published figures
 
     @model_validator(mode="after")
     def _names(self) -> Self:
@@ -209,14 +160,9 @@ class BenchConfig(_Section):
 
     @classmethod
     def load(cls, path: str | Path, *, full: bool = False) -> Self:
-        """Read the file.
+        """Read a TOML file; with ``full`` its section of that name takes the place of the rest.
 
-        Args:
-            path: The TOML file.
-            full: Whether what its section ``full`` says takes the place of what stands above it.
-
-        Raises:
-            ConfigError: No such file, or not a grid; the message names the place.
+        The ConfigError names the place.
         """
         try:
             raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -263,19 +209,12 @@ def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One release of the grid.
+    """One release of the grid."""
 
-    Attributes:
-        data: The data set.
-        synthesizer: The synthesizer, or `REAL`.
-        epsilon: ε; None for real rows.
-        seed: Number of the release.
-    """
-
-    data: str
-    synthesizer: str
-    epsilon: float | None
-    seed: int
+    data: str  # the data set
+    synthesizer: str  # the synthesizer, or `REAL`
+    epsilon: float | None  # ε; None for real rows
+    seed: int  # number of the release
 
     def __str__(self) -> str:
         at = "" if self.epsilon is None else f" at ε = {self.epsilon:g}"

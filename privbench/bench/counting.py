@@ -25,8 +25,7 @@ _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
 def read_queries(path: Path, rows: pd.DataFrame) -> list[str]:
     """Queries of a file of lines ``SQL`` or ``count||SQL`` or ``SQL||count``.
 
-    Raises:
-        ConfigError: No such file, or a line that counts nothing in such rows.
+    The ConfigError names the first line that counts nothing in such rows.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -44,9 +44,6 @@ def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, flo
     """Figures of one release of a database, which is only read; the ledger is a scratch one.
 
     The job's seed is that of the sampling, and of the noise where the grid says so.
-
-    Raises:
-        PrivbenchError: An error of fit, load or compare.
     """
     settings, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
     dsn, workload = config.dsn, config.workload
@@ -153,10 +150,7 @@ def _columns(table: Table) -> list[str]:
 
 
 def _strong(real: pd.DataFrame, made: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Associations between a child's and a parent's column: the source's, and the clone's.
-
-    Only those of at least `_STRONG` in the source.
-    """
+    """Associations of columns of child and parent on both sides, `_STRONG` ones in the source."""
     coded = [_coded(real[name], made[name]) for name in real.columns]
     found = association([column for column, _ in coded], [ordered for _, ordered in coded])
     child = np.array([name.startswith("c.") for name in real.columns])
@@ -167,7 +161,7 @@ def _strong(real: pd.DataFrame, made: pd.DataFrame) -> tuple[Floats, Floats]:
 def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:
     """Common codes of both sides, 0 for NULL: parts of equal mass in the source, or its values.
 
-    Values that the source lacks share one code.
+    Others share one code.
     """
     known = real.dropna()
     ordered = not known.map(lambda value: isinstance(value, str | bool)).any()

@@ -35,23 +35,14 @@ ANY_DATA = DataConfig(bif="network.bif", target="target")
 
 @dataclass(frozen=True)
 class Made:
-    """Synthetic rows, and what they cost.
+    """Synthetic rows, and what they cost."""
 
-    Attributes:
-        rows: About as many as there are training rows; the number is released with noise too.
-        fit: Seconds of the fit.
-        sample: Seconds of sampling.
-        private: Whether noise was drawn from the operating system's entropy.
-        table: The table in the codes that the synthesizer was fitted on.
-        circuit: The released model for exact inference, if it has one.
-    """
-
-    rows: pd.DataFrame
-    fit: float
-    sample: float
-    private: bool
-    table: Table
-    circuit: Circuit | None = None
+    rows: pd.DataFrame  # about as many as training rows; the number has noise too
+    fit: float  # seconds of the fit
+    sample: float  # seconds of sampling
+    private: bool  # whether noise was drawn from the operating system's entropy
+    table: Table  # the table in the codes that the synthesizer was fitted on
+    circuit: Circuit | None = None  # the released model for exact inference, if it has one
 
 
 def options_for(options: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
@@ -70,9 +61,6 @@ def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: in
     """Fit and sample once; noise is the operating system's, seeds are of the sampling alone.
 
     The ledger is a scratch one: every cell of a grid is a release of its own, made to be scored.
-
-    Raises:
-        PrivbenchError: An error of the synthesizer.
     """
     settings = grid.synthesizers[name]
     binned = table if settings.cells is None else coarse(table, settings.cells)

@@ -31,9 +31,6 @@ def read_network(name: str, config: DataConfig, folder: Path) -> Table:
     """Draw training rows from the Bayesian network of a file, and a quarter as many test rows.
 
     The seed is fixed, so that all synthesizers get the same rows.
-
-    Raises:
-        ConfigError: Not a network, or a column that it lacks.
     """
     assert config.bif is not None
     path = folder / config.bif

@@ -65,25 +65,15 @@ class PeerFailed(PrivbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A row of the table of peers.
+    """A row of the table of peers."""
 
-    Attributes:
-        name: Its name in grids.
-        call: Its name in its script.
-        python: Least and greatest version of Python, as ``3.11``.
-        pins: Packages that pip installs.
-        proof: Whether the privacy proof holds.
-        script: Python code that sets ``made`` to synthetic rows, learned from ``rows``.
-        seeded: Whether its noise follows from the seed, so that its rows are NOT PRIVATE.
-    """
-
-    name: str
-    call: str
-    python: tuple[str, str]
-    pins: tuple[str, ...]
-    proof: Proof
-    script: str
-    seeded: bool
+    name: str  # its name in grids
+    call: str  # its name in its script
+    python: tuple[str, str]  # least and greatest version of Python, as ``3.11``
+    pins: tuple[str, ...]  # packages that pip installs
+    proof: Proof  # whether the privacy proof holds
+    script: str  # Python code that sets ``made`` to synthetic rows, learned from ``rows``
+    seeded: bool  # whether its noise follows from the seed, so that its rows are NOT PRIVATE
 
 
 @cache
@@ -101,16 +91,10 @@ def peers() -> dict[str, Peer]:
 
 
 def environment(python: tuple[str, str], pins: tuple[str, ...]) -> Path:
-    """Path of a Python in a virtual environment of its own with pinned packages.
+    """Path of a Python of these versions in a virtual environment with pinned packages.
 
-    It is made on first use, and shared by all that ask for the same.
-
-    Args:
-        python: Least and greatest version of Python.
-        pins: Packages that pip installs.
-
-    Raises:
-        PeerFailed: There is no fitting Python here, or pip refuses; one line says why.
+    It is made on first use, and shared by all that ask for the same. A PeerFailed says why there is
+    none in one line.
     """
     base = Path(os.environ.get(VARIABLE) or user_cache_path("privbench") / "peers")
     digest = hashlib.sha256("\n".join((*pins, *python)).encode()).hexdigest()[:16]
@@ -164,10 +148,7 @@ def _process(command: list[str], limit: float, **more: Any) -> subprocess.Comple
 
 
 def _clean() -> dict[str, str]:
-    """The environment of a peer: settings of the machine, and one thread.
-
-    It holds no secrets, except those of package indexes.
-    """
+    """The environment of a peer: one thread, and no secrets but those of package indexes."""
     kept = {k: v for k, v in os.environ.items() if k.upper().startswith(_SETTINGS)}
     return {**kept, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -179,17 +160,10 @@ def _last(text: str) -> str:
 
 
 def call(python: Path, code: str, job: Mapping[str, Any], folder: str, limit: float) -> None:
-    """Run code in an environment, in a process of its own.
+    """Run code by a Python of an environment in a process that has ``folder`` for its own.
 
-    Args:
-        python: The environment's Python.
-        code: The Python code to run. It must write the file that ``job["said"]`` names.
-        job: What the code reads as JSON from its standard input.
-        folder: The working directory.
-        limit: Seconds it may take.
-
-    Raises:
-        PeerFailed: It crashed, ran out of time, or wrote nothing.
+    The code reads ``job`` as JSON from its standard input, and must write the file that
+    ``job["said"]`` names within ``limit`` seconds; else PeerFailed.
     """
     try:
         command, told = [str(python), "-c", code], json.dumps(job)
@@ -203,19 +177,11 @@ def call(python: Path, code: str, job: Mapping[str, Any], folder: str, limit: fl
 def run(
     peer: Peer, table: Table, epsilon: float, delta: float, seed: int, *, cells: int, limit: float
 ) -> Made:
-    """Synthetic rows of a peer, which gets codes of the training rows.
+    """Synthetic rows of a peer, which gets codes of training rows, at most ``cells`` of a column.
 
-    Args:
-        peer: Which one.
-        table: The table.
-        epsilon: ε of the release.
-        delta: δ of the release.
-        seed: Of the decoding, and for a peer that has no other noise than seeded.
-        cells: Most codes of a number.
-        limit: Seconds it may take.
-
-    Raises:
-        PeerFailed: It does not install, crashed, ran out of time or gave no such rows.
+    The seed is of the decoding, and of a peer's noise if that has to be seeded. It may take
+    ``limit`` seconds. A PeerFailed says that it does not install, crashed, ran out of time or gave
+    no such rows.
     """
     python, binned = environment(peer.python, peer.pins), coarse(table, cells)
     with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:

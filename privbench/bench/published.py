@@ -16,27 +16,16 @@ _COLUMNS = ["paper", "dataset", "method", "epsilon", "metric", "value"]
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """One printed figure.
+    """One printed figure."""
 
-    Attributes:
-        paper: The paper, as its table calls it.
-        data: The grid's data set.
-        method: The method, as the paper calls it.
-        synthesizer: The grid's synthesizer of that method; None where it has none.
-        epsilon: ε; None where the paper says none.
-        metric: Our name of the figure.
-        value: The figure.
-        note: What the table says of it.
-    """
-
-    paper: str
-    data: str
-    method: str
-    synthesizer: str | None
-    epsilon: float | None
-    metric: str
-    value: float
-    note: str
+    paper: str  # the paper, as its table calls it
+    data: str  # the grid's data set
+    method: str  # the method, as the paper calls it
+    synthesizer: str | None  # the grid's synthesizer of that method; None where it has none
+    epsilon: float | None  # ε; None where the paper says none
+    metric: str  # our name of the figure
+    value: float  # the figure
+    note: str  # what the table says of it
 
 
 def read_published(grid: BenchConfig, folder: Path) -> tuple[list[Printed], list[str]]:

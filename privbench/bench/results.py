@@ -29,17 +29,11 @@ _SCORES = ("auroc", "auprc", "f1", "rmse")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of one kind of release: a mean over seeds, never the best of them.
+    """One figure of one kind of release: a mean over seeds, never the best of them."""
 
-    Attributes:
-        mean: Mean over the seeds that gave the figure.
-        sd: Standard deviation over them; None if there is only one.
-        n: Number of these seeds.
-    """
-
-    mean: float
-    sd: float | None
-    n: int
+    mean: float  # mean over the seeds that gave the figure
+    sd: float | None  # standard deviation over them; None if there is only one
+    n: int  # number of these seeds
 
     @classmethod
     def of(cls, values: list[float]) -> Figure:
@@ -50,23 +44,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the tables: one synthesizer on one data set at one ε.
+    """A row of the tables: one synthesizer on one data set at one ε."""
 
-    Attributes:
-        data: The data set.
-        synthesizer: The synthesizer.
-        epsilon: ε; None for real rows.
-        figures: By name.
-        failures: Seeds that failed, by reason.
-        private: Whether all noise came from the operating system's entropy.
-    """
-
-    data: str
+    data: str  # the data set
     synthesizer: str
-    epsilon: float | None
-    figures: dict[str, Figure]
-    failures: dict[str, int]
-    private: bool
+    epsilon: float | None  # ε; None for real rows
+    figures: dict[str, Figure]  # by name
+    failures: dict[str, int]  # seeds that failed, by reason
+    private: bool  # whether all noise came from the operating system's entropy
 
     @property
     def place(self) -> str:
@@ -77,25 +62,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a whole grid. CONFIDENTIAL, as its figures read the rows.
-
-    Attributes:
-        grid: The grid.
-        lines: Rows of the tables.
-        proofs: Verdicts by synthesizer.
-        printed: Figures that papers have printed.
-        notes: Per data set, remarks for readers.
-        mistakes: What could not be run or read, one line each.
-        outcomes: Of all cells.
-    """
+    """The results of a whole grid. CONFIDENTIAL, as its figures read the rows."""
 
     grid: BenchConfig
-    lines: list[Line]
-    proofs: dict[str, Proof]
-    printed: list[Printed]
-    notes: dict[str, tuple[str, ...]]
-    mistakes: list[str]
-    outcomes: list[Outcome]
+    lines: list[Line]  # rows of the tables
+    proofs: dict[str, Proof]  # verdicts by synthesizer
+    printed: list[Printed]  # figures that papers have printed
+    notes: dict[str, tuple[str, ...]]  # per data set, remarks for readers
+    mistakes: list[str]  # what could not be run or read, one line each
+    outcomes: list[Outcome]  # of all cells
 
     def figures(self) -> dict[str, float | None]:
         """Means by the names that gates use: ``auroc.gb[adult/privbench/1]``."""
@@ -108,8 +83,7 @@ class Results:
     def check(self, gates: Iterable[Gate]) -> list[GatePart]:
         """Hold gates against the means; one whose cells all failed fails.
 
-        Raises:
-            UsageError: A gate names what the grid does not have.
+        A UsageError names what the grid does not have.
         """
         found = self.figures()
         every = {name.partition("[")[0] for name in found}

@@ -38,19 +38,12 @@ _GRACE = 60.0
 
 @dataclass
 class Prepared:
-    """A grid that was checked.
+    """A grid that was checked."""
 
-    Attributes:
-        tables: Data sets of files that can be used.
-        jobs: Cells that can be tried.
-        refused: Cells that cannot, with the reason.
-        lines: One line for every mistake.
-    """
-
-    tables: dict[str, Table] = field(default_factory=dict)
-    jobs: list[Job] = field(default_factory=list)
-    refused: list[Outcome] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    tables: dict[str, Table] = field(default_factory=dict)  # data sets of files that can be used
+    jobs: list[Job] = field(default_factory=list)  # cells that can be tried
+    refused: list[Outcome] = field(default_factory=list)  # cells that cannot, with the reason
+    lines: list[str] = field(default_factory=list)  # one line for every mistake
 
 
 def prepare(grid: BenchConfig, folder: Path, reporter: Reporter) -> Prepared:
@@ -145,17 +138,11 @@ def run(
     at_once: int,
     reporter: Reporter,
 ) -> list[Outcome]:
-    """Run what is not done yet.
+    """Run what is not done yet; gives the outcomes of all cells, in the order of the grid.
 
     A cell whose file is whole, and whose data, options and metrics are still the same, is done. Of
     others, failed ones included, each runs in a process of its own, and leaves a file in ``cells``
     of the folder of results; after Ctrl-C what is done stays done.
-
-    Returns:
-        Outcomes of all cells, in the order of the grid.
-
-    Raises:
-        OSError: The folder cannot be written.
     """
     cells = output / "cells"
     make_folder(cells)

@@ -42,13 +42,9 @@ _PLAIN = methodcaller("removesuffix", ".0")
 
 @dataclass(frozen=True)
 class Column:
-    """One column's public plan: how values become codes, and codes values.
+    """One column's public plan: how values become codes, and codes values."""
 
-    Attributes:
-        codec: From codes to values; of a number it also holds the edges of the cells.
-    """
-
-    codec: ListCodec | OrderedCodec
+    codec: ListCodec | OrderedCodec  # to values; of a number also the edges of cells
 
     @property
     def values(self) -> tuple[str, ...] | None:
@@ -98,25 +94,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table to make synthetic rows of.
+    """A table to make synthetic rows of."""
 
-    Attributes:
-        name: The data set's name.
-        train: Real rows that synthesizers see: texts (None is NULL) and floats (NaN).
-        test: Real rows that only the metrics read; none where nothing is learned.
-        columns: By name, in order.
-        target: What classifiers learn, if anything.
-        config: What the grid says of it.
-        notes: Remarks for readers, such as that a domain was read off rows.
-    """
-
-    name: str
-    train: pd.DataFrame
-    test: pd.DataFrame
-    columns: dict[str, Column]
-    target: str | None
-    config: DataConfig
-    notes: tuple[str, ...] = ()
+    name: str  # the data set's name
+    train: pd.DataFrame  # real rows that synthesizers see: texts (None is NULL) and floats (NaN)
+    test: pd.DataFrame  # real rows that only the metrics read; none where nothing is learned
+    columns: dict[str, Column]  # by name, in order
+    target: str | None  # what classifiers learn, if anything
+    config: DataConfig  # what the grid says of it
+    notes: tuple[str, ...] = ()  # remarks for readers, such as that a domain was read off rows
 
     @property
     def domains(self) -> dict[str, Domain]:
@@ -148,9 +134,7 @@ class Table:
 def read_table(name: str, config: DataConfig, folder: Path) -> Table:
     """Read a data set, split it, and settle the domain of every column.
 
-    Raises:
-        ConfigError: A file cannot be read, a column is missing, or rows lie outside a declared
-            list; the message names the data set and the column.
+    The ConfigError names the data set and the column.
     """
     assert config.train is not None
     rows = _rows(name, folder / config.train, config)
@@ -241,11 +225,7 @@ def _declared(name: str, config: DataConfig, folder: Path) -> dict[str, ColumnCo
 
 
 def _kept(name: str, config: DataConfig, rows: pd.DataFrame, cut: int) -> pd.DataFrame:
-    """Rows that the grid names, training rows before ``cut``; without a target they are of no use.
-
-    Raises:
-        ConfigError: None are left.
-    """
+    """Rows that the grid names, training rows before ``cut``; a row without a target is no use."""
     target = [config.target] if config.target is not None else []
     rows = rows.dropna() if config.complete else rows.dropna(subset=target)
     train, test = rows[rows.index < cut], rows[rows.index >= cut]
@@ -260,11 +240,7 @@ def _kept(name: str, config: DataConfig, rows: pd.DataFrame, cut: int) -> pd.Dat
 def _settle(
     name: str, config: DataConfig, column: str, known: ColumnConfig, texts: pd.Series[Any]
 ) -> tuple[Column, pd.Series[Any]]:
-    """The plan of one column, and its values.
-
-    Raises:
-        ConfigError: Values that are no numbers, or that a declared list does not hold.
-    """
+    """The plan of one column, and its values, which have to fit what is declared."""
     given = texts.dropna()
     nullable = len(given) < len(texts)
     numbers = pd.to_numeric(given, errors="coerce")

@@ -34,11 +34,7 @@ class Builder:
         self._cells = 0
 
     def leaves(self, name: str, laws: ArrayLike) -> Ints:
-        """Leaves over one attribute, one per row of ``laws`` (k, domain size); returns ids (k,).
-
-        Raises:
-            ValueError: The laws do not fit the domain, or are not finite and non-negative.
-        """
+        """Leaves over one attribute, one per row of ``laws`` (k, domain size); returns ids (k,)."""
         table = _normalise(laws)
         size = self._domains[name].size
         if table.shape[1] != size:

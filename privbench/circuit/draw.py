@@ -18,10 +18,8 @@ PART = 2**18
 def draw(table: Floats, rows: NDArray[Any], generator: np.random.Generator) -> NDArray[Any]:
     """One column index per row from the distribution ``table[row]``; see `choose`.
 
-    Args:
-        table: Distributions, shape (distributions, cells), of any positive sums.
-        rows: Distribution of every row, shape (n,).
-        generator: Source of randomness.
+    ``table`` has the shape (distributions, cells), each of any positive sum; ``rows`` the shape
+    (n,).
     """
     width = table.shape[1]
     columns = np.arange(width, dtype=np.min_scalar_type(width - 1))
@@ -38,21 +36,15 @@ def choose(
     generator: np.random.Generator,
     cells: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
-    """A cell for every row, in proportion to the weights of the row's distribution.
+    """A cell for every row, in proportion to the weights of the row's distribution, shape (n,).
 
     Rows that share a distribution get a systematic sample (one random offset, even steps) in random
     order, so that the number of any run of cells is off from the expected one by less than 1. No
     cell of weight 0 is chosen.
 
-    Args:
-        weights: Weights of the cells of all distributions, one after the other.
-        lengths: Cells of every distribution, which have a positive sum.
-        rows: Distribution of every row, shape (n,).
-        generator: Source of randomness.
-        cells: The value of every cell; its position in ``weights``, if not given.
-
-    Returns:
-        The values of the chosen cells, shape (n,).
+    ``weights`` hold the cells of all distributions, one after the other; ``lengths`` say how many
+    each has, of a positive sum. A cell's value is in ``cells``, or else is its position in
+    ``weights``.
     """
     count, laws = len(rows), len(lengths)
     cells = np.arange(len(weights)) if cells is None else cells

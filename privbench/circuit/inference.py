@@ -23,27 +23,17 @@ _CELLS = 2**22
 
 
 def log_likelihood(circuit: Circuit, rows: Mapping[str, NDArray[np.integer]]) -> Floats:
-    """Natural logarithm of the probability of every row.
+    """Natural logarithm of the probability of every row, −inf where a row has no mass.
 
-    Args:
-        circuit: The circuit.
-        rows: Codes per attribute, each of shape (rows,). Attributes left out are summed out.
-
-    Returns:
-        Shape (rows,); −inf where a row has no mass.
+    ``rows`` are codes per attribute, each of shape (rows,); attributes left out are summed out.
     """
     return _roots(circuit, rows, lambda laws, codes: laws[:, codes.astype(np.int64)])
 
 
 def probabilities(circuit: Circuit, weights: Mapping[str, Floats]) -> Floats:
-    """Probabilities of conjunctive predicates.
+    """Probabilities of conjunctive predicates, shape (queries,).
 
-    Args:
-        circuit: The circuit.
-        weights: Weight vectors per constrained attribute, shape (queries, domain size).
-
-    Returns:
-        Shape (queries,).
+    ``weights`` are vectors per constrained attribute, of shape (queries, domain size).
     """
     return np.asarray(np.exp(_roots(circuit, weights, lambda laws, table: laws @ table.T)))
 

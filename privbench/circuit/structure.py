@@ -45,52 +45,32 @@ _DTYPES: dict[str, type[np.generic]] = {
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The inner nodes of one kind on one level, with their edges laid out one after another.
+    """The inner nodes of one kind on one level, with their edges laid out one after another."""
 
-    Attributes:
-        kind: `PRODUCT` or `SUM`.
-        nodes: Node indices, shape (k,); every node has at least one child.
-        starts: Where each node's edges begin in ``edges``, shape (k,).
-        counts: Number of children of each node, shape (k,).
-        edges: Indices into the circuit's edge arrays.
-    """
-
-    kind: int
-    nodes: Ints
-    starts: Ints
-    counts: Ints
-    edges: Ints
+    kind: int  # `PRODUCT` or `SUM`
+    nodes: Ints  # node indices, shape (k,); every node has at least one child
+    starts: Ints  # where each node's edges begin in ``edges``, shape (k,)
+    counts: Ints  # number of children of each node, shape (k,)
+    edges: Ints  # indices into the circuit's edge arrays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Circuit:
     """A circuit over named attributes.
 
-    Attributes:
-        domains: Attribute name to domain; the order numbers the attributes.
-        kind: `LEAF`, `PRODUCT` or `SUM` of every node, shape (nodes,).
-        offsets: Node ``i`` has the edges ``offsets[i] .. offsets[i + 1]``, shape (nodes + 1,).
-        children: Child of every edge, smaller than its parent's index.
-        weights: Mixing weight of every edge; 1 below product nodes.
-        attribute: Attribute number of a leaf, −1 for inner nodes.
-        start: Where a leaf's law begins in ``probabilities``; leaves may share one.
-        probabilities: The laws of the leaves, one after another.
-        layers: Inner nodes by level, lowest first; computed.
-
-    Raises:
-        ModelError: The arrays do not describe a valid circuit of bounded depth. Index ranges are
-            checked before anything walks the graph: nodes only point to earlier nodes.
+    A ModelError refuses arrays that do not describe a valid circuit of bounded depth. Index ranges
+    are checked before anything walks the graph: nodes only point to earlier nodes.
     """
 
-    domains: dict[str, Domain]
-    kind: NDArray[np.uint8]
-    offsets: Ints
-    children: Ints
-    weights: Floats
-    attribute: NDArray[np.int32]
-    start: Ints
-    probabilities: Floats
-    layers: tuple[Layer, ...] = field(init=False, repr=False)
+    domains: dict[str, Domain]  # attribute name to domain; the order numbers the attributes
+    kind: NDArray[np.uint8]  # `LEAF`, `PRODUCT` or `SUM` of every node, shape (nodes,)
+    offsets: Ints  # Node ``i`` has the edges ``offsets[i] .. offsets[i + 1]``, shape (nodes + 1,).
+    children: Ints  # child of every edge, smaller than its parent's index
+    weights: Floats  # mixing weight of every edge; 1 below product nodes
+    attribute: NDArray[np.int32]  # attribute number of a leaf, −1 for inner nodes
+    start: Ints  # where a leaf's law begins in ``probabilities``; leaves may share one
+    probabilities: Floats  # the laws of the leaves, one after another
+    layers: tuple[Layer, ...] = field(init=False, repr=False)  # inner nodes, lowest level first
 
     def __post_init__(self) -> None:
         _check_ranges(self)
@@ -114,11 +94,7 @@ class Circuit:
         return tuple(self.domains)
 
     def leaves_of(self, name: str) -> Ints:
-        """Indices of the leaves over one attribute.
-
-        Raises:
-            ModelError: The circuit has no such attribute.
-        """
+        """Indices of the leaves over one attribute, which the circuit has to have."""
         if name not in self.domains:
             raise ModelError(f"the circuit has no attribute {name!r}.")
         return np.flatnonzero(self.attribute == self.names.index(name))
@@ -132,17 +108,10 @@ class Circuit:
         return laws
 
     def sample(self, rows: int, generator: np.random.Generator) -> dict[str, Codes]:
-        """Draw rows.
+        """Draw rows: codes per attribute, shape (rows,), in the narrowest type.
 
         Rows that stand on one node are a systematic sample (see `choose`), which removes most of
         the sampling noise of low-order marginals; every row by itself follows the law exactly.
-
-        Args:
-            rows: Number of rows.
-            generator: From `privbench.rng.generator`.
-
-        Returns:
-            Codes per attribute, shape (rows,), in the narrowest type.
         """
         out: dict[str, Codes] = {
             name: np.zeros(rows, domain.dtype) for name, domain in self.domains.items()
@@ -159,11 +128,7 @@ class Circuit:
 
     @classmethod
     def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The circuit that `to_state` wrote; anything else is refused.
-
-        Raises:
-            ModelError: Not a valid circuit.
-        """
+        """The circuit that `to_state` wrote; anything else is refused."""
         plain = {name: _array(arrays, name, dtype) for name, dtype in _DTYPES.items()}
         return cls(domains=_domains(header, len(plain["probabilities"])), **plain)
 

@@ -33,24 +33,21 @@ from privbench.literature.bif import read_bif
 from privbench.literature.network import Graph, Network
 from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session, noise_sd
 from privbench.privacy.queries import Histogram
-from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 
 class BayesnetOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        parents: Parents of every column that has some; the other columns have none.
-        bif: A file in the Bayesian Interchange Format whose graph is taken instead. Columns are
-            matched by name; the file's values and parameters are not read into the model.
-        budget: ``dependent``: divided by the graph and preliminary tables; ``independent``: evenly.
-        preliminary: Part of the amount for preliminary tables, if they are measured.
-    """
-
+    # Parents of every column that has some; the other columns have none.
     parents: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    # A file in the Bayesian Interchange Format whose graph is taken instead. Columns are matched by
+    # name; the file's values and parameters are not read into the model.
     bif: str = ""
+    # ``dependent``: divided by the graph and preliminary tables; ``independent``: evenly.
     budget: Literal["dependent", "independent"] = "dependent"
+    # Part of the amount for preliminary tables, if they are measured.
     preliminary: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
 
@@ -61,11 +58,7 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
     options_type: ClassVar[type[Options]] = BayesnetOptions
 
     def check(self, session: Session) -> None:
-        """See `TableSynthesizer.check`.
-
-        Raises:
-            ConfigError: The graph does not fit the tables; nothing was spent.
-        """
+        """Refuse a graph that does not fit the tables."""
         for table in session.spec.tables:
             self._graph(session.spec, table)
 
@@ -75,23 +68,18 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
+    ) -> list[Measurement]:
         """See `TableSynthesizer.plan_table`; final tables are planned with equal shares."""
         graph = self._graph(spec, table)
         events = []
         for what, part in self._stages(spec, table, amount, plan):
             amounts = dict.fromkeys(graph.parents, amount * part / len(graph.parents))
-            for item in _questions(spec, table, graph, what, amounts):
-                events.append(PlannedEvent.of(item.label, item.query, spec, item.amount, plan))
+            events += _questions(spec, table, graph, what, amounts)
         return events
 
     @cached_property
     def _parents(self) -> Mapping[str, tuple[str, ...]]:
-        """Parents of every column that has some, by the options or by the file that they name.
-
-        Raises:
-            ConfigError: Both are given, or the file is no network.
-        """
+        """Parents of every column that has some, by the options or by the file that they name."""
         if not self.options.bif:
             return self.options.parents
         if self.options.parents:
@@ -99,11 +87,7 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
         return read_bif(self.options.bif).network.graph.parents
 
     def _graph(self, spec: DatabaseSpec, table: str) -> Graph:
-        """The graph of a table; a column without parents stands alone.
-
-        Raises:
-            ConfigError: A name that is no column of any table, or a cycle.
-        """
+        """The graph of a table; a column without parents stands alone."""
         known = {name for held in spec.tables.values() for name in held.attributes}
         named = {name for child, found in self._parents.items() for name in (child, *found)}
         if strangers := sorted(named - known):
@@ -158,7 +142,7 @@ def shares_of_nodes(
     counts: Mapping[str, Floats],
     accounting: Accounting = "pure",
 ) -> dict[str, float]:
-    """Share of every node's table of the budget, by the graph and by released counts.
+    """Share of every node's table of the budget, by the graph and released counts; they sum to 1.
 
     The paper's formulas are lost in the text that was at hand; this is derived from its words. With
     noise of scale σᵢ a parameter θ = C[x, p] / C[p] has, by propagation of errors over numerator
@@ -175,14 +159,7 @@ def shares_of_nodes(
     chances of all y sum to 1, and the mean of that over x and p is 1/(|Pa|·|Y|), as those of all p
     do. So the mean sensitivity does not depend on data; what does is δᵢ alone.
 
-    Args:
-        graph: The graph.
-        sizes: Number of values of every node.
-        counts: Released, non-negative counts, shape (*parents' sizes, size) each.
-        accounting: ``pure`` or ``zcdp``.
-
-    Returns:
-        Shares that sum to 1.
+    ``sizes`` are numbers of values; counts are not negative, of shape (*parents' sizes, size) each.
     """
     heights = graph.heights()
     weights = {}

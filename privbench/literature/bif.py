@@ -29,23 +29,14 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class BifNetwork:
-    """A network with the names of its values.
+    """A network with the names of its values."""
 
-    Attributes:
-        values: Names of the values of every variable; a value's code is its place.
-        network: Graph and parameters.
-    """
-
-    values: dict[str, tuple[str, ...]]
-    network: Network
+    values: dict[str, tuple[str, ...]]  # of every variable; a value's code is its place
+    network: Network  # graph and parameters
 
 
 def read_bif(path: str | Path) -> BifNetwork:
-    """Read a BIF file, plain or gzip.
-
-    Raises:
-        ConfigError: No such file, or not a network of this format.
-    """
+    """Read a BIF file, plain or gzip."""
     try:
         with Path(path).open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -59,11 +50,7 @@ def read_bif(path: str | Path) -> BifNetwork:
 
 
 def parse_bif(text: str) -> BifNetwork:
-    """The network of a text in this format.
-
-    Raises:
-        ConfigError: Not a network of this format.
-    """
+    """The network of a text in this format; a ConfigError for anything else."""
     return _Reader(iter(_TOKEN.findall(_COMMENT.sub(" ", text)))).network()
 
 

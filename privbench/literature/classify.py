@@ -16,15 +16,10 @@ Floats = NDArray[np.float64]
 
 
 def class_law(circuit: Circuit, label: str, rows: Mapping[str, NDArray[np.integer]]) -> Floats:
-    """Probability of every class of every row, given the row's other columns.
+    """Probability of every class given a row's other columns, shape (rows, classes).
 
-    Args:
-        circuit: The circuit.
-        label: The class's attribute.
-        rows: Codes of other attributes, shape (rows,) each; those left out are summed out.
-
-    Returns:
-        Shape (rows, classes), rows summing to 1; the class's own law for a row without mass.
+    ``rows`` are codes by attribute; those left out are summed out. A row without mass gets the
+    class's own law.
     """
     given = {name: codes for name, codes in rows.items() if name != label}
     count = len(next(iter(given.values())))

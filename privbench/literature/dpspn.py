@@ -33,10 +33,10 @@ from privbench.literature.dpspn_grow import Learner
 from privbench.literature.dpspn_plan import CLASSES, LEAVES, MOVE, Budget, DpspnOptions, divide
 from privbench.literature.dpspn_published import claims, exact_sizes, exactly, refuse_private
 from privbench.literature.proofs import PROOFS, Proof
-from privbench.privacy import DatabaseSpec, Session
+from privbench.privacy import DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import Histogram, Joint, Region, RegionMoments, Split
 from privbench.rng import generator
-from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 from privbench.synthesizers.paper import one_way_bins, one_way_events
 
@@ -56,11 +56,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         return PROOFS["dpspn-as-published" if self.options.as_published else "dpspn"]
 
     def check(self, session: Session) -> None:
-        """See `TableSynthesizer.check`.
-
-        Raises:
-            PrivacyRefusal: ``as_published`` in a fit that is not stamped NOT PRIVATE.
-        """
+        """Refuse ``as_published`` in a fit that is not stamped NOT PRIVATE."""
         if self.options.as_published:
             refuse_private(session)
 
@@ -94,14 +90,14 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
+    ) -> list[Measurement]:
         """See `TableSynthesizer.plan_table`; a full tree of regions without splits of columns."""
         options, domains = self.options, spec.tables[table].attributes
         budget = divide(spec, table, amount, plan, options)
         events = one_way_events(spec, table, budget.one_ways)
         if budget.label:
             classes = Histogram.of(spec, table, [options.label])
-            events.append((CLASSES.format(table=table), classes, budget.label))
+            events.append(Measurement(classes, budget.label, CLASSES.format(table=table)))
         names = [name for name in domains if not (budget.label and name == options.label)]
         for level in range(budget.levels):
             regions = planned_regions(spec, table, level)
@@ -115,11 +111,11 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
             )
             for step in range(budget.rounds):
                 label = MOVE.format(step=step + 1, level=level + 1, table=table)
-                events.append((label, moments, budget.move))
+                events.append(Measurement(moments, budget.move, label))
         if budget.leaves:
             leaves = planned_histograms(spec, table, budget.levels, options.bins)
-            events.append((LEAVES.format(table=table), leaves, budget.leaves))
-        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in events]
+            events.append(Measurement(leaves, budget.leaves, LEAVES.format(table=table)))
+        return events
 
     def _roots(
         self, fit: TableFit, bins: Mapping[str, Bins], budget: Budget, label: str

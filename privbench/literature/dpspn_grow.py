@@ -10,23 +10,9 @@ import numpy as np
 
 from privbench.learning.answers import Measure
 from privbench.learning.denoise import Floats
-from privbench.learning.spn.node import (
-    Bins,
-    Node,
-    estimate,
-    region_histograms,
-    scaled,
-    shrink_all,
-)
+from privbench.learning.spn.node import Bins, Node, estimate, region_histograms, scaled, shrink_all
 from privbench.literature.dpspn_plan import LEAVES, MOVE, Budget
-from privbench.privacy.queries import (
-    Column,
-    Joint,
-    PublicArray,
-    Region,
-    RegionMoments,
-    Split,
-)
+from privbench.privacy.queries import Column, Joint, PublicArray, Region, RegionMoments, Split
 from privbench.synthesizers.database import TableFit
 
 #: Integer steps of a squared distance.
@@ -54,26 +40,18 @@ class Learner:
     Rows are points: an attribute's coordinate is ±½ for two codes, else the middle rank of the code
     in the released histogram of its column, less ½ (the paper's copula transform, from released
     ranks instead of the rows' own). A split sends a row to the nearer of two released centres.
-
-    Attributes:
-        fit: The fit of the table.
-        bins: Bins of every attribute, from released histograms.
-        measure: Asks the session.
-        budget: Amounts.
-        column_chance: Chance that columns are split after a split of rows: 0, or 1 − α.
-        public: Generator of what is drawn regardless of rows: first centres, splits of columns.
-        sizes: Where regions' exact sizes are looked up, in the paper's own accounting; None takes
-            the released ones.
-        means: Mean point of every node so far, from released numbers, by the node's identity.
     """
 
     fit: TableFit
-    bins: Mapping[str, Bins]
-    measure: Measure
-    budget: Budget
-    column_chance: float
-    public: np.random.Generator
+    bins: Mapping[str, Bins]  # bins of every attribute, from released histograms
+    measure: Measure  # asks the session
+    budget: Budget  # amounts
+    column_chance: float  # chance that columns are split after a split of rows: 0, or 1 − α
+    public: np.random.Generator  # for what rows do not bear on: first centres, splits of columns
+    # Where regions' exact sizes are looked up, in the paper's own accounting; None takes the
+    # released ones.
     sizes: Callable[[Sequence[Region]], list[float]] | None = None
+    # Mean point of every node so far, from released numbers, by the node's identity.
     means: dict[int, Floats] = field(default_factory=dict)
 
     def grow(self, roots: Sequence[Node]) -> None:
@@ -149,11 +127,7 @@ class Learner:
             cluster.centres = np.where(counts[:, None] < 1, cluster.centres, means)
 
     def _divide(self, cluster: _Cluster) -> list[Node]:
-        """Split a node's rows by the last centres, and each part by columns.
-
-        Returns:
-            The nodes to split next; the node itself if one of its clusters is too small.
-        """
+        """What to split next: a node's parts by the last centres, or itself if one is too small."""
         node = cluster.node
         if cluster.counts.min() < _EMPTY * self.budget.least:
             node.split = None

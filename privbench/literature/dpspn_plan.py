@@ -33,56 +33,40 @@ MOVE = "k-means {step} on level {level} of {table}"
 
 
 class DpspnOptions(Options):
-    """Parameters, in the paper's letters where it has them.
+    """Parameters, in the paper's letters where it has them."""
 
-    Attributes:
-        label: The class: the root is a sum node over its values, with one network below each
-            (the paper's Algorithm 2). Empty, and in tables without such a column: Algorithm 1.
-        columns: ``none``: rows are split alone; ``random``: after each split of rows the columns
-            are split at random.
-        eta: η as a part of the table's rows: a region with fewer rows is not split. 0 lets the
-            noise decide (0.5 with ``as_published``).
-        alpha: α: chance that a random split of columns fails.
-        calls: t: most calls that spend budget on one row; at most t − 1 levels.
-        iterations: Iterations of k-means in a split of rows.
-        bins: Most bins of an attribute inside regions.
-        smoothing: Rows that are added to every leaf's histogram, spread over its bins.
-        as_published: The paper's own accounting, which is broken: for comparison alone, in a fit
-            that is stamped NOT PRIVATE.
-    """
-
+    # The class: the root is a sum node over its values, with one network below each (the paper's
+    # Algorithm 2). Empty, and in tables without such a column: Algorithm 1.
     label: str = ""
+    # ``none``: rows are split alone; ``random``: after each split of rows the columns are split at
+    # random.
     columns: Literal["none", "random"] = "none"
+    # η as a part of the table's rows: a region with fewer rows is not split. 0 lets the noise
+    # decide (0.5 with ``as_published``).
     eta: Annotated[float, Field(ge=0, le=1)] = 0.0
-    alpha: Annotated[float, Field(ge=0, le=1)] = 0.5
+    alpha: Annotated[float, Field(ge=0, le=1)] = 0.5  # α: chance that a split of columns fails
+    # t: most calls that spend budget on one row; at most t − 1 levels.
     calls: Annotated[int, Field(ge=1, le=20)] = 10
-    iterations: Annotated[int, Field(ge=1, le=20)] = 2
-    bins: Annotated[int, Field(ge=2, le=64)] = 16
+    iterations: Annotated[int, Field(ge=1, le=20)] = 2  # iterations of k-means in a split of rows
+    bins: Annotated[int, Field(ge=2, le=64)] = 16  # most bins of an attribute inside regions
+    # Rows that are added to every leaf's histogram, spread over its bins.
     smoothing: Annotated[float, Field(ge=0)] = 1.0
+    # The paper's own accounting, which is broken: for comparison alone, in a fit that is stamped
+    # NOT PRIVATE.
     as_published: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Amounts of one table.
+    """Amounts of one table."""
 
-    Attributes:
-        one_ways: All histograms of whole columns.
-        label: Counts of the classes, 0 without a label.
-        levels: Number of levels of row splits.
-        move: One measurement of k-means; there are `rounds` on every level.
-        rounds: Iterations of k-means.
-        leaves: Histograms of all leaves; 0 leaves every column by itself.
-        least: A region of fewer than twice as many rows is not split.
-    """
-
-    one_ways: float
-    label: float
-    levels: int
-    move: float
-    rounds: int
-    leaves: float
-    least: float
+    one_ways: float  # all histograms of whole columns
+    label: float  # counts of the classes, 0 without a label
+    levels: int  # number of levels of row splits
+    move: float  # one measurement of k-means; there are `rounds` on every level
+    rounds: int  # iterations of k-means
+    leaves: float  # histograms of all leaves; 0 leaves every column by itself
+    least: float  # a region of fewer than twice as many rows is not split
 
 
 def divide(

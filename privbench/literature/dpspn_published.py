@@ -25,13 +25,10 @@ class Published(Joint):
     unit; there is no proof, since it does not hold. Source: Theorem 3.1 of the paper, which counts
     one histogram for a product of ``factor`` of them, and counts exact sizes as post-processing
     (``factor`` = `GRID`).
-
-    Attributes:
-        factor: By what the paper's claim is too small.
     """
 
     parts: tuple[Query, ...]  # type: ignore[assignment]
-    factor: int
+    factor: int  # by what the paper's claim is too small
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -49,11 +46,7 @@ class Published(Joint):
 
 
 def refuse_private(session: Session) -> None:
-    """Refuse a fit that would not be stamped NOT PRIVATE.
-
-    Raises:
-        PrivacyRefusal: The session's noise is not seeded, or its accounting is not pure.
-    """
+    """Refuse a fit that would not be stamped NOT PRIVATE, or whose accounting is not pure."""
     if session.private:
         raise PrivacyRefusal(
             "as_published is not private, and this fit would not be stamped so.",
@@ -83,9 +76,7 @@ def claims(measure: Measure, columns: int) -> Measure:
 def exact_sizes(fit: TableFit, amount: float) -> Callable[[Sequence[Region]], list[float]]:
     """Look up exact sizes of regions, as the paper takes them. NOT PRIVATE.
 
-    Args:
-        fit: The fit under way.
-        amount: The charge of each size: next to nothing, as the paper charges nothing.
+    Each is charged next to nothing, ``amount``, as the paper charges nothing.
     """
     measure = exactly(fit.measure)
 

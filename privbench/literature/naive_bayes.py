@@ -33,17 +33,11 @@ _TRACE = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NaiveBayes:
-    """Chances of a target given other columns, as if these were independent given the target.
+    """Chances of a target given other columns, as if these were independent given the target."""
 
-    Attributes:
-        target: Name of the target.
-        prior: Chance of every code of the target, shape (codes,).
-        laws: Per other column, chance of every code given the target's, (target codes, codes).
-    """
-
-    target: str
-    prior: Floats
-    laws: Mapping[str, Floats]
+    target: str  # name of the target
+    prior: Floats  # chance of every code of the target, shape (codes,)
+    laws: Mapping[str, Floats]  # by other column, chances (target codes, codes)
 
     def law(self, rows: Mapping[str, Codes]) -> Floats:
         """Chance of every code of the target for every row of codes, shape (rows, codes)."""
@@ -62,11 +56,7 @@ class NaiveBayes:
     def from_arrays(
         cls, target: str, columns: list[str], arrays: Mapping[str, NDArray[Any]]
     ) -> NaiveBayes:
-        """The model that `to_arrays` wrote.
-
-        Raises:
-            ModelError: Arrays of other shapes, or that are no chances.
-        """
+        """The model that `to_arrays` wrote; a ModelError for other shapes, or no chances."""
         prior = np.asarray(arrays["prior"], np.float64)
         laws = {name: np.asarray(arrays[f"law{i}"], np.float64) for i, name in enumerate(columns)}
         for law in (prior[None], *laws.values()):
@@ -76,11 +66,7 @@ class NaiveBayes:
 
 
 def query_of(spec: DatabaseSpec, table: str, target: str) -> Joint:
-    """The tables of every other column against the target.
-
-    Raises:
-        ConfigError: There is no other column.
-    """
+    """The tables of every other column against the target. It takes one such column at least."""
     domains = spec.tables[table].attributes
     others = [name for name in domains if name != target]
     if not others:

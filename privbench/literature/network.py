@@ -21,19 +21,13 @@ MOST_NODES = 2**21
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A directed acyclic graph.
-
-    Attributes:
-        parents: Parents of every node, in the order of its table's axes.
-
-    Raises:
-        ConfigError: A parent that is no node, a node that is its own parent, or a cycle.
+    """A directed acyclic graph; a ConfigError for a cycle, or a parent that is no node.
 
     >>> Graph({"b": ("a",), "a": ()}).order
     ('a', 'b')
     """
 
-    parents: Mapping[str, tuple[str, ...]]
+    parents: Mapping[str, tuple[str, ...]]  # of every node, in the order of its table's axes
 
     def __post_init__(self) -> None:
         for name, parents in self.parents.items():
@@ -70,17 +64,11 @@ class Graph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """A Bayesian network.
+    """A Bayesian network."""
 
-    Attributes:
-        domains: Domain of every attribute.
-        graph: The graph over all attributes.
-        tables: Law of every attribute given its parents, shape (*parents' sizes, size).
-    """
-
-    domains: Mapping[str, Domain]
-    graph: Graph
-    tables: Mapping[str, Floats]
+    domains: Mapping[str, Domain]  # domain of every attribute
+    graph: Graph  # the graph over all attributes
+    tables: Mapping[str, Floats]  # laws given parents, shape (*parents' sizes, size)
 
     @classmethod
     def of_counts(
@@ -101,12 +89,10 @@ class Network:
     def circuit(self) -> Circuit:
         """The network as a circuit: exact inference in time linear in its size.
 
-        Attributes are decided one after the other, parents first; a sum node stands for every
-        state of those that are decided and still have children to come. Every sum decides one
-        attribute, so the most probable state of all attributes is exact as well.
-
-        Raises:
-            ConfigError: Too many states at once.
+        Attributes are decided one after the other, parents first; a sum node stands for every state
+        of those that are decided and still have children to come. Every sum decides one attribute,
+        so the most probable state of all attributes is exact as well. Too many states at once are a
+        ConfigError.
         """
         sizes = {name: domain.size for name, domain in self.domains.items()}
         order = _narrow(self.graph, sizes)

@@ -30,7 +30,7 @@ from privbench.errors import ConfigError
 from privbench.learning.graphical.columns import varies
 from privbench.literature.p3gm_decoder import Decoder
 from privbench.literature.p3gm_fit import Learner, P3gmOptions, planned
-from privbench.privacy import Accounting, DatabaseSpec, Session
+from privbench.privacy import Accounting, DatabaseSpec, Measurement, Session
 from privbench.privacy.queries import Features
 from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
 from privbench.synthesizers.database import TableFit, TableSynthesizer
@@ -43,12 +43,7 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
     options_type: ClassVar[type[Options]] = P3gmOptions
 
     def check(self, session: Session) -> None:
-        """See `TableSynthesizer.check`.
-
-        Raises:
-            ConfigError: The accounting is pure, or the label is no column; nothing was spent.
-            SchemaError: A table is too wide; nothing was spent.
-        """
+        """Refuse pure accounting, a label that is no column, and tables that are too wide."""
         self._check(session.spec, session.accounting)
 
     def fit_table(self, fit: TableFit) -> Decoder:
@@ -63,12 +58,9 @@ class P3gmSynthesizer(TableSynthesizer[P3gmOptions]):
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
+    ) -> list[Measurement]:
         """See `TableSynthesizer.plan_table`."""
-        return [
-            PlannedEvent.of(label, query, spec, part, plan)
-            for label, query, part in planned(spec, table, amount, self.options)
-        ]
+        return planned(spec, table, amount, self.options)
 
     @classmethod
     def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> Decoder:

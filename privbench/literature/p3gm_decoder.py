@@ -30,17 +30,11 @@ _ARRAYS = ("weights", "means", "variances", "hidden", "output", "mean", "noise")
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A mixture of Gaussians with diagonal covariances.
+    """A mixture of Gaussians with diagonal covariances."""
 
-    Attributes:
-        weights: Shares of components, above 0.
-        means: Shape (components, dimensions).
-        variances: Shape (components, dimensions), above 0.
-    """
-
-    weights: Floats
-    means: Floats
-    variances: Floats
+    weights: Floats  # shares of components, above 0
+    means: Floats  # shape (components, dimensions)
+    variances: Floats  # shape (components, dimensions), above 0
 
     @classmethod
     def of(cls, sums: Floats, few: float, spreads: Floats) -> Mixture:
@@ -73,27 +67,16 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A table's rows.
+    """A table's rows."""
 
-    Attributes:
-        domains: Every column's domain, in order.
-        cells: Columns of at most so many codes have a chance for each.
-        mixture: The law of latent rows.
-        hidden: Weights of hidden units.
-        output: Weights of outputs.
-        mean: Released mean of every output's target, numbers around 0.
-        noise: Standard deviation of numbers around what is decoded, 0 for chances.
-        label: A column whose shares in sampled rows are the released ones, or none.
-    """
-
-    domains: dict[str, Domain]
-    cells: int
-    mixture: Mixture
-    hidden: Floats
-    output: Floats
-    mean: Floats
-    noise: Floats
-    label: str
+    domains: dict[str, Domain]  # every column's domain, in order
+    cells: int  # columns of at most so many codes have a chance for each
+    mixture: Mixture  # the law of latent rows
+    hidden: Floats  # weights of hidden units
+    output: Floats  # weights of outputs
+    mean: Floats  # released mean of every output's target, numbers around 0
+    noise: Floats  # standard deviation of numbers around what is decoded, 0 for chances
+    label: str  # a column whose shares in sampled rows are the released ones, or none
 
     def with_noise(self, variances: Floats, random: np.random.Generator) -> Decoder:
         """With the noise that brings numbers to their released variances."""
@@ -159,11 +142,7 @@ class Decoder:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """The model that `to_state` wrote.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that `to_state` wrote; a ModelError for anything else."""
         domains = {str(name): Domain.from_json(dict(held)) for name, held in state["domains"]}
         held = (np.asarray(arrays[name], np.float64) for name in _ARRAYS)
         weights, means, variances, hidden, output, mean, noise = held

@@ -16,7 +16,7 @@ from pydantic import Field
 from privbench.learning.answers import Answer
 from privbench.learning.denoise import Floats
 from privbench.literature.p3gm_decoder import Decoder, Mixture
-from privbench.privacy import DatabaseSpec, Query
+from privbench.privacy import DatabaseSpec, Measurement, Query
 from privbench.privacy.queries import (
     ClippedGradients,
     Features,
@@ -45,28 +45,19 @@ _DECAYS, _RATE = (0.9, 0.99), 0.05
 
 
 class P3gmOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        label: A column whose shares in synthetic rows are the released ones, as the paper has it.
-        latent: Number of principal components.
-        components: Gaussians of the mixture.
-        cells: Columns of at most so many codes have a chance for each; wider ones are numbers.
-        hidden: Hidden units of the decoder.
-        iterations: Steps of EM.
-        steps: Steps of gradient descent.
-        principal: Part of the amount for principal components.
-        mixture: Part of the amount for the mixture; the decoder gets what is left.
-    """
-
+    # A column whose shares in synthetic rows are the released ones, as the paper has it.
     label: str = ""
-    latent: Annotated[int, Field(ge=1, le=64)] = 10
-    components: Annotated[int, Field(ge=1, le=64)] = 3
+    latent: Annotated[int, Field(ge=1, le=64)] = 10  # number of principal components
+    components: Annotated[int, Field(ge=1, le=64)] = 3  # Gaussians of the mixture
+    # Columns of at most so many codes have a chance for each; wider ones are numbers.
     cells: Annotated[int, Field(ge=2, le=256)] = 24
-    hidden: Annotated[int, Field(ge=1, le=1024)] = 100
-    iterations: Annotated[int, Field(ge=1, le=100)] = 10
-    steps: Annotated[int, Field(ge=1, le=1000)] = 100
-    principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15
+    hidden: Annotated[int, Field(ge=1, le=1024)] = 100  # hidden units of the decoder
+    iterations: Annotated[int, Field(ge=1, le=100)] = 10  # steps of EM
+    steps: Annotated[int, Field(ge=1, le=1000)] = 100  # steps of gradient descent
+    principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15  # for principal components
+    # Part of the amount for the mixture; the decoder gets what is left.
     mixture: Annotated[float, Field(gt=0, lt=0.48)] = 0.15
 
     @property
@@ -77,17 +68,11 @@ class P3gmOptions(Options):
 
 @dataclass(frozen=True)
 class Learner:
-    """One table's fit.
+    """One table's fit."""
 
-    Attributes:
-        fit: The fit of a table with a column of more than one code.
-        options: The synthesizer's options.
-        random: Public randomness: starting points, draws from what was released.
-    """
-
-    fit: TableFit
-    options: P3gmOptions
-    random: np.random.Generator
+    fit: TableFit  # the fit of a table with a column of more than one code
+    options: P3gmOptions  # the synthesizer's options
+    random: np.random.Generator  # public randomness: starting points, draws from what was released
 
     def decoder(self) -> Decoder:
         """Measure and learn everything."""
@@ -220,8 +205,8 @@ def gradients(features: Features, latent: Latent, weights: Sequence[Floats]) -> 
 
 def planned(
     spec: DatabaseSpec, table: str, amount: float, options: P3gmOptions
-) -> list[tuple[str, Query, float]]:
-    """Label, question and amount of every event of a table's fit, at parameters of 0."""
+) -> list[Measurement]:
+    """Every question of a table's fit, at parameters of 0."""
     features = Features.of(spec, table, options.cells)
     least, most = reach(features)
     measurements: list[tuple[str, Query, float]] = []
@@ -238,4 +223,7 @@ def planned(
     network = gradients(features, latent, [np.zeros(shape) for shape in shapes])
     part = options.decoder / options.steps
     measurements += [(f"{_DECODER_LABEL}{k + 1}", network, part) for k in range(options.steps)]
-    return [(label.format(table), query, part * amount) for label, query, part in measurements]
+    return [
+        Measurement(query, part * amount, label.format(table))
+        for label, query, part in measurements
+    ]

@@ -19,17 +19,11 @@ Verdict = Literal["sound", "doubtful", "broken"]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A verdict on one method.
+    """A verdict on one method."""
 
-    Attributes:
-        verdict: ``sound``, ``doubtful`` or ``broken``.
-        reason: Why, in one or two sentences.
-        source: The paper or the code that it is about.
-    """
-
-    verdict: Verdict
-    reason: str
-    source: str = ""
+    verdict: Verdict  # ``sound``, ``doubtful`` or ``broken``
+    reason: str  # why, in one or two sentences
+    source: str = ""  # the paper or the code that it is about
 
 
 _SPN = "Heilmann, Cerrato, Althaus: Differentially Private Sum-Product Networks, ICML 2024"
@@ -52,8 +46,7 @@ PROOFS: dict[str, Proof] = {
     "privbench": Proof("sound", _TESTED),
     "independent": Proof("sound", _TESTED),
     "privbench-paper": Proof(
-        "sound",
-        f"The gaps in the published proof are closed: noisy centres and sizes. {_TESTED}",
+        "sound", f"The gaps in the published proof are closed: noisy centres and sizes. {_TESTED}"
     ),
     "dpspn": Proof(
         "sound",

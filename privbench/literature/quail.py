@@ -40,22 +40,16 @@ _CHUNK = 2**18
 
 
 class QuailOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        target: The column that the classifier foretells, ``table.column`` or a name that one table
-            alone has.
-        synthesizer: Name of the wrapped synthesizer.
-        options: The wrapped synthesizer's options.
-        split: Part of the amount that the classifier gets; the wrapped synthesizer gets the rest.
-        labels: ``drawn``: a row's target is drawn from the classifier's law; ``best``: its most
-            probable value, as in the paper, which leaves rare classes out.
-    """
-
+    # The column that the classifier foretells, ``table.column`` or a name that one table alone has.
     target: str
-    synthesizer: str = "privbench"
-    options: dict[str, Any] = Field(default_factory=dict)
+    synthesizer: str = "privbench"  # name of the wrapped synthesizer
+    options: dict[str, Any] = Field(default_factory=dict)  # the wrapped synthesizer's options
+    # Part of the amount that the classifier gets; the wrapped synthesizer gets the rest.
     split: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    # ``drawn``: a row's target is drawn from the classifier's law; ``best``: its most probable
+    # value, as in the paper, which leaves rare classes out.
     labels: Literal["drawn", "best"] = "drawn"
 
 
@@ -87,11 +81,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """See `Synthesizer.fit`.
-
-        Raises:
-            ConfigError: The target is no column, or stands alone; nothing was spent.
-        """
+        """See `Synthesizer.fit`."""
         options, inner, spec = self.options, self._inner(), session.spec
         table, column = target_of(spec, options.target)
         first = amount * options.split
@@ -109,19 +99,14 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
         """See `Synthesizer.plan`."""
         table, column = target_of(spec, self.options.target)
         first = plan.total * self.options.split
-        query = query_of(spec, table, column)
-        events = [PlannedEvent.of(event(table, column), query, spec, first, plan)]
+        question = Measurement(query_of(spec, table, column), first, event(table, column))
         rest = replace(plan, total=plan.total - first)
-        return [*events, *self._inner().plan(without(spec, table, column), rest)]
+        inner = self._inner().plan(without(spec, table, column), rest)
+        return [PlannedEvent.of(question, spec, plan), *inner]
 
     @classmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """See `Synthesizer.load`.
-
-        Raises:
-            ModelError: Not such a model.
-            ConfigError: The wrapped synthesizer is not installed.
-        """
+        """See `Synthesizer.load`."""
         with damaged():
             name, target = str(header["wrapped"]), str(header["target"])
             columns = tuple(str(column) for column in header["columns"])
@@ -139,11 +124,7 @@ class QuailSynthesizer(Synthesizer[QuailOptions]):
 
 
 def target_of(spec: DatabaseSpec, target: str) -> tuple[str, str]:
-    """Table and column of a target.
-
-    Raises:
-        ConfigError: No such column, or several.
-    """
+    """Table and column of a target, which has to be one column alone."""
     found = [
         (table, column)
         for table in spec.tables
@@ -164,25 +145,15 @@ def without(spec: DatabaseSpec, table: str, column: str) -> DatabaseSpec:
 
 @dataclass(frozen=True, slots=True)
 class QuailModel:
-    """A released model and the classifier of one column that it does not hold.
+    """A released model and the classifier of one column that it does not hold."""
 
-    Attributes:
-        name: Name of the wrapped synthesizer.
-        model: Its model.
-        table: The target's table.
-        columns: All columns of that table, in order.
-        domain: The target's domain.
-        classifier: Predicts the target.
-        labels: ``drawn`` or ``best``.
-    """
-
-    name: str
+    name: str  # name of the wrapped synthesizer
     model: FittedModel
-    table: str
-    columns: tuple[str, ...]
-    domain: Domain
-    classifier: NaiveBayes
-    labels: str
+    table: str  # the target's table
+    columns: tuple[str, ...]  # all columns of that table, in order
+    domain: Domain  # the target's domain
+    classifier: NaiveBayes  # predicts the target
+    labels: str  # ``drawn`` or ``best``
 
     @property
     def units(self) -> Mapping[str, float]:

@@ -82,7 +82,7 @@ def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> Planned
 
     The statistic leaves one unit out, which the threshold does not count.
     """
-    event = PlannedEvent.of(item.label, item.query, spec, item.amount, source)
+    event = PlannedEvent.of(item, spec, source)
     threshold = item.method(spec, source.accounting).threshold
     return event if threshold is None else replace(event, needed=1 + threshold / item.query.unit)
 

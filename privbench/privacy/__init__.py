@@ -1,4 +1,9 @@
-"""The privacy core: queries in, noisy releases out, every one of them in the ledger first."""
+"""The privacy core: queries in, noisy releases out, every one of them in the ledger first.
+
+Whatever touches the ledger raises a LedgerError where it is damaged, in use or not writable; a
+SchemaError names the table, attribute or axis that does not fit. Docstrings name what else there
+is.
+"""
 
 from privbench.privacy.accountant import (
     Accountant,

@@ -40,12 +40,9 @@ class Guarantee:
 def price(event: Event, accounting: Accounting) -> Price:
     """The cost of an event in the accountant's unit.
 
-    The event's own claim is checked against OpenDP's privacy map for its mechanism, sensitivity
-    and scale. A pure event under zCDP costs ε² / 2.
-
-    Raises:
-        PrivacyRefusal: The claim is below the mechanism's loss, or a zCDP event meets pure
-            accounting.
+    The event's own claim is checked against OpenDP's privacy map for its mechanism, sensitivity and
+    scale. A pure event under zCDP costs ε² / 2. A claim below the mechanism's loss is a
+    PrivacyRefusal, and so is a zCDP event under pure accounting.
     """
     stated = MECHANISMS[event.mechanism].price(event.sensitivity, event.scale, event.threshold)
     if stated.amount > event.amount or stated.delta > event.delta:
@@ -60,9 +57,11 @@ def price(event: Event, accounting: Accounting) -> Price:
 class Tally:
     """Sums of prices per root table."""
 
-    def __init__(self) -> None:
+    def __init__(self, events: Iterable[Event] = (), accounting: Accounting = "pure") -> None:
         self._amount: dict[str, Fraction] = {}
         self._delta: dict[str, Fraction] = {}
+        for event in events:
+            self.add(event, price(event, accounting))
 
     def amount(self, root: str | None = None) -> Fraction:
         """ε or ρ of one root table, or the largest."""
@@ -99,10 +98,7 @@ class Tally:
 
 def loss_of(events: Iterable[Event], accounting: Accounting, delta_conversion: float) -> Guarantee:
     """The (ε, δ) of a list of events, lost ones included."""
-    tally = Tally()
-    for event in events:
-        tally.add(event, price(event, accounting))
-    return tally.guarantee(accounting, delta_conversion)
+    return Tally(events, accounting).guarantee(accounting, delta_conversion)
 
 
 def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -> Guarantee:
@@ -110,30 +106,17 @@ def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -
 
     The δ of the result exceeds ``delta`` where the lists alone do.
     """
-    tally = Tally()
-    for event in events:
-        tally.add(event, price(event, accounting))
+    tally = Tally(events, accounting)
     rest = round_down(Fraction(delta) - tally.delta())
     return tally.guarantee(accounting, max(rest, 0.0))
 
 
 class Accountant:
-    """The budget of one release.
+    """The budget of one release: ``pure`` adds ε; ``zcdp`` adds ρ and converts once.
 
-    Args:
-        accounting: ``pure`` adds ε; ``zcdp`` adds ρ and converts once.
-        epsilon: ε of the whole release.
-        delta: δ of the whole release.
-        threshold_delta: The part of δ that threshold releases may use. By default all of it under
-            pure accounting, and half of it under zCDP, whose conversion takes the rest.
-
-    Attributes:
-        total: ε or ρ that callers may plan with, per root table.
-        threshold_delta: δ for threshold releases, per root table.
-        delta_conversion: δ of the conversion; 0 under pure accounting.
-
-    Raises:
-        PrivacyRefusal: ε is not positive, δ not in [0, 1), or zCDP is left without δ.
+    ``epsilon`` and ``delta`` are those of the whole release. ``threshold_delta`` is the part of δ
+    that threshold releases may use, per root table: by default all of it under pure accounting, and
+    half of it under zCDP, whose conversion takes the rest.
     """
 
     def __init__(
@@ -157,18 +140,10 @@ class Accountant:
         self.delta_conversion = rest if accounting == "zcdp" else 0.0
         cap = epsilon if accounting == "pure" else rho_for(epsilon, self.delta_conversion)
         self._cap = Fraction(cap)
-        self.total = round_down(self._cap * _MARGIN)
+        self.loss: Loss = _LOSS[accounting]  # what amounts are measured in
+        self.cap = round_down(self._cap)  # the hard one, per root table
+        self.total = round_down(self._cap * _MARGIN)  # what callers may plan with per root table
         self._tally = Tally()
-
-    @property
-    def loss(self) -> Loss:
-        """What amounts are measured in: ε or ρ."""
-        return _LOSS[self.accounting]
-
-    @property
-    def cap(self) -> float:
-        """The hard cap, ε or ρ, per root table."""
-        return round_down(self._cap)
 
     @property
     def spent(self) -> float:
@@ -182,10 +157,8 @@ class Accountant:
     def charge(self, *events: Event) -> None:
         """Charge events to all their root tables, or none of them to any.
 
-        Raises:
-            BudgetExceeded: A root table's sum would pass the cap; nothing was charged.
-            PrivacyRefusal: An event's claim is wrong, or it is charged to no root table; nothing
-                was charged.
+        A BudgetExceeded says that a root table's sum would pass the cap, a PrivacyRefusal that an
+        event's claim is wrong or that it is charged to no root table; then nothing was charged.
         """
         tally = self._tally.copy()
         for event in events:
@@ -236,14 +209,7 @@ def epsilon_for(rho: float, delta: float) -> float:
 
     OpenDP's ``make_zCDP_to_approxDP`` is the tight conversion of Canonne, Kamath and Steinke
     (2020), Corollary 13. It is asked through a Gaussian of scale 1, whose privacy map is
-    ρ = d² / 2.
-
-    Args:
-        rho: At least 0.
-        delta: Above 0 unless ``rho`` is 0.
-
-    Raises:
-        PrivacyRefusal: δ is not in (0, 1).
+    ρ = d² / 2. Unless ρ is 0, δ lies between 0 and 1.
     """
     if rho == 0.0:
         return 0.0
@@ -257,11 +223,7 @@ def epsilon_for(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def rho_for(epsilon: float, delta: float) -> float:
-    """The largest ρ, to 12 digits and from below, with ``epsilon_for(rho, delta) <= epsilon``.
-
-    Raises:
-        PrivacyRefusal: ε is not positive, or δ is not in (0, 1).
-    """
+    """The largest ρ, to 12 digits and from below, with ``epsilon_for(rho, delta) <= epsilon``."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise PrivacyRefusal("epsilon must be a positive number.")
     low, high = 0.0, epsilon

@@ -11,10 +11,7 @@ MARGIN = 1 - 1e-9
 
 
 def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float]:
-    """Sum of the shares that are charged to every root table.
-
-    Args:
-        shares: The root tables and the share of every item.
+    """Sum of the shares that are charged to every root table, from roots and share of every item.
 
     >>> root_sums([(frozenset("r"), 1.0), (frozenset("rq"), 2.0)])["r"]
     3.0
@@ -27,10 +24,7 @@ def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float
 
 
 class Purse:
-    """Amounts that are taken one by one, while no root table's sum passes a limit.
-
-    Args:
-        limit: ε or ρ per root table.
+    """Amounts, ε or ρ, that are taken one by one, while no root table's sum passes a limit.
 
     >>> purse = Purse(3.0)
     >>> [purse.take(frozenset(roots), 2.0) for roots in ("r", "rq", "q")]
@@ -61,13 +55,7 @@ def allocate(shares: Mapping[str, tuple[float, frozenset[str]]], total: float) -
     at least load_r, so Σ_{i: r ∈ R_i} a_i ≤ Σ_{i: r ∈ R_i} s_i · total / load_r = total. The sums
     are exact fractions, and every amount is rounded down to a float.
 
-    Args:
-        shares: Per item its share (> 0) and its root tables (at least one).
-        total: ε or ρ that may be spent, above 0.
-
-    Raises:
-        ValueError: A share or the total is not a positive finite number, or an item is charged to
-            no root table.
+    Shares and the total are positive and finite, and every item has at least one root table.
 
     >>> allocate({"a": (1.0, frozenset("r")), "b": (3.0, frozenset("r")),
     ...           "c": (1.0, frozenset("q"))}, 2.0)

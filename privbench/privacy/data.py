@@ -66,12 +66,7 @@ class _Private:
 
 
 class Cells(_Private):
-    """An attribute with a settled public domain.
-
-    Args:
-        codes: Code of every row, any integer type, shape (rows,).
-        domain: The public domain.
-    """
+    """An attribute with a settled public domain: the code of every row, of any integer type."""
 
     __slots__ = ("_codes", "domain")
 
@@ -92,9 +87,8 @@ class Cells(_Private):
 class Grid(_Private):
     """An attribute on a public integer grid whose bounds are not released yet.
 
-    Args:
-        values: Grid points and the sentinels `NULL`, `NAN`, `NEG_INF`, `POS_INF`; int64,
-            shape (rows,).
+    Its values, of shape (rows,), are grid points and the sentinels `NULL`, `NAN`, `NEG_INF`,
+    `POS_INF`.
     """
 
     __slots__ = ("_values",)
@@ -110,11 +104,9 @@ class Grid(_Private):
 
 
 class Labels(_Private):
-    """Text with a private dictionary.
+    """Text with a private dictionary of distinct strings, a sequence or an Arrow string array.
 
-    Args:
-        codes: Position of each row's text in ``labels``, −1 for NULL; shape (rows,).
-        labels: Distinct strings, a sequence or an Arrow string array.
+    A row's code is the position of its text in ``labels``, or −1 for NULL.
     """
 
     __slots__ = ("_codes", "_labels")
@@ -146,15 +138,10 @@ Attribute = Cells | Grid | Labels
 
 
 class PrivateTable(_Private):
-    """The rows of one table.
+    """The rows of one table, whose number is private, with its attributes in column order.
 
-    Args:
-        rows: Number of rows; private.
-        attributes: Attributes by name, in column order.
-        parents: For every foreign key, the parent's row index, `NONE` or `BOTTOM`; shape (rows,).
-
-    Raises:
-        SchemaError: Lengths differ.
+    ``parents`` are, for every foreign key, the parent's row index, `NONE` or `BOTTOM`, shape
+    (rows,).
     """
 
     __slots__ = ("_attributes", "_parents", "_rows")
@@ -214,17 +201,10 @@ class Cache(_Private):
 class PrivateDatabase(_Private):
     """All private tables, with their units.
 
-    Args:
-        spec: Its public description, whose attributes are replaced by those of the tables' `Cells`.
-        tables: The rows, by table name.
-        ranks: Random ranks drawn before, for a neighbour whose remaining units keep theirs.
-
-    Attributes:
-        counter: Where marginals are counted; None for this process.
-
-    Raises:
-        SchemaError: Tables, keys or row indices do not fit the spec, or a row lacks an owner
-            though the spec says that none can.
+    The attributes of ``spec`` are replaced by those of the tables' `Cells`. ``ranks`` are random
+    ranks drawn before, for a neighbour whose remaining units keep theirs. A SchemaError says what
+    does not fit the spec: a table, a key, a row index, or a row without the owner that it says all
+    have.
     """
 
     __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units", "counter")
@@ -240,7 +220,7 @@ class PrivateDatabase(_Private):
         for name in spec.tables:
             _check_keys(spec, name, tables)
             spec = spec.with_attributes(name, _settled(tables[name]))
-        self.counter: Counter | None = None
+        self.counter: Counter | None = None  # where marginals are counted; None for this process
         self._spec = spec
         self._tables = dict(tables)
         self._recodings: list[tuple[str, str, Recoding]] = []
@@ -272,14 +252,7 @@ class PrivateDatabase(_Private):
         return tuple(self._recodings)
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
-        """Map a `Grid` or `Labels` attribute to cells, in place, by a public map of each row.
-
-        Returns:
-            The attribute's new domain.
-
-        Raises:
-            SchemaError: No such attribute, or one that the recoding does not fit.
-        """
+        """Map a `Grid` or `Labels` attribute to cells, in place, by a public map: its domain."""
         held = self._tables[table]
         raw = held._attributes.get(attribute)
         if isinstance(raw, Grid) and isinstance(recoding, EdgesRecoding):
@@ -297,11 +270,7 @@ class PrivateDatabase(_Private):
         return recoding.domain
 
     def let_go(self, table: str, attribute: str) -> None:
-        """Drop a `Grid` that was read for a release alone; cells, which are modelled, stay.
-
-        Raises:
-            SchemaError: No such attribute, or one that is not a `Grid`.
-        """
+        """Drop a `Grid` that was read for a release alone; cells, which are modelled, stay."""
         if not isinstance(self._raw(table, attribute), Grid):
             raise SchemaError("only a grid can be dropped.", table=table, column=attribute)
         held = self._tables[table]

@@ -21,16 +21,12 @@ class UnitDefinition:
     """Which rows go together, and which neighbours are compared.
 
     ``unit = "row"`` is the definition without owners; nothing else distinguishes it.
-
-    Attributes:
-        neighbours: Add/remove or replace.
-        owners: For every private table its OWN key as ``key→parent``, or "" for none; sorted.
-        public: Tables that the release copied verbatim; sorted.
     """
 
     neighbours: Literal["add-remove", "replace"]
+    # For every private table its OWN key as ``key→parent``, or "" for none; sorted.
     owners: tuple[tuple[str, str], ...]
-    public: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()  # tables that the release copied verbatim; sorted
 
     @classmethod
     def of(cls, spec: DatabaseSpec, public: Iterable[str] = ()) -> Self:

@@ -48,8 +48,7 @@ _LINE = re.compile(rb'\{"check":"(?P<check>[0-9a-f]{24})","entry":(?P<entry>\{.*
 def convert(folder: Path) -> None:
     """Bring a folder's ledger into its database, unless that was done or there is none.
 
-    Raises:
-        LedgerError: It is damaged, in use by an earlier version, or was written by one afterwards.
+    It must not be in use by an earlier version, nor have been written by one afterwards.
     """
     old, kept, new = folder / "ledger.jsonl", folder / "ledger.jsonl.kept", folder / FILE
     if not there(old):
@@ -90,20 +89,12 @@ def convert(folder: Path) -> None:
 
 
 def lock(folder: Path) -> FileLock:
-    """The lock under which a ledger's file is made; waits for other processes.
-
-    Raises:
-        LedgerError: Another process holds it, or the folder is not writable.
-    """
+    """The lock under which a ledger's file is made; waits for other processes."""
     return _lock(folder / "ledger.lock", WAIT, f"the ledger in {folder}")
 
 
 def lock_release(folder: Path, release_id: str) -> FileLock:
-    """The lock of a release, from its opening to its closing; does not wait.
-
-    Raises:
-        LedgerError: Another process holds it, or the folder is not writable.
-    """
+    """The lock of a release, from its opening to its closing; does not wait."""
     return _lock(folder / f"{release_id}.lock", 0, f"release {release_id}")
 
 

@@ -36,47 +36,28 @@ _LISTS = ("columns", "shape", "roots")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One use of a mechanism on private rows.
+    """One use of a mechanism on private rows."""
 
-    Attributes:
-        id: Position within the release, from 0; a redraw after a crash has a position of its own.
-        label: Its purpose, in the words of the code that measures.
-        kind: The query's kind.
-        table: The table whose rows are counted.
-        columns: Attributes or keys that are read.
-        query: Fingerprint of the query's public fields; a resumed fit must repeat it.
-        shape: Shape of the statistic; ``()`` for a threshold release, whose size is not public.
-        mechanism: Which mechanism.
-        unit: Grid units per counted 1.
-        sensitivity: The registered claim, in grid units.
-        scale: Scale of the noise, in grid units.
-        threshold: Smallest released count of a threshold release, in grid units.
-        loss: How ``amount`` is measured.
-        amount: The charge: ε or ρ.
-        delta: The charge in δ; 0 for all but threshold releases.
-        roots: Root tables that are charged, sorted.
-        neighbours: The neighbour relation under which the sensitivity holds.
-        private: False when the noise was seeded or left out.
-    """
-
-    id: Count
-    label: Text
+    id: Count  # position within the release, from 0; a redraw after a crash has one of its own
+    label: Text  # its purpose, in the words of the code that measures
     kind: Text
-    table: Text
-    columns: Many[Text]
+    table: Text  # the table whose rows are counted
+    columns: Many[Text]  # attributes or keys that are read
+    # Fingerprint of the query's public fields; a resumed fit must repeat it.
     query: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    # Shape of the statistic; ``()`` for a threshold release, whose size is not public.
     shape: Annotated[tuple[Count, ...], Field(max_length=64)]
     mechanism: MechanismName
-    unit: Annotated[int, Field(ge=1, le=2**62)]
-    sensitivity: Sensitivity
-    scale: Amount
-    threshold: int | None
-    loss: Loss
-    amount: Amount
-    delta: Share
-    roots: Many[Text]
-    neighbours: Literal["add-remove", "replace"]
-    private: bool
+    unit: Annotated[int, Field(ge=1, le=2**62)]  # grid units per counted 1
+    sensitivity: Sensitivity  # the registered claim, in grid units
+    scale: Amount  # scale of the noise, in grid units
+    threshold: int | None  # smallest released count of a threshold release, in grid units
+    loss: Loss  # how ``amount`` is measured
+    amount: Amount  # the charge: ε or ρ
+    delta: Share  # the charge in δ; 0 for all but threshold releases
+    roots: Many[Text]  # root tables that are charged, sorted
+    neighbours: Literal["add-remove", "replace"]  # under which the sensitivity holds
+    private: bool  # False when the noise was seeded or left out
 
     def same(self, other: Event) -> bool:
         """Whether the two describe the same use of a mechanism, positions apart."""
@@ -97,11 +78,9 @@ def fingerprint(query: object) -> str:
     """Sixteen hexadecimal digits of a query's public content, the same in every process.
 
     Queries are frozen values of numbers, texts, tuples, and public arrays, which are shown by the
-    whole digest of their content. So two queries with one fingerprint are equal. A field that is
-    a set, or that is left out of its value's text, does not belong into a query.
-
-    Raises:
-        TypeError: A field can change, such as an array: it has no hash.
+    whole digest of their content. So two queries with one fingerprint are equal. A field that is a
+    set, or that is left out of its value's text, does not belong into a query. A field that can
+    change, such as an array, has no hash: a TypeError.
 
     >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
     True

@@ -35,7 +35,7 @@ from typing import Any, Self
 from platformdirs import user_state_dir
 
 from privbench.errors import LedgerError
-from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for, price
+from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for
 from privbench.privacy.budget import round_up
 from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.earlier import convert, lock
@@ -59,29 +59,20 @@ _FOLDER = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The facts that a release is opened with; a resumed release must be opened for the same.
+    """The facts that a release is opened with; a resumed release must be opened for the same."""
 
-    Attributes:
-        config_hash: Hash of the config and the schema.
-        definition: The unit definition under which losses are counted.
-        private: False if the noise is seeded: the loss then counts as infinite.
-        database: What the server calls the database, whatever name is declared; None if it cannot
-            be told. A release may be resumed on a replica or a restore.
-    """
-
-    config_hash: str
-    definition: UnitDefinition
-    private: bool = True
+    config_hash: str  # hash of the config and the schema
+    definition: UnitDefinition  # the unit definition under which losses are counted
+    private: bool = True  # False if the noise is seeded: the loss then counts as infinite
+    # What the server calls the database, whatever name is declared; None if it cannot be told. A
+    # release may be resumed on a replica or a restore.
     database: str | None = None
 
 
 class Ledger:
-    """All releases of one database identity. Nothing is created before the first write.
+    """All releases of one database identity, in a folder of its own, made on the first write.
 
-    Args:
-        directory: The identity's own directory.
-        identity: The database's identity.
-        others: Ledgers of other names whose losses count as well.
+    ``others`` are ledgers of other names whose losses count as well.
     """
 
     def __init__(self, directory: Path, identity: str, others: Sequence[Ledger] = ()) -> None:
@@ -93,15 +84,9 @@ class Ledger:
     def open(
         cls, path: str | Path | None, identity: str, covers: Callable[[str], bool] | None = None
     ) -> Self:
-        """The ledger of a database.
+        """The ledger of a database among all in ``path``, or else in the user's state directory.
 
-        Args:
-            path: Directory of all ledgers; None means the user's state directory.
-            identity: The database's identity.
-            covers: Whether the losses of a ledger of this name may be of this database.
-
-        Raises:
-            LedgerError: A ledger in the directory is damaged, so that its database is unknown.
+        ``covers`` tells whether the losses of a ledger of this name may be of this database.
         """
         base = _base(path)
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
@@ -114,15 +99,7 @@ class Ledger:
 
     @classmethod
     def holding(cls, path: str | Path | None, release_id: str) -> Self:
-        """The ledger that a release is recorded in.
-
-        Args:
-            path: Directory of all ledgers; None means the user's state directory.
-            release_id: The release.
-
-        Raises:
-            LedgerError: None does.
-        """
+        """The ledger that a release is recorded in; a LedgerError if none is."""
         base = _base(path)
         for item in cls._all(base):
             if release_id in item._standing().accounts:
@@ -136,15 +113,9 @@ class Ledger:
     def of_database(
         cls, path: str | Path | None, database: str | None, covers: Callable[[str], bool]
     ) -> list[Self]:
-        """The ledgers, under whatever name, that have releases of a database.
+        """The ledgers, under whatever name, that have releases of what a server calls ``database``.
 
-        Args:
-            path: Directory of all ledgers; None means the user's state directory.
-            database: What the server calls it; see `Fit`.
-            covers: Whether the losses of a ledger of this name may be of this database.
-
-        Raises:
-            LedgerError: A ledger in the directory is damaged, so that its database is unknown.
+        ``covers`` is that of `open`.
         """
         return [
             item
@@ -173,25 +144,12 @@ class Ledger:
                     yield cls(folder, str(header["identity"]))
 
     def open_release(
-        self,
-        fit: Fit,
-        accountant: Accountant,
-        *,
-        cap: Cap | None = None,
-        resume: str | None = None,
+        self, fit: Fit, accountant: Accountant, *, cap: Cap | None = None, resume: str | None = None
     ) -> Release:
         """Reserve the accountant's (ε, δ) and open a release, or go on with one that was killed.
 
-        Args:
-            fit: What the release is for.
-            accountant: Holds the accounting and the (ε, δ) that are asked for.
-            cap: The config's cap; the stricter of it and the ledger's own holds.
-            resume: Id of an open release.
-
-        Raises:
-            BudgetExceeded: The cap has no room for the release.
-            LedgerError: The ledger is damaged, or the release to resume is closed, in use, or was
-                opened for another fit.
+        The stricter of ``cap``, the config's, and the ledger's own holds; it is a BudgetExceeded
+        where they have no room. A release to resume must be open, not in use, and of the same fit.
         """
         header = _header(fit, accountant)
         with ExitStack() as undo:
@@ -222,13 +180,8 @@ class Ledger:
     def abandon(self, release_id: str) -> Guarantee:
         """Close a release that will not be resumed, and give back what none of its events took.
 
-        Every event in the ledger stays spent, also one whose result was lost.
-
-        Returns:
-            What stays spent.
-
-        Raises:
-            LedgerError: There is no such open release, or it is in use.
+        Every event in the ledger stays spent, also one whose result was lost; their loss is
+        returned.
         """
         with self._book() as book:
             header = self._own(book).require_open(release_id)
@@ -241,11 +194,7 @@ class Ledger:
             book.append({"type": "cap", "time": _now(), **asdict(cap)})
 
     def show(self) -> dict[str, Any]:
-        """Releases, totals per unit definition, and the cap. Totals may be infinite.
-
-        Raises:
-            LedgerError: The ledger is damaged.
-        """
+        """Releases, totals per unit definition, and the cap. Totals may be infinite."""
         standing = self._standing() if there(self.directory) else Standing([])
         for item in self.others:
             standing.count_in(item._standing())
@@ -335,9 +284,7 @@ def _base(path: str | Path | None) -> Path:
 
 def with_lost(accountant: Accountant, lost: list[Event]) -> Guarantee:
     """The whole budget of a fit plus events whose results were lost."""
-    tally = Tally()
-    for event in lost:
-        tally.add(event, price(event, accountant.accounting))
+    tally = Tally(lost, accountant.accounting)
     delta = round_up(Fraction(accountant.requested.delta) + tally.delta())
     if accountant.accounting == "pure":
         return Guarantee(round_up(Fraction(accountant.requested.epsilon) + tally.amount()), delta)

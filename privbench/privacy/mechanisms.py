@@ -71,6 +71,10 @@ class Mechanism(ABC):
     def formula(self, sensitivity: Sensitivity, amount: float) -> float:
         """The scale at which the loss is ``amount``, up to rounding."""
 
+    @abstractmethod
+    def draw(self, exact: Any, scale: float, threshold: int | None = None) -> Any:
+        """The release of an exact statistic, with noise from the operating system."""
+
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
         """The loss at that scale, from OpenDP's privacy map."""
         return Price(float(_map(self, scale, None, self.distance(sensitivity))))
@@ -78,9 +82,8 @@ class Mechanism(ABC):
     def scale(self, sensitivity: Sensitivity, amount: float) -> float:
         """The least scale, in grid units, at which the loss is at most ``amount``, rounded up.
 
-        Raises:
-            PrivacyRefusal: The amount is not a positive finite number, or so small that the noise
-                would not fit 64-bit integers.
+        A PrivacyRefusal says that the amount is not positive and finite, or so small that the noise
+        would not fit 64-bit integers.
         """
         if not (math.isfinite(amount) and amount > 0):
             raise PrivacyRefusal(f"a measurement cannot be charged {amount!r}.")
@@ -143,17 +146,17 @@ class VectorMechanism(Mechanism):
     def sd(self, scale: float) -> float:
         """Standard deviation of the noise of one cell, in grid units."""
 
-    def draw(self, values: Integers, scale: float) -> Integers:
+    def draw(self, exact: Integers, scale: float, threshold: int | None = None) -> Integers:
         """The statistic plus noise, same shape.
 
         Noise is independent over cells, so drawing it in chunks is the same mechanism as drawing
         it at once; the price is that of the whole vector.
         """
-        flat = clamp(values).reshape(-1)
+        flat = clamp(exact).reshape(-1)
         parts = [flat[start : start + CHUNK] for start in range(0, flat.size, CHUNK)]
         drawn = spread(_kept(self, scale, None), parts)
         joined = [np.empty(0, np.int64), *(np.asarray(part, dtype=np.int64) for part in drawn)]
-        return np.concatenate(joined).reshape(values.shape)
+        return np.concatenate(joined).reshape(exact.shape)
 
 
 class DiscreteLaplace(_OfL1, VectorMechanism):
@@ -223,9 +226,9 @@ class Selection(Mechanism):
         """Linf."""
         return sensitivity.linf
 
-    def draw(self, scores: Integers, scale: float) -> int:
-        """An index into ``scores``."""
-        return int(_kept(self, scale, None)(clamp(scores)))
+    def draw(self, exact: Integers, scale: float, threshold: int | None = None) -> int:
+        """An index into the scores."""
+        return int(_kept(self, scale, None)(clamp(exact)))
 
 
 class NoisyMax(Selection):
@@ -289,8 +292,7 @@ class Threshold(Mechanism):
     def threshold(self, sensitivity: Sensitivity, scale: float, delta: float) -> int:
         """The least threshold whose δ, which falls with it, is at most ``delta``.
 
-        Raises:
-            PrivacyRefusal: δ is 0 or below what can be stated in double precision.
+        It is refused where δ is 0 or below what can be stated in double precision.
         """
         candidates = range(sensitivity.linf + 1, MAX_THRESHOLD)
         at = bisect_left(
@@ -303,10 +305,12 @@ class Threshold(Mechanism):
             )
         return candidates[at]
 
-    def draw(self, counts: Mapping[str, int], scale: float, threshold: int) -> dict[str, int]:
+    def draw(
+        self, exact: Mapping[str, int], scale: float, threshold: int | None = None
+    ) -> dict[str, int]:
         """The released labels, sorted, with their noisy counts."""
-        labels = list(counts)
-        keyed = {str(i): min(int(counts[label]), CLAMP) for i, label in enumerate(labels)}
+        labels = list(exact)
+        keyed = {str(i): min(int(exact[label]), CLAMP) for i, label in enumerate(labels)}
         kept = _kept(self, scale, threshold)(keyed) if keyed else {}
         return dict(sorted((labels[int(key)], int(count)) for key, count in kept.items()))
 

@@ -17,18 +17,10 @@ Unit = tuple[str, int]
 
 
 def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> PrivateDatabase:
-    """The neighbour without one unit.
+    """The neighbour without one unit, by the table and the row of its root.
 
-    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥.
-    The other units keep their random ranks: the two databases are coupled on the rows they share.
-
-    Args:
-        database: The larger database; left as it is.
-        root_table: Table of the unit's root.
-        row: Row index of the root.
-
-    Raises:
-        SchemaError: The row is not the root of a unit.
+    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥. The other
+    units keep their random ranks: the two databases are coupled on the rows they share.
     """
     units = database._units
     number = units.number(root_table, row)
@@ -83,14 +75,10 @@ def _root_rows(database: PrivateDatabase, name: str) -> NDArray[np.intp]:
 
 
 def telling_units(database: PrivateDatabase, most: int = 3) -> list[Unit]:
-    """Units of every kind that is likely to break a claim, each once.
+    """Units of every kind that is likely to break a claim, each once, at most so many of each kind.
 
     For every root table: the units with most rows, overall and in each table; with most edges into
     them and out of them by each key; and the first and last ones, which are ordinary.
-
-    Args:
-        database: The database.
-        most: How many of each kind.
     """
     found: dict[Unit, None] = {}
     for name in database.spec.tables:

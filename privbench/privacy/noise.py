@@ -6,53 +6,33 @@ A fit whose source is not private is stamped NOT PRIVATE in every event.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.mechanisms import (
-    Integers,
-    Mechanism,
-    Selection,
-    Threshold,
-    VectorMechanism,
-    clamp,
-)
+from privbench.privacy.mechanisms import Integers, Mechanism, Selection, clamp
 from privbench.rng import generator
 
 
 class NoiseSource:
-    """Draws the noise of a session's releases: privately, unless a subclass says otherwise.
+    """Draws the noise of a session's releases: privately, unless a subclass says otherwise."""
 
-    ``stream`` names the event; a source with entropy of its own does not use it.
+    private = True  # whether the releases are differentially private
 
-    Attributes:
-        private: Whether the releases are differentially private.
-    """
-
-    private = True
-
-    def vector(
-        self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
-    ) -> Integers:
-        """The values plus noise."""
-        return mechanism.draw(values, scale)
-
-    def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """The index of a noisy maximum."""
-        return mechanism.draw(scores, scale)
-
-    def labels(
+    def draw(
         self,
-        mechanism: Threshold,
-        counts: Mapping[str, int],
+        mechanism: Mechanism,
+        exact: Any,
         scale: float,
-        threshold: int,
         stream: str,
-    ) -> dict[str, int]:
-        """The labels whose noisy count reaches the threshold, sorted, with these counts."""
-        return mechanism.draw(counts, scale, threshold)
+        threshold: int | None = None,
+    ) -> Any:
+        """What the mechanism releases of an exact statistic (`Mechanism.draw`).
+
+        ``stream`` names the event; a source with entropy of its own does not use it.
+        """
+        return mechanism.draw(exact, scale, threshold)
 
 
 class OpenDPNoise(NoiseSource):
@@ -62,8 +42,7 @@ class OpenDPNoise(NoiseSource):
 class SeededNoise(NoiseSource):
     """NOT PRIVATE: the same laws from a public seed, for tests and reproducible fits.
 
-    Args:
-        seed: The public seed; every event draws from a stream of its own.
+    Every event draws from a stream of its own.
     """
 
     private = False
@@ -76,34 +55,26 @@ class SeededNoise(NoiseSource):
         found = generator(self._seed, "ranks", table).integers(2**64, size=rows, dtype=np.uint64)
         return np.asarray(found)
 
-    def vector(
-        self, mechanism: VectorMechanism, values: Integers, scale: float, stream: str
-    ) -> Integers:
-        """See `NoiseSource`."""
-        noise = self._noise(mechanism, values.size, scale, stream)
-        return clamp(values) + noise.reshape(values.shape)
-
-    def index(self, mechanism: Selection, scores: Integers, scale: float, stream: str) -> int:
-        """See `NoiseSource`."""
-        rng = generator(self._seed, "noise", stream)
-        law = rng.exponential if mechanism.loss == "epsilon" else rng.gumbel
-        noise = law(size=scores.shape)
-        shifted = (scores - scores.max()).astype(np.float64)
-        return int(np.argmax(shifted + scale * noise))
-
-    def labels(
+    def draw(
         self,
-        mechanism: Threshold,
-        counts: Mapping[str, int],
+        mechanism: Mechanism,
+        exact: Any,
         scale: float,
-        threshold: int,
         stream: str,
-    ) -> dict[str, int]:
+        threshold: int | None = None,
+    ) -> Any:
         """See `NoiseSource`."""
-        noise = self._noise(mechanism, len(counts), scale, stream).tolist()
-        noisy = {
-            name: counts[name] + extra for name, extra in zip(sorted(counts), noise, strict=True)
-        }
+        if isinstance(mechanism, Selection):
+            rng = generator(self._seed, "noise", stream)
+            law = rng.exponential if mechanism.loss == "epsilon" else rng.gumbel
+            noise = law(size=exact.shape)
+            shifted = (exact - exact.max()).astype(np.float64)
+            return int(np.argmax(shifted + scale * noise))
+        if threshold is None:
+            noise = self._noise(mechanism, exact.size, scale, stream)
+            return clamp(exact) + noise.reshape(exact.shape)
+        extra = self._noise(mechanism, len(exact), scale, stream).tolist()
+        noisy = {name: exact[name] + more for name, more in zip(sorted(exact), extra, strict=True)}
         return {name: count for name, count in noisy.items() if count >= threshold}
 
     def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Integers:

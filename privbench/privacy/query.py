@@ -27,19 +27,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far a statistic moves between neighbours, in grid units.
+    """How far a statistic moves between neighbours, in grid units."""
 
-    Attributes:
-        l1: Largest L1 change.
-        l2: Largest L2 change (an upper bound, at most ``l1``).
-        linf: Largest change of one cell; what a selection is charged by.
-        l0: Largest number of cells that change; used by threshold releases alone.
-    """
-
-    l1: Natural
-    l2: Amount
-    linf: Natural
-    l0: Natural | None = None
+    l1: Natural  # largest L1 change
+    l2: Amount  # largest L2 change (an upper bound, at most ``l1``)
+    linf: Natural  # largest change of one cell; what a selection is charged by
+    l0: Natural | None = None  # most cells that change; used by threshold releases alone
 
 
 class Query(ABC):
@@ -85,13 +78,9 @@ class Query(ABC):
 
 @dataclass(frozen=True, slots=True)
 class TableQuery(Query):
-    """A query that names its table in a field.
+    """A query that names its table in a field."""
 
-    Attributes:
-        source: The table.
-    """
-
-    source: str
+    source: str  # the table
 
     @property
     def table(self) -> str:
@@ -101,11 +90,7 @@ class TableQuery(Query):
 
 @dataclass(frozen=True, slots=True)
 class RawQuery(TableQuery):
-    """A statistic of one attribute, evaluated before any recoding (`Query.reads_raw`).
-
-    Attributes:
-        attribute: The attribute.
-    """
+    """A statistic of one attribute, evaluated before any recoding (`Query.reads_raw`)."""
 
     attribute: str
     reads_raw = True

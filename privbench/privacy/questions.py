@@ -6,10 +6,9 @@ released before it, never on each other's answers: all noise is drawn before any
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,44 +31,37 @@ class LabelQuery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How a question is answered: a mechanism with its scale.
-
-    Attributes:
-        mechanism: The mechanism.
-        scale: Scale of the noise, in grid units.
-        draw: Computes the exact statistic of the data and draws, given the noise and a stream.
-        threshold: Smallest released count of a threshold release, in grid units.
-    """
+    """How a question is answered: a mechanism with its scale, in grid units."""
 
     mechanism: Mechanism
     scale: float
-    draw: Callable[[Any, NoiseSource, str], Result]
-    threshold: int | None = None
+    threshold: int | None = None  # smallest released count of a threshold release, in grid units
+    public: Mechanism | None = None  # draws the public cells of such a release
 
 
 @dataclass(frozen=True, slots=True)
-class Question(ABC):
-    """A question with its price.
+class Question:
+    """A question with its price, answered by one of two mechanisms."""
 
-    Attributes:
-        query: The statistic to measure.
-        amount: ε or ρ to charge to every root table of the query.
-        label: Its purpose, for the ledger.
-        delta: δ to charge; public, and above 0 for `Labels` alone.
-    """
+    query: Query  # the statistic to measure
+    amount: float  # ε or ρ to charge to every root table of the query
+    label: str  # its purpose, for the ledger
+    delta: float = 0.0  # δ to charge; public, and above 0 for `Labels` alone
+    mechanisms: ClassVar[Mapping[Accounting, Mechanism]]
 
-    query: Query
-    amount: float
-    label: str
-    delta: float = 0.0
-
-    @abstractmethod
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """How it is answered; reads no rows.
 
-        Raises:
-            PrivacyRefusal: The question does not fit its mechanism.
+        A PrivacyRefusal where the question does not fit its mechanism.
         """
+        mechanism = self.mechanisms[accounting]
+        return Method(mechanism, mechanism.scale(self.query.sensitivity(spec), self.amount))
+
+    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
+        """Compute the exact statistic of the data and draw."""
+        exact = _checked(self.query, self.query.evaluate(data))
+        found: Result = noise.draw(method.mechanism, exact, method.scale, stream)
+        return found
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
         """The event that is recorded, as the first one of a release; reads no rows."""
@@ -95,43 +87,25 @@ class Question(ABC):
             private=private,
         )
 
-    def exact(self, data: Any) -> Integers:
-        """The exact statistic."""
-        return _checked(self.query, self.query.evaluate(data))
-
 
 class Measurement(Question):
     """The statistic plus noise: discrete Laplace by L1, or discrete Gaussian by L2."""
 
     __slots__ = ()
-
-    def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """See `Question`."""
-        mechanism = VECTOR[accounting]
-        scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
-
-        def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            return noise.vector(mechanism, self.exact(data), scale, stream)
-
-        return Method(mechanism, scale, draw)
+    mechanisms = VECTOR
 
 
 class Selection(Question):
     """The index of a largest of a vector of scores, by noisy max; charged by the L∞ sensitivity."""
 
     __slots__ = ()
+    mechanisms = SELECTION
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
         """See `Question`; the query has one dimension and a candidate."""
         if len(self.query.shape) != 1 or self.query.shape[0] < 1:
             raise PrivacyRefusal(f"'{self.label}': a selection needs a vector of scores.")
-        mechanism = SELECTION[accounting]
-        scale = mechanism.scale(self.query.sensitivity(spec), self.amount)
-
-        def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            return noise.index(mechanism, self.exact(data), scale, stream)
-
-        return Method(mechanism, scale, draw)
+        return Question.method(self, spec, accounting)
 
 
 class Labels(Question):
@@ -155,28 +129,24 @@ class Labels(Question):
                 f"'{self.label}': categories cannot be released with delta = 0.",
                 remedy="Declare the list of values, or give the release a delta.",
             )
-        counter: LabelQuery = self.query
-        mechanism, vector = THRESHOLD[accounting], VECTOR[accounting]
-        claim = self.query.sensitivity(spec)
+        mechanism, claim = THRESHOLD[accounting], self.query.sensitivity(spec)
         scale = mechanism.scale(claim, self.amount)
         threshold = mechanism.threshold(claim, scale, self.delta)
+        return Method(mechanism, scale, threshold, VECTOR[accounting])
 
-        def draw(data: Any, noise: NoiseSource, stream: str) -> Result:
-            exact, counts = counter.evaluate_labels(data)
-            cells = noise.vector(vector, _checked(self.query, exact), scale, f"{stream} cells")
-            found = noise.labels(mechanism, counts, scale, threshold, stream)
-            return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
-
-        return Method(mechanism, scale, draw, threshold)
+    def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
+        """See `Question`."""
+        assert isinstance(self.query, LabelQuery)
+        assert method.public is not None
+        exact, counts = self.query.evaluate_labels(data)
+        exact = _checked(self.query, exact)
+        cells = noise.draw(method.public, exact, method.scale, f"{stream} cells")
+        found = noise.draw(method.mechanism, counts, method.scale, stream, method.threshold)
+        return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
 
 
 def _checked(query: Query, values: Any) -> Integers:
-    """The statistic, checked against the query's public shape.
-
-    Raises:
-        TypeError: It is not an array of int64.
-        ValueError: It has another shape.
-    """
+    """The statistic, if it is an array of int64 of the query's public shape."""
     if not isinstance(values, np.ndarray) or values.dtype != np.int64:
         raise TypeError
     if values.shape != tuple(query.shape):

@@ -40,22 +40,17 @@ class EdgesRecoding:
     ``-inf`` and ``inf``, else go with the values below and above. NaN has the cell ``nan``, else
     goes with NULL. NULL in a column that is not nullable goes to the first cell.
 
-    Attributes:
-        edges: Ascending grid points, at least two.
-        specials: Special cells, any of ``below above nan -inf inf``, in the domain's order.
-        nullable: Whether the domain has a NULL cell.
-        core: The cells that the bounds were released for, see `Domain`; None means all.
-        places: Integers as far from each other as the edges are in value, where grid points are
-            not; for denoising alone, so not compared.
-
     >>> EdgesRecoding((0, 10, 20), ("above",), nullable=True).apply(np.array([3, 10, -4, 20, NULL]))
     array([0, 1, 0, 2, 3], dtype=uint8)
     """
 
-    edges: tuple[int, ...]
-    specials: tuple[str, ...] = ()
-    nullable: bool = False
+    edges: tuple[int, ...]  # ascending grid points, at least two
+    specials: tuple[str, ...] = ()  # any of ``below above nan -inf inf``, in order
+    nullable: bool = False  # whether the domain has a NULL cell
+    # The cells that the bounds were released for, see `Domain`; None means all.
     core: tuple[int, int] | None = None
+    # Integers as far from each other as the edges are in value, where grid points are not; for
+    # denoising alone, so not compared.
     places: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,14 +77,7 @@ class EdgesRecoding:
         return default
 
     def apply(self, values: NDArray[np.int64]) -> Codes:
-        """Code of every value of a `Grid`.
-
-        Args:
-            values: Grid points and sentinels, int64, shape (rows,).
-
-        Returns:
-            Codes of `domain`, its narrowest type, shape (rows,).
-        """
+        """Code of every point and sentinel of a `Grid`, in the narrowest type of `domain`."""
         domain = self.domain
         codes: Codes = np.empty(values.size, dtype=domain.dtype)
         edges = np.array(self.edges, dtype=np.int64)
@@ -121,16 +109,11 @@ class LabelsRecoding:
 
     Text that is not listed goes to ``other`` if there is such a cell, else with NULL, else to the
     first cell; NULL in a column that is not nullable goes to ``other``, else to the first cell.
-
-    Attributes:
-        values: The public labels, distinct, in the domain's order.
-        other: Whether there is a cell for all other text.
-        nullable: Whether the domain has a NULL cell.
     """
 
-    values: tuple[str, ...]
-    other: bool = True
-    nullable: bool = False
+    values: tuple[str, ...]  # the public labels, distinct, in the domain's order
+    other: bool = True  # whether there is a cell for all other text
+    nullable: bool = False  # whether the domain has a NULL cell
 
     def __post_init__(self) -> None:
         if len(set(self.values)) != len(self.values):
@@ -143,14 +126,9 @@ class LabelsRecoding:
         return Domain(len(self.values), False, (OTHER,) if self.other else (), self.nullable)
 
     def apply(self, codes: NDArray[np.signedinteger[Any]], labels: pa.Array) -> Codes:
-        """Code of every row.
+        """Code of every row, in the narrowest type of `domain`.
 
-        Args:
-            codes: Position of each row's text in ``labels``, −1 for NULL; shape (rows,).
-            labels: The private dictionary.
-
-        Returns:
-            Codes of `domain`, its narrowest type, shape (rows,).
+        A row has the position of its text in ``labels``, the private dictionary, or −1 for NULL.
         """
         domain = self.domain
         null = domain.null_code

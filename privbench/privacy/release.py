@@ -26,17 +26,11 @@ from privbench.privacy.store import Entry, damaged, transaction
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A released list of values with its noisy counts, in grid units.
+    """A released list of values with its noisy counts, in grid units."""
 
-    Attributes:
-        cells: Counts of the public cells, in their order.
-        labels: Values that reached the threshold, sorted.
-        counts: Counts of these, as the mechanism drew them.
-    """
-
-    cells: tuple[int, ...]
-    labels: tuple[str, ...]
-    counts: tuple[int, ...]
+    cells: tuple[int, ...]  # counts of the public cells, in their order
+    labels: tuple[str, ...]  # values that reached the threshold, sorted
+    counts: tuple[int, ...]  # counts of these, as the mechanism drew them
 
 
 #: What a mechanism released: noisy integers, an index, or a list.
@@ -46,21 +40,8 @@ Result = Integers | int | Listed
 class Release:
     """The events and results of one release, locked by one process from opening to closing.
 
-    Made by `privbench.privacy.ledger.Ledger.open_release`.
-
-    Args:
-        release_id: Random name of the release.
-        folder: Where its ledger lies.
-        header: The facts that it was opened with.
-        entries: Its batches so far.
-        settle: Records in the ledger what was spent.
-
-    Attributes:
-        id: The release's name.
-        events: Every event so far, lost ones included, in order.
-
-    Raises:
-        LedgerError: Another process holds the release, or a later version wrote to it.
+    Made by `privbench.privacy.ledger.Ledger.open_release`. ``header`` holds the facts that it was
+    opened with, ``entries`` its batches so far; ``settle`` records in the ledger what was spent.
     """
 
     def __init__(
@@ -75,7 +56,7 @@ class Release:
         self.accounting: Accounting = header["accounting"]
         self.delta_conversion = float(header["delta_conversion"])
         self.private = bool(header["private"])
-        self.events: list[Event] = []
+        self.events: list[Event] = []  # every one so far, lost ones included, in order
         self._results: dict[int, Entry] = {}
         self._cursor = 0
         self._folder, self._settle, self._written = folder, settle, len(entries)
@@ -96,8 +77,7 @@ class Release:
     def replay(self, event: Event) -> tuple[Event, Result] | None:
         """The stored event and result at this point of the fit, or None once all are replayed.
 
-        Raises:
-            LedgerError: The fit asks for something else than it did before it was killed.
+        The fit must ask for what it did before it was killed.
         """
         while self._cursor < len(self.events):
             stored = self.events[self._cursor]
@@ -134,11 +114,7 @@ class Release:
         return loss_of(self.events, self.accounting, self.delta_conversion)
 
     def close(self) -> Guarantee:
-        """Replace the reservation by what was spent, and give up the lock.
-
-        Returns:
-            What was spent.
-        """
+        """Replace the reservation by what was spent, which is returned, and give up the lock."""
         self._require_lock()
         spent = self.loss()
         self._settle(self.id, spent, len(self.events))

@@ -35,33 +35,18 @@ from privbench.privacy.standing import Cap
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One release of a session, for the model's header and the stability harness.
-
-    Attributes:
-        event: The recorded event.
-        query: The query.
-        result: The released result: noisy integers in grid units, an index, or a list.
-    """
+    """One release of a session, for the model's header and the stability harness."""
 
     event: Event
     query: Query
-    result: Result
+    result: Result  # the released result: noisy integers in grid units, an index, or a list
 
 
 class Session:
     """One fit's access to a private database; used by one thread.
 
-    Args:
-        data: The private database.
-        accountant: The fit's budget; nothing may be charged to it yet.
-        release: The open release in the ledger, for the same budget.
-        noise: Where noise comes from; OpenDP by default.
-
-    Attributes:
-        trace: Every release so far.
-
-    Raises:
-        PrivacyRefusal: The ledger's release, the accountant and the noise do not agree.
+    Nothing may be charged to the accountant yet, and the release is open in the ledger for the same
+    budget. Noise comes from OpenDP by default.
     """
 
     def __init__(
@@ -78,36 +63,19 @@ class Session:
             raise PrivacyRefusal("a session needs an unused accountant that fits its release.")
         if isinstance(source, SeededNoise):
             data.rank_by(source.keys)
-        self._data = data
-        self._accountant = accountant
-        self._release = release
-        self._noise = source
-        self.trace: list[Step] = []
+        self._data, self._noise = data, source
+        self._accountant, self._release = accountant, release
+        self.trace: list[Step] = []  # every release so far
+        self.accounting: Accounting = accountant.accounting
+        self.private = source.private  # False for a seeded fit, which is to be stamped NOT PRIVATE
+        self.release_id = release.id  # its random name, by which a killed fit is resumed
+        self.amount_total = accountant.total  # the whole budget per root table, ε or ρ
+        self.delta_total = accountant.threshold_delta  # for threshold releases, per root table
 
     @property
     def spec(self) -> DatabaseSpec:
         """The public description of the database; follows every recoding."""
         return self._data.spec
-
-    @property
-    def accounting(self) -> Accounting:
-        """``pure`` or ``zcdp``."""
-        return self._accountant.accounting
-
-    @property
-    def private(self) -> bool:
-        """False for a seeded fit, which is to be stamped NOT PRIVATE."""
-        return self._noise.private
-
-    @property
-    def release_id(self) -> str:
-        """The release's random name in the ledger, by which a killed fit is resumed."""
-        return self._release.id
-
-    @property
-    def amount_total(self) -> float:
-        """The whole budget per root table: ε in pure accounting, ρ in zCDP."""
-        return self._accountant.total
 
     @property
     def spent(self) -> float:
@@ -118,30 +86,16 @@ class Session:
         """The amount left for a root table."""
         return self._accountant.remaining(root)
 
-    @property
-    def delta_total(self) -> float:
-        """δ for threshold releases, per root table."""
-        return self._accountant.threshold_delta
-
     def guarantee(self) -> Guarantee:
         """The cost of the events so far, as (ε, δ); events lost in a crash included."""
         return self._release.loss()
 
     def measure(self, query: Query, amount: float, label: str) -> NDArray[np.float64]:
-        """The statistic plus noise, in counted units.
+        """The statistic plus noise, in counted units: noisy grid units divided by ``query.unit``.
 
-        Args:
-            query: The statistic to measure.
-            amount: ε or ρ to charge to every root table of the query.
-            label: Its purpose, for the ledger.
-
-        Returns:
-            float64 of ``query.shape``: noisy grid units divided by ``query.unit``. Discrete
-            Laplace by the L1 sensitivity, or discrete Gaussian by the L2 sensitivity.
-
-        Raises:
-            BudgetExceeded: The amount is not left; nothing was drawn.
-            PrivbenchError: The statistic could not be computed; the event stays spent.
+        Discrete Laplace by the L1 sensitivity, or discrete Gaussian by the L2 sensitivity. The
+        amount, ε or ρ, is charged to every root table of the query; the label is its purpose, for
+        the ledger. Errors as in `ask`.
         """
         (noisy,) = self.measure_all([Measurement(query, amount, label)])
         return noisy
@@ -154,15 +108,7 @@ class Session:
     def select(self, query: Query, amount: float, label: str) -> int:
         """The index of a largest score, by noisy max; charged by the L∞ sensitivity.
 
-        Args:
-            query: A one-dimensional score vector.
-            amount: ε or ρ to charge.
-            label: Its purpose, for the ledger.
-
-        Raises:
-            BudgetExceeded: The amount is not left; nothing was drawn.
-            PrivacyRefusal: The query is not one-dimensional, or has no candidates.
-            PrivbenchError: The scores could not be computed; the event stays spent.
+        Errors as in `ask`.
         """
         (index,) = self.ask([Selection(query, amount, label)])
         return index  # type: ignore[return-value]
@@ -185,11 +131,7 @@ class Session:
         * *The privacy loss is that of a sequence.* Scales and amounts are fixed before the first
           draw from what was released before the batch, which is a case of adaptive composition.
 
-        Args:
-            questions: The questions, in order.
-
-        Returns:
-            Per question: noisy integers in grid units, an index, or a list.
+        Gives for each question noisy integers in grid units, an index, or a list.
 
         Raises:
             BudgetExceeded: An amount is not left; nothing of the batch was charged or drawn.
@@ -209,7 +151,7 @@ class Session:
         if fresh:
             self._release.record(fresh)
             drawn = [
-                (event, self._draw(methods[place], event.label, place))
+                (event, self._draw(questions[place], methods[place], place))
                 for place, event in zip(waiting, fresh, strict=True)
             ]
             self._release.store(drawn)
@@ -223,24 +165,18 @@ class Session:
         self.trace += steps
         return [step.result for step in steps]
 
-    def _draw(self, method: Method, label: str, place: int) -> Result:
+    def _draw(self, question: Question, method: Method, place: int) -> Result:
         """Compute the exact statistic and draw; place is that of the question in its batch."""
         stream = str(len(self.trace) + place)
         return shielded(
-            lambda: method.draw(self._data, self._noise, stream),
-            f"the statistic of '{label}' could not be computed",
+            lambda: question.draw(method, self._data, self._noise, stream),
+            f"the statistic of '{question.label}' could not be computed",
         )
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
         """Map an attribute to a public domain, each row by itself; free.
 
-        Args:
-            table: The attribute's table.
-            attribute: Its name.
-            recoding: A public map: edges or labels that were released or declared.
-
-        Raises:
-            PrivbenchError: The rows could not be recoded.
+        The recoding is a public map: edges or labels that were released or declared.
         """
         return shielded(
             lambda: self._data.recode(table, attribute, recoding),
@@ -253,11 +189,7 @@ class Session:
         return self._data.recodings
 
     def let_go(self, table: str, attribute: str) -> None:
-        """Drop an attribute that was read for a release of its domain alone; free.
-
-        Raises:
-            SchemaError: No such attribute, or one that is modelled.
-        """
+        """Drop an attribute that was read for a release of its domain alone, not modelled; free."""
         self._data.let_go(table, attribute)
 
     def noise_scale(self, query: Query, amount: float) -> float:
@@ -301,22 +233,11 @@ def open_session(
     cap: Cap | None = None,
     resume: str | None = None,
 ) -> Session:
-    """Open a release in the ledger and a session on it.
+    """Open a release in the ledger and a session on it; errors as in `Ledger.open_release`.
 
-    Args:
-        data: The private database.
-        accountant: The fit's budget.
-        ledger: Directory of the ledgers; None means the user's state directory.
-        identity: The database's identity.
-        config_hash: Hash of config and schema; a resumed fit must have the same.
-        public: Tables that are copied verbatim.
-        noise: Where noise comes from; OpenDP by default.
-        cap: The config's cap.
-        resume: Id of a release that was killed.
-
-    Raises:
-        BudgetExceeded: The cap has no room.
-        LedgerError: The ledger is damaged, or the release cannot be resumed.
+    ``ledger`` is the directory of all ledgers, by default in the user's state directory. A resumed
+    fit must have the same ``config_hash``, of config and schema. ``public`` tables are copied
+    verbatim; ``resume`` is the id of a release that was killed.
     """
     source = noise or OpenDPNoise()
     fit = Fit(config_hash, UnitDefinition.of(data.spec, public), source.private)

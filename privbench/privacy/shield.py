@@ -13,11 +13,9 @@ _T = TypeVar("_T")
 def shielded(action: Callable[[], _T], complaint: str) -> _T:
     """Run what touches private rows; an error's own text may quote them, so it is dropped.
 
-    Errors of privbench pass: their texts hold nothing private by contract. Either is raised
-    outside the handler and without cause or context, so that no chained error comes with it.
-
-    Raises:
-        PrivbenchError: The action failed; the text names the kind of failure only.
+    Errors of privbench pass: their texts hold nothing private by contract. Either is raised outside
+    the handler and without cause or context, so that no chained error comes with it. The
+    PrivbenchError names the kind of failure only.
     """
     try:
         return action()

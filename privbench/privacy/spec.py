@@ -19,58 +19,38 @@ PART = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """When two databases are neighbours.
+    """When two databases are neighbours."""
 
-    Attributes:
-        neighbours: One unit added or removed, or one replaced by another of its root table.
-        unit: ``owner``: a root record and all it owns. ``row``: a single row.
-    """
-
+    # One unit added or removed, or one replaced by another of its root table.
     neighbours: Literal["add-remove", "replace"] = "add-remove"
+    # ``owner``: a root record and all it owns. ``row``: a single row.
     unit: Literal["owner", "row"] = "owner"
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """One foreign key between tables of the database.
+    """One foreign key between tables of the database."""
 
-    Attributes:
-        name: Constraint name, unique within its table.
-        table: The referencing table.
-        parent: The referenced table.
-        role: ``own``: rows go with the parent. ``ref``: rows stay, the edge becomes ⊥.
-            ``public``: the parent is a public table.
-        nullable: Whether a row may have no reference.
-        unique: Whether at most one row refers to each parent row (one-to-one).
-    """
-
-    name: str
-    table: str
-    parent: str
+    name: str  # constraint name, unique within its table
+    table: str  # the referencing table
+    parent: str  # the referenced table
+    # ``own``: rows go with the parent. ``ref``: rows stay, the edge becomes ⊥. ``public``: the
+    # parent is a public table.
     role: Literal["own", "ref", "public"]
-    nullable: bool = False
-    unique: bool = False
+    nullable: bool = False  # whether a row may have no reference
+    unique: bool = False  # whether at most one row refers to each parent row (one-to-one)
 
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """One private table.
+    """One private table."""
 
-    Attributes:
-        name: ``schema.table``.
-        attributes: Coded attributes whose domain is settled, in column order.
-        keys: Foreign keys, by column number.
-        bound: How a unit's rows are bounded.
-        tau: τ of the bound.
-        weight: Relative share of the budget that the user asked for.
-    """
-
-    name: str
-    attributes: Mapping[str, Domain]
-    keys: tuple[KeySpec, ...] = ()
-    bound: Literal["weights", "truncation"] = "weights"
-    tau: int = 2
-    weight: float = 1.0
+    name: str  # ``schema.table``
+    attributes: Mapping[str, Domain]  # coded attributes whose domain is settled, in column order
+    keys: tuple[KeySpec, ...] = ()  # foreign keys, by column number
+    bound: Literal["weights", "truncation"] = "weights"  # how a unit's rows are bounded
+    tau: int = 2  # τ of the bound
+    weight: float = 1.0  # relative share of the budget that the user asked for
 
     @property
     def own(self) -> KeySpec | None:
@@ -86,9 +66,7 @@ class TableSpec:
 class DatabaseSpec:
     """All private tables and the neighbour relation.
 
-    Raises:
-        SchemaError: Two OWN keys in one table, an OWN cycle, an OWN self-reference, or an OWN
-            key under ``unit = "row"``.
+    A table has one OWN key at most, and none under ``unit = "row"``; OWN keys form no cycle.
     """
 
     tables: Mapping[str, TableSpec]
@@ -112,11 +90,7 @@ class DatabaseSpec:
             self.ancestors(table.name)
 
     def ancestors(self, table: str) -> tuple[str, ...]:
-        """Owners of a table's rows, nearest first; the last one is the root of the forest's tree.
-
-        Raises:
-            SchemaError: The OWN keys form a cycle.
-        """
+        """Owners of a table's rows, nearest first; the last one is the root of the tree."""
         chain: list[str] = []
         own = self.tables[table].own
         while own is not None:

@@ -36,41 +36,26 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A claim that does not hold.
+    """A claim that does not hold."""
 
-    Attributes:
-        event: Position of the query in the trace.
-        kind: The query's kind.
-        table: The query's table.
-        root: Root table of the unit that was removed or replaced.
-        reason: Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic
-            whose root table is not charged).
-        ratio: Observed over claimed change; infinite for shape and roots.
-    """
-
-    event: int
+    event: int  # position of the query in the trace
     kind: str
     table: str
-    root: str
+    root: str  # root table of the unit that was removed or replaced
+    # Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic whose root
+    # table is not charged).
     reason: str
-    ratio: float
+    ratio: float  # observed over claimed change; infinite for shape and roots
 
 
 @dataclass(slots=True)
 class StabilityReport:
-    """The result of a check.
+    """The result of a check."""
 
-    Attributes:
-        events: Number of queries.
-        neighbours: Number of neighbouring pairs.
-        checks: Number of comparisons.
-        worst: For every query, the largest ratio of observed to claimed change in any norm.
-        violations: Claims that failed.
-    """
-
-    events: int
-    neighbours: int = 0
-    checks: int = 0
+    events: int  # number of queries
+    neighbours: int = 0  # number of neighbouring pairs
+    checks: int = 0  # number of comparisons
+    # For every query, the largest ratio of observed to claimed change in any norm.
     worst: list[float] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
 
@@ -86,12 +71,7 @@ class StabilityReport:
 
 
 def change(first: Statistic, second: Statistic) -> Change:
-    """Norms of the difference of two statistics of one query.
-
-    Args:
-        first: An integer array; of a list, with counts by label.
-        second: The same on a neighbour.
-    """
+    """Norms of the difference of two statistics of one query, of two neighbours."""
     (a, labels), (b, others) = _parts(first), _parts(second)
     names = sorted(labels.keys() | others.keys())
     left = [abs(labels.get(name, 0) - others.get(name, 0)) for name in names]
@@ -117,21 +97,15 @@ def check(
     units: Sequence[Unit] | None = None,
     every: bool = False,
 ) -> StabilityReport:
-    """Check the claims of all queries on the neighbours of a database.
+    """Check the claims of all queries on the neighbours of a database; the report is CONFIDENTIAL.
 
     Under add/remove every chosen unit is removed in turn. Under replace every pair of chosen units
-    of one root table that follow one another (and the last and the first) is exchanged.
+    of one root table that follow one another (and the last and the first) is exchanged. Chosen are
+    ``units``, or every unit there is, or else `telling_units`.
 
-    Args:
-        queries: The queries of a fit, as `Session.trace` keeps them.
-        database: The database as it was before the fit: `recodings` not yet applied.
-        recodings: `PrivateDatabase.recodings` after the fit. Queries of raw attributes are
-            (``reads_raw``) are evaluated before them, all others after.
-        units: Units to remove; None for `telling_units`.
-        every: Remove every unit there is.
-
-    Returns:
-        The report; CONFIDENTIAL.
+    The database is as it was before the fit: ``recodings`` (`PrivateDatabase.recodings` after it)
+    are not yet applied. Queries of raw attributes (``reads_raw``) are evaluated before them, all
+    others after.
     """
     chosen = list(all_units(database)) if every else list(units or telling_units(database))
     report = StabilityReport(len(queries), worst=[0.0] * len(queries))
@@ -166,12 +140,7 @@ def neighbour_pairs(
 ) -> Iterator[tuple[str, PrivateDatabase, PrivateDatabase]]:
     """Neighbouring pairs: each of these units removed, or exchanged for the next of its table.
 
-    Args:
-        database: The rows.
-        chosen: Units to remove.
-
-    Yields:
-        The unit's root table and both sides.
+    Each comes with the unit's root table.
     """
     if database.spec.relation.neighbours == "add-remove":
         for table, row in chosen:
@@ -214,15 +183,8 @@ def judge(
 ) -> Iterator[tuple[str, float]]:
     """Every claim of a query and the ratio of the observed to the claimed change.
 
-    Args:
-        query: The query.
-        spec: The public description when it is evaluated.
-        root: Root table of the unit by which the databases differ.
-        before: The statistic on one of them.
-        after: The statistic on the other.
-
-    Yields:
-        The claim's name and the ratio; infinite for a wrong shape or an uncharged root table.
+    The ratio is infinite for a wrong shape or an uncharged root table. ``spec`` is that of the
+    query's evaluation, ``root`` the root table of the unit by which the sides differ.
     """
     shapes = [_parts(side)[0].shape for side in (before, after)]
     if any(shape != query.shape for shape in shapes):

@@ -24,17 +24,11 @@ _NOT_OF_THE_FIT = ("type", "release", "time", "database")
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """No release may take the totals past this; None is no limit.
+    """No release may take the totals past this; None is no limit."""
 
-    Attributes:
-        epsilon: For Σ ε over all releases.
-        delta: For Σ δ over all releases.
-        monthly: For Σ ε over the releases that were opened in one calendar month (UTC).
-    """
-
-    epsilon: float | None = None
-    delta: float | None = None
-    monthly: float | None = None
+    epsilon: float | None = None  # for Σ ε over all releases
+    delta: float | None = None  # for Σ δ over all releases
+    monthly: float | None = None  # for Σ ε over releases opened in a calendar month (UTC)
 
     def stricter(self, other: Cap | None) -> Cap:
         """The lower limits of both, each for itself."""
@@ -90,8 +84,7 @@ class Account:
 class Standing:
     """The state that a list of ledger entries leads to.
 
-    Raises:
-        LedgerError: An entry names a release that was never opened.
+    Every entry names a release that was opened.
     """
 
     entries: list[Entry]
@@ -132,11 +125,7 @@ class Standing:
             self.cap = self.cap.stricter(earlier.cap)
 
     def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
-        """The header of an open release.
-
-        Raises:
-            LedgerError: No such release, it is closed, or it was opened for another fit.
-        """
+        """The header of a release that is open, for the same fit if one is given."""
         account = self._account(release_id)
         if account.spent is not None:
             raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")
@@ -162,9 +151,7 @@ class Standing:
     def total(self, definition: UnitDefinition, month: str = "") -> Guarantee:
         """Σ ε and Σ δ over all releases of a month, or of all, as one unit definition counts them.
 
-        Args:
-            definition: The unit definition whose units bear the loss.
-            month: Year and month in which releases were opened, as in ``2030-01``; "" for all.
+        Months are as in ``2030-01``; "" stands for all.
         """
         found = [item for item in self.accounts.values() if item.opened.startswith(month)]
         losses = [account.counted(definition) for account in found]
@@ -173,13 +160,10 @@ class Standing:
         )
 
     def check(self, release_id: str, cap: Cap | None = None) -> None:
-        """Refuse a release that takes any unit definition's total past the cap.
+        """Refuse a release that takes any unit definition's total past the cap: a BudgetExceeded.
 
         A release counts in the month in which it was opened, resumed later or not: what it may
         spend was reserved then.
-
-        Raises:
-            BudgetExceeded: It does.
         """
         limit, month = self.cap.stricter(cap), self._account(release_id).opened[:7]
         for definition in self.definitions():

@@ -68,11 +68,7 @@ class Book:
         return {part for (part,) in self._connection.execute("SELECT DISTINCT part FROM entries")}
 
     def read(self, part: str = "") -> list[Entry]:
-        """All entries of a part, in order.
-
-        Raises:
-            LedgerError: The file is damaged.
-        """
+        """All entries of a part, in order."""
         if not self._sound:
             self._sound = self._connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
         if not self._sound:
@@ -87,11 +83,7 @@ class Book:
         return entries
 
     def append(self, entry: Entry, part: str = "") -> int:
-        """Add an entry to a part; it counts once the transaction has ended well.
-
-        Returns:
-            How many entries the part had before.
-        """
+        """Add an entry, which counts once the transaction has ended well; how many were before."""
         last = "SELECT number, seal FROM entries WHERE part = ? ORDER BY number DESC LIMIT 1"
         number, seal = self._connection.execute(last, (part,)).fetchone() or (-1, "")
         text = json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -104,9 +96,6 @@ def make(folder: Path) -> None:
     """Make a ledger without entries where there is none; the caller holds the folder's lock.
 
     The file has its name only once it is whole, so that a file of no bytes is known to be damaged.
-
-    Raises:
-        LedgerError: It cannot be written.
     """
     path = folder / FILE
     if there(path):
@@ -140,9 +129,6 @@ def transaction(folder: Path) -> Iterator[Book]:
     """One exclusive transaction on the ledger that `make` has made in a folder.
 
     An exception rolls it back. Waits for other processes.
-
-    Raises:
-        LedgerError: The file is damaged, foreign, of a later version, or cannot be written.
     """
     path = folder / FILE
     try:
@@ -200,8 +186,7 @@ def sync_folder(path: Path) -> None:
 def there(path: Path) -> bool:
     """Whether a path exists; a dangling symbolic link does.
 
-    Raises:
-        LedgerError: This user may not see that; to go on could miss a privacy loss.
+    If this user may not see that, it is a LedgerError: to go on could miss a privacy loss.
     """
     with usable(path):
         try:

@@ -72,14 +72,9 @@ def system_keys(rows: int, table: str) -> NDArray[np.uint64]:
 
 
 def random_ranks(identity: Index, keys: NDArray[np.uint64]) -> Index:
-    """A random order of each unit's rows.
+    """A random order of each unit's rows: rank of every row within its unit, from 0, shape (rows,).
 
-    Args:
-        identity: Unit of every row, shape (rows,), of one row at least.
-        keys: Uniform numbers, shape (rows,).
-
-    Returns:
-        Rank of every row within its unit, from 0, shape (rows,).
+    There is at least one row; ``keys`` are uniform numbers.
     """
     rows = identity.size
     order = _by_unit_and_key(identity, keys)
@@ -145,15 +140,8 @@ def _once(find: Callable[[Units, str], _Found]) -> Callable[[Units, str], _Found
 class Units:
     """Unit identity, size, rank and weight of every row; computed on first use.
 
-    Args:
-        spec: The public description; the OWN keys and bounds are read from it.
-        rows: Number of rows of every table.
-        owners: Row index of the owner, for every table with an OWN key.
-        ranks: Ranks that were drawn before, for a neighbour whose other units keep them.
-
-    Attributes:
-        keys: Gives a table's rows the uniform numbers by which they are ranked. They come from the
-            system's entropy, except in a fit whose noise is seeded.
+    ``owners`` are the row index of the owner, for every table with an OWN key; ``ranks`` those
+    drawn before, for a neighbour whose other units keep them.
     """
 
     __slots__ = ("_known", "_offsets", "_owners", "_rows", "_spec", "keys")
@@ -165,6 +153,8 @@ class Units:
         owners: Mapping[str, Index],
         ranks: Mapping[str, Index] | None = None,
     ) -> None:
+        # The uniform numbers that rank the rows of a table; only in a fit whose noise is seeded
+        # they are not from the system's entropy.
         self.keys: Callable[[int, str], NDArray[np.uint64]] = system_keys
         self._spec = spec
         self._rows = dict(rows)

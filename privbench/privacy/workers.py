@@ -77,14 +77,9 @@ def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | 
 
 
 class Workers:
-    """The workers behind one scheduler.
+    """The workers behind one scheduler, at ``tcp://host:8786`` or ``tls://host:8786``.
 
-    Args:
-        address: The scheduler's, as ``tcp://host:8786`` or ``tls://host:8786``.
-
-    Raises:
-        ConfigError: Dask is not installed, or workers would write what they hold to a disk.
-        ConnectionFailed: No scheduler answers, or it has no workers.
+    A ConfigError where Dask is not installed, or workers would write what they hold to a disk.
     """
 
     def __init__(self, address: str) -> None:
@@ -135,10 +130,9 @@ class Workers:
         return sorted(self._client.nthreads())
 
     def send(self, what: Any, worker: str) -> Any:
-        """Send an object to a worker, which keeps it; returns its future, an argument for `submit`.
+        """Send an object to a worker, which keeps it: its future, an argument for `submit`.
 
-        Raises:
-            Lost: The worker is gone.
+        It is `Lost` where the worker is gone.
         """
         try:
             # A hash of the content would be its name in the logs.
@@ -156,12 +150,7 @@ class Workers:
         return self._client.submit(guarded, __version__, function, *held, pure=False)
 
     def result(self, future: Any) -> Any:
-        """The result of a call.
-
-        Raises:
-            Lost: What it was sent is gone with a worker.
-            PrivbenchError: The call failed, or there is no worker any more.
-        """
+        """The result of a call; `Lost` where what it was sent is gone with a worker."""
         while True:
             try:
                 found = future.result(timeout=WAIT)
@@ -186,10 +175,6 @@ class WorkersCounter:
     parts, and their weight is one over how many it has in all of them (one aggregate over the whole
     table, before any part is made). A worker is sent the codes and the weights of its rows once and
     keeps them; it returns integers. Small tables, and regions by splits, are counted here.
-
-    Args:
-        workers: The workers.
-        least: Least rows of a part; None for `LEAST_ROWS`.
     """
 
     def __init__(self, workers: Workers, *, least: int | None = None) -> None:
@@ -198,11 +183,7 @@ class WorkersCounter:
         self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
     def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
-        """The histograms.
-
-        Raises:
-            PrivbenchError: Workers failed, or ever more of them were lost.
-        """
+        """The histograms, unless ever more workers are lost."""
         parted = wanted.region is not None and wanted.region.path
         if data._rows(wanted.table) <= self._least or parted:
             return local(data, wanted)
@@ -275,9 +256,8 @@ def count_part(
 ) -> list[Integers]:
     """Count in a worker: histograms of its rows alone.
 
-    Args:
-        public: Lookups and sizes of the axes, and the positions of the axes of every histogram.
-        columns: Weights, then the codes on every axis, `packed`.
+    ``public`` are lookups and sizes of the axes, and the positions of the axes of every histogram;
+    ``columns`` are weights, then the codes on every axis, `packed`.
     """
     lookups, sizes, sets = public
     weights, *codes = (unpacked(column) for column in columns)

@@ -14,9 +14,7 @@ from privbench.publish.facts import Certificate
 def certificate_of(model: Model, path: Path, server: str) -> Certificate:
     """The certificate of a model, of its file, and of the PostgreSQL that the clone was made on.
 
-    Raises:
-        PrivacyRefusal: The noise was seeded.
-        ModelError: The model states less than its events cost.
+    A model whose noise was seeded gets none, nor one that states less than its events cost.
     """
     if not model.promise.private:
         raise PrivacyRefusal(
@@ -49,8 +47,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
 def require_sound(certificate: Certificate) -> None:
     """Price every event again, and refuse a certificate that states less than they add up to.
 
-    Raises:
-        ModelError: It states less, or its parts do not fit each other.
+    Its parts must fit each other, too.
     """
     promise = certificate.promise
     if not promise.private:

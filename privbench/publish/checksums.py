@@ -27,11 +27,7 @@ _DEPTH = 5
 
 
 def walk(folder: Path) -> list[str]:
-    """Paths of all files, relative and sorted.
-
-    Raises:
-        ModelError: It is no folder, or holds what is neither file nor folder, or too much.
-    """
+    """Paths of all files, relative and sorted; nothing but files and folders may be there."""
     found, folders = list[str](), [""]
     try:
         while folders:
@@ -58,11 +54,7 @@ def shown(path: str) -> str:
 
 
 def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        ModelError: It is no plain file, or larger than the limit.
-    """
+    """The bytes of a plain file that is no larger than the limit."""
     try:
         handle = os.open(folder / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
@@ -75,11 +67,7 @@ def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
 
 
 def digest(folder: Path, path: str) -> tuple[str, int]:
-    """SHA-256 and size of a file.
-
-    Raises:
-        ModelError: As `read`.
-    """
+    """SHA-256 and size of a file."""
     data = read(folder, path, MAX_DATA if path.startswith("data/") else MAX_TEXT)
     return hashlib.sha256(data).hexdigest(), len(data)
 
@@ -93,12 +81,8 @@ def sums_text(digests: Mapping[str, tuple[str, int]]) -> bytes:
 def check(folder: Path, present: Iterable[str]) -> tuple[dict[str, tuple[str, int]], list[str]]:
     """Compare files that `walk` found with their checksums.
 
-    Returns:
-        Digest and size of every file that is there and listed; and every fault, a line each that
-        begins with the file's name.
-
-    Raises:
-        ModelError: The list itself is missing or damaged.
+    Gives digest and size of every file that is there and listed; and every fault, a line each that
+    begins with the file's name.
     """
     files = set(present) - {SUMS, SIGNATURE}
     data = read(folder, SUMS)

@@ -215,22 +215,13 @@ class IndexStatistics(Strict):
 
 
 class TableStatistics(Named):
-    """Statistics of a table for the planner: arguments of ``pg_restore_relation_stats``.
+    """Statistics of a table for the planner: arguments of ``pg_restore_relation_stats``."""
 
-    Attributes:
-        stored: Whether the table has a file of its own, as tables without partitions have.
-        pages: Number of pages.
-        rows: Number of rows.
-        visible: Number of pages that the visibility map marks as all-visible.
-        indexes: Sizes of its indexes.
-        columns: Statistics of its columns.
-    """
-
-    stored: bool
-    pages: Pages
+    stored: bool  # whether the table has a file of its own, as tables without partitions have
+    pages: Pages  # number of pages
     rows: float
-    visible: Pages
-    indexes: list[IndexStatistics]
+    visible: Pages  # number of pages that the visibility map marks as all-visible
+    indexes: list[IndexStatistics]  # sizes of its indexes
     columns: list[ColumnStatistics]
 
     @property
@@ -261,11 +252,7 @@ def text(found: Bundle | Certificate | Statistics) -> bytes:
 
 
 def parse(kind: type[File], data: bytes) -> File:
-    """The record that `text` wrote.
-
-    Raises:
-        ModelError: It is no such file; the message names the field.
-    """
+    """The record that `text` wrote. The ModelError names the field that is wrong."""
     if depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data)) > MAX_DEPTH:
         raise ModelError("it is nested too deeply.")
     try:

@@ -35,11 +35,7 @@ def joined(found: Iterable[Statement | str]) -> str:
 
 
 def judge_ddl(before: str, after: str) -> Made:
-    """Judge the DDL of a bundle.
-
-    Raises:
-        ModelError: It is not on the allow-list, or psql may read it otherwise than PostgreSQL.
-    """
+    """Refuse DDL that is not on the allow-list, or that psql may read otherwise than PostgreSQL."""
     found = allowed(before, after)
     if found.left_out:
         raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
@@ -74,11 +70,7 @@ def _refuse_variables(text: str) -> None:
 
 
 def judge_workload(workload: Workload) -> None:
-    """Refuse a workload that does more than read, or that psql may read otherwise.
-
-    Raises:
-        ModelError: It does.
-    """
+    """Refuse a workload that does more than read, or that psql may read otherwise."""
     try:
         check(workload)
         text = queries_text(workload.queries)
@@ -91,9 +83,5 @@ def judge_workload(workload: Workload) -> None:
 
 
 def queries_text(queries: Iterable[Query]) -> str:
-    """The queries as a file for psql, one statement for each.
-
-    Raises:
-        SqlError: One cannot be read.
-    """
+    """The queries as a file for psql, one statement for each."""
     return joined(statements(query.sql)[0] for query in queries)

@@ -324,8 +324,7 @@ def _workload(
 ) -> tuple[Workload | None, str, list[str]]:
     """The workload of a bundle: the given one, bound to the clone, or one generated from the clone.
 
-    Returns:
-        The workload, or None; its origin; and what is missing from the bundle, one line each.
+    Gives the workload, or None; its origin; and what is missing from the bundle, one line each.
     """
     if given is None and not queries:
         return None, "none", []

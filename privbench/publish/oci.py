@@ -21,11 +21,7 @@ _KEY = "org.opencontainers.image"
 
 
 def write_layout(folder: Path, image: Path, bundle: Bundle) -> None:
-    """Write the layout of a bundle into an empty folder; the same bundle gives the same bytes.
-
-    Raises:
-        ModelError: The bundle cannot be read.
-    """
+    """Write the layout of a bundle into an empty folder; the same bundle gives the same bytes."""
     blobs = image / "blobs" / "sha256"
     blobs.mkdir(parents=True)
     layer = _layer(folder, blobs)

@@ -29,8 +29,7 @@ _MEMORY, _SECONDS = 6 * 2**30, 3600
 def compare(folder: Path, bundle: Bundle) -> None:
     """Refuse a bundle whose two forms of the rows differ, or cannot be read.
 
-    Raises:
-        ModelError: They do; the message begins with the file's name.
+    The message begins with the file's name.
     """
     asked = []
     for table in bundle.tables:

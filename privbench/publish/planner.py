@@ -40,11 +40,7 @@ WHERE c.relkind IN ('r', 'p') ORDER BY 1, 2
 
 
 def require_version(dsn: str) -> None:
-    """Refuse a server that cannot say what functions of later versions take.
-
-    Raises:
-        UsageError: The server is too old.
-    """
+    """Refuse a server that cannot say what functions of later versions take."""
     with reading(dsn, ROWS) as connection:
         found = major_version(connection)
     if found < SERVER:

@@ -86,11 +86,7 @@ def _environment() -> Environment:
 
 
 def _literal(text: str) -> str:
-    """A text as an SQL constant. A NUL is refused: psql would end the line there, even in quotes.
-
-    Raises:
-        ModelError: The text has a NUL.
-    """
+    """A text as an SQL constant. A NUL is refused: psql would end the line there, even quoted."""
     if "\0" in text:
         raise ModelError("a text has a NUL, which PostgreSQL cannot hold.")
     return literal(text)

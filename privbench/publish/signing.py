@@ -17,8 +17,7 @@ _BEGIN, _END = b"-----BEGIN SSH SIGNATURE-----", b"-----END SSH SIGNATURE-----"
 def sign(data: bytes, key: Path) -> bytes:
     """Sign some bytes with a private key of OpenSSH.
 
-    Raises:
-        UsageError: ssh-keygen is missing, or does not take the key.
+    A UsageError if ssh-keygen is missing, or does not take the key.
     """
     done = _keygen(["-Y", "sign", "-q", "-f", str(key), "-n", _NAMESPACE], data)
     if done.returncode != 0 or not done.stdout:
@@ -29,11 +28,9 @@ def sign(data: bytes, key: Path) -> bytes:
 def signer(data: bytes, signature: bytes, public: Path | None) -> str:
     """Who signed some bytes: the fingerprint of the key.
 
-    ``public`` is a file of a public key (``ssh-ed25519 AAAA…``) whose signature it has to be.
-
-    Raises:
-        ModelError: The signature is not one of these bytes, or not of that key.
-        UsageError: ssh-keygen or the key is missing.
+    ``public`` is a file of a public key (``ssh-ed25519 AAAA…``) whose signature it has to be. A
+    ModelError says that it is not, or is no signature of these bytes; a UsageError that it cannot
+    be checked here.
     """
     if _armoured(b"".join(signature.splitlines()[1:-1])) != signature:
         raise ModelError("it is no signature of OpenSSH.")

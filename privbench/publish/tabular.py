@@ -54,15 +54,10 @@ def arrow_type(kind: str) -> pa.DataType:
 def copy_out(
     connection: Connection, table: Table, columns: Sequence[str], folder: Path
 ) -> list[int]:
-    """Write some columns of a table as CSV files with headers, ``00001.csv`` and so on.
+    """Write columns of a table as CSV files with headers, ``00001.csv`` and so on: rows of each.
 
     The connection has settings by which values print alike everywhere; one column is the least.
-
-    Returns:
-        Rows of each file, of which there is at least one.
-
-    Raises:
-        DatabaseError: The server refused.
+    There is one file at least.
     """
     listed = sql.SQL(", ").join(sql.Identifier(name) for name in columns)
     named = sql.Identifier(table.name.schema, table.name.name)
@@ -94,9 +89,8 @@ def _head(names: Sequence[str]) -> bytes:
 def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Table:
     """The rows of a CSV file with a header, an empty cell without quotes being NULL.
 
-    Raises:
-        pyarrow.ArrowInvalid: A cell does not fit its column's type, or a row has other columns.
-        ModelError: The header is another.
+    A cell that does not fit its column's type, or a row of other columns, is a
+    pyarrow.ArrowInvalid; another header is a ModelError.
     """
     data, head = path.read_bytes(), _head(names)
     types = [arrow_type(kind) for kind in kinds]
@@ -111,11 +105,7 @@ def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Tab
 def write_parquet(files: Sequence[Path], columns: Sequence[Column]) -> list[str]:
     """Write a Parquet file beside every CSV file of a table.
 
-    Returns:
-        What the columns are: where a value does not fit, text.
-
-    Raises:
-        ModelError: A file cannot be read again.
+    Gives what the columns are: where a value does not fit, text.
     """
     names, kinds = [column.name for column in columns], [kind_of(column) for column in columns]
     for path in files:

@@ -25,25 +25,15 @@ from privbench.workload import read as read_workload
 
 @dataclass(frozen=True)
 class Verified:
-    """Facts of a bundle that were checked, and those that nobody can check.
-
-    Attributes:
-        bundle: The bundle.
-        certificate: Its certificate.
-        files: Number of files with a checksum.
-        size: Size of these files in bytes.
-        signed: Fingerprint of the key that signed the bundle; None if nobody did.
-        expected: Whether the user named that key.
-        pages: Pages that tables and indexes take on the disk, in a database without rows.
-    """
+    """Facts of a bundle that were checked, and those that nobody can check."""
 
     bundle: Bundle
     certificate: Certificate
-    files: int
-    size: int
-    signed: str | None
-    expected: bool
-    pages: int = 0
+    files: int  # number of files with a checksum
+    size: int  # size of these files in bytes
+    signed: str | None  # fingerprint of the key that signed the bundle; None if nobody did
+    expected: bool  # whether the user named that key
+    pages: int = 0  # pages that tables and indexes take on the disk, in a database without rows
 
     def render(self) -> str:
         """Plain text for people."""

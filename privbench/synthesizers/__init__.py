@@ -35,11 +35,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> type[Synthesizer[Any]]:
-    """The synthesizer of that name.
-
-    Raises:
-        ConfigError: Not installed, or its package does not offer a synthesizer.
-    """
+    """The synthesizer of that name; a ConfigError if none is installed."""
     for point in entry_points(group=__name__, name=name):
         found = point.load()
         if not point.value.startswith("privbench."):

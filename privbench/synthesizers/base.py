@@ -15,7 +15,7 @@ from privbench.errors import ConfigError
 from privbench.learning.answers import counted_units
 from privbench.learning.synthetic import SyntheticDatabase
 from privbench.limits import faults
-from privbench.privacy import Accounting, DatabaseSpec, Query, Session, noise_sd
+from privbench.privacy import Accounting, DatabaseSpec, Question, Session, noise_sd
 
 
 class Options(BaseModel):
@@ -29,41 +29,26 @@ OptionsT = TypeVar("OptionsT", bound=Options)
 
 @dataclass(frozen=True, slots=True)
 class PlannedEvent:
-    """One measurement that a fit would make, described without data.
+    """One measurement that a fit would make, described without data."""
 
-    Attributes:
-        label: Its purpose, for the ledger.
-        table: The table whose rows are counted.
-        kind: The query's kind.
-        shape: Shape of the statistic; for adaptive measurements the largest planned one.
-        amount: ε or ρ.
-        share: ``amount`` over the total.
-        noise_sd: Standard deviation of the noise, in counted units.
-        roots: Root tables that are charged.
-        needed: Of a list, the units that must share a label for it to come out half the time.
-        noises: Other values of ``noise_sd``, where it depends on what is released before.
-        needs: Other values of ``needed``, likewise.
-    """
-
-    label: str
-    table: str
+    label: str  # its purpose, for the ledger
+    table: str  # the table whose rows are counted
     kind: str
-    shape: tuple[int, ...]
-    amount: float
-    share: float
-    noise_sd: float
-    roots: frozenset[str]
-    needed: float | None = None
-    noises: tuple[float, ...] = ()
-    needs: tuple[float, ...] = ()
+    shape: tuple[int, ...]  # of the statistic; the largest planned one if adaptive
+    amount: float  # ε or ρ
+    share: float  # ``amount`` over the total
+    noise_sd: float  # standard deviation of the noise, in counted units
+    roots: frozenset[str]  # root tables that are charged
+    needed: float | None = None  # units that make a label come out half the time
+    noises: tuple[float, ...] = ()  # other values, by what is released before
+    needs: tuple[float, ...] = ()  # other values of ``needed``, likewise
 
     @classmethod
-    def of(
-        cls, label: str, query: Query, spec: DatabaseSpec, amount: float, plan: PlanInput
-    ) -> Self:
-        """The planned form of one query."""
+    def of(cls, question: Question, spec: DatabaseSpec, plan: PlanInput) -> Self:
+        """The planned form of a question."""
+        query, amount = question.query, question.amount
         return cls(
-            label,
+            question.label,
             query.table,
             query.kind,
             tuple(query.shape),
@@ -76,22 +61,16 @@ class PlannedEvent:
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """The input of a plan or a fit; all of it is public or released.
+    """The input of a plan or a fit; all of it is public or released."""
 
-    Attributes:
-        total: Amount that the synthesizer may spend per root table, ε or ρ.
-        accounting: ``pure`` or ``zcdp``.
-        totals: Rows per private table: noisy (fit) or guessed (plan); missing means 1.
-        public_rows: Exact row counts of public tables.
-        spare: Amount per root table beyond ``total`` that earlier stages left; missing means none.
-        counted: Units that have rows in owned tables, where they were counted; at least the noise.
-    """
-
-    total: float
-    accounting: Accounting
+    total: float  # amount that the synthesizer may spend per root table, ε or ρ
+    accounting: Accounting  # ``pure`` or ``zcdp``
+    # Rows per private table: noisy (fit) or guessed (plan); missing means 1.
     totals: Mapping[str, float] = field(default_factory=dict)
-    public_rows: Mapping[str, int] = field(default_factory=dict)
+    public_rows: Mapping[str, int] = field(default_factory=dict)  # exact counts of public tables
+    # Amount per root table beyond ``total`` that earlier stages left; missing means none.
     spare: Mapping[str, float] = field(default_factory=dict)
+    # Units that have rows in owned tables, where they were counted; at least the noise.
     counted: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -137,24 +116,14 @@ class FittedModel(Protocol):
 
 
 class Synthesizer(ABC, Generic[OptionsT]):
-    """A learner: has a session take measurements and makes a model of the answers.
+    """A learner: has a session take measurements and makes a model of the answers."""
 
-    Attributes:
-        name: Its name in configs and models.
-        options_type: The type of its parameters.
-        options: Its parameters, checked.
-    """
-
-    name: ClassVar[str]
-    options_type: ClassVar[type[Options]] = Options
-    options: OptionsT
+    name: ClassVar[str]  # its name in configs and models
+    options_type: ClassVar[type[Options]] = Options  # the type of its parameters
+    options: OptionsT  # its parameters, checked
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        """Check the options.
-
-        Raises:
-            ConfigError: An unknown option, or a value that is not allowed.
-        """
+        """Check the options; a ConfigError names one that is unknown or out of range."""
         try:
             self.options = cast(OptionsT, self.options_type.model_validate(dict(options or {})))
         except ValidationError as error:
@@ -168,13 +137,12 @@ class Synthesizer(ABC, Generic[OptionsT]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """Measure and learn.
+        """Measure and learn, for ``amount`` of ε or ρ per root table.
 
-        Args:
-            session: The door to the private rows; every attribute of its spec is settled.
-            totals: Noisy rows per table, released before (P17). Never exact counts.
-            amount: ε or ρ that may be spent per root table.
-            public_rows: Exact row counts of the public tables.
+        Every attribute of the session's spec is settled. ``totals`` are noisy rows per table,
+        released before (P17), never exact counts; ``public_rows`` are exact row counts of the
+        public tables. A ConfigError names an option that does not fit the tables, before anything
+        is spent.
         """
 
     @abstractmethod
@@ -184,8 +152,4 @@ class Synthesizer(ABC, Generic[OptionsT]):
     @classmethod
     @abstractmethod
     def load(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> FittedModel:
-        """The model that ``to_state`` wrote.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that ``to_state`` wrote; a ModelError for damaged or hostile input."""

@@ -16,14 +16,8 @@ from privbench.learning.graphical.budget import Budget, Learns
 from privbench.learning.graphical.database import DatabaseFit
 from privbench.learning.graphical.plan import planned
 from privbench.learning.graphical.table_model import AttributeLearner, AttributeModel
-from privbench.privacy import DatabaseSpec, Measurement, Query, Session
-from privbench.synthesizers.base import (
-    FittedModel,
-    OptionsT,
-    PlanInput,
-    PlannedEvent,
-    Synthesizer,
-)
+from privbench.privacy import DatabaseSpec, Measurement, Query, Question, Session
+from privbench.synthesizers.base import FittedModel, OptionsT, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.model import DatabaseModel
 
 
@@ -43,11 +37,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
         amount: float,
         public_rows: Mapping[str, int] | None = None,
     ) -> FittedModel:
-        """See `Synthesizer.fit`.
-
-        Raises:
-            ConfigError: An option that does not fit the tables; nothing was spent.
-        """
+        """See `Synthesizer.fit`."""
         start = PlanInput.of(session, totals, amount, public_rows)
         budget, learner = self._budget(session.spec, start), self._learner(session, start)
         return self._run(DatabaseFit(session, totals, budget, dict(start.public_rows), learner))
@@ -59,27 +49,20 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
     def plan(self, spec: DatabaseSpec, plan: PlanInput) -> list[PlannedEvent]:
         """See `Synthesizer.plan`."""
         budget = self._budget(spec, plan)
-        asked = planned(budget, plan.totals, dict(plan.public_rows))
-        events = [
-            PlannedEvent.of(item.label, item.query, spec, item.amount, plan) for item in asked
-        ]
+        asked: list[Question] = [*planned(budget, plan.totals, dict(plan.public_rows))]
         for table, amount in budget.attributes.items():
-            events += self.plan_table(spec, table, amount, plan)
-        return events
+            asked += self.plan_table(spec, table, amount, plan)
+        return [PlannedEvent.of(question, spec, plan) for question in asked]
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
-        """Events of a learner of attributes in a table, for an amount of ε or ρ."""
+    ) -> list[Measurement]:
+        """Questions of a learner of attributes in a table, for an amount of ε or ρ."""
         return []
 
     @classmethod
     def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
-        """The model that a learner of attributes gave, from its state.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that a learner of attributes gave, from its state, which may be hostile."""
         return Circuit.from_state(state, arrays)
 
     @classmethod
@@ -97,21 +80,13 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
 
 @dataclass(frozen=True, slots=True)
 class TableFit:
-    """The fit of the attributes of one table.
+    """The fit of the attributes of one table."""
 
-    Attributes:
-        session: The door to the private rows.
-        start: Released or public input of the whole fit.
-        table: The table.
-        amount: ε or ρ that may be spent.
-        weight: Released weight of the table's rows, at least 1.
-    """
-
-    session: Session
-    start: PlanInput
+    session: Session  # the door to the private rows
+    start: PlanInput  # released or public input of the whole fit
     table: str
-    amount: float
-    weight: float
+    amount: float  # ε or ρ that may be spent
+    weight: float  # released weight of the table's rows, at least 1
 
     @property
     def spec(self) -> DatabaseSpec:
@@ -141,8 +116,8 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     @abstractmethod
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
-        """The events of `fit_table` for a table that may spend so much, ε or ρ."""
+    ) -> list[Measurement]:
+        """The questions of `fit_table` for a table that may spend so much, ε or ρ."""
 
     def check(self, session: Session) -> None:
         """Refuse a fit that cannot be, before anything is spent."""

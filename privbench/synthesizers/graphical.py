@@ -17,14 +17,11 @@ from privbench.synthesizers.model import DatabaseModel
 
 
 class GraphicalOptions(Options):
-    """Parameters.
+    """Parameters."""
 
-    Attributes:
-        target: A column that rows shall tell from the others, as ``table.column`` or by its name:
-            its pairs with all other columns of its table are measured, and most of the budget is
-            for pairs. For training sets; of other pairs and of single columns less is known.
-    """
-
+    # A column that rows shall tell from the others, as ``table.column`` or by its name: its pairs
+    # with all other columns of its table are measured, and most of the budget is for pairs. For
+    # training sets; of other pairs and of single columns less is known.
     target: str = ""
 
 
@@ -48,11 +45,7 @@ class GraphicalSynthesizer(DatabaseSynthesizer[GraphicalOptions]):
         return self._run(DatabaseFit(session, totals, budget, dict(public_rows), old=old))
 
     def target(self, spec: DatabaseSpec) -> tuple[str, str] | None:
-        """See `DatabaseSynthesizer.target`.
-
-        Raises:
-            ConfigError: The target is no modelled column, or several tables have such a column.
-        """
+        """The target among the modelled columns, which has to be in one table alone."""
         target = self.options.target
         if not target:
             return None

@@ -29,19 +29,13 @@ AttributeReader = Callable[[Any, Mapping[str, NDArray[Any]]], AttributeModel]
 
 @dataclass(frozen=True)
 class DatabaseModel:
-    """A fitted model.
+    """A fitted model."""
 
-    Attributes:
-        synthesizer: Name of the synthesizer that made it.
-        laws: Released law of every table, owners first.
-        references: Released law of every reference between private tables, by table and key.
-        public_rows: Exact row counts of the public tables that keys point to.
-    """
-
-    synthesizer: str
-    laws: dict[str, TableLaw]
+    synthesizer: str  # name of the synthesizer that made it
+    laws: dict[str, TableLaw]  # released law of every table, owners first
+    # Released law of every reference between private tables, by table and key.
     references: dict[tuple[str, str], ReferenceLaw]
-    public_rows: dict[str, int]
+    public_rows: dict[str, int]  # exact row counts of the public tables that keys point to
 
     @cached_property
     def units(self) -> Mapping[str, float]:
@@ -126,21 +120,9 @@ class DatabaseModel:
 
     @classmethod
     def from_state(
-        cls,
-        header: Mapping[str, Any],
-        arrays: Mapping[str, NDArray[Any]],
-        read: AttributeReader,
+        cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], read: AttributeReader
     ) -> Self:
-        """The model that `to_state` wrote.
-
-        Args:
-            header: The JSON object.
-            arrays: The arrays.
-            read: Reads the models of attributes.
-
-        Raises:
-            ModelError: Damaged or hostile input.
-        """
+        """The model that `to_state` wrote; ``read`` reads the models of attributes."""
         laws: dict[str, TableLaw] = {}
         references: dict[tuple[str, str], ReferenceLaw] = {}
         with damaged():
@@ -190,11 +172,7 @@ def _check(
     references: Mapping[tuple[str, str], ReferenceLaw],
     public_rows: Mapping[str, int],
 ) -> None:
-    """Refuse parts that do not fit each other; owners stand before what they own.
-
-    Raises:
-        ModelError: They do not.
-    """
+    """Refuse parts that do not fit each other; owners stand before what they own."""
     above: dict[str, list[int]] = {}
     for name, law in laws.items():
         context: list[int] = []

@@ -17,14 +17,7 @@ from privbench.circuit import Builder, Circuit
 from privbench.learning.answers import Measure
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.graphical.one_way import one_way
-from privbench.learning.spn.node import (
-    Bins,
-    Node,
-    estimate,
-    make_bins,
-    region_histograms,
-    scaled,
-)
+from privbench.learning.spn.node import Bins, Node, estimate, make_bins, region_histograms, scaled
 from privbench.learning.spn.splits import (
     column_split,
     dependence,
@@ -35,9 +28,9 @@ from privbench.learning.spn.splits import (
     score_query,
     strongest,
 )
-from privbench.privacy import DatabaseSpec, Query, noise_sd
+from privbench.privacy import DatabaseSpec, Measurement, noise_sd
 from privbench.privacy.queries import Axis, Column, Histogram, Joint, PublicArray, Region
-from privbench.synthesizers.base import Options, PlanInput, PlannedEvent
+from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
@@ -47,71 +40,48 @@ LEAST = 200.0
 
 
 class PaperOptions(Options):
-    """Parameters, in the paper's letters where it has them.
+    """Parameters, in the paper's letters where it has them."""
 
-    Attributes:
-        alpha: α: attributes whose pairwise total variation distance from independence is at most
-            this are split apart.
-        beta: β: a region of fewer than 2β rows is not split; 0 derives it from the noise.
-        gamma: γ: share for the structure (row and column splits) of what one-ways leave; the rest
-            goes to leaves.
-        gamma1: γ₁: share of γ for evaluating column splits; γ₂ = 1 − γ₁ goes to row splits.
-        iterations: J: iterations of k-means in a row split.
-        one_ways: Share of a table's amount for its one-way histograms.
-        depth: Most levels of row splits.
-        bins: About the most bins of an attribute inside regions; NULL, codes outside of a range and
-            frequent values have bins of their own beside these.
-    """
-
+    # α: attributes whose pairwise total variation distance from independence is at most this are
+    # split apart.
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.05
+    # β: a region of fewer than 2β rows is not split; 0 derives it from the noise.
     beta: Annotated[float, Field(ge=0)] = 0.0
+    # γ: share for the structure (row and column splits) of what one-ways leave; the rest goes to
+    # leaves.
     gamma: Fraction = 0.5
-    gamma1: Fraction = 0.2
-    iterations: Annotated[int, Field(ge=0, le=20)] = 2
-    one_ways: Fraction = 0.5
-    depth: Annotated[int, Field(ge=0, le=12)] = 6
+    gamma1: Fraction = 0.2  # γ₁: share of γ for column splits; γ₂ = 1 − γ₁ goes to row splits
+    iterations: Annotated[int, Field(ge=0, le=20)] = 2  # J: iterations of k-means in a row split
+    one_ways: Fraction = 0.5  # share of a table's amount for its one-way histograms
+    depth: Annotated[int, Field(ge=0, le=12)] = 6  # most levels of row splits
+    # About the most bins of an attribute inside regions; NULL, codes outside of a range and
+    # frequent values have bins of their own beside these.
     bins: Annotated[int, Field(ge=2, le=64)] = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Amounts of one table's operations.
+    """Amounts of one table's operations."""
 
-    Attributes:
-        one_ways: The table's one-way histograms.
-        levels: Number of levels of row splits, σ(T).
-        evaluate: Pair scores, per level (ε_eval).
-        move: One measurement of the parts of row splits, per level and iteration of k-means, and
-            once more for the children's histograms.
-        leaves: LeafGen; what levels do not use is added to it.
-        least: β in force: a region is split where it holds at least 2β rows.
-    """
-
-    one_ways: float
-    levels: int = 0
-    evaluate: float = 0.0
+    one_ways: float  # the table's one-way histograms
+    levels: int = 0  # number of levels of row splits, σ(T)
+    evaluate: float = 0.0  # pair scores, per level (ε_eval)
+    # One measurement of the parts of row splits, per level and iteration of k-means, and once more
+    # for the children's histograms.
     move: float = 0.0
-    leaves: float = 0.0
-    least: float = 0.0
+    leaves: float = 0.0  # leafGen; what levels do not use is added to it
+    least: float = 0.0  # β in force: a region is split where it holds at least 2β rows
 
 
 @dataclass(frozen=True, slots=True)
 class Grower:
-    """Grows one table's network, level by level: one joint query for all nodes that do the same.
-
-    Attributes:
-        fit: The fit of the table.
-        options: Parameters.
-        budget: Amounts per level.
-        bins: Bins of every attribute, from released one-way histograms.
-        axes: The bins as axes of queries.
-    """
+    """Grows one table's network, level by level: one joint query for all nodes that do the same."""
 
     fit: TableFit
     options: PaperOptions
-    budget: Budget
-    bins: Mapping[str, Bins]
-    axes: Mapping[str, Axis]
+    budget: Budget  # amounts per level
+    bins: Mapping[str, Bins]  # bins of every attribute, from released one-way histograms
+    axes: Mapping[str, Axis]  # the bins as axes of queries
 
     def grow(self) -> Node:
         """The whole network with all its leaves measured."""
@@ -211,7 +181,7 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
 
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
-    ) -> list[PlannedEvent]:
+    ) -> list[Measurement]:
         """See `TableSynthesizer.plan_table`; a full tree of regions without column splits."""
         budget, bins = self._divide(spec, table, amount, plan), self.options.bins
         events = one_way_events(spec, table, budget.one_ways)
@@ -219,14 +189,14 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
             place = f"on level {level + 1} of {table}"
             scores = planned_scores(spec, table, level, bins)
             below = planned_histograms(spec, table, level + 1, bins)
-            events.append((f"dependence {place}", scores, budget.evaluate))
+            events.append(Measurement(scores, budget.evaluate, f"dependence {place}"))
             for step in range(self.options.iterations):
-                events.append((f"k-means {step + 1} {place}", below, budget.move))
-            events.append((f"regions {place}", below, budget.move))
+                events.append(Measurement(below, budget.move, f"k-means {step + 1} {place}"))
+            events.append(Measurement(below, budget.move, f"regions {place}"))
         if budget.leaves > 0:
             query = planned_histograms(spec, table, budget.levels, bins)
-            events.append((f"leaves of {table}", query, budget.leaves))
-        return [PlannedEvent.of(label, query, spec, given, plan) for label, query, given in events]
+            events.append(Measurement(query, budget.leaves, f"leaves of {table}"))
+        return events
 
     def _divide(self, spec: DatabaseSpec, table: str, amount: float, start: PlanInput) -> Budget:
         """Planning, AllocBudget: how deep a network can grow, and what its operations may spend.
@@ -250,33 +220,25 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
         return Budget(amount - rest, levels, level * options.gamma1, move, leaves, least)
 
 
-def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[tuple[str, Query, float]]:
-    """Label, query and amount of every attribute's histogram; the events of `one_way_bins`.
-
-    Amounts are ∝ min(m, 1000)^⅓ with m cells.
-    """
+def one_way_events(spec: DatabaseSpec, table: str, amount: float) -> list[Measurement]:
+    """Every attribute's histogram, for an amount ∝ min(m, 1000)^⅓ with m cells."""
     domains = spec.tables[table].attributes
     raw = {name: min(domain.size, 1000) ** (1 / 3) for name, domain in domains.items()}
     total = sum(raw.values())
     return [
-        (f"one-way of {table}.{name}", Histogram.of(spec, table, [name]), amount * (part / total))
-        for name, part in raw.items()
+        Measurement(
+            Histogram.of(spec, table, [n]), amount * (part / total), f"one-way of {table}.{n}"
+        )
+        for n, part in raw.items()
     ]
 
 
 def one_way_bins(fit: TableFit, measure: Measure, amount: float, most: int) -> dict[str, Bins]:
-    """Bins of every attribute from its noisy histogram.
-
-    Args:
-        fit: The fit under way.
-        measure: Asks for the histograms.
-        amount: What all histograms may spend together, ε or ρ.
-        most: About how many bins an attribute may have.
-    """
+    """Bins of every attribute, about ``most``, from noisy histograms; these cost ``amount``."""
     domains, bins = fit.spec.tables[fit.table].attributes, {}
     events = one_way_events(fit.spec, fit.table, amount)
-    for (name, domain), (label, query, given) in zip(domains.items(), events, strict=True):
-        values, sd = measure(query, given, label)
+    for (name, domain), item in zip(domains.items(), events, strict=True):
+        values, sd = measure(item.query, item.amount, item.label)
         counts = fit.weight * one_way(values, sd, domain, fit.noise, fit.weight)
         bins[name] = make_bins(counts, domain, most, 2 * sd)
     return bins

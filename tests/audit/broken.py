@@ -10,6 +10,7 @@ from privbench.audit import recording
 from privbench.config import Config, LedgerConfig
 from privbench.privacy import OpenDPNoise
 from privbench.privacy.data import Labels, PrivateDatabase
+from privbench.privacy.mechanisms import VectorMechanism
 
 #: The module, which the package hides behind the function of that name.
 fit = importlib.import_module("privbench.pipeline.fit")
@@ -56,21 +57,33 @@ def config(ledger, **privacy) -> Config:
     return found.model_copy(update={"ledger": LedgerConfig(path=str(ledger))})
 
 
-class HalfNoise(OpenDPNoise):
+class Otherwise(OpenDPNoise):
+    """Cells of statistics are drawn by `vector`, choices and labels as they should be."""
+
+    def draw(self, mechanism, exact, scale, stream, threshold=None):
+        if isinstance(mechanism, VectorMechanism):
+            return self.vector(mechanism, exact, scale, stream)
+        return super().draw(mechanism, exact, scale, stream, threshold)
+
+    def vector(self, mechanism, values, scale, stream):
+        return super().draw(mechanism, values, scale, stream)
+
+
+class HalfNoise(Otherwise):
     """Noise of half the scale that the event states."""
 
     def vector(self, mechanism, values, scale, stream):
         return super().vector(mechanism, values, scale / 2, stream)
 
 
-class HalfNoiseInOne(OpenDPNoise):
+class HalfNoiseInOne(Otherwise):
     """Half the noise in the largest statistic alone."""
 
     def vector(self, mechanism, values, scale, stream):
         return super().vector(mechanism, values, scale / (2 if values.size >= 100 else 1), stream)
 
 
-class ReusedDraw(OpenDPNoise):
+class ReusedDraw(Otherwise):
     """One draw of standard noise for all statistics, stretched to each one's scale."""
 
     def __init__(self) -> None:
@@ -85,7 +98,7 @@ class ReusedDraw(OpenDPNoise):
         return values + noise.reshape(values.shape)
 
 
-class Unnoised(OpenDPNoise):
+class Unnoised(Otherwise):
     """Statistics of few cells as they are; one cell alone may well have no noise by chance."""
 
     def vector(self, mechanism, values, scale, stream):
@@ -96,8 +109,8 @@ class _HalfScale:
     def __init__(self, noise: Any) -> None:
         self._noise = noise
 
-    def vector(self, mechanism, values, scale, stream):
-        return self._noise.vector(mechanism, values, scale / 2, stream)
+    def draw(self, mechanism, exact, scale, stream):
+        return self._noise.draw(mechanism, exact, scale / 2, stream)
 
 
 def half_the_scale(draw, data, noise, stream):

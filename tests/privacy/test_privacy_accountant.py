@@ -39,7 +39,7 @@ def event(name: str, amount: float, roots=("a",), delta: float = 0.0, l1: int = 
     scale = mechanism.scale(claim, amount)
     threshold = mechanism.threshold(claim, scale, delta) if "threshold" in name else None
     stub = Measurement(Counts(l1=l1), amount, "stub", delta).event(
-        CHAIN, Method(mechanism, scale, lambda *given: 0, threshold), private=True
+        CHAIN, Method(mechanism, scale, threshold), private=True
     )
     return replace(stub, roots=tuple(roots), sensitivity=claim)
 

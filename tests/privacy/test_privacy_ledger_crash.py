@@ -38,9 +38,9 @@ class Telling(OpenDPNoise):
     def __init__(self, tell) -> None:
         self.tell = tell
 
-    def vector(self, mechanism, values, scale, stream):
+    def draw(self, mechanism, exact, scale, stream, threshold=None):
         self.tell(("draw", stream, None))
-        return super().vector(mechanism, values, scale, stream)
+        return super().draw(mechanism, exact, scale, stream, threshold)
 
 
 def fit(path, tell, resume=None, cap=None):

@@ -60,10 +60,10 @@ def law_p_value(noise: np.ndarray, law: Callable[[np.ndarray], np.ndarray], scal
 def test_vector_noise_has_the_claimed_law(accounting, scale, source):
     mechanism, law = VECTOR[accounting], LAWS[accounting](scale)
     zeros = np.zeros(DRAWS, np.int64)
-    noise = SOURCES[source].vector(mechanism, zeros, scale, "right")
+    noise = SOURCES[source].draw(mechanism, zeros, scale, "right")
     assert law_p_value(noise, law, scale) > ALARM
     assert noise.std() == pytest.approx(mechanism.sd(scale), rel=0.05)
-    halved = SOURCES[source].vector(mechanism, zeros, scale / 2, "halved")
+    halved = SOURCES[source].draw(mechanism, zeros, scale / 2, "halved")
     assert law_p_value(halved, law, scale) < ALARM
 
 
@@ -72,9 +72,9 @@ def test_vector_noise_has_the_claimed_law(accounting, scale, source):
 def test_vector_noise_on_the_weight_grid(accounting, law, source):
     mechanism, scale = VECTOR[accounting], 1.7 * 2**31
     zeros = np.zeros(DRAWS, np.int64)
-    noise = SOURCES[source].vector(mechanism, zeros, scale, "right")
+    noise = SOURCES[source].draw(mechanism, zeros, scale, "right")
     assert stats.kstest(noise / scale, law.cdf).pvalue > ALARM
-    halved = SOURCES[source].vector(mechanism, zeros, scale / 2, "halved")
+    halved = SOURCES[source].draw(mechanism, zeros, scale / 2, "halved")
     assert stats.kstest(halved / scale, law.cdf).pvalue < ALARM
 
 
@@ -141,7 +141,7 @@ def test_selection_has_the_claimed_law(accounting, law, source):
 
     def p_value(scale: float, draws: int) -> float:
         mechanism, noise = SELECTION[accounting], SOURCES[source]
-        picks = [noise.index(mechanism, scores, scale, f"{scale}/{i}") for i in range(draws)]
+        picks = [noise.draw(mechanism, scores, scale, f"{scale}/{i}") for i in range(draws)]
         counts = np.bincount(picks, minlength=scores.size)
         return float(stats.chisquare(counts, expected * len(picks)).pvalue)
 
@@ -153,7 +153,7 @@ def release_rate(
     source, mechanism, count: int, scale: float, threshold: int, draws: int = DRAWS
 ) -> float:
     counts = {f"label {i}": count for i in range(draws)}
-    kept = source.labels(mechanism, counts, scale, threshold, f"{count}/{scale}")
+    kept = source.draw(mechanism, counts, scale, f"{count}/{scale}", threshold)
     assert list(kept) == sorted(kept)
     return len(kept) / draws
 
@@ -285,7 +285,7 @@ def test_impossible_thresholds_are_refused():
 
 def test_seeded_noise_repeats_itself_per_stream():
     zeros = np.zeros(50, np.int64)
-    draw = lambda seed, stream: SeededNoise(seed).vector(VECTOR["pure"], zeros, 9.0, stream)  # noqa: E731
+    draw = lambda seed, stream: SeededNoise(seed).draw(VECTOR["pure"], zeros, 9.0, stream)  # noqa: E731
     assert (draw(1, "a") == draw(1, "a")).all()
     assert (draw(1, "a") != draw(1, "b")).any()
     assert (draw(1, "a") != draw(2, "a")).any()

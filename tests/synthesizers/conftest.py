@@ -12,6 +12,7 @@ from private_tables import Started, private_database, single_table, started
 from privbench.domain import Domain
 from privbench.privacy import KeySpec, Relation, SeededNoise
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.mechanisms import Selection
 
 COUNTRIES = 12
 
@@ -19,11 +20,10 @@ COUNTRIES = 12
 class Exact(SeededNoise):
     """Draws nothing: statistics are exact."""
 
-    def vector(self, mechanism, values, scale, stream):
-        return values.copy()
-
-    def index(self, mechanism, scores, scale, stream):
-        return int(np.argmax(scores))
+    def draw(self, mechanism, exact, scale, stream, threshold=None):
+        if threshold is not None:
+            return super().draw(mechanism, exact, scale, stream, threshold)
+        return int(np.argmax(exact)) if isinstance(mechanism, Selection) else exact.copy()
 
 
 def own(name, table, parent, **more):

@@ -112,23 +112,14 @@ class Scripted:
     asked: list[Asked] = field(default_factory=list)
     private = False
 
-    def vector(self, mechanism, values, scale, stream):
-        assert mechanism.name == "discrete_laplace"
-        answer = self._answer(values, scale, False)
-        return answer.astype(np.int64).reshape(values.shape)
-
-    def index(self, mechanism, scores, scale, stream):
-        assert mechanism.name == "noisy_max"
-        return self._answer(scores, scale, True)
-
-    def labels(self, mechanism, counts, scale, threshold, stream):
-        raise AssertionError("a fit of settled domains releases no labels")
-
-    def _answer(self, exact, scale, selection):
+    def draw(self, mechanism, exact, scale, stream, threshold=None):
+        assert threshold is None, "a fit of settled domains releases no labels"
+        selection = mechanism.name == "noisy_max"
+        assert selection or mechanism.name == "discrete_laplace"
         scale = scale * self.factor
         answer = self.choose(len(self.asked), exact, scale, selection)
         self.asked.append(Asked(exact.copy(), scale, answer))
-        return answer
+        return answer if selection else answer.astype(np.int64).reshape(exact.shape)
 
 
 FOLDERS = count()

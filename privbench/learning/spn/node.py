@@ -17,17 +17,11 @@ from privbench.privacy.queries import Axis, Histogram, Joint, Region, Split
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """A public partition of one attribute's codes.
+    """A public partition of one attribute's codes."""
 
-    Attributes:
-        of: Bin of every code, shape (domain size,).
-        inside: Law of the codes within each bin, shape (domain size,); sums to 1 in every bin.
-        counts: Released counts per bin.
-    """
-
-    of: Ints
-    inside: Floats
-    counts: Floats
+    of: Ints  # bin of every code, shape (domain size,)
+    inside: Floats  # law of the codes within each bin, shape (domain size,); sums to 1 in every bin
+    counts: Floats  # released counts per bin
 
     @property
     def size(self) -> int:
@@ -42,11 +36,8 @@ class Bins:
 def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
     """About ``most`` bins, as the default learner groups the cells of a column (`group`).
 
-    Args:
-        counts: Released, non-negative counts per code.
-        domain: The attribute's domain.
-        most: About how many bins there may be.
-        least: Least mass of a bin in a tail.
+    Counts are released, not negative, one for each code; ``least`` is the least mass of a bin in a
+    tail.
     """
     (of,) = group(counts, domain, least / max(float(counts.sum()), 1e-9), levels=(most,))
     return bins_of(of, counts)
@@ -73,28 +64,18 @@ def region_histograms(
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A region of rows, restricted to some attributes.
+    """A region of rows, restricted to some attributes."""
 
-    Attributes:
-        region: Public description of its rows.
-        scope: Its attributes.
-        counts: Estimated counts per attribute and bin; each sums to `rows`.
-        precision: Inverse variance of the region's own measurements, 0 without one.
-        noisy: Precision-weighted mean of those measurements per attribute.
-        parts: Children by attributes (a product node).
-        split: How its rows are split (a sum node).
-        children: Children by rows.
-        prior: The counts that were expected before the region itself was measured.
-    """
-
-    region: Region
-    scope: tuple[str, ...]
-    counts: dict[str, Floats]
-    precision: float = 0.0
+    region: Region  # public description of its rows
+    scope: tuple[str, ...]  # its attributes
+    counts: dict[str, Floats]  # estimated counts per attribute and bin; each sums to `rows`
+    precision: float = 0.0  # inverse variance of the region's own measurements, 0 without one
+    # Precision-weighted mean of those measurements per attribute.
     noisy: dict[str, Floats] = field(default_factory=dict)
-    parts: list[Node] = field(default_factory=list)
-    split: Split | None = None
-    children: list[Node] = field(default_factory=list)
+    parts: list[Node] = field(default_factory=list)  # children by attributes (a product node)
+    split: Split | None = None  # how its rows are split (a sum node)
+    children: list[Node] = field(default_factory=list)  # children by rows
+    # The counts that were expected before the region itself was measured.
     prior: dict[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -17,15 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from privbench.learning.graphical.estimate import Floats
 from privbench.learning.spn.node import Bins, Node, region_histograms, scaled
 from privbench.privacy import DatabaseSpec
-from privbench.privacy.queries import (
-    Axis,
-    Column,
-    Joint,
-    PairScores,
-    PublicArray,
-    Region,
-    Split,
-)
+from privbench.privacy.queries import Axis, Column, Joint, PairScores, PublicArray, Region, Split
 
 #: Most pairs that one region's scores hold.
 _MOST_PAIRS = 1000
@@ -57,16 +49,10 @@ def score_query(spec: DatabaseSpec, table: str, node: Node, axes: Mapping[str, A
 
 
 def dependence(node: Node, scores: Floats) -> Floats:
-    """Distance from independence of every two attributes of a node, in [0, 1].
+    """Distance from independence of every two attributes of a node, in [0, 1], by `score_query`.
 
-    What sampling alone gives for independent attributes is taken off.
-
-    Args:
-        node: The node.
-        scores: Released scores of `score_query`.
-
-    Returns:
-        A symmetric matrix with zero diagonal, NaN where a pair was not scored.
+    What sampling alone gives for independent attributes is taken off. It is a symmetric matrix with
+    zero diagonal, NaN where a pair was not scored.
     """
     rows = max(node.rows, 1.0)
     laws = [scaled(node.counts[name], 1.0) for name in node.scope]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.query import TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import NONE, tally
 
@@ -60,17 +61,11 @@ class Axis(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Column(Axis):
-    """A settled attribute, or a public binning of its codes.
+    """A settled attribute, or a public binning of its codes."""
 
-    Attributes:
-        attribute: Its name.
-        size: Number of cells: the domain's size, or the number of bins.
-        bins: Bin of every code, shape (domain size,), or None.
-    """
-
-    attribute: str
-    size: int
-    bins: PublicArray | None = None
+    attribute: str  # its name
+    size: int  # number of cells: the domain's size, or the number of bins
+    bins: PublicArray | None = None  # bin of every code, shape (domain size,), or None
 
     def __post_init__(self) -> None:
         if self.bins is not None and self.bins.values.size:
@@ -159,14 +154,10 @@ class PublicTarget(Axis):
     """Row of a public table that a row refers to; the last cell is NULL.
 
     Public rows never go, so a row's code is its own.
-
-    Attributes:
-        key: A key whose parent is public.
-        rows: Number of rows of the public table.
     """
 
-    key: KeySpec
-    rows: int
+    key: KeySpec  # a key whose parent is public
+    rows: int  # number of rows of the public table
 
     def __post_init__(self) -> None:
         if self.key.role != "public":
@@ -213,15 +204,10 @@ class Buckets(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Children(Buckets):
-    """Bucket of the number of rows that a row owns by one OWN key (its fan-out).
+    """Bucket of the number of rows that a row owns by one OWN key (its fan-out)."""
 
-    Attributes:
-        key: The OWN key of the owned table.
-        bounds: Lower ends of the buckets, ascending from 0.
-    """
-
-    key: KeySpec
-    bounds: tuple[int, ...] = FAN_OUT_BOUNDS
+    key: KeySpec  # the OWN key of the owned table
+    bounds: tuple[int, ...] = FAN_OUT_BOUNDS  # lower ends of the buckets, ascending from 0
 
     def __post_init__(self) -> None:
         if self.key.role != "own":
@@ -247,14 +233,10 @@ class UnitRows(Buckets):
 
     It counts rows of the row's own unit alone, so the code stays when another unit goes. For
     tables that no unit of this table reaches it is 0.
-
-    Attributes:
-        counted: The table whose rows are counted.
-        bounds: Lower ends of the buckets, ascending from 0.
     """
 
-    counted: str
-    bounds: tuple[int, ...] = FAN_OUT_BOUNDS
+    counted: str  # the table whose rows are counted
+    bounds: tuple[int, ...] = FAN_OUT_BOUNDS  # lower ends of the buckets, ascending from 0
 
     @property
     def label(self) -> str:
@@ -271,15 +253,10 @@ class UnitRows(Buckets):
 
 @dataclass(frozen=True, slots=True)
 class Owner(Axis):
-    """The code that the row's owner has on another axis; the last code means no owner.
+    """The code that the row's owner has on another axis; the last code means no owner."""
 
-    Attributes:
-        key: The OWN key of the row's table.
-        axis: An axis of the owner's table, itself possibly an `Owner`.
-    """
-
-    key: KeySpec
-    axis: Axis
+    key: KeySpec  # the OWN key of the row's table
+    axis: Axis  # an axis of the owner's table, itself possibly an `Owner`
 
     def __post_init__(self) -> None:
         if self.key.role != "own":
@@ -314,14 +291,10 @@ class Joined(Axis):
 
     A public function of codes that each read the row's own unit alone, so it reads no more than
     they do; for example as context of owned rows (`Owner`).
-
-    Attributes:
-        axes: The axes, the last one fastest.
-        groups: Group of every joint cell, shape (sizes of the axes), or None.
     """
 
-    axes: tuple[Axis, ...]
-    groups: PublicArray | None = None
+    axes: tuple[Axis, ...]  # the axes, the last one fastest
+    groups: PublicArray | None = None  # group of every joint cell, shape (sizes of axes)
 
     def __post_init__(self) -> None:
         if not self.axes or math.prod(self._sizes) > MOST_JOINED:
@@ -356,6 +329,21 @@ class Joined(Axis):
             index *= index.dtype.type(axis.size)
             index += axis.codes(data, table).astype(index.dtype)
         return index
+
+
+@dataclass(frozen=True, slots=True)
+class OverAxes(TableQuery):
+    """A statistic with a dimension for each of some axes of its table."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(axis.label for axis in self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(axis.size for axis in self.axes)
 
 
 #: What `axes` accepts for one axis.

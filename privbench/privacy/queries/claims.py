@@ -41,16 +41,10 @@ Moved = tuple[Region | None, float, float]
 
 @dataclass(frozen=True, slots=True)
 class RowQuery(TableQuery):
-    """A statistic of one table whose claim follows from the module's docstring.
+    """A statistic of one table whose claim follows from the module's docstring."""
 
-    Attributes:
-        source: The table.
-        adds: Whether rows only add; what does not say so has the larger claim.
-        most: m of the module's docstring.
-    """
-
-    adds: ClassVar[bool] = False
-    most: ClassVar[int] = 1
+    adds: ClassVar[bool] = False  # whether rows only add; what does not say so has the larger claim
+    most: ClassVar[int] = 1  # m of the module's docstring
 
     @abstractmethod
     def moved(self) -> Iterable[Moved]:
@@ -67,12 +61,9 @@ class Joint(Query):
 
     Cells of different parts are different ones, so the module's docstring holds for all regions of
     all parts together. It is claimed from what parts say by `RowQuery.moved`.
-
-    Attributes:
-        parts: The statistics.
     """
 
-    parts: tuple[RowQuery, ...]
+    parts: tuple[RowQuery, ...]  # the statistics
 
     def __post_init__(self) -> None:
         if len({(part.table, part.kind) for part in self.parts}) != 1:
@@ -106,7 +97,6 @@ class Joint(Query):
         return _claim_by_regions(spec, self.parts[0], moved)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """The statistics of the parts, in their own units."""
         return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
 
     def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
@@ -136,14 +126,8 @@ def claim(
 ) -> Sensitivity:
     """The claim where a row of weight w moves a statistic by at most w times these norms.
 
-    Args:
-        spec: The public description.
-        table: The table.
-        l1: A of the module's docstring.
-        l2: √B.
-        linf: m.
-        adds: Whether rows only add.
-        steps: Units of the statistic in a weight of 1.
+    ``l1``, ``l2`` and ``linf`` are A, √B and m of the module's docstring; ``adds`` says whether
+    rows only add; ``steps`` are the units of the statistic in a weight of 1.
     """
     total = contribution(spec, table) // GRID * steps
     found = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))

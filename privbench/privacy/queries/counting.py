@@ -36,11 +36,7 @@ Cells = NDArray[np.intp]
 
 
 def cells(sizes: Sequence[int]) -> int:
-    """Number of cells of a joint histogram.
-
-    Raises:
-        SchemaError: More than `MAX_CELLS`.
-    """
+    """Number of cells of a joint histogram, at most `MAX_CELLS`."""
     product = math.prod(sizes)
     if product > MAX_CELLS:
         raise SchemaError(f"a histogram of {product} cells is too large.")
@@ -49,19 +45,12 @@ def cells(sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Marginals:
-    """Joint histograms of one table's rows, each over some of the same axes.
-
-    Attributes:
-        table: The table.
-        axes: The axes.
-        sets: Positions in ``axes`` of every histogram, the last one fastest.
-        region: The region, or None for all rows.
-    """
+    """Joint histograms of one table's rows, each over some of the same axes."""
 
     table: str
     axes: tuple[Axis, ...]
-    sets: tuple[tuple[int, ...], ...]
-    region: Region | None = None
+    sets: tuple[tuple[int, ...], ...]  # positions in ``axes`` by histogram, the last fastest
+    region: Region | None = None  # the region, or None for all rows
 
     def __post_init__(self) -> None:
         if self.region is not None and self.region.table != self.table:
@@ -69,7 +58,6 @@ class Marginals:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Sizes of the axes of every histogram."""
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 
@@ -82,11 +70,7 @@ Counter = Callable[[PrivateDatabase, Marginals], list[Integers]]
 
 
 def marginals(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
-    """The histograms, counted by the database's own counter.
-
-    Raises:
-        SchemaError: A histogram is too large, or an axis does not fit.
-    """
+    """The histograms, counted by the database's own counter."""
     for shape in wanted.shapes:
         cells(shape)
     return (data.counter or local)(data, wanted)
@@ -100,11 +84,8 @@ def local(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
 class View:
     """Rows with their weights and their codes on some axes.
 
-    Args:
-        reads: Codes of all rows on every axis, with their lookups.
-        sizes: Sizes of the axes.
-        weights: Weight of every row in grid units, shape (rows of the table,).
-        rows: Positions of the rows that are in view, or None for all.
+    ``reads`` and ``weights``, in grid units, are of all rows of the table; ``rows`` are the
+    positions of those in view, None for all.
     """
 
     def __init__(
@@ -120,11 +101,7 @@ class View:
 
     @classmethod
     def of(
-        cls,
-        data: PrivateDatabase,
-        table: str,
-        axes: Sequence[Axis],
-        region: Region | None = None,
+        cls, data: PrivateDatabase, table: str, axes: Sequence[Axis], region: Region | None = None
     ) -> Self:
         """The rows of a region, or all rows of a table."""
         reads = [axis.read(data, table) for axis in axes]
@@ -132,10 +109,9 @@ class View:
         return cls(reads, [axis.size for axis in axes], weights, rows_of(data, region))
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:
-        """Codes on every axis and weights, block by block.
+        """Codes on every axis and weights, block by block; blocks grow with ``size``.
 
-        Args:
-            size: Cells of the largest histogram; blocks grow with it.
+        That is the number of cells of the largest histogram.
         """
         step = min(max(_SMALL, size), _LARGE)
         same = self._weights.strides == (0,)

@@ -24,10 +24,9 @@ _BLOCK = 2**18
 
 @lru_cache(maxsize=32)
 def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Integer interpolation tables of x(m) = log₂(1 + m/scale), cut at ``buckets``.
+    """Integer tables of x(m) = log₂(1 + m/scale), cut at ``buckets``, for interpolation.
 
-    Returns:
-        Whole part k of x and ⌊GRID·(x − k)⌋, for m = 0 … scale·(2^buckets − 1).
+    Whole part k of x and ⌊GRID·(x − k)⌋, for m = 0 … scale·(2^buckets − 1).
     """
     counts = np.arange(scale * (2**buckets - 1) + 1, dtype=np.int64)
     whole = np.zeros(counts.size, dtype=np.int64)
@@ -69,12 +68,8 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
 
     Each unit keeps its first e rows by rank, where e is `most_kept`; of these, the rows whose edge
     has a target count. The cut comes first, over all of the unit's rows: a row whose edge is NULL
-    or ⊥ keeps its rank.
-
-    Args:
-        data: The database.
-        key: A REF key.
-        outside: Whether edges into the row's own unit are dropped as well, after the cut.
+    or ⊥ keeps its rank. With ``outside`` edges into the row's own unit are dropped as well, after
+    the cut.
     """
     edges, units = data._parents(key), data._units
     kept = np.flatnonzero((units.ranks(key.table) < most_kept(data.spec, key)) & (edges >= 0))
@@ -87,11 +82,9 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
 def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity) -> Sensitivity:
     """The sensitivity where removing a unit removes both its targets and its references.
 
-    Args:
-        spec: The public description.
-        key: The key; if no unit can hold rows of both ends, only one of the two occurs.
-        gone: The most that the cells of a unit's targets hold.
-        moved: Sensitivity to a unit's references to other units' targets.
+    If no unit can hold rows of both ends of the key, only one of the two occurs. ``gone`` is the
+    most that the cells of a unit's targets hold, ``moved`` the sensitivity to a unit's references
+    to other units' targets.
     """
     apart = spec.is_apart(key)
     parts = (moved.l1, moved.l2, moved.linf)
@@ -101,13 +94,9 @@ def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity
 
 @dataclass(frozen=True, slots=True)
 class OfReference(Query):
-    """A statistic of the two ends of a reference; units of either can move it.
+    """A statistic of the two ends of a reference; units of either can move it."""
 
-    Attributes:
-        key: A REF key between private tables.
-    """
-
-    key: KeySpec
+    key: KeySpec  # a REF key between private tables
 
     def __post_init__(self) -> None:
         if self.key.role != "ref":
@@ -152,15 +141,10 @@ class FanIn(OfReference):
     is 1 + 32·log₂(17/16) = 3.799, within the bound 1 + 2/ln 2 = 3.885 that bounds a step by the
     slope. Where each unit sends one edge (e = 1) the scale s is 2 (an edge weighs ½):
     δ = 2·log₂(3/2) = 1.170, which is the sensitivity where the roots are disjoint.
-
-    Attributes:
-        key: A REF key between private tables.
-        buckets: K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14.
-        outside: Whether edges into the row's own unit are left out.
     """
 
-    buckets: int = 10
-    outside: bool = False
+    buckets: int = 10  # K; buckets are 0 … K at s·(2^k − 1) edges, 1 to 14
+    outside: bool = False  # whether edges into the row's own unit are left out
     kind = "fan-in"
     unit = GRID
 
@@ -180,7 +164,6 @@ class FanIn(OfReference):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One cell for each bucket."""
         return (self.buckets + 1,)
 
     def scale(self, spec: DatabaseSpec) -> int:

@@ -68,20 +68,13 @@ class Features:
 
     A row is (origin, f) with f the coordinates of its codes one after the other, brought to at most
     the length ``bound``; so its squared length is at most origin² + bound².
-
-    Attributes:
-        source: The table.
-        axes: Columns.
-        lines: Per column the coordinates of every code, shape (codes, coordinates).
-        origin: The constant, in steps.
-        bound: Greatest length of f, in steps.
     """
 
-    source: str
+    source: str  # the table
     axes: tuple[Column, ...]
-    lines: tuple[PublicArray, ...]
-    origin: int = STEP
-    bound: int = STEP
+    lines: tuple[PublicArray, ...]  # by column, coordinates of codes, (codes, coordinates)
+    origin: int = STEP  # the constant, in steps
+    bound: int = STEP  # greatest length of f, in steps
 
     def __post_init__(self) -> None:
         for axis, line in zip(self.axes, self.lines, strict=True):
@@ -111,7 +104,6 @@ class Features:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns."""
         return tuple(axis.attribute for axis in self.axes)
 
     @cached_property
@@ -177,13 +169,9 @@ def line_of(domain: Domain, most: int) -> Whole:
 
 @dataclass(frozen=True)
 class Latent:
-    """A released linear map of rows, brought to at most a length of 1.
+    """A released linear map of rows, brought to at most a length of 1."""
 
-    Attributes:
-        matrix: Shape (dimensions, width of the features), in steps; within ±2²⁰.
-    """
-
-    matrix: PublicArray
+    matrix: PublicArray  # shape (dimensions, width of the features), in steps; within ±2²⁰
 
     def __post_init__(self) -> None:
         if int(np.abs(self.matrix.values).max(initial=0)) > 2**20:

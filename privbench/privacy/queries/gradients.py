@@ -11,14 +11,7 @@ import numpy as np
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.claims import claim
-from privbench.privacy.queries.features import (
-    STEP,
-    Latent,
-    Whole,
-    cut,
-    factors,
-    lengths,
-)
+from privbench.privacy.queries.features import STEP, Latent, Whole, cut, factors, lengths
 from privbench.privacy.queries.outer import FINE, OfFeatures, shares
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.query import Integers, Sensitivity
@@ -46,18 +39,12 @@ class ClippedGradients(OfFeatures):
     at most w·C in L2 and L∞, and by w·C·√p in L1 for p parameters. Then `claims`. No row's
     part depends on another row: all integers (`features`). Source: Abadi et al. (2016), with all
     rows in every batch: under zCDP sampling of batches buys nothing, as zCDP bounds all orders.
-
-    Attributes:
-        latent: The map of rows to latent ones.
-        hidden: A, shape (units, 1 + dimensions), in steps.
-        output: B, shape (outputs, 1 + units), in steps.
-        clip: C in steps.
     """
 
-    latent: Latent
-    hidden: PublicArray
-    output: PublicArray
-    clip: int = STEP
+    latent: Latent  # the map of rows to latent ones
+    hidden: PublicArray  # A, shape (units, 1 + dimensions), in steps
+    output: PublicArray  # B, shape (outputs, 1 + units), in steps
+    clip: int = STEP  # C in steps
     kind = "clipped gradients"
     unit = STEP**2
 
@@ -75,7 +62,6 @@ class ClippedGradients(OfFeatures):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """All parameters."""
         return (self.hidden.values.size + self.output.values.size,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

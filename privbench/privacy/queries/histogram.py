@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
-from privbench.privacy.queries.axes import Axis, AxisLike, Whole, axis
+from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
 from privbench.privacy.queries.claims import Moved, RowQuery, claim
 from privbench.privacy.queries.counting import Marginals, add, cells, marginals
 from privbench.privacy.queries.public import PublicArray
@@ -24,7 +24,7 @@ _BLOCK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram(RowQuery):
+class Histogram(OverAxes, RowQuery):
     """Weighted joint histogram over public axes of one table, in a region or in all of it.
 
     Statistic: for every cell of the product of the axes, the sum of the weights (`Units.weights`)
@@ -34,13 +34,8 @@ class Histogram(RowQuery):
     region follow from its own unit alone (`axes`, `regions`), and weights are fixed before any
     split: so when a unit goes, only its own rows' weights leave. Add/remove: GRID in L1, L2 and
     L∞, τ·GRID under truncation.
-
-    Attributes:
-        axes: The axes; `Histogram.of` makes them from names.
-        region: The region, or None.
     """
 
-    axes: tuple[Axis, ...]
     region: Region | None = None
     kind = "histogram"
     unit = GRID
@@ -53,11 +48,7 @@ class Histogram(RowQuery):
 
     @classmethod
     def of(
-        cls,
-        spec: DatabaseSpec,
-        table: str,
-        axes: Sequence[AxisLike],
-        region: Region | None = None,
+        cls, spec: DatabaseSpec, table: str, axes: Sequence[AxisLike], region: Region | None = None
     ) -> Self:
         """A histogram over attributes (names, names with bins) or other axes of a table.
 
@@ -65,15 +56,6 @@ class Histogram(RowQuery):
         """
         found = tuple(axis(spec, table, given) for given in axes)
         return cls(table, found or (Whole(),), region)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return tuple(axis.size for axis in self.axes)
 
     def moved(self) -> list[Moved]:
         return [(self.region, 1.0, 1.0)]
@@ -86,7 +68,7 @@ class Histogram(RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class GridHistogram(RawQuery):
-    """Weight of an attribute's finite values between public grid points.
+    """Weight, between public grid points, of the finite values of a column that is still a `Grid`.
 
     Statistic: for points t₁ < … < tₖ the weight of the rows with a value below t₁, in [t₁, t₂), …,
     and from tₖ on: k + 1 cells. NULL, NaN and ±∞ are in no cell.
@@ -95,13 +77,9 @@ class GridHistogram(RawQuery):
     claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove.
     Bounds by private quantiles, the usual way, need a rank far from the ends where noise is large;
     a noisy histogram finds the ends themselves at the same price.
-
-    Attributes:
-        attribute: An attribute that is still a `Grid`.
-        points: Ascending public grid points, shape (k,).
     """
 
-    points: PublicArray
+    points: PublicArray  # ascending public grid points, shape (k,)
     kind = "grid histogram"
     unit = GRID
 
@@ -114,14 +92,12 @@ class GridHistogram(RawQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One cell more than there are points."""
         return (self.points.values.size + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return claim(spec, self.source, adds=True)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Weights of the cells, in grid units."""
         values, weights = self._values(data), data._units.weights(self.source)
         cells = np.zeros(self.points.values.size + 1, dtype=np.int64)
         for start in range(0, len(values), _BLOCK):
@@ -156,12 +132,9 @@ class Total(TableQuery):
     under add/remove, and clip under replace too, since both units' shares lie in [0, clip]. Where
     the schema lets a unit have one row only (root tables, ``unit = "row"``, one-to-one keys), clip
     is 1.
-
-    Attributes:
-        clip: Most rows that count for one unit.
     """
 
-    clip: int = 100
+    clip: int = 100  # most rows that count for one unit
     kind = "total"
     unit = 1
 
@@ -171,7 +144,6 @@ class Total(TableQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One number."""
         return (1,)
 
     def _clip(self, spec: DatabaseSpec) -> int:

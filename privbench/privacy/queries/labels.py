@@ -49,13 +49,9 @@ NORMS: dict[Accounting, Norm] = {"pure": "l1", "zcdp": "l2"}
 
 @dataclass(frozen=True, slots=True)
 class _Weighted(RawQuery):
-    """Counts of values by weight; see the module's docstring.
+    """Counts of values by weight; see the module's docstring."""
 
-    Attributes:
-        clip: C, at least 1.
-    """
-
-    clip: int = 1
+    clip: int = 1  # C, at least 1
     unit = GRID
 
     def __post_init__(self) -> None:
@@ -119,11 +115,10 @@ class _Weighted(RawQuery):
 
 
 def _numbered(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
-    """The distinct points, ascending; of every row its point's number, the last one for sentinels.
+    """The distinct points, ascending; each row's point by number, the last one for sentinels.
 
     Where points lie close together, a table of all integers between them takes a fifth of the time
-    of a sort, and less memory. (With twice or half of the eight integers for a row both take about
-    as long.)
+    of a sort, and less memory; twice or half of the eight integers for a row make no difference.
     """
     finite = (points > NEG_INF) & (points < POS_INF)
     cells = np.empty(points.size, index_type(points.size))
@@ -154,12 +149,9 @@ def _first_cells(
 ) -> NDArray[np.bool_]:
     """Which pairs of unit and cell count: those of the unit's first rows, at most ``most``.
 
-    Args:
-        unit: Unit of every pair, ascending.
-        pairs: Number of every pair, ascending.
-        pair: Number of the pair of every row of the units with more than ``most`` rows.
-        ranks: Random rank of these rows within their units.
-        most: Most pairs of one unit.
+    ``unit`` and ``pairs`` are, ascending, unit and number of every pair. ``pair`` and ``ranks`` are
+    number of the pair and random rank within the unit, of every row of units with more than
+    ``most`` rows.
     """
     distinct, place = np.unique(pair, return_inverse=True)
     first = np.full(distinct.size, np.iinfo(np.int64).max)
@@ -206,18 +198,11 @@ class LabelCounts(_Weighted):
     are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under the
     other; L1 and L0 double, L∞ stays. The threshold is that of a stability
     mechanism (`privbench.privacy.mechanisms`).
-
-    Attributes:
-        attribute: An attribute that is still `Labels` or a `Grid`.
-        clip: C.
-        norm: The norm of what a unit adds; that of the noise.
-        public: Candidates that are public, distinct.
-        most: Most values of one unit that count.
     """
 
-    norm: Norm = "l2"
-    public: tuple[str, ...] = ()
-    most: int = VALUES
+    norm: Norm = "l2"  # the norm of what a unit adds; that of the noise
+    public: tuple[str, ...] = ()  # candidates that are public, distinct
+    most: int = VALUES  # most values of one unit that count
     kind = "label counts"
 
     def __post_init__(self) -> None:
@@ -243,11 +228,7 @@ class LabelCounts(_Weighted):
         return Sensitivity(l1, float(GRID), GRID, most)
 
     def evaluate(self, data: PrivateDatabase) -> NoReturn:
-        """Refused: part of its cells are private. Use `evaluate_labels`.
-
-        Raises:
-            PrivbenchError: Always.
-        """
+        """Refused: part of its cells are private. Use `evaluate_labels`."""
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
@@ -281,17 +262,12 @@ class RankedCounts(_Weighted):
     disjoint blocks: GRID in L1, hence in L2 and L∞; twice that under replace. (With weights of norm
     1 in L2, a unit's k rare values of 1/√k each could all fall into one block, and move it by √k.)
     Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
-
-    Attributes:
-        attribute: An attribute that is still `Labels` or a `Grid`.
-        clip: C.
     """
 
     kind = "ranked counts"
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """NULL and the blocks."""
         return (1 + BLOCKS,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

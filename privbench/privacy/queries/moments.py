@@ -37,18 +37,12 @@ class RegionMoments(RowQuery):
     coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) Which
     part a row falls in follows from released centres and the row itself: centres do not move when
     a row goes.
-
-    Attributes:
-        attributes: Attributes that are summed.
-        region: The region.
-        split: How it falls into parts.
-        coordinates: Coordinate of every code of every attribute, within ±`STEP`/2.
     """
 
-    attributes: tuple[Column, ...]
+    attributes: tuple[Column, ...]  # attributes that are summed
     region: Region
-    split: Split
-    coordinates: tuple[PublicArray, ...]
+    split: Split  # how it falls into parts
+    coordinates: tuple[PublicArray, ...]  # by attribute, of every code, within ±`STEP`/2
     kind = "moments"
     unit = GRID
 
@@ -68,15 +62,10 @@ class RegionMoments(RowQuery):
         split: Split,
         coordinates: Sequence[ArrayLike] | None = None,
     ) -> Self:
-        """Moments over attributes by name.
+        """Moments over settled attributes by name.
 
-        Args:
-            spec: The public description.
-            attributes: Names of settled attributes.
-            region: The region.
-            split: Its split.
-            coordinates: For each attribute the coordinate of every code in [−½, ½], or None for
-                equal steps over the codes.
+        ``coordinates`` are, for each attribute, that of every code in [−½, ½]; None for equal
+        steps.
         """
         axes = tuple(Column.of(spec, region.table, name) for name in attributes)
         lines = coordinates or [np.linspace(-0.5, 0.5, axis.size) for axis in axes]
@@ -89,7 +78,6 @@ class RegionMoments(RowQuery):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(parts, 1 + attributes)."""
         return (self.split.parts, 1 + len(self.attributes))
 
     def moved(self) -> list[Moved]:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Axis
+from privbench.privacy.queries.axes import OverAxes
 from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.counting import cells, codes_at, joint
 from privbench.privacy.queries.histogram import GridHistogram
-from privbench.privacy.query import GRID, Integers, Sensitivity, TableQuery
+from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
 #: Cells of units for every row up to which units are counted in a table of all of them, and not by
@@ -24,7 +24,7 @@ _DENSE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class NormedHistogram(TableQuery):
+class NormedHistogram(OverAxes):
     """Joint histogram over public axes of one table, in which units count by their L2 norm.
 
     Statistic: a unit with h_v rows in cell v adds w·h_v to the cell, with w = ⌊√⌊GRID² / Σ h_v²⌋⌋,
@@ -38,12 +38,8 @@ class NormedHistogram(TableQuery):
     statistic by at most GRID in L2 and in L∞, and by ⌈√t⌉·GRID in L1, where t is the number of
     cells (Cauchy and Schwarz). Replace: u and v have no negative entries, so ‖v − u‖² ≤ ‖u‖² + ‖v‖²
     gives √2·GRID in L2; L1 doubles, L∞ stays. Source: P31 for cells that are fixed beforehand.
-
-    Attributes:
-        axes: The axes.
     """
 
-    axes: tuple[Axis, ...]
     kind = "normed histogram"
     unit = GRID
 
@@ -52,20 +48,10 @@ class NormedHistogram(TableQuery):
         if not self.axes:
             raise SchemaError("a normed histogram has at least one axis.", table=self.source)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.axes)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Sizes of the axes."""
-        return tuple(axis.size for axis in self.axes)
-
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return _claim(spec, math.prod(self.shape))
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Weights of the cells, in grid units."""
         reads = [axis.read(data, self.source) for axis in self.axes]
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -83,19 +69,15 @@ class NormedGridHistogram(GridHistogram):
     do not count for the norm either, and w is at most ⌊GRID / C⌋.
 
     Sensitivity: that of `NormedHistogram`, as a smaller w adds less.
-
-    Attributes:
-        clip: C: units of a smaller norm count by their rows.
     """
 
-    clip: int = 1
+    clip: int = 1  # C: units of a smaller norm count by their rows
     kind = "normed grid histogram"
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
         return _claim(spec, *self.shape)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Weights of the cells, in grid units."""
         values = self._values(data)
 
         def cells_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -119,18 +101,10 @@ def _counts(
     size: int,
     clip: int = 1,
 ) -> Integers:
-    """The statistic, counted by blocks of whole units.
+    """The statistic in grid units, shape (size,), counted by blocks of whole units.
 
-    Args:
-        data: The private database.
-        table: The table.
-        cells_of: The cell of each of these rows, which follows from its own unit alone; −1 for a
-            row that is in none.
-        size: Number of cells.
-        clip: C.
-
-    Returns:
-        Grid units, int64, shape (size,).
+    ``cells_of`` gives the cell of each of these rows, which follows from its own unit alone; −1 for
+    a row that is in none.
     """
     found, units = np.zeros(size, np.int64), data._units
     identity = units.identity(table)

@@ -10,14 +10,7 @@ import numpy as np
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.claims import claim
-from privbench.privacy.queries.features import (
-    STEP,
-    Features,
-    Latent,
-    Whole,
-    cut,
-    lengths,
-)
+from privbench.privacy.queries.features import STEP, Features, Latent, Whole, cut, lengths
 from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
@@ -32,10 +25,8 @@ _DECAY = np.rint(STEP * np.exp(-np.arange(FINE * FAR + 1) / FINE))
 def shares(scores: Whole, starts: list[int] | None = None) -> Whole:
     """Softmax of integer scores: shares in units of 1/`STEP`, rounded down.
 
-    Args:
-        scores: Scores in units of 1/`FINE`, shape (rows, scores); changed in place.
-        starts: Where groups of scores start; None for one group. The shares of each group sum to at
-            most 1.
+    Scores are in units of 1/`FINE`, of shape (rows, scores), and are changed in place. Groups of
+    them begin at ``starts``, or they are one; the shares of each group sum to at most 1.
     """
     at = starts or [0]
     sizes = np.diff([*at, scores.shape[1]])
@@ -47,13 +38,9 @@ def shares(scores: Whole, starts: list[int] | None = None) -> Whole:
 
 @dataclass(frozen=True)
 class OfFeatures(Query):
-    """A statistic of rows as features.
+    """A statistic of rows as features."""
 
-    Attributes:
-        features: How rows become vectors.
-    """
-
-    features: Features
+    features: Features  # how rows become vectors
 
     @property
     def table(self) -> str:
@@ -69,18 +56,14 @@ class Lengths(OfFeatures):
     """Weighted counts of rows by the length of their features, before these are shortened.
 
     Sensitivity (`claims`): a row adds its weight to one cell.
-
-    Attributes:
-        edges: Ascending lengths in steps, all but the first cell's lower and the last's upper end.
     """
 
-    edges: PublicArray
+    edges: PublicArray  # ascending, in steps: all ends of cells but the first and the last
     kind = "lengths of rows"
     unit = STEP
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """One cell more than edges."""
         return (self.edges.shape[0] + 1,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -116,7 +99,6 @@ class SecondMoments(OfFeatures):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Entries of the upper triangle."""
         width = self.features.width
         return (width * (width + 1) // 2,)
 
@@ -157,14 +139,11 @@ class MixtureMoments(OfFeatures):
     are quotients of what is released, so that no bound on them is needed. Which component a row
     belongs to follows from the row itself and from released numbers. Source: Park, Foulds,
     Chaudhuri and Welling (2017), DP-EM, which measures the same sums one by one.
-
-    Attributes:
-        latent: The map of rows to latent ones.
-        scores: Log-density of every component as a linear form of (1, z, z²), shape (components,
-            1 + 2·dimensions), in steps of 1/`FINE`; within ±2²⁴.
     """
 
-    latent: Latent
+    latent: Latent  # the map of rows to latent ones
+    # Log-density of every component as a linear form of (1, z, z²), shape (components, 1 +
+    # 2·dimensions), in steps of 1/`FINE`; within ±2²⁴.
     scores: PublicArray
     kind = "moments of a mixture"
     unit = STEP**2
@@ -176,7 +155,6 @@ class MixtureMoments(OfFeatures):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(components, 1 + 2·dimensions)."""
         return self.scores.shape
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

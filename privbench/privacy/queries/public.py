@@ -11,14 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 class PublicArray:
     """A read-only int64 array of public values, equal to every array of the same content.
 
-    Args:
-        values: Integers, any shape.
-
-    Attributes:
-        values: The integers, int64.
-        digest: SHA-256 of shape and content.
-        norm: Sum of absolute values, in floating point.
-
     >>> PublicArray([1, 2]) == PublicArray([1, 2]), PublicArray([1, 2]) == PublicArray([[1, 2]])
     (True, False)
     """
@@ -31,7 +23,7 @@ class PublicArray:
             raise ValueError("public arrays must hold integers")
         self.values: NDArray[np.int64] = np.ascontiguousarray(array, dtype=np.int64)
         self.values.flags.writeable = False
-        self.norm = float(np.abs(self.values.astype(np.float64)).sum())
+        self.norm = float(np.abs(self.values.astype(np.float64)).sum())  # L1, in floating point
         content = hashlib.sha256(repr(self.values.shape).encode())
         content.update(self.values.data)
         self.digest = content.digest()
@@ -44,7 +36,6 @@ class PublicArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array."""
         return self.values.shape
 
     def __eq__(self, other: object) -> bool:

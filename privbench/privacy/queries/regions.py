@@ -29,14 +29,10 @@ class Split:
     A row goes to the part k that minimises Σ over attributes of ``lut[code, k]``, ties to the
     lowest k. With squared distances to released centres this is the assignment of k-means; with a
     single attribute and zeros and ones it is any partition of its codes.
-
-    Attributes:
-        attributes: Attributes that are read.
-        luts: For each of them, int64 costs of shape (domain size, k).
     """
 
     attributes: tuple[str, ...]
-    luts: tuple[PublicArray, ...]
+    luts: tuple[PublicArray, ...]  # for each of them, int64 costs of shape (domain size, k)
 
     def __post_init__(self) -> None:
         if not self.attributes or len(self.attributes) != len(self.luts):
@@ -80,15 +76,10 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The rows of a table that follow a path of splits; the empty path is the whole table.
-
-    Attributes:
-        table: The table.
-        path: Each split on the way and the part that was taken.
-    """
+    """The rows of a table that follow a path of splits; the empty path is the whole table."""
 
     table: str
-    path: tuple[tuple[Split, int], ...] = ()
+    path: tuple[tuple[Split, int], ...] = ()  # each split on the way and the part that was taken
 
     def __post_init__(self) -> None:
         if any(not 0 <= part < split.parts for split, part in self.path):
@@ -110,9 +101,7 @@ def overlap(regions: Iterable[tuple[Region | None, float]], depth: int = 0) -> f
     split it lies in those of a single part: their maximum counts. Regions that continue it by
     different splits may overlap: their sum counts. Regions that end there hold the row: they add.
 
-    Args:
-        regions: Every region, None for all rows, and its amount.
-        depth: Number of first splits that all regions have in common.
+    ``depth`` is the number of first splits that all regions have in common; None is all rows.
 
     >>> split = Split.by_code("a", [0, 1])
     >>> low, high = Region("t").children(split)

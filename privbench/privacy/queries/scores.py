@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.axes import Axis, AxisLike, axis
+from privbench.privacy.queries.axes import Axis, AxisLike, OverAxes, axis
 from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import Marginals, cells, marginals
 from privbench.privacy.queries.public import PublicArray
@@ -34,7 +34,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class PairScores(RowQuery):
+class PairScores(OverAxes, RowQuery):
     """How far each pair of axes is from a released prediction.
 
     Statistic: for every candidate pair (i, j), ‖Hᵢⱼ − Pᵢⱼ‖₁ minus a public penalty, where Hᵢⱼ is
@@ -47,22 +47,14 @@ class PairScores(RowQuery):
     at most w: q·w in L1, √q·w in L2, either way. With margins taken from the rows instead of a
     release, P would move too; that is refused by type, since a prediction is an array of released
     numbers. Source: P18.
-
-    Attributes:
-        axes: Axes that the pairs are made of.
-        pairs: Candidates, as positions in ``axes``.
-        predictions: Pᵢⱼ of every candidate in grid units, shape (size i, size j).
-        penalties: Penalty of every candidate, in half grid units of score.
-        region: The region, or None.
-        among: Positions in ``pairs`` of the candidates that are left, or None for all: distances
-            of all pairs are kept with the database, so that another choice among them is cheap.
     """
 
-    axes: tuple[Axis, ...]
-    pairs: tuple[Pair, ...]
-    predictions: tuple[PublicArray, ...]
-    penalties: PublicArray
+    pairs: tuple[Pair, ...]  # candidates, as positions in ``axes``
+    predictions: tuple[PublicArray, ...]  # Pᵢⱼ in grid units, shape (size i, size j)
+    penalties: PublicArray  # penalty of every candidate, in half grid units of score
     region: Region | None = None
+    # Positions in ``pairs`` of the candidates that are left, or None for all: distances of all
+    # pairs are kept with the database, so that another choice among them is cheap.
     among: PublicArray | None = None
     kind = "pair scores"
     unit = 2 * GRID
@@ -104,12 +96,7 @@ class PairScores(RowQuery):
         )
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(axis.label for axis in self.axes)
-
-    @property
     def shape(self) -> tuple[int, ...]:
-        """One score for each candidate."""
         return (len(self.pairs) if self.among is None else self.among.values.size,)
 
     def moved(self) -> list[Moved]:
@@ -117,7 +104,6 @@ class PairScores(RowQuery):
         return [(self.region, count, count)]
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
-        """Doubled scores in grid units."""
         scores = self._kept(data) - self.penalties.values
         return scores if self.among is None else scores[self.among.values]
 

@@ -73,19 +73,12 @@ class TargetHistogram(OfReference):
     e·cells more in L1, e·√cells in L2, e in L∞, out of S = 2³⁰. Replace doubles all.
 
     Under ``unit = "row"`` nothing changes: a unit is one row, e = 1, and axes read that row alone.
-
-    Attributes:
-        key: A REF key between private tables.
-        source: Axes of the referring table.
-        target: Axes of the table that is referred to.
-        cap: κ, the most that one target unit counts, in source units; 1 to 64.
-        outside: Whether edges into the row's own unit are left out.
     """
 
-    source: tuple[Axis, ...]
-    target: tuple[Axis, ...]
-    cap: int = 1
-    outside: bool = False
+    source: tuple[Axis, ...]  # axes of the referring table
+    target: tuple[Axis, ...]  # axes of the table that is referred to
+    cap: int = 1  # κ, the most that one target unit counts, in source units; 1 to 64
+    outside: bool = False  # whether edges into the row's own unit are left out
     kind = "target histogram"
     unit = GRID
 
@@ -125,7 +118,6 @@ class TargetHistogram(OfReference):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the source axes, then of the target axes."""
         return tuple(axis.size for axis in (*self.source, *self.target))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -176,12 +168,8 @@ def capped(
 ) -> None:
     """Add weights to cells, each target unit scaled down to a sum of ``most``.
 
-    Args:
-        total: The flat histogram, added to in place.
-        cell: Cell of every row, shape (rows,).
-        unit: Target unit of every row, shape (rows,).
-        weights: Weight of every row in grid units, shape (rows,); together below 2⁶⁰.
-        most: The cap in grid units.
+    Cells, target units and weights (in grid units, together below 2⁶⁰) are those of rows, shape
+    (rows,). The flat histogram ``total`` is added to in place.
     """
     _, place = np.unique(unit, return_inverse=True)
     sums = np.zeros(int(place.max(initial=-1)) + 1, dtype=np.int64)
