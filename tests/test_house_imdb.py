@@ -2,7 +2,6 @@
 
 import json
 import runpy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def _generate(*arguments: str) -> Result:
 
 
 @pytest.fixture(scope="module")
-def source(make_database: Callable[[], str]) -> str:
+def source(make_database):
     """DSN of a source at `SCALE`."""
     dsn = make_database()
     done = _generate(dsn, "--scale", str(SCALE))
@@ -46,7 +45,7 @@ def _counts(dsn: str, table: str, column: str = "movie_id") -> np.ndarray:
     return np.array(rows, dtype=float)[:, 0]
 
 
-def test_tables_have_their_published_sizes_and_titles(source: str) -> None:
+def test_tables_have_their_published_sizes_and_titles(source):
     for table, published in FACTS["rows"].items():
         ((rows,),) = _rows(source, f"SELECT count(*) FROM {table}")
         assert rows == pytest.approx(SCALE * published, rel=0.1), table
@@ -54,14 +53,14 @@ def test_tables_have_their_published_sizes_and_titles(source: str) -> None:
         assert (_counts(source, table) > 0).sum() == pytest.approx(SCALE * published, rel=0.2)
 
 
-def test_popular_titles_have_more_of_all_and_numbers_of_children_a_long_tail(source: str) -> None:
+def test_popular_titles_have_more_of_all_and_numbers_of_children_a_long_tail(source):
     tables = ("movie_companies", "cast_info", "movie_info", "movie_keyword")
     counts = np.stack([_counts(source, table) for table in tables])
     assert (np.corrcoef(np.log1p(counts))[np.triu_indices(4, 1)] > 0.15).all()
     assert (counts.max(axis=1) > 20 * counts.mean(axis=1))[[1, 3]].all()
 
 
-def test_ids_are_skewed_within_their_published_range(source: str) -> None:
+def test_ids_are_skewed_within_their_published_range(source):
     for table, name in (("cast_info", "person"), ("movie_keyword", "keyword")):
         query = f"SELECT {name}_id, count(*) FROM {table} GROUP BY 1 ORDER BY 2 DESC"
         ids, counts = np.array(_rows(source, query), dtype=float).T
@@ -69,7 +68,7 @@ def test_ids_are_skewed_within_their_published_range(source: str) -> None:
         assert counts[: len(counts) // 100].sum() > 0.05 * counts.sum()
 
 
-def test_a_rated_title_has_its_three_ratings(source: str) -> None:
+def test_a_rated_title_has_its_three_ratings(source):
     (found,) = _rows(
         source,
         "SELECT bool_and(a = 1 AND b = 1 AND c = 1) FROM (SELECT count(*) FILTER"
@@ -91,13 +90,13 @@ def test_a_rated_title_has_its_three_ratings(source: str) -> None:
         ("title t, cast_info ci WHERE t.id = ci.movie_id AND t.kind_id < 7", 14824459),
     ],
 )
-def test_published_answers_come_back(source: str, query: str, published: int) -> None:
+def test_published_answers_come_back(source, query, published):
     ((found,),) = _rows(source, f"SELECT count(*) FROM {query}")
     assert found == pytest.approx(SCALE * published, rel=0.12)
 
 
 @pytest.mark.slow
-def test_the_same_seed_makes_the_same_rows(make_database: Callable[[], str]) -> None:
+def test_the_same_seed_makes_the_same_rows(make_database):
     sums = []
     for seed in ("1", "1", "2"):
         dsn = make_database()
@@ -106,6 +105,6 @@ def test_the_same_seed_makes_the_same_rows(make_database: Callable[[], str]) -> 
     assert sums[0] == sums[1] != sums[2]
 
 
-def test_a_filled_database_is_left_alone(source: str) -> None:
+def test_a_filled_database_is_left_alone(source):
     assert "already" in _generate(source, "--if-empty").output
     assert _generate(source, "--scale", "0.0005").exit_code != 0

@@ -1,6 +1,5 @@
 """The ready configurations fit the tables that their SQL makes and the data sets' own headers."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -44,13 +43,13 @@ def _ddl(name: str) -> bytes:
     return "\n".join(line for line in text.splitlines() if not line.startswith("\\")).encode()
 
 
-def test_every_configuration_is_listed() -> None:
+def test_every_configuration_is_listed():
     found = {str(path.relative_to(SCHEMAS).with_suffix("")) for path in SCHEMAS.rglob("*.toml")}
     assert found == set(HEADERS)
 
 
 @pytest.mark.parametrize("name", sorted(HEADERS))
-def test_config_fits_tables_and_header(name: str, make_database: Callable[[], str]) -> None:
+def test_config_fits_tables_and_header(name, make_database):
     config = Config.load(SCHEMAS / f"{name}.toml")
     with psycopg.connect(make_database()) as connection:
         connection.execute(_ddl(name))

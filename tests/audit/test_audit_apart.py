@@ -16,7 +16,7 @@ from privbench.privacy import OpenDPNoise, SeededNoise
 ROOT = Path(privbench.__file__).parent
 
 
-def test_nothing_but_the_command_knows_of_the_audit() -> None:
+def test_nothing_but_the_command_knows_of_the_audit():
     outside = [path for path in ROOT.rglob("*.py") if ROOT / "audit" not in path.parents]
     knowing = [path for path in outside if "privbench.audit" in path.read_text(encoding="utf-8")]
     assert [path.relative_to(ROOT).as_posix() for path in knowing] == ["cli/audit.py"]
@@ -35,6 +35,6 @@ def test_an_ordinary_fit_draws_from_opendp_or_a_seed(people, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("section", ["[audit]\nrecord = true", "[privacy]\nrecord = true"])
-def test_no_config_asks_for_a_recording(section) -> None:
+def test_no_config_asks_for_a_recording(section):
     with pytest.raises(ConfigError):
         Config.loads(section)

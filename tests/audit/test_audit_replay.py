@@ -31,7 +31,7 @@ def replayed(source, folder, *, most=1, noise=None, **privacy) -> Replay:
         pytest.param({"neighbours": "replace", "accounting": "zcdp"}, marks=SLOW),
     ],
 )
-def test_a_sound_fit_passes(people, tmp_path, privacy) -> None:
+def test_a_sound_fit_passes(people, tmp_path, privacy):
     found = replayed(people, tmp_path, most=4, **privacy)
     assert found.findings == []
     assert found.neighbours >= 3
@@ -53,12 +53,12 @@ def test_a_sound_fit_passes(people, tmp_path, privacy) -> None:
         pytest.param(broken.Unnoised, "its noise is too small for its law", marks=SLOW),
     ],
 )
-def test_broken_noise_is_named(people, tmp_path, noise, words) -> None:
+def test_broken_noise_is_named(people, tmp_path, noise, words):
     found = replayed(people, tmp_path, most=1, noise=noise())
     assert any(words in line for line in found.findings), found.findings
 
 
-def test_a_missing_clip_is_named(people, tmp_path, monkeypatch) -> None:
+def test_a_missing_clip_is_named(people, tmp_path, monkeypatch):
     clipped = Total.evaluate
     monkeypatch.setattr(
         Total, "evaluate", lambda self, data: clipped(Total(self.table, 10**9), data)
@@ -78,7 +78,7 @@ def test_a_missing_clip_is_named(people, tmp_path, monkeypatch) -> None:
         (broken.drawn_twice, "draws belong to no event of the ledger"),
     ],
 )
-def test_a_draw_that_is_not_its_event_s_is_named(people, tmp_path, monkeypatch, how, words) -> None:
+def test_a_draw_that_is_not_its_event_s_is_named(people, tmp_path, monkeypatch, how, words):
     method = Measurement.method
 
     def changed(self, spec, accounting):
@@ -94,22 +94,20 @@ def test_a_draw_that_is_not_its_event_s_is_named(people, tmp_path, monkeypatch, 
     ("stage", "how"),
     [("totals", broken.asked_by_size), pytest.param("learn", broken.no_call, marks=SLOW)],
 )
-def test_questions_that_follow_exact_rows_are_named(
-    people, tmp_path, monkeypatch, stage, how
-) -> None:
+def test_questions_that_follow_exact_rows_are_named(people, tmp_path, monkeypatch, stage, how):
     broken.change(monkeypatch, stage, how)
     found = replayed(people, tmp_path, most=1)
     assert any("changes the measurements" in line for line in found.findings), found.findings
 
 
-def test_a_budget_that_is_passed_is_named(people, tmp_path, monkeypatch) -> None:
+def test_a_budget_that_is_passed_is_named(people, tmp_path, monkeypatch):
     monkeypatch.setattr(Accountant, "charge", lambda self, *events: None)
     found = replayed(people, tmp_path, accounting="pure")
     assert any("more than is claimed" in line for line in found.findings), found.findings
 
 
 @pytest.mark.parametrize("tell", [broken.sizes, broken.texts])
-def test_what_goes_past_the_mechanisms_is_named(people, tmp_path, monkeypatch, tell) -> None:
+def test_what_goes_past_the_mechanisms_is_named(people, tmp_path, monkeypatch, tell):
     broken.leak(monkeypatch, tell)
     found = replayed(people, tmp_path)
     assert any("changes the model beside its mechanisms: state" in x for x in found.findings)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from privbench.bench.config import DataConfig
 from privbench.bench.databases import retention
 from privbench.bench.peers import Peer, PeerFailed
 from privbench.bench.runner import prepare
-from privbench.bench.table import Table, read_table
+from privbench.bench.table import read_table
 from privbench.cli import main
 from privbench.config import Config
 from privbench.errors import UsageError
@@ -58,7 +57,7 @@ X,toy,original,,AUROC,0.99
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     for name, text in (("toy.csv", TABLE), ("grid.toml", GRID), ("printed.csv", PRINTED)):
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -79,7 +78,7 @@ class _Stops(Reporter):
             raise KeyboardInterrupt
 
 
-def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
+def test_a_grid_that_was_broken_off_goes_on(folder):
     teller, out = _Stops(), folder / "out"
     with pytest.raises(KeyboardInterrupt):
         bench(folder / "grid.toml", out, reporter=teller)
@@ -137,7 +136,7 @@ def test_a_browser_draws_every_curve_and_asks_for_nothing(folder, browse):
     assert seen["drawn"] == seen["charts"] > 0
 
 
-def test_a_grid_of_which_nothing_can_run_is_refused(folder: Path) -> None:
+def test_a_grid_of_which_nothing_can_run_is_refused(folder):
     text = GRID.replace('target = "y"', 'target = "gone"')
     (folder / "grid.toml").write_text(text)
     ran = CliRunner().invoke(main, ["bench", str(folder / "grid.toml"), "-o", str(folder / "out")])
@@ -145,12 +144,12 @@ def test_a_grid_of_which_nothing_can_run_is_refused(folder: Path) -> None:
 
 
 @pytest.fixture
-def table(folder: Path) -> Table:
+def table(folder):
     return read_table("toy", DataConfig(train="toy.csv", target="y"), folder)
 
 
 @pytest.fixture
-def run_peer(table: Table, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def run_peer(table, monkeypatch):
     """``run_peer(script, limit=60.0)``: what a peer of this script makes, in this environment."""
     monkeypatch.setattr(peers, "environment", lambda *_: Path(sys.executable))
 
@@ -190,7 +189,7 @@ def test_a_peer_gets_codes_and_gives_rows(run_peer, table, monkeypatch):
     assert not run_peer(f"seed\n{script}").private
 
 
-def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
+def test_peers_are_refused_where_they_would_protect_less(folder):
     text = GRID.replace("seeds = 2", 'seeds = 1\nneighbours = "replace"')
     (folder / "grid.toml").write_text(text.replace("[synthesizers.nobody]", "[synthesizers.mst]"))
     prepared = prepare(BenchConfig.load(folder / "grid.toml"), folder, Reporter())
@@ -222,7 +221,7 @@ def test_a_killed_run_leaves_nothing_behind_and_goes_on(folder, request):
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
 
 
-def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
+def test_every_peer_has_pins_a_script_and_a_verdict():
     for peer in peers.peers().values():
         compile(peer.script, peer.name, "exec")
         assert peer.proof.reason
@@ -234,7 +233,7 @@ def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", sorted(peers.peers()))
-def test_peers_run(table: Table, name: str) -> None:
+def test_peers_run(table, name):
     made = peers.run(peers.peers()[name], table, 1.0, 1e-6, 0, cells=5, limit=1800)
     assert list(made.rows.columns) == list(table.columns)
     assert len(made.rows) > 0
@@ -277,7 +276,7 @@ def test_a_whole_database_is_judged_by_joins_sizes_and_retention(make_database, 
     assert lines["mst"].figures == {}
 
 
-def test_retention_reads_dates_that_python_lacks(make_database: Callable[..., str]) -> None:
+def test_retention_reads_dates_that_python_lacks(make_database):
     dsn = make_database(
         statements="""
         CREATE TABLE owner (id int PRIMARY KEY, born date);

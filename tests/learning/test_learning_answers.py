@@ -1,9 +1,5 @@
 """What answers tell together, and in which unit."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,7 +10,6 @@ from privbench.privacy import (
     KeySpec,
     Relation,
     SeededNoise,
-    Session,
     TableSpec,
     open_session,
 )
@@ -36,7 +31,7 @@ POINTS = np.repeat([5, 7], [600, 400])
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
+def session(tmp_path):
     """A session on 1,000 users of one post each, whose texts and points are released."""
     key = KeySpec("own", "posts", "users", "own")
     spec = DatabaseSpec({"users": TableSpec("users", {}), "posts": TableSpec("posts", {}, (key,))})
@@ -55,7 +50,7 @@ def session(tmp_path: Path) -> Session:
     return found
 
 
-def test_counts_of_a_released_list_are_those_of_its_cells(session: Session) -> None:
+def test_counts_of_a_released_list_are_those_of_its_cells(session):
     session.recode("users", "l", LabelsRecoding(("a", "b", "no such"), nullable=True))
     noisy, sd = of_lists(session)["users", "l"]
     assert noisy[:3] == pytest.approx([500, 300, 0], abs=6)
@@ -63,19 +58,19 @@ def test_counts_of_a_released_list_are_those_of_its_cells(session: Session) -> N
     assert np.isinf(sd[3:]).all()
 
 
-def test_points_count_for_the_cells_that_begin_with_them(session: Session) -> None:
+def test_points_count_for_the_cells_that_begin_with_them(session):
     session.recode("users", "g", EdgesRecoding((0, 5, 6, 7), ("above",)))
     noisy, sd = of_lists(session)["users", "g"]
     assert noisy[1] == pytest.approx(600, abs=6)
     assert np.isinf(sd[[0, 2, 3]]).all()
 
 
-def test_lists_of_owned_tables_are_no_counts_of_rows(session: Session) -> None:
+def test_lists_of_owned_tables_are_no_counts_of_rows(session):
     session.recode("posts", "l", LabelsRecoding(("a", "b"), nullable=True))
     assert of_lists(session) == {}
 
 
-def test_an_unknown_cell_takes_the_other_answer() -> None:
+def test_an_unknown_cell_takes_the_other_answer():
     first = np.array([10.0, 0.0]), np.array([1.0, np.inf])
     second = np.array([20.0, 30.0]), np.array([1.0, 2.0])
     noisy, sd = joined(first, second)
@@ -83,7 +78,7 @@ def test_an_unknown_cell_takes_the_other_answer() -> None:
     assert sd == pytest.approx([0.5**0.5, 2.0])
 
 
-def test_a_marginal_of_units_by_norms_is_scaled_to_what_is_expected() -> None:
+def test_a_marginal_of_units_by_norms_is_scaled_to_what_is_expected():
     expected = np.array([100.0, 50.0, 0.0])
     noisy, sd = in_weight(1.5 * expected + np.array([5.0, -5.0, 8.0]), 8.0, expected)
     assert noisy[:2] == pytest.approx([100, 50], abs=6)

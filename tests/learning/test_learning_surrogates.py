@@ -29,7 +29,7 @@ def _noisy(counts: np.ndarray, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_the_number_of_values_and_the_shares_of_ranks_are_kept(law: str) -> None:
+def test_the_number_of_values_and_the_shares_of_ranks_are_kept(law):
     counts, factor = LAWS[law]
     sizes, tops = [], []
     for seed in range(15):
@@ -44,7 +44,7 @@ def test_the_number_of_values_and_the_shares_of_ranks_are_kept(law: str) -> None
     assert np.exp(np.median(np.abs(np.log(tops or [1])))) < 1.2
 
 
-def test_nothing_is_left_where_labels_are_all_there_is_and_noise_alone_is_no_law() -> None:
+def test_nothing_is_left_where_labels_are_all_there_is_and_noise_alone_is_no_law():
     for law, named in (("few", 3), ("even", 12)):
         assert surrogates(_noisy(LAWS[law][0], 1), 20.0, ROWS, named) == ()
     rest = surrogates(_noisy(ZIPF, 1), 20.0, ROWS, 10)

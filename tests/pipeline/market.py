@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +174,12 @@ def counts(dsn: str) -> dict[str, int]:
 
 
 @pytest.fixture(scope="session")
-def source(make_database: Callable[..., str]) -> str:
+def source(make_database):
     """A market of sixty customers, which no test changes."""
     return create(make_database())
 
 
 @pytest.fixture(scope="session")
-def model(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(source, tmp_path_factory):
     """A model of that market, with little noise."""
     return fitted_model(source, tmp_path_factory.mktemp("model"))

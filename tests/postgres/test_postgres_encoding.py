@@ -1,7 +1,6 @@
 """Databases in other encodings than UTF-8: text is text, and bytes that are none are told."""
 
 import json
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -29,7 +28,7 @@ def _database(server: Server, encoding: str) -> str:
 
 
 @pytest.mark.parametrize("encoding", WORDS)
-def test_clone_of_an_encoding(encoding: str, server: Server, make_database, tmp_path: Path) -> None:
+def test_clone_of_an_encoding(encoding, server, make_database, tmp_path):
     dsn, words = _database(server, encoding), WORDS[encoding]
     with psycopg.connect(dsn, client_encoding="UTF8", autocommit=True) as owner:
         owner.execute(f'CREATE TABLE towns (id integer PRIMARY KEY, "{words[0]}" text)')
@@ -50,7 +49,7 @@ def test_clone_of_an_encoding(encoding: str, server: Server, make_database, tmp_
     succeed("compare", dsn, clone, "-o", tmp_path / "r", "-w", workload, "--repeats", 1)
 
 
-def test_fit_of_bytes_that_are_no_text_spends_nothing(server: Server, tmp_path: Path) -> None:
+def test_fit_of_bytes_that_are_no_text_spends_nothing(server, tmp_path):
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute("CREATE TABLE town (id integer PRIMARY KEY, name text)")
@@ -69,7 +68,7 @@ def test_fit_of_bytes_that_are_no_text_spends_nothing(server: Server, tmp_path: 
     assert succeed("ledger", "show", dsn, "--ledger", ledger).output == before
 
 
-def test_inspect_of_a_name_that_is_no_text_says_so(server: Server) -> None:
+def test_inspect_of_a_name_that_is_no_text_says_so(server):
     dsn = _database(server, "SQL_ASCII")
     with psycopg.connect(dsn, autocommit=True) as owner:
         owner.execute(b'CREATE TABLE "K\xf6ln" (id integer)')
@@ -77,7 +76,7 @@ def test_inspect_of_a_name_that_is_no_text_says_so(server: Server) -> None:
     assert (refused.exit_code, "UTF-8" in refused.output) == (3, True)
 
 
-def test_fit_of_a_column_replaced_after_consent_runs_nothing(server: Server, tmp_path: Path):
+def test_fit_of_a_column_replaced_after_consent_runs_nothing(server, tmp_path):
     """What is asked of bytes must not reach a cast of users, whatever time consent takes."""
     dsn = _database(server, "SQL_ASCII")
     config = Config.loads('[database]\nidentity = "t"\n[privacy]\nepsilon = 1.0')

@@ -1,7 +1,5 @@
 """What a target or synthetic rows cannot have does not stop a load: it is left out, and named."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import replace
 

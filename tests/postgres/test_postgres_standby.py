@@ -3,7 +3,6 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -25,7 +24,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def pair() -> Iterator[tuple[str, str]]:
+def pair():
     """DSNs of a primary's database and of the same on its standby."""
     with embedded.start(PROGRAMS[0], settings={"wal_level": "replica"}) as primary:
         with psycopg.connect(primary.dsn, autocommit=True) as owner:

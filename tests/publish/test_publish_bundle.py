@@ -15,6 +15,7 @@ import pyarrow.parquet as papq
 import pytest
 import yaml
 from bundles import start
+from sql_files import sql_of
 
 from privbench.errors import GateFailed, PrivacyRefusal, UsageError
 from privbench.pipeline import Model
@@ -245,17 +246,7 @@ def test_everybody_may_read_it(original):
         assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644)
 
 
-EDGES = """
-CREATE TABLE edges (
-  "a ""b"",c" text, n numeric(6,2), m numeric, f float8, r float4, d date, t timestamp,
-  z timestamptz, b boolean, i int2);
-INSERT INTO edges VALUES
-  ('', 1.5, 'NaN', 'NaN', '-Infinity', '2020-02-29', '2020-01-01 00:00:00.000001',
-   '2020-01-01 00:00:00.5+02', true, -32768),
-  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-  (E'x\n"\\\\.\n,;', -9999.99, 1e30, 0.1, 1e-40, 'infinity', '2020-01-01', '0044-03-15 BC',
-   false, 7)
-"""
+EDGES = sql_of(__file__, "edges")
 
 
 def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):

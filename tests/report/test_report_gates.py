@@ -24,7 +24,7 @@ FIGURES = {"qerror.p95": 4.0, "kld.2": 0.1, "kld.2[public.users]": 0.2, "runtime
         ("runtime.p50 > 25 %", True),  # there is no figure: that must not pass
     ],
 )
-def test_a_gate_fails_where_its_condition_holds(text: str, failed: bool) -> None:
+def test_a_gate_fails_where_its_condition_holds(text, failed):
     assert Gate.parse(text).check(FIGURES).failed is failed
 
 
@@ -38,17 +38,17 @@ def test_not_a_number_fails() -> None:
      "qerror.p95 > 5 and kld.2 > 1", "qerror.p95 > __import__('os')", "qerror.p95 > 1; 2",
      "qerror.p95 > nan", "(qerror.p95) > 5"],
 )  # fmt: skip
-def test_what_is_no_gate_is_refused(text: str) -> None:
+def test_what_is_no_gate_is_refused(text):
     with pytest.raises(UsageError, match="is not a gate"):
         parse(["qerror.p95 > 5", text])
 
 
-def test_an_unknown_figure_is_refused_with_advice() -> None:
+def test_an_unknown_figure_is_refused_with_advice():
     with pytest.raises(UsageError, match=r"Figures: qerror\.p95"):
         Gate.parse("qerror.p59 > 5").check(FIGURES)
 
 
-def test_a_gate_over_another_figure_is_held_against_its_multiple() -> None:
+def test_a_gate_over_another_figure_is_held_against_its_multiple():
     gate = Gate.parse("runtime.p50>2*runtime.floor.p50")
     assert str(gate) == "runtime.p50 > 2 * runtime.floor.p50"
     assert gate.check({"runtime.p50": 5.0, "runtime.floor.p50": 2.0}).failed

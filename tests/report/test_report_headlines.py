@@ -54,7 +54,7 @@ def test_run_times_are_graded_beyond_their_floor(document, value, floor, beyond,
     assert floor is None or f"{floor:g} %" in line.aside
 
 
-def test_work_and_plans_are_told_in_text(document: ComparisonDocument) -> None:
+def test_work_and_plans_are_told_in_text(document):
     for text in (summary(document), markdown(document)):
         assert "Work discrepancy, median" in text
         assert "Same plan" in text
@@ -81,7 +81,7 @@ def test_run_times_too_short_to_be_told_apart_get_no_grade(document, median, sam
     assert ("under 1 ms" in line.aside) == (grade is None)
 
 
-def test_tables_too_small_for_a_distribution_are_named(document: ComparisonDocument) -> None:
+def test_tables_too_small_for_a_distribution_are_named(document):
     line = next(line for line in headlines(document) if line.title.startswith("2-way KLD"))
     assert line.grade is not None
     assert "1 table under 100 rows left out" in line.aside

@@ -5,8 +5,6 @@ expressions, before the server hears of it; the columns that the table has; and 
 anybody may have changed, by the allow-list of DDL.
 """
 
-from __future__ import annotations
-
 import re
 
 import market

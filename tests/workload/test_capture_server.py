@@ -1,11 +1,8 @@
 """From a server that ran queries to a workload that replays on a clone."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -57,7 +54,7 @@ def _with_extension() -> Program | None:
 
 
 @pytest.fixture(scope="module")
-def observed() -> Iterator[Server]:
+def observed():
     """A server that counts and logs its statements."""
     program = _with_extension()
     if program is None:
@@ -80,7 +77,7 @@ def _pgbench(dsn: str, *options: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def bank(observed: Server) -> str:
+def bank(observed):
     """DSN of pgbench's database after some traffic."""
     dsn = _database(observed, "bank")
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -108,7 +105,7 @@ def bank(observed: Server) -> str:
 
 
 @pytest.fixture(scope="module")
-def bank_clone(observed: Server, bank: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def bank_clone(observed, bank, tmp_path_factory):
     """DSN of a clone of it."""
     dsn = _database(observed, "bank_clone")
     ledger = str(tmp_path_factory.mktemp("ledger"))
@@ -122,7 +119,7 @@ def _ok(result: Result) -> str:
     return result.output
 
 
-def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_path: Path) -> None:
+def test_capture_rebind_and_replay_of_pgbench(bank, bank_clone, tmp_path):
     captured, public = tmp_path / "captured.json", tmp_path / "public.json"
     said = _ok(CliRunner().invoke(main, ["workload", "capture", bank, "-o", str(captured)]))
     assert "CONFIDENTIAL" in said
@@ -166,9 +163,7 @@ def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_pa
         assert len(connection.execute(lookup.sql.encode()).fetchall()) == 1
 
 
-def test_what_commands_read_of_a_source_is_no_part_of_its_workload(
-    bank: str, bank_clone: str, tmp_path: Path
-) -> None:
+def test_what_commands_read_of_a_source_is_no_part_of_its_workload(bank, bank_clone, tmp_path):
     def captured() -> set[str]:
         return {query.sql for query in pipeline.capture(bank).workload}
 
@@ -185,10 +180,7 @@ def test_what_commands_read_of_a_source_is_no_part_of_its_workload(
 
 
 @pytest.mark.parametrize("form", ["served", "served.csv", "served.json"])
-def test_every_log_form_tells_of_the_same_queries(
-    observed: Server, bank: str, bank_clone: str, form: str, tmp_path: Path
-) -> None:
-    assert observed.directory is not None
+def test_every_log_form_tells_of_the_same_queries(observed, bank, bank_clone, form, tmp_path):
     log = observed.directory / "data" / "log" / form
     found = pipeline.capture(logs=[log], database="bank", samples=3)
     by_text = {q.template or q.sql: q for q in found.workload}
@@ -211,7 +203,7 @@ def test_every_log_form_tells_of_the_same_queries(
         assert "40001" not in query.sql
 
 
-def test_it_says_what_is_missing(observed: Server, bank: str) -> None:
+def test_it_says_what_is_missing(observed, bank):
     bare = _database(observed, "bare")
     with pytest.raises(UsageError, match="CREATE EXTENSION pg_stat_statements"):
         pipeline.capture(bare)
@@ -224,9 +216,7 @@ def test_it_says_what_is_missing(observed: Server, bank: str) -> None:
         pipeline.capture(conninfo.make_conninfo(bank, user="nosy"))
 
 
-def test_it_says_that_the_library_is_not_loaded(
-    request: pytest.FixtureRequest, make_database_on: Callable[..., str]
-) -> None:
+def test_it_says_that_the_library_is_not_loaded(request, make_database_on):
     program = _with_extension()
     if program is None:
         pytest.skip("no PostgreSQL of this machine comes with pg_stat_statements")

@@ -1,9 +1,6 @@
 """Re-binding: no literal of a user survives, and the new ones are of the synthetic rows."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +9,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import UsageError
@@ -23,25 +21,11 @@ from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.rebind import Planner, Rebinding, rebind
 from privbench.workload.rebind.marks import Mark, mark
 
-DOCS = """
-CREATE TABLE docs (
-    id integer PRIMARY KEY, data jsonb NOT NULL, tags text[], title varchar(40), mark uuid,
-    flags bit(4), odd "char", "User Name" text
-);
-INSERT INTO docs
-SELECT i, jsonb_build_object('name', 'n' || i, 'size', i % 7, 'in', '{"a": "b"}'::jsonb),
-    ARRAY['t' || i % 5, 'u' || i % 3], 'Title ' || i, md5(i::text)::uuid, (i % 16)::bit(4), 'c',
-    'user ' || i % 4
-FROM generate_series(1, 200) i;
-ANALYZE docs;
-CREATE SCHEMA other;
-CREATE TABLE other.orders (words text, "Q" text);
-INSERT INTO other.orders VALUES ('a', 'b');
-"""
+DOCS = sql_of(__file__, "docs")
 
 
 @pytest.fixture(scope="module")
-def clone(shop_clone: str) -> Iterator[Connection]:
+def clone(shop_clone):
     drop = "DROP TABLE IF EXISTS docs; DROP SCHEMA IF EXISTS other CASCADE"
     with psycopg.connect(shop_clone, autocommit=True) as connection:
         connection.execute(f"{drop};{DOCS}".encode())
@@ -76,7 +60,7 @@ def _planted(template: str, text: str = TEXT, number: str = NUMBER, date: str = 
 
 
 @pytest.mark.parametrize("planner", [True, False])
-def test_no_planted_literal_survives(clone: Connection, planner: bool) -> None:
+def test_no_planted_literal_survives(clone, planner):
     texts = [_planted(template) for template in PLANTED]
     found = _bind(clone, *texts, planner=planner)
     assert len(found.workload) >= (9 if planner else len(PLANTED) - 2)
@@ -98,9 +82,7 @@ _numbers = st.integers(200_000, 899_999).map(str)
 @given(_texts, _numbers)
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @example("Xyzzyfoo", "987651")
-def test_what_is_written_does_not_depend_on_old_literals(
-    clone: Connection, text: str, number: str
-) -> None:
+def test_what_is_written_does_not_depend_on_old_literals(clone, text, number):
     """Two workloads that differ only in their literals become one and the same."""
     templates = [template for template in PLANTED if "OFFSET" not in template]
     other = (text, f"9{number[1:]}", "2388-07-04")
@@ -117,7 +99,7 @@ def test_what_is_written_does_not_depend_on_old_literals(
 @example("it's")
 @example("\\'; DROP TABLE x; --")
 @example("$$")
-def test_marks_leave_nothing_of_a_string(content: str) -> None:
+def test_marks_leave_nothing_of_a_string(content):
     content = content.replace("\x00", "")
     quoted = "'" + content.replace("'", "''") + "'"
     marked = mark(f"SELECT {quoted} || {quoted}", ())
@@ -141,7 +123,7 @@ def test_marks_leave_nothing_of_a_string(content: str) -> None:
         " WHERE c.id = 7 AND o.id = 8) SELECT * FROM v",
     ],
 )
-def test_new_literals_find_rows(clone: Connection, text: str) -> None:
+def test_new_literals_find_rows(clone, text):
     """Conditions on a table are taken from one row of it, on joined tables from rows that join."""
     found = [_one(clone, text, seed) for seed in range(6)]
     assert found[0] == _one(clone, text, 0)
@@ -176,7 +158,7 @@ def test_new_literals_find_rows(clone: Connection, text: str) -> None:
          1),
     ],
 )  # fmt: skip
-def test_literals_find_their_columns(clone: Connection, text: str, drawn: int) -> None:
+def test_literals_find_their_columns(clone, text, drawn):
     """Through alias lists, stars, sub-queries, WITH, USING, schemas and references to aliases."""
     found = _bind(clone, text)
     assert not found.left_out
@@ -184,7 +166,7 @@ def test_literals_find_their_columns(clone: Connection, text: str, drawn: int) -
     clone.execute(found.workload.queries[0].sql.encode())
 
 
-def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:
+def test_ranges_and_lists_keep_their_form(clone):
     for seed in range(8):
         text = "SELECT 1 FROM orders WHERE total >= 900 AND total < 100 AND id BETWEEN 9 AND 3"
         low, high, first, last = map(float, re.findall(r"\d+\.?\d*", _one(clone, text, seed)[26:]))
@@ -196,7 +178,7 @@ def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:
     assert len(set(re.findall(r"\d+", array.partition("ANY")[2]))) == 3
 
 
-def test_patterns_keep_their_wildcards(clone: Connection) -> None:
+def test_patterns_keep_their_wildcards(clone):
     text = (
         "SELECT title FROM docs"
         " WHERE title LIKE 'abcdefg%' AND title LIKE '%z' AND title LIKE '%yy_%'"
@@ -209,7 +191,7 @@ def test_patterns_keep_their_wildcards(clone: Connection) -> None:
     assert clone.execute(found.encode()).fetchall()
 
 
-def test_structure_stays(clone: Connection) -> None:
+def test_structure_stays(clone):
     text = (
         "SELECT date_trunc('month', placed) AS m, count(*), round(avg(total), 2)::numeric(12,2)"
         " FROM orders WHERE placed > now() - interval '7 days' GROUP BY 1 ORDER BY 2 DESC LIMIT 20"
@@ -217,7 +199,7 @@ def test_structure_stays(clone: Connection) -> None:
     assert _one(clone, text) == text
 
 
-def test_parameters_are_bound_by_column_or_type(clone: Connection) -> None:
+def test_parameters_are_bound_by_column_or_type(clone):
     found = _one(
         clone,
         "SELECT extract($1 from placed), sum(total * $2), substring(status::text, $3, $4), $5::date"
@@ -235,7 +217,7 @@ def test_parameters_are_bound_by_column_or_type(clone: Connection) -> None:
     assert re.fullmatch(r"SELECT 1 FROM orders WHERE id IN \(\d+,\d+,\d+\) AND status='\w+'", found)
 
 
-def test_what_cannot_be_bound_is_left_out_and_said(clone: Connection) -> None:
+def test_what_cannot_be_bound_is_left_out_and_said(clone):
     found = _bind(
         clone,
         "SELECT 1 FROM orders WHERE id = 1",
@@ -261,7 +243,7 @@ def test_what_cannot_be_bound_is_left_out_and_said(clone: Connection) -> None:
         _bind(clone, "DELETE FROM orders")
 
 
-def test_odd_texts_do_not_slip_through(clone: Connection) -> None:
+def test_odd_texts_do_not_slip_through(clone):
     assert Mark(0, "bits", "1").written("010") == "B'010'"
     assert Mark(0, "bits", "1").written("1' OR 'a") == "'1'' OR ''a'"
     # Not a number, and marks that are none of ASCII's.
@@ -274,7 +256,7 @@ def test_odd_texts_do_not_slip_through(clone: Connection) -> None:
     assert "v1" in spread
 
 
-def test_one_query_cannot_end_the_rest(clone: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_query_cannot_end_the_rest(clone, monkeypatch):
     def kept(site: object) -> str:
         if site.mark.original == "77":  # type: ignore[attr-defined]
             raise ValueError("of 77")
@@ -287,7 +269,7 @@ def test_one_query_cannot_end_the_rest(clone: Connection, monkeypatch: pytest.Mo
 
 
 @pytest.fixture(scope="module")
-def fitted(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fitted(shop, tmp_path_factory):
     """A folder with a model of the source and the ledger of its fit."""
     folder = tmp_path_factory.mktemp("fitted")
     config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0)
@@ -296,7 +278,7 @@ def fitted(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_model_is_enough(fitted: Path, shop: str, tmp_path: Path) -> None:
+def test_a_model_is_enough(fitted, shop, tmp_path):
     queries = (
         Query("a", f"SELECT 1 FROM orders WHERE status = '{TEXT}' AND placed > '{DATE}'"),
         Query("b", f"SELECT 1 FROM customers WHERE country = '{TEXT}' AND id = {NUMBER}"),
@@ -313,9 +295,7 @@ def test_a_model_is_enough(fitted: Path, shop: str, tmp_path: Path) -> None:
         pipeline.rebind(tmp_path / "w.json")
 
 
-def test_what_is_bound_is_confidential_as_its_rows_are(
-    fitted: Path, shop: str, shop_clone: str, tmp_path: Path
-) -> None:
+def test_what_is_bound_is_confidential_as_its_rows_are(fitted, shop, shop_clone, tmp_path):
     queries = Workload("w", (Query("a", "SELECT 1 FROM orders WHERE id = 5"),))
     ledger = str(fitted / "ledger")
     # A clone that has releases in the ledger may be the source.

@@ -1,27 +1,18 @@
 """Texts that the clone lacks are asked for by the text of their rank, and nothing else changes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import psycopg
 import pytest
 from click.testing import CliRunner
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.cli.main import main
 from privbench.errors import UsageError
 from privbench.workload import Query, Workload
 
-TOWNS = """
-CREATE TABLE towns (id integer PRIMARY KEY, name varchar(20), "Odd Name" text, kind char(4));
-INSERT INTO towns SELECT i, (ARRAY[{names}])[1 + (i > 50)::int + (i > 80)::int + (i > 95)::int],
-    CASE WHEN i % 2 = 0 THEN '{odd}' END, (ARRAY['here', '{kind}'])[1 + i % 2]
-FROM generate_series(1, 100) i;
-ANALYZE towns;
-"""
+TOWNS = sql_of(__file__, "towns_by_rank")
 #: How a query is written, and how it is asked then; None where it stays.
 QUERIES = {
     "SELECT count(*) FROM towns WHERE name = 'Oslo'": "SELECT count(*) FROM towns WHERE name = 'x'",
@@ -40,7 +31,7 @@ QUERIES = {
 
 
 @pytest.fixture(scope="module")
-def towns(make_database: Callable[..., str]) -> tuple[str, str]:
+def towns(make_database):
     """DSNs of a source and a clone."""
     dsns = make_database(), make_database()
     names = ["'Oslo', 'Bern', 'Rome', 'Kyiv'", "'Bern', 'x', 'z', 'Kyiv'"]
@@ -51,7 +42,7 @@ def towns(make_database: Callable[..., str]) -> tuple[str, str]:
     return dsns
 
 
-def test_only_texts_that_the_clone_lacks_change(towns: tuple[str, str]) -> None:
+def test_only_texts_that_the_clone_lacks_change(towns):
     queries = Workload("w", tuple(Query(str(i), text, card=1) for i, text in enumerate(QUERIES)))
     made = pipeline.rebind_by_rank(queries, *towns)
     assert made.confidential
@@ -63,7 +54,7 @@ def test_only_texts_that_the_clone_lacks_change(towns: tuple[str, str]) -> None:
         pipeline.rebind_by_rank(queries, towns[0], towns[0])
 
 
-def test_both_answers_are_reported_and_marked(towns: tuple[str, str], tmp_path: Path) -> None:
+def test_both_answers_are_reported_and_marked(towns, tmp_path):
     workload = tmp_path / "w.sql"
     workload.write_text("".join(f"{text};\n" for text in list(QUERIES)[:2] + list(QUERIES)[4:5]))
     told = CliRunner().invoke(

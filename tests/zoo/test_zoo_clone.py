@@ -1,7 +1,5 @@
 """Every schema of the zoo, cloned with no configuration, and what its clone must keep."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path

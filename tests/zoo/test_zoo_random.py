@@ -1,7 +1,5 @@
 """Schemas at random, filled and cloned: none may fail, and every rule holds on the clone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 
