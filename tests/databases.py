@@ -70,12 +70,7 @@ class Databases:
     _new: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def make(
-        self,
-        server: Server,
-        name: str | None = None,
-        *,
-        keep: bool = False,
-        statements: str = "",
+        self, server: Server, name: str | None = None, *, keep: bool = False, statements: str = ""
     ) -> str:
         """DSN of a database of what the statements make.
 

@@ -53,11 +53,9 @@ def run(engine, servers):
     return call
 
 
-def test_runs_without_rights(run):
+def test_runs_without_rights_and_has_the_newest_client_programs(run):
     assert run("-u", entrypoint=["id"]).strip() == "1000"
-
-
-def test_has_the_newest_client_programs(run):
+    # It has the newest client programs.
     assert " 18" in run("--version", entrypoint=["pg_dump"])
 
 

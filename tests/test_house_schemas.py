@@ -13,11 +13,11 @@ SCHEMAS = Path(__file__).parents[1] / "schemas"
 HEADERS = {
     "adult/coded": {
         "adult_coded": "age,workclass,fnlwgt,education-num,marital-status,occupation,relationship,"
-        "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income>50K",
+        "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income>50K"
     },
     "adult/raw": {
         "census": "id,age,workclass,fnlwgt,education,education_num,marital_status,occupation,"
-        "relationship,race,sex,capital_gain,capital_loss,hours_per_week,native_country,income",
+        "relationship,race,sex,capital_gain,capital_loss,hours_per_week,native_country,income"
     },
     "imdb/imdb": {
         "title": "id,kind_id,production_year",

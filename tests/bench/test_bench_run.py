@@ -12,8 +12,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from filelock import FileLock
+from market import fail, succeed
+from sql_files import sql_of
 
 from privbench.bench import BenchConfig, bench, peers
 from privbench.bench.config import DataConfig
@@ -21,7 +22,6 @@ from privbench.bench.databases import retention
 from privbench.bench.peers import Peer, PeerFailed
 from privbench.bench.runner import prepare
 from privbench.bench.table import read_table
-from privbench.cli import main
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.literature.proofs import Proof
@@ -114,15 +114,13 @@ def test_a_grid_that_was_broken_off_goes_on(folder):
 
     # Other rows: cells are made anew. A gate over what they give fails or passes.
     (folder / "toy.csv").write_text(TABLE.replace("p,", "r,"))
-    line = ["bench", str(folder / "grid.toml"), "-o", str(out)]
+    line = ["bench", folder / "grid.toml", "-o", out]
     gates = ["--fail-if", "auroc.gnb[toy/real] < 0.9", "--fail-if", "kld.2[toy/independent/2] > 9"]
-    ran = CliRunner().invoke(main, [*line, *gates])
-    assert ran.exit_code == 0, ran.output
+    succeed(*line, *gates)
     assert all((out / "cells" / name).read_text() != text for name, text in kept.items())
-    failing = ["--fail-if", "auroc.gnb[toy/nobody/2] > 0.1"]  # no figure: that must not pass
-    assert CliRunner().invoke(main, [*line, *failing]).exit_code == 1
-    unknown = ["--fail-if", "speed.most[toy/real] > 1"]
-    assert CliRunner().invoke(main, [*line, *unknown]).exit_code == 2
+    # Where there is no figure a gate must not pass.
+    fail(1, "", *line, "--fail-if", "auroc.gnb[toy/nobody/2] > 0.1")
+    fail(2, "", *line, "--fail-if", "speed.most[toy/real] > 1")
 
 
 @pytest.mark.slow
@@ -139,8 +137,7 @@ def test_a_browser_draws_every_curve_and_asks_for_nothing(folder, browse):
 def test_a_grid_of_which_nothing_can_run_is_refused(folder):
     text = GRID.replace('target = "y"', 'target = "gone"')
     (folder / "grid.toml").write_text(text)
-    ran = CliRunner().invoke(main, ["bench", str(folder / "grid.toml"), "-o", str(folder / "out")])
-    assert ran.exit_code == 2
+    fail(2, "", "bench", folder / "grid.toml", "-o", folder / "out")
 
 
 @pytest.fixture
@@ -241,15 +238,7 @@ def test_peers_run(table, name):
 
 @pytest.mark.slow
 def test_a_whole_database_is_judged_by_joins_sizes_and_retention(make_database, tmp_path):
-    dsn = make_database(
-        statements="""
-        CREATE TABLE owner (id int PRIMARY KEY, kind int NOT NULL CHECK (kind IN (0, 1, 2)));
-        CREATE TABLE item (id int PRIMARY KEY, owner int NOT NULL REFERENCES owner,
-          size int NOT NULL CHECK (size BETWEEN 0 AND 20));
-        INSERT INTO owner SELECT i, i % 3 FROM generate_series(1, 3000) i;
-        INSERT INTO item SELECT i, i % 3000 + 1, 5 * ((i % 3000 + 1) % 3) + i % 4
-          FROM generate_series(1, 6000) i"""
-    )
+    dsn = make_database(statements=sql_of(__file__, "owners"))
     (tmp_path / "w.sql").write_text(
         "SELECT COUNT(*) FROM owner o, item i WHERE i.owner = o.id AND o.kind = 1 AND i.size > 6;\n"
     )
@@ -277,12 +266,5 @@ def test_a_whole_database_is_judged_by_joins_sizes_and_retention(make_database, 
 
 
 def test_retention_reads_dates_that_python_lacks(make_database):
-    dsn = make_database(
-        statements="""
-        CREATE TABLE owner (id int PRIMARY KEY, born date);
-        CREATE TABLE item (owner int REFERENCES owner, sold timestamptz);
-        INSERT INTO owner SELECT i, CASE i WHEN 1 THEN 'infinity' WHEN 2 THEN '20000-01-01'
-          ELSE date '2020-01-01' + i END FROM generate_series(1, 90) i;
-        INSERT INTO item SELECT id, born FROM owner"""
-    )
+    dsn = make_database(statements=sql_of(__file__, "odd_dates"))
     assert retention(dsn, dsn, schema_of(dsn, Config())) == {"retention.keys": 1.0}

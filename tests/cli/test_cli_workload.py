@@ -126,9 +126,11 @@ def test_one_table_may_be_asked_for(source, tmp_path):
     assert [market.one(source, query.sql) for query in made] == [query.card for query in made]
 
 
-def test_a_clone_goes_with_a_model_only(source, clone, tmp_path):
+def test_a_missing_file_and_a_clone_without_a_model_are_refused(source, clone, tmp_path):
     said = _refused("generate", source, "-o", tmp_path / "w", "--clone", clone)
     assert "a model" in said
+    # A missing file is said.
+    assert "no workload at" in _refused("import", tmp_path / "gone@2", "-o", tmp_path / "w")
 
 
 @pytest.mark.parametrize("form", ["native", "sql", "card-sql", "mscn", "pgbench"])
@@ -167,7 +169,3 @@ def test_weighted_files_are_brought_together(light, tmp_path):
         "light~2/q2": 0.5,
     }
     assert made.queries[0].template == "SELECT $1"
-
-
-def test_a_missing_file_is_said(tmp_path):
-    assert "no workload at" in _refused("import", tmp_path / "gone@2", "-o", tmp_path / "w")

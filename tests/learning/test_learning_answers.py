@@ -50,24 +50,20 @@ def session(tmp_path):
     return found
 
 
-def test_counts_of_a_released_list_are_those_of_its_cells(session):
+def test_of_lists_gives_counts_of_cells_and_none_of_owned_tables(session):
+    session.recode("posts", "l", LabelsRecoding(("a", "b"), nullable=True))
+    assert of_lists(session) == {}
+    # Counts of a released list are those of its cells.
     session.recode("users", "l", LabelsRecoding(("a", "b", "no such"), nullable=True))
     noisy, sd = of_lists(session)["users", "l"]
     assert noisy[:3] == pytest.approx([500, 300, 0], abs=6)
     assert sd[:3] == pytest.approx([1.0, 1.0, 1.0], rel=0.01)
     assert np.isinf(sd[3:]).all()
-
-
-def test_points_count_for_the_cells_that_begin_with_them(session):
+    # Points count for the cells that begin with them.
     session.recode("users", "g", EdgesRecoding((0, 5, 6, 7), ("above",)))
     noisy, sd = of_lists(session)["users", "g"]
     assert noisy[1] == pytest.approx(600, abs=6)
     assert np.isinf(sd[[0, 2, 3]]).all()
-
-
-def test_lists_of_owned_tables_are_no_counts_of_rows(session):
-    session.recode("posts", "l", LabelsRecoding(("a", "b"), nullable=True))
-    assert of_lists(session) == {}
 
 
 def test_an_unknown_cell_takes_the_other_answer():

@@ -45,7 +45,7 @@ def test_more_noise_leaves_what_stands_out_more(sd, ends):
     assert find_range(np.array([0.0, 9.0, 1.0, 8.0, 0.5]), sd) == ends
 
 
-def test_many_cells_of_few_rows_are_seen_together():
+def test_many_cells_of_few_rows_are_seen_together_and_numbers_need_a_narrow_run():
     """A sixteenth of what a single cell needs, over 200 cells, beside a core that is clear."""
     counts = np.zeros(600)
     counts[300:500], counts[290:300] = 20.0, 500.0
@@ -54,9 +54,7 @@ def test_many_cells_of_few_rows_are_seen_together():
         first, last = find_range(counts + noise_of("laplace", 10.0, 600, 1), 10.0)
         assert low <= first < 340
         assert 460 <= last <= 600
-
-
-def test_numbers_need_a_narrow_run_and_dates_do_not():
+    # Numbers need a narrow run, dates do not.
     counts = np.zeros(600)
     counts[100:400] = 4.0
     noisy = [counts + noise_of("laplace", 7.0, 600, seed) for seed in range(40)]

@@ -80,9 +80,7 @@ def _worlds(model: ModelledTable) -> dict[tuple[int, ...], float]:
 
 
 def _share(
-    worlds: dict[tuple[int, ...], float],
-    item: Node,
-    query: dict[str, np.ndarray],
+    worlds: dict[tuple[int, ...], float], item: Node, query: dict[str, np.ndarray]
 ) -> tuple[float, float]:
     names = list(SIZES)
     way = met = 0.0
@@ -118,15 +116,13 @@ def test_probabilities_are_those_of_all_worlds(model):
             assert shares[place] == pytest.approx(met / way)
 
 
-def test_a_column_under_which_branches_part_is_drawn(model):
+def test_branches_are_drawn_where_columns_part_and_columns_apart_without_them(model):
     """b and c hang on a, which is not asked about: its branches are there, it is no leaf."""
     nodes = draw(model, ["b", "c"])
     assert nodes[0].kind == "sum"
     assert nodes[1].when.startswith("a ")
     assert {item.columns for item in nodes if item.kind == "leaf"} == {("b",), ("c",)}
-
-
-def test_a_model_without_branches_sets_columns_apart(model):
+    # Without branches columns stand apart.
     flat = ModelledTable(model.circuit, model.codecs)
     assert [item.kind for item in draw(flat, ["a", "c"])] == ["product", "leaf", "leaf"]
 

@@ -65,11 +65,8 @@ def test_associations_are_the_definitions_however_pairs_are_counted(values):
     assert cramers_v(x, y) == pytest.approx(np.sqrt(min(1, max(0, phi) / room)))
 
 
-FORUM = sql_of(__file__, "forum")
-
-
 def test_children_are_counted_in_buckets(make_database):
-    dsn = make_database(FORUM)
+    dsn = make_database(sql_of(__file__, "forum"))
     with psycopg.connect(dsn, autocommit=True) as connection:
         schema = introspect(connection)
         child, parent = schema.table("public.children"), schema.table("public.parents")

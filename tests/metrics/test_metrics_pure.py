@@ -81,12 +81,16 @@ def test_combinations_whose_numbers_need_more_than_32_bits_are_told_apart():
     assert found == pytest.approx(_by_definition(real, clone, 3), rel=1e-9)
 
 
-def test_too_few_columns_or_no_rows_give_nothing():
+def test_too_few_columns_or_rows_give_nothing_and_too_many_combinations_are_refused():
     empty = np.zeros(0, np.uint8)
     assert divergence([Coded(empty, empty, 2)] * 3, 2) is None
     assert divergence([], 2) is None
     one = np.zeros(1, np.uint8)
     assert divergence([Coded(one, one, 2)], 2) is None
+    # Too many combinations are refused.
+    column = Coded(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1 << 31)
+    with pytest.raises(ValueError, match="too many"):
+        kld.distance([column] * 3)
 
 
 def test_many_sets_are_sampled_with_a_fixed_seed():
@@ -145,12 +149,6 @@ def test_declarations_are_sound():
         best = metric.low if metric.goal == "lower" else metric.high
         assert metric.grade(best) == "good"
         assert metric.grade(float("nan")) == "poor"
-
-
-def test_too_many_combinations_are_refused():
-    column = Coded(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1 << 31)
-    with pytest.raises(ValueError, match="too many"):
-        kld.distance([column] * 3)
 
 
 def _batches(rows: int) -> list[pa.RecordBatch]:

@@ -10,18 +10,16 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.measuring import statistics_part
 
-TABLES = sql_of(__file__, "kinds")
-
 
 @pytest.fixture(scope="module")
 def pair(make_database):
     return (
-        make_database(TABLES.format(third="'z'", distinct=10, rows=4000)),
-        make_database(TABLES.format(third="'x'", distinct=40, rows=8000)),
+        make_database(sql_of(__file__, "kinds", third="'z'", distinct=10, rows=4000)),
+        make_database(sql_of(__file__, "kinds", third="'x'", distinct=40, rows=8000)),
     )
 
 
-def test_statistics_agree_or_not(pair):
+def test_statistics_agree_or_not_and_partitioned_tables_have_theirs(pair):
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table("kinds")
         one = statistics.read(source.connection, table, 4000)
@@ -41,9 +39,7 @@ def test_statistics_agree_or_not(pair):
     assert (same.n_distinct, same.null_frac, same.mcv, same.correlation, same.avg_width) == (
         1, 0, 0, 0, 0,
     )  # fmt: skip
-
-
-def test_partitioned_tables_have_statistics_as_a_whole(pair):
+    # Partitioned tables have statistics as a whole.
     with Snapshot(pair[0]) as source:
         table = introspect(source.connection).table("parts")
         found = statistics.read(source.connection, table, 300)

@@ -12,15 +12,13 @@ from privbench.metrics.fidelity import TableFidelity, fidelity
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
-TYPES = sql_of(__file__, "types")
-
 
 @pytest.fixture(scope="module")
 def pair(make_database):
     """Two databases of the same shape, the second with other settings and shifted values."""
     one, other = (
-        make_database(TYPES.replace("{rows}", rows).replace("{shift}", shift))
-        for rows, shift in (("640", "0"), ("320", "3"))
+        make_database(sql_of(__file__, "types", rows=rows, shift=shift))
+        for rows, shift in ((640, 0), (320, 3))
     )
     with psycopg.connect(other, autocommit=True) as connection:
         for setting in ("TimeZone = 'Asia/Tokyo'", "DateStyle = 'SQL, DMY'",
@@ -90,16 +88,14 @@ def test_public_bins_come_before_quantiles(pair):
     assert found.left_out["b"] == "skipped by the config"
 
 
-def test_a_column_that_the_clone_lacks_is_named(pair):
+def test_columns_that_the_clone_lacks_and_public_tables_are_known(pair):
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table('"Odd Types"')
         found = fidelity(source, clone, table, ["id", "b", "e"]).measured()
     assert found.left_out["n"] == "missing in the clone"
     assert [column.name for column in found.columns] == ["e", "b"]
     assert 3 not in found.divergence
-
-
-def test_public_tables_are_known_by_any_spelling(pair):
+    # Public tables are known by any spelling.
     with Snapshot(pair[0]) as source:
         table = introspect(source.connection).table('"Odd Types"')
     config = Config.loads("""[tables.'"Odd Types"']\nrole = "public" """)
@@ -108,12 +104,10 @@ def test_public_tables_are_known_by_any_spelling(pair):
     assert not is_public(None, table)
 
 
-PROMISES = sql_of(__file__, "promises")
-BROKEN = sql_of(__file__, "promises_broken")
-
-
 def test_broken_promises_are_counted(make_database):
-    source, clone = make_database(PROMISES), make_database(BROKEN)
+    source, clone = (
+        make_database(sql_of(__file__, name)) for name in ("promises", "promises_broken")
+    )
     with Snapshot(source) as one, Snapshot(clone) as other:
         schema, theirs = introspect(one.connection), introspect(other.connection)
         found = integrity.check(other.connection, schema, theirs)

@@ -75,6 +75,15 @@ def succeed(*words: object, **more: Any) -> Result:
     return result
 
 
+def fail(code: int, said: str | Iterable[str], *words: object, **more: Any) -> Result:
+    """The same, which must end with this exit code and say all of this on stderr."""
+    result = run(*words, **more)
+    assert result.exit_code == code, (result.output, result.exception)
+    for text in [said] if isinstance(said, str) else said:
+        assert text in result.stderr
+    return result
+
+
 def create(dsn: str, customers: int = 60) -> str:
     """Schema and rows; the same DSN."""
     with psycopg.connect(dsn, autocommit=True) as connection:

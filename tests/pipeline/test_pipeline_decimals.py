@@ -12,12 +12,11 @@ from privbench.pipeline.planning import plan
 from privbench.privacy import PART
 
 UNITS, GAMES = 600, 4
-SOURCE = sql_of(__file__, "decimals")
 
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    return make_database(SOURCE)
+    return make_database(sql_of(__file__, "decimals"))
 
 
 def configured(path, **more):

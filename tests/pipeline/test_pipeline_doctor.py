@@ -54,10 +54,7 @@ def test_doctor_names_what_fit_and_load_would_refuse(source, tmp_path):
 
 def test_doctor_of_a_server_that_is_not_there_is_a_line(source, tmp_path):
     nowhere = conninfo.make_conninfo(source, dbname="no_such_database")
-    ran = market.run("doctor", nowhere, source, "--ledger", tmp_path / "l")
-    assert ran.exit_code == 1
+    ran = market.fail(1, "", "doctor", nowhere, source, "--ledger", tmp_path / "l")
     assert "bad   source " in ran.output
     assert "target: server" in ran.output
-    ran = market.run("doctor", "--ledger", tmp_path / "l")
-    assert ran.exit_code == 0
-    assert "versions" in ran.output
+    assert "versions" in market.succeed("doctor", "--ledger", tmp_path / "l").output

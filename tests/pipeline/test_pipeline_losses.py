@@ -13,14 +13,13 @@ from privbench.pipeline.losses import NOTHING
 from privbench.pipeline.prepare import prepare
 
 UNITS = 1500
-SOURCE = sql_of(__file__, "losses", units=UNITS)
 ADVICE = sql_of(__file__, "losses_advice")
 EMPTY = {"public.fine", "public.appeal", "public.tip", "public.notice"}
 
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    return make_database(SOURCE)
+    return make_database(sql_of(__file__, "losses", units=UNITS))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline import Model
 
-SCHEMA = sql_of(__file__, "rules_schema")
 #: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
 ROWS = sql_of(__file__, "rules_rows")
 RULES = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))["rules"]
@@ -34,7 +33,7 @@ def configured(rules, folder=None, toml=CONFIG) -> Config:
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    return make_database(SCHEMA + ROWS)
+    return make_database(sql_of(__file__, "rules_schema") + ROWS)
 
 
 @pytest.fixture(scope="module")

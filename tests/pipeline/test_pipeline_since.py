@@ -20,7 +20,6 @@ from privbench.privacy.stability import check
 from privbench.publish.accounts import certificate_of, require_sound
 from privbench.synthesizers import get as find_synthesizer
 
-LIBRARY = sql_of(__file__, "library")
 CONFIG = """
 [database]
 identity = "library"
@@ -46,7 +45,7 @@ KINDS = sql_of(__file__, "kinds")
 
 
 def library(dsn: str) -> str:
-    market.execute(dsn, LIBRARY)
+    market.execute(dsn, sql_of(__file__, "library"))
     return dsn
 
 

@@ -8,12 +8,10 @@ from privbench.postgres.connect import connect
 from privbench.postgres.implied import BOUNDS
 from privbench.postgres.introspect import introspect
 
-TREES = sql_of(__file__, "partitions")
-
 
 @pytest.fixture(scope="module")
 def trees(make_database):
-    dsn = make_database(TREES)
+    dsn = make_database(sql_of(__file__, "partitions"))
     with connect(dsn) as connection:
         return dsn, introspect(connection)
 

@@ -17,8 +17,6 @@ from privbench.postgres.load import Loader
 
 UGLY = (Path(__file__).parent / "golden" / "ugly.sql").read_text(encoding="utf-8")
 
-PRIVATE = sql_of(__file__, "private")
-
 
 NAMES = ['My "Odd". Schema', "select", "Upper", "a\nb", "größe"]
 QUOTED = "".join(
@@ -54,7 +52,7 @@ def _unplaced(schema):
 
 
 def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
-    dsn = script(make_database(UGLY), PRIVATE)
+    dsn = script(make_database(UGLY), sql_of(__file__, "private"))
     try:
         with connect(dsn) as connection:
             raw = subprocess.run(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from plans import offered_by
 from psycopg import conninfo
+from sql_files import sql_of
 
 from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import binaries
@@ -153,13 +154,7 @@ PATTERNS = [
 
 @pytest.fixture(scope="module")
 def sales(make_database):
-    return make_database(
-        'CREATE SCHEMA "Odd ""Shop"""; CREATE SCHEMA other;'
-        "CREATE TABLE sale (i int); CREATE TABLE sales (i int); CREATE TABLE s$le (i int);"
-        'CREATE TABLE "Sale" (i int); CREATE TABLE "Sale*" (i int);'
-        'CREATE TABLE other.sale_2 (i int); CREATE TABLE "Odd ""Shop"""."a.b*" (i int);'
-        'CREATE TABLE "Odd ""Shop""".x (i int); CREATE VIEW other.sale_v AS SELECT 1'
-    )
+    return make_database(sql_of(__file__, "sales"))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -75,21 +75,31 @@ def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
 
 
 def test_loader_with_replace_drops_all_that_users_made(shop, make_database):
-    copy = script(
-        make_database(),
-        sql_of(__file__, "made_by_users"),
-    )
+    copy = script(make_database(), sql_of(__file__, "made_by_users"))
     load(copy, shop, rows=ROWS, replace=True)
     assert plan(copy)[1] == shop[1]
     load(copy, shop, replace=True)
     assert ask(copy, "SELECT count(*) FROM shop.person") == [(0,)]
 
 
-def test_loader_into_the_source_is_refused(shop, make_database):
+def test_loader_that_is_refused_or_left_writes_nothing(shop, make_database):
     dsn = script(make_database(), "CREATE TABLE precious (i int)")
     with connect(dsn) as source, pytest.raises(TargetError, match="source database itself"):
         Loader(dsn, *shop, source=source, replace=True)
     assert ask(dsn, "SELECT count(*) FROM precious") == [(0,)]
+    # A role that may not create is denied.
+    copy = script(make_database(), "CREATE ROLE guest LOGIN")
+    try:
+        with pytest.raises(AccessDenied):
+            Loader(psycopg.conninfo.make_conninfo(copy, user="guest"), *shop)
+    finally:
+        script(copy, "DROP ROLE guest")
+    # Without `finish` all is as before.
+    copy = script(make_database(), "CREATE TABLE old (i int)")
+    with Loader(copy, *shop, replace=True) as loader:
+        loader.copy_table("shop.thing", THING.column_names, [THING])
+    left = "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
+    assert ask(copy, left) == [(True, True)]
 
 
 @pytest.mark.parametrize(
@@ -136,23 +146,6 @@ def test_loader_of_an_extension_elsewhere_names_it_first(shop, make_database):
     with pytest.raises(TargetError, match='plpgsql in schema pg_catalog, the source in other "one'):
         Loader(copy, schema, moved)
     assert ask(copy, "SELECT to_regnamespace('other') IS NULL") == [(True,)]
-
-
-def test_loader_as_a_role_that_may_not_create_is_denied(shop, make_database):
-    copy = script(make_database(), "CREATE ROLE guest LOGIN")
-    try:
-        with pytest.raises(AccessDenied):
-            Loader(psycopg.conninfo.make_conninfo(copy, user="guest"), *shop)
-    finally:
-        script(copy, "DROP ROLE guest")
-
-
-def test_loader_without_finish_leaves_nothing(shop, make_database):
-    copy = script(make_database(), "CREATE TABLE old (i int)")
-    with Loader(copy, *shop, replace=True) as loader:
-        loader.copy_table("shop.thing", THING.column_names, [THING])
-    left = "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
-    assert ask(copy, left) == [(True, True)]
 
 
 def test_loader_of_xml_where_there_is_none_leaves_null(each_server, make_database_on):

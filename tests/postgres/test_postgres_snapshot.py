@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pyarrow as pa
 import pytest
+from market import execute
 from psycopg import sql
 from sql_files import sql_of
 
@@ -93,14 +94,6 @@ def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
         assert all(one.equals(found[0]) for one in found)
 
 
-def test_streams_one_after_another_share_a_connection(dsn):
-    asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).table("t")
-        found = [snapshot.read(table, asked).column("pid").to_pylist() for _ in range(3)]
-    assert len({pid for pids in found for pid in pids}) == 1
-
-
 @pytest.mark.parametrize(
     "odd",
     ["'plain'", "E'\\x1e'", "E'\\x1f'", "E'a\\x1eb\\n\"\"'", "string_agg(md5(n::text), '')"],
@@ -131,12 +124,16 @@ def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
             assert list(map(repr, rows)) == list(map(repr, expected))
 
 
-def test_snapshot_cannot_be_written(dsn):
+def test_snapshot_is_read_only_shares_a_connection_and_shows_no_value_in_an_error(dsn):
     with Snapshot(dsn) as snapshot, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         snapshot.connection.execute("CREATE TABLE no (i integer)")
-
-
-def test_read_that_fails_holds_no_value(dsn):
+    # Streams, one after another, share a connection.
+    asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("t")
+        found = [snapshot.read(table, asked).column("pid").to_pylist() for _ in range(3)]
+    assert len({pid for pids in found for pid in pids}) == 1
+    # An error holds no value.
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("t")
         with pytest.raises(DatabaseError) as caught:
@@ -156,17 +153,14 @@ def test_read_of_a_locked_table_gives_up(dsn, impatient):
 
 
 def test_read_without_the_right_is_denied(dsn, server):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("DROP ROLE IF EXISTS nosy")
-        connection.execute("CREATE ROLE nosy LOGIN")
+    execute(dsn, "DROP ROLE IF EXISTS nosy", "CREATE ROLE nosy LOGIN")
     try:
         with Snapshot(psycopg.conninfo.make_conninfo(dsn, user="nosy")) as snapshot:
             table = introspect(snapshot.connection).table("parent")
             with pytest.raises(AccessDenied, match=r"public\.parent"):
                 snapshot.read(table, ID)
     finally:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute("DROP ROLE nosy")
+        execute(dsn, "DROP ROLE nosy")
 
 
 def test_snapshot_that_closes_ends_streams_of_other_threads(dsn):

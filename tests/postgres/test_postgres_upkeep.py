@@ -10,7 +10,6 @@ from sql_files import sql_of
 from privbench.postgres.connect import connect
 from privbench.postgres.load import Loader
 
-TABLES = sql_of(__file__, "upkeep")
 COUNT = 10_000
 FILLED = {"plain", "worked", "part_low", "part_high", "few"}
 PAGES = sql_of(__file__, "upkeep_pages")
@@ -27,7 +26,7 @@ def copy(each_server, make_database_on):
 
 @pytest.fixture
 def planned(each_server, make_database_on):
-    return plan(make_database_on(each_server, statements=TABLES))
+    return plan(make_database_on(each_server, statements=sql_of(__file__, "upkeep")))
 
 
 def _fill(loader):

@@ -78,11 +78,8 @@ def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
     assert market.one(empty, keys) == market.one(whole, keys)
 
 
-UNUSUAL = sql_of(__file__, "unusual")
-
-
 def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
-    source, empty = newest(statements=UNUSUAL), newest()
+    source, empty = newest(statements=sql_of(__file__, "unusual")), newest()
     tables = ("typed", "below", "later", "apart", "single")
     roles = "".join(f'[tables."public.{name}"]\nown = []\n' for name in tables)
     config = Config.loads(

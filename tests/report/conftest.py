@@ -8,23 +8,17 @@ from privbench.report import compare
 from privbench.workload import Query, Workload
 from privbench.workload.safety import Trust
 
-LIBRARY = sql_of(__file__, "library")
-
-
-def _filled(step: int, loans: int) -> str:
-    return LIBRARY.replace("{step}", str(step)).replace("{loans}", str(loans))
-
 
 @pytest.fixture(scope="session")
 def library(make_database):
     """DSN of the source."""
-    return make_database(_filled(5, 2000))
+    return make_database(sql_of(__file__, "library", step=5, loans=2000))
 
 
 @pytest.fixture(scope="session")
 def library_clone(make_database):
     """DSN of the clone."""
-    return make_database(_filled(8, 1900))
+    return make_database(sql_of(__file__, "library", step=8, loans=1900))
 
 
 @pytest.fixture(scope="session")

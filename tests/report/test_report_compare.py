@@ -60,26 +60,13 @@ def test_tables_are_measured(document):
     assert document.figures["integrity.violations"] == 0
 
 
-def test_the_json_is_the_document(document, folder):
+def test_the_json_is_the_document_and_the_short_report_holds_stamp_and_figures(document, folder):
     text = (folder / "comparison.json").read_text()
     assert ComparisonDocument.model_validate_json(text) == document
     data = json.loads(text)
     assert data["schema_version"] == 1
     assert data["confidential"].startswith("This report holds exact figures of the source")
-
-
-def test_gates_decide(document, folder):
-    assert [gate.failed for gate in document.gates] == [False, False, True]
-    assert document.failed
-    with pytest.raises(GateFailed, match=r"1 of 3 gates failed: rows\.max_difference > 1") as error:
-        enforce(document.gates)
-    assert error.value.exit_code == 1
-    assert "5" not in str(error.value)
-    (_, integrity) = JUnitXml.fromfile(str(folder / "junit.xml"))
-    assert (integrity.name, integrity.tests, integrity.failures) == ("integrity", 13, 0)
-
-
-def test_the_short_report_holds_stamp_and_figures(document, folder):
+    # The short report holds stamp and figures.
     text = (folder / "report.md").read_text()
     assert "> **CONFIDENTIAL.** This report holds exact figures" in text
     assert "| `rows.max_difference > 1` | 5 | **failed** |" in text
@@ -94,6 +81,17 @@ def test_the_short_report_holds_stamp_and_figures(document, folder):
     assert f"1 of 31 queries on the clone: {zero}: l31" in lines
     assert f"| 1 on the clone | {zero} | l31 |" in text
     assert len(lines) == 13
+
+
+def test_gates_decide(document, folder):
+    assert [gate.failed for gate in document.gates] == [False, False, True]
+    assert document.failed
+    with pytest.raises(GateFailed, match=r"1 of 3 gates failed: rows\.max_difference > 1") as error:
+        enforce(document.gates)
+    assert error.value.exit_code == 1
+    assert "5" not in str(error.value)
+    (_, integrity) = JUnitXml.fromfile(str(folder / "junit.xml"))
+    assert (integrity.name, integrity.tests, integrity.failures) == ("integrity", 13, 0)
 
 
 @pytest.mark.parametrize("after", [0, 3])

@@ -17,7 +17,7 @@ def page(document, folder):
     return Page((folder / "report.html").read_text())
 
 
-def test_every_figure_stands_in_the_json(page, folder):
+def test_every_figure_stands_in_the_json_and_a_wrong_one_would_be_found(page, folder):
     data = json.loads((folder / "comparison.json").read_text())
     assert not [(values, shown) for values, shown in page.figures if wrong(data, values, shown)]
     assert len(page.figures) > 300
@@ -25,9 +25,7 @@ def test_every_figure_stands_in_the_json(page, folder):
     assert {"qerror", "runtime", "tables", "views", "queries", "figures", "integrity"} <= prefixes
     names = {query["id"] for query in data["queries"]}
     assert [text for text in page.bare if text not in names] == []
-
-
-def test_a_wrong_figure_would_be_found(page, folder):
+    # A wrong figure would be found.
     data = json.loads((folder / "comparison.json").read_text())
     data["qerror"]["overall"]["p95"] += 1
     data["figures"]["qerror.p50"] += 1

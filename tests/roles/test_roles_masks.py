@@ -17,7 +17,6 @@ from privbench.roles import Kind, masks
 from privbench.roles.masks import PROVIDERS
 from privbench.schema import Table, TableName
 
-SCHEMA = sql_of(__file__, "holders")
 #: Column, label, and what the config says of the column then.
 LABELS = [
     ("holder.id", "MASKED WITH VALUE 0", None),
@@ -47,7 +46,7 @@ def labelled(make_database):
     rows += [("style", "name", "selinux", "MASKED WITH FUNCTION anon.fake_city()")]
     rows += [("style", None, "anon", "TABLESAMPLE BERNOULLI(33)")]
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SCHEMA)
+        connection.execute(sql_of(__file__, "holders"))
         for table, column, provider, label in rows:
             connection.execute(
                 "INSERT INTO pg_catalog.pg_seclabel SELECT %(t)s::regclass, 'pg_class'::regclass,"

@@ -74,6 +74,10 @@ def test_a_config_alone_makes_roots_of_all_but_what_it_names(shop):
     for name in ("orders", '"public.orders"', "'\"orders\"'"):
         owners = resolve(shop, _config(f'[tables.{name}]\nown = ["customer_id"]'))
         assert owners["public.orders"] == ("customer_id",)
+    # Into an excluded table nothing can be owned.
+    part = Schema(tuple(table for table in shop if table.name.name != "customers"))
+    with pytest.raises(SchemaError, match="not part of the clone"):
+        resolve(part, _config('[tables.orders]\nown = ["customer_id"]'))
 
 
 REFUSED = {
@@ -139,13 +143,7 @@ def test_cycles_are_refused_and_named(read, tables, line):
         resolve(schema, _config(text))
 
 
-def test_own_into_an_excluded_table_is_refused(shop):
-    part = Schema(tuple(table for table in shop if table.name.name != "customers"))
-    with pytest.raises(SchemaError, match="not part of the clone"):
-        resolve(part, _config('[tables.orders]\nown = ["customer_id"]'))
-
-
-def test_a_proposal_never_closes_a_cycle_with_the_base(read):
+def test_a_proposal_closes_no_cycle_with_the_base_and_without_people_rows_are_units(read):
     schema = read("""
 users: id pk; email text; profile_id -> notes
 notes: id pk; user_id ! -> users cascade
@@ -154,8 +152,6 @@ notes: id pk; user_id ! -> users cascade
     assert resolve(schema, found.to_config(Config()))["public.notes"] == ("user_id",)
     config = found.to_config(_config('[tables.users]\nown = ["profile_id"]'))
     assert resolve(schema, config) == {"public.users": ("profile_id",), "public.notes": None}
-
-
-def test_no_people_sets_unit_row(read):
+    # Without people, rows are units.
     found = propose(read("sensor: id pk\nsample: id pk; sensor_id ! -> sensor cascade"))
     assert found.to_config(Config()).privacy.unit == "row"

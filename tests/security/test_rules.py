@@ -18,7 +18,6 @@ from privbench.pipeline.rules import with_rules
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 
-SCHEMA = sql_of(__file__, "rules_schema")
 NO_EXPRESSION = "it is not one expression of SQL"
 HOSTILE = {
     **{text: said for said, text in cases(__file__, "rules")},
@@ -53,7 +52,7 @@ def config(folder, *rules) -> Config:
 
 @pytest.fixture(scope="module")
 def source(make_database):
-    return make_database(statements=SCHEMA + ROWS)
+    return make_database(statements=sql_of(__file__, "rules_schema") + ROWS)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import threading
 
 import market
 import pytest
+from market import succeed
 from psycopg import conninfo
 from sql_files import TOWNS, cases
 
@@ -72,12 +73,6 @@ def hostile(make_database):
     return make
 
 
-def run(*words: object) -> str:
-    result = market.run(*words)
-    assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
-    return result.output
-
-
 @pytest.mark.parametrize("path", sorted({said.split(": ")[0] for said in ATTACKS}))
 def test_commands_run_nothing(path, hostile, tmp_path):
     """Door: the source's catalog, names, types, casts and settings.
@@ -89,15 +84,15 @@ def test_commands_run_nothing(path, hostile, tmp_path):
     source, other = hostile(path, *made), hostile(path, *made)
     config, model = tmp_path / "c.toml", tmp_path / "m.pbm"
     workload = tmp_path / "w.json"
-    run("inspect", source, "-o", config)
-    run("check", config, source)
-    run("plan", config, source, "--epsilon", 4)
-    run("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
-    run("workload", "generate", source, "-o", workload, "--queries", 6)
+    succeed("inspect", source, "-o", config)
+    succeed("check", config, source)
+    succeed("plan", config, source, "--epsilon", 4)
+    succeed("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
+    succeed("workload", "generate", source, "-o", workload, "--queries", 6)
     # Judged, the workload would not run at all: its functions and operators have namesakes here.
     bold = ("--repeats", 1, "--trust-workload")
-    run("run", workload, "--on", source, "-o", tmp_path / "a.json", "--explain", *bold)
-    run("compare", source, other, "-o", tmp_path / "r", "-w", workload, *bold)
+    succeed("run", workload, "--on", source, "-o", tmp_path / "a.json", "--explain", *bold)
+    succeed("compare", source, other, "-o", tmp_path / "r", "-w", workload, *bold)
     assert len(json.loads(workload.read_text())["queries"]) == 6
 
 
@@ -117,11 +112,7 @@ def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path
     """
     dsn = make_database(statements=TOWNS + IMPLICIT)
     words = [str(tmp_path / "m") if word == "m" else word for word in command[1:]]
-    result = market.run(command[0], dsn, *words)
-    assert result.exit_code != 0
-    assert "public.person" in result.output
-    assert "mood" in result.output
-    assert "implicit cast" in result.output
+    market.fail(3, ("public.person", "mood", "implicit cast"), command[0], dsn, *words)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +166,7 @@ def test_commands_of_computed_functions_are_refused(attack, hostile, tmp_path):
     What stops it: the expressions are judged before a row of the table is read.
     """
     source, config = hostile("public", ONE + COMPUTED[attack] + EVIL), tmp_path / "c.toml"
-    run("inspect", source, "-o", config)
+    succeed("inspect", source, "-o", config)
     model = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
     for words in (
         ["check", config, source],
@@ -183,9 +174,7 @@ def test_commands_of_computed_functions_are_refused(attack, hostile, tmp_path):
         ["fit", source, "-c", config, "--epsilon", 4, *model],
         ["workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6],
     ):
-        result = market.run(*words)
-        assert result.exit_code == 2, result.output
-        assert "reading it would call a user-defined function" in result.output
+        market.fail(2, "reading it would call a user-defined function", *words)
     assert not (tmp_path / "l").exists()
 
 
@@ -199,10 +188,10 @@ def test_fit_computes_no_check_of_the_owner(hostile, tmp_path):
         "ALTER DATABASE {database} SET constraint_exclusion = on;"
     )
     source, config = hostile("public", ONE + made + EVIL), tmp_path / "c.toml"
-    run("inspect", source, "-o", config)
+    succeed("inspect", source, "-o", config)
     files = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
-    run("fit", source, "-c", config, "--epsilon", 4, *files)
-    run("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
+    succeed("fit", source, "-c", config, "--epsilon", 4, *files)
+    succeed("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
 
 
 def test_statements_in_a_fork_beside_a_parsing_thread_work():

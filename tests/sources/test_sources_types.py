@@ -142,18 +142,13 @@ def test_a_type_without_counterpart_is_refused_and_can_be_left_out(tmp_path, col
 
 
 @pytest.mark.parametrize(
-    ("value", "column"),
-    [
-        ("'secret' || chr(0)", "v"),
-        ("DATE '5877642-06-25 (BC)'", "v"),
-        ("['secret' || chr(0)]", "v"),
-    ],
+    "value", ["'secret' || chr(0)", "DATE '5877642-06-25 (BC)'", "['secret' || chr(0)]"]
 )
-def test_a_value_that_postgresql_cannot_hold_is_named_by_its_column(tmp_path, value, column):
-    made = write(tmp_path / "a.db", f"CREATE TABLE t AS SELECT 'x' AS w, {value} AS {column}")
+def test_a_value_that_postgresql_cannot_hold_is_named_by_its_column(tmp_path, value):
+    made = write(tmp_path / "a.db", f"CREATE TABLE t AS SELECT 'x' AS w, {value} AS v")
     with pytest.raises(DatabaseError) as caught, staged(made, EMPTY):
         pass
-    assert (caught.value.table, caught.value.column) == ("public.t", column)
+    assert (caught.value.table, caught.value.column) == ("public.t", "v")
     assert "secret" not in str(caught.value)
     assert "5877642" not in str(caught.value)
 

@@ -35,10 +35,7 @@ def ref(name, table, parent, **more):
 SHOP = {
     "users": [KeySpec("country", "users", "countries", "public")],
     "profiles": [own("user", "profiles", "users", unique=True)],
-    "orders": [
-        own("user", "orders", "users", nullable=True),
-        ref("product", "orders", "products"),
-    ],
+    "orders": [own("user", "orders", "users", nullable=True), ref("product", "orders", "products")],
     "items": [own("order", "items", "orders")],
     "products": [ref("bundle", "products", "products", nullable=True)],
     "badges": [],
@@ -74,10 +71,7 @@ def make_shop(users: int, seed: int = 1, unit="owner", neighbours="add-remove") 
         "orders": (
             orders,
             {"state": (g.choice(3, orders, p=[0.7, 0.2, 0.1]), Domain(3))},
-            {
-                "user": owners,
-                "product": np.floor(products * g.random(orders) ** 3).astype(int),
-            },
+            {"user": owners, "product": np.floor(products * g.random(orders) ** 3).astype(int)},
         ),
         "items": (
             int(per_order.sum()),

@@ -166,7 +166,7 @@ def test_literals_find_their_columns(clone, text, drawn):
     clone.execute(found.workload.queries[0].sql.encode())
 
 
-def test_ranges_and_lists_keep_their_form(clone):
+def test_ranges_lists_patterns_and_structure_keep_their_form(clone):
     for seed in range(8):
         text = "SELECT 1 FROM orders WHERE total >= 900 AND total < 100 AND id BETWEEN 9 AND 3"
         low, high, first, last = map(float, re.findall(r"\d+\.?\d*", _one(clone, text, seed)[26:]))
@@ -176,9 +176,7 @@ def test_ranges_and_lists_keep_their_form(clone):
     assert len(set(re.findall(r"\d+", listed.partition("IN")[2]))) == 6
     array = _one(clone, "SELECT 1 FROM orders WHERE id = ANY('{71,72,73}')")
     assert len(set(re.findall(r"\d+", array.partition("ANY")[2]))) == 3
-
-
-def test_patterns_keep_their_wildcards(clone):
+    # Patterns keep their wildcards.
     text = (
         "SELECT title FROM docs"
         " WHERE title LIKE 'abcdefg%' AND title LIKE '%z' AND title LIKE '%yy_%'"
@@ -189,9 +187,7 @@ def test_patterns_keep_their_wildcards(clone):
     assert re.fullmatch(r"%\d", last)
     assert re.fullmatch(r"%.._%", within)
     assert clone.execute(found.encode()).fetchall()
-
-
-def test_structure_stays(clone):
+    # All else stays.
     text = (
         "SELECT date_trunc('month', placed) AS m, count(*), round(avg(total), 2)::numeric(12,2)"
         " FROM orders WHERE placed > now() - interval '7 days' GROUP BY 1 ORDER BY 2 DESC LIMIT 20"

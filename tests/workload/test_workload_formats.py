@@ -169,12 +169,16 @@ def test_what_cannot_be_read_is_said(name, text, said, tmp_path):
         read(tmp_path / name)
 
 
-def test_what_is_not_there_is_said(tmp_path):
+def test_what_is_not_there_is_said_and_what_leads_elsewhere_not_written(tmp_path):
     with pytest.raises(UsageError, match="no workload at"):
         read(tmp_path / "absent")
     (tmp_path / "w.sql").write_text("SELECT 1")
     with pytest.raises(UsageError, match=r"no workload format.*native, sam"):
         read(tmp_path / "w.sql", "parquet")
+    # A query whose id leads elsewhere is not written.
+    for form in ("sql", "pgbench"):
+        with pytest.raises(UsageError, match="no file name"):
+            write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "w", form)
 
 
 def test_lines_of_mscn_are_read_and_written_as_the_golden_texts(tmp_path):
@@ -321,12 +325,6 @@ def test_sam_holds_all_answers_or_none(tmp_path):
     assert "card_list" not in json.loads((tmp_path / "w.json").read_text())
 
 
-def test_a_query_whose_id_leads_elsewhere_is_not_written(tmp_path):
-    for form in ("sql", "pgbench"):
-        with pytest.raises(UsageError, match="no file name"):
-            write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "w", form)
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -355,14 +353,12 @@ def test_a_bad_query_is_told_by_its_id_and_place():
         check(Workload("w", queries))
 
 
-def test_tables_and_joins_are_counted():
+def test_tables_and_joins_are_counted_and_the_digest_tells_workloads_apart():
     assert shape("SELECT 1 FROM a x, a y LEFT JOIN b USING (i) WHERE EXISTS (SELECT 1 FROM c)") == (
         Shape(4, 2)
     )
     assert shape("SELECT ((((") == Shape(None, None)
-
-
-def test_the_digest_tells_workloads_apart():
+    # The digest tells workloads apart.
     one = Workload("w", (Query("a", "SELECT 1"), Query("b", "SELECT 2")))
     other = Workload("w", (Query("a", "SELECT 1b"), Query("", "SELECT 2")))
     assert one.digest == Workload("renamed", one.queries).digest

@@ -7,6 +7,7 @@ from pathlib import Path
 import faithful
 import psycopg
 import pytest
+from market import execute
 
 from privbench import pipeline
 from privbench.config import Config
@@ -75,8 +76,7 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow,)) for n in NAMES],
+    "name", [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow,)) for n in NAMES]
 )
 @pytest.mark.timeout(1800)
 def test_clone_is_faithful(each_server, scratch, tmp_path, name):
@@ -103,8 +103,7 @@ def clone_whole(found: Animal, each_server, scratch, tmp_path) -> None:
     """
     skip_unless_at_home(found, each_server)
     source, target = scratch(), scratch()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(found.text.encode())
+    execute(source, found.text)
     base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
     config = pipeline.inspect(source, base=base).config
     pipeline.clone(source, target, config)
@@ -127,8 +126,7 @@ def clone_whole(found: Animal, each_server, scratch, tmp_path) -> None:
 @pytest.mark.slow
 def test_triggers_do_not_fire_during_a_load(scratch, tmp_path):
     source, target = scratch(), scratch()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(animal("67_functions_and_triggers").text.encode())
+    execute(source, animal("67_functions_and_triggers").text)
     base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
     pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
     with psycopg.connect(target) as connection:
