@@ -8,7 +8,7 @@ import broken
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
-from market import execute, fail, succeed
+from market import ask, execute, fail, one, succeed
 from psycopg import conninfo
 from schemas_at_random import databases
 
@@ -25,19 +25,11 @@ QUICK = Effort(canaries=60, fits=1, neighbours=1, inference=False)
 
 
 def rows(dsn: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(dsn) as connection:
-        return connection.execute(
-            "SELECT (SELECT count(*) FROM person), (SELECT count(*) FROM visit),"
-            " (SELECT max(id) FROM person), (SELECT max(id) FROM visit)"
-        ).fetchall()
+    return [ask(dsn, f"SELECT count(*), max(id) FROM {name}") for name in ("person", "visit")]
 
 
-def relations(dsn: str) -> int:
-    with psycopg.connect(dsn) as connection:
-        (found,) = connection.execute(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-        ).fetchone()
-    return found
+def relations(dsn: str) -> object:
+    return one(dsn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace")
 
 
 def test_a_sound_fit_passes_and_nothing_is_left(people, make_database, tmp_path):

@@ -14,15 +14,11 @@ LIGHT = "title t,movie_companies mc#t.id=mc.movie_id#t.kind_id,=,7#715\ntitle t#
 
 
 def _done(*arguments):
-    result = market.run("-q", "workload", *arguments)
-    assert result.exit_code == 0, (result.stderr, result.exception)
-    return result.stdout
+    return market.succeed("-q", "workload", *arguments).stdout
 
 
 def _refused(*arguments):
-    result = market.run("-q", "workload", *arguments)
-    assert result.exit_code == 2, (result.stdout, result.exception)
-    return re.sub(r"\s+", " ", result.stderr)
+    return re.sub(r"\s+", " ", market.fail(2, "", "-q", "workload", *arguments).stderr)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Ranges and decimals from noisy histograms, and tails in parts."""
+"""Ranges, bins and decimals from noisy histograms, and tails in parts."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.ranges import cut, find_decimals, find_range, within_likely
+from privbench.learning.spn.node import make_bins
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
@@ -38,11 +39,6 @@ def test_noise_alone_is_seldom_taken_for_rows(kind, cells):
     """One column in fifty, whatever the number of cells."""
     found = [find_range(noise_of(kind, 1.0, cells, seed), 1.0) for seed in range(400)]
     assert sum(ends is not None for ends in found) < 24
-
-
-@pytest.mark.parametrize(("sd", "ends"), [(1.9, (1, 3)), (2.1, (1, 1)), (9.0, None)])
-def test_more_noise_leaves_what_stands_out_more(sd, ends):
-    assert find_range(np.array([0.0, 9.0, 1.0, 8.0, 0.5]), sd) == ends
 
 
 def test_many_cells_of_few_rows_are_seen_together_and_numbers_need_a_narrow_run():
@@ -169,3 +165,37 @@ def test_numbers_beyond_all_decimals_are_never_whole():
     """Noise may make less than nothing of all rows together."""
     noisy = np.array([0.0, -20, -15, -10, -12, -14, -8, -9, 80])
     assert find_decimals(noisy, 14.1, 2) == 7
+
+
+# Bins of the cells of a column.
+
+
+@given(
+    st.lists(st.floats(0, 1000), min_size=1, max_size=60),
+    st.integers(0, 3),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 20),
+    st.floats(0, 200),
+)
+def test_bins_partition_the_codes(values, specials, nullable, ordered, most, least):
+    names = ("other", "nan", "below")[:specials]
+    domain = Domain(len(values), ordered, names, nullable)
+    counts = np.concatenate([values, np.full(domain.size - len(values), 5.0)])
+    bins = make_bins(counts, domain, most, least)
+    assert set(bins.of.tolist()) == set(range(bins.size))
+    assert bins.size <= 2 * most + domain.size - domain.values + 1
+    assert bins.counts.sum() == pytest.approx(counts.sum())
+    inside = np.bincount(bins.of, bins.inside)
+    assert inside == pytest.approx(np.ones(bins.size))
+    assert bins.spread(bins.counts) == pytest.approx(counts, abs=1e-9)
+    if ordered:
+        assert (np.diff(bins.of[: domain.values]) >= 0).all()
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_heavy_codes_stand_alone(ordered):
+    counts = np.ones(100)
+    counts[37] = 200.0
+    bins = make_bins(counts, Domain(100, ordered), 10, 1.0)
+    assert (bins.of == bins.of[37]).sum() == 1

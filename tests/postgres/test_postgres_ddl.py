@@ -4,7 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from plans import ask, load, offered_by, plan, script
+from market import ask, execute
+from plans import load, offered_by, plan
 from psycopg import conninfo
 from sql_files import sql_of
 
@@ -52,7 +53,8 @@ def _unplaced(schema):
 
 
 def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
-    dsn = script(make_database(UGLY), sql_of(__file__, "private"))
+    dsn = make_database(UGLY)
+    execute(dsn, sql_of(__file__, "private"))
     try:
         with connect(dsn) as connection:
             raw = subprocess.run(
@@ -64,7 +66,7 @@ def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
             ).stdout
         _, made = plan(dsn)
     finally:
-        script(
+        execute(
             dsn,
             "DROP EVENT TRIGGER canary; DROP SERVER canary CASCADE;"
             " DROP OWNED BY owner_of_secrets; DROP ROLE owner_of_secrets",
@@ -131,13 +133,13 @@ def test_plan_of_a_chosen_schema_brings_what_it_needs_and_no_more(make_database)
 def test_dump_ddl_names_needed_extensions_alone(each_server, make_database_on):
     name = offered_by(each_server, "citext", "vector")
     dsn = make_database_on(each_server)
-    script(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    execute(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     assert plan(dsn)[1].extensions == ()
-    script(dsn, f"CREATE TABLE t (v extra.{name})")
+    execute(dsn, f"CREATE TABLE t (v extra.{name})")
     schema, made = plan(dsn)
     assert made.extensions == (name,)
     copy = make_database_on(each_server)
-    script(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    execute(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     for replace in (False, True):
         load(copy, (schema, made), replace=replace)
     assert plan(copy)[1] == made
@@ -147,7 +149,7 @@ def test_dump_ddl_of_extensions_brings_their_schema(each_server, make_database_o
     """`extensions` holds no table, and is no chosen schema: functions alone speak of it."""
     offered = offered_by(each_server, "pgcrypto", "vector")
     dsn = make_database_on(each_server)
-    script(
+    execute(
         dsn,
         f"""
         CREATE SCHEMA "the Extensions"; CREATE EXTENSION {offered} SCHEMA "the Extensions";
@@ -164,8 +166,8 @@ def test_dump_ddl_of_extensions_brings_their_schema(each_server, make_database_o
 
 
 def test_dump_ddl_of_a_snapshot_needs_select_alone(each_server, make_database_on):
-    dsn = script(make_database_on(each_server), UGLY + "CREATE ROLE only_select LOGIN;")
-    script(
+    dsn = make_database_on(each_server, statements=UGLY + "CREATE ROLE only_select LOGIN;")
+    execute(
         dsn,
         'GRANT USAGE ON SCHEMA "Odd Shop", "dots.and""quotes" TO only_select;'
         'GRANT SELECT ON ALL TABLES IN SCHEMA public, "Odd Shop", "dots.and""quotes"'
@@ -181,7 +183,7 @@ def test_dump_ddl_of_a_snapshot_needs_select_alone(each_server, make_database_on
             with pytest.raises(AccessDenied, match="permission denied for table hidden"):
                 dump_ddl(connection, everything)
     finally:
-        script(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
+        execute(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
 
 
 def test_find_pg_dump_takes_the_nearest_that_is_new_enough():

@@ -1,3 +1,5 @@
+"""What the catalog states: schemas, rights, and bounds of partitions."""
+
 import json
 import subprocess
 from pathlib import Path
@@ -7,9 +9,11 @@ from plans import offered_by
 from psycopg import conninfo
 from sql_files import sql_of
 
+from privbench.encoding.checks import column_limits, unread_checks
 from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import binaries
 from privbench.postgres.connect import connect
+from privbench.postgres.implied import BOUNDS
 from privbench.postgres.introspect import check_access, introspect
 from privbench.schema import TableName
 
@@ -196,3 +200,51 @@ def test_introspect_by_several_choices_takes_them_together(sales, chosen, tables
     assert [table.key for table in found] == tables
     assert [str(name) for name in found.views] == views
     assert set(found.schemas) == {table.name.schema for table in found}
+
+
+# Bounds of partitions are read as CHECKs on the partition key, and hold in PostgreSQL.
+
+
+@pytest.fixture(scope="module")
+def trees(make_database):
+    dsn = make_database(sql_of(__file__, "partitions"))
+    with connect(dsn) as connection:
+        return dsn, introspect(connection)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "low", "high", "values"),
+    [
+        ("day", "at", "2021-01-01", "2024-01-01", None),
+        ("num", "n", "-10", "100", None),
+        ("lst", "k", None, None, ("it's", "a, b (c)", "z")),
+        ("ids", "id", None, None, ("1", "-2")),
+        ("half", "n", None, "5", None),
+    ],
+)
+def test_column_limits_of_partitions_are_their_bounds(trees, table, column, low, high, values):
+    found = trees[1].table(table)
+    limits = column_limits(found, found.column(column))
+    assert {item.low for item in limits} - {None} == {low} - {None}
+    assert {item.high for item in limits} - {None} == {high} - {None}
+    assert next((item.values for item in limits if item.values), None) == values
+    assert not unread_checks(found)
+
+
+@pytest.mark.parametrize("table", ["rest", "expr", "hash", "none", "txts"])
+def test_bounds_of_partitions_that_any_row_may_fit_are_no_check(trees, table):
+    """Nor are those of texts in several partitions: texts do not compare by their bytes."""
+    assert trees[1].table(table).checks == ()
+
+
+def test_bounds_of_partitions_are_checks_that_the_server_understands(trees):
+    (check,) = trees[1].table("txt").checks
+    assert check.expression == "(\"c\" >= 'b') AND (\"c\" < 'm')"
+    # The server understands every check.
+    dsn, schema = trees
+    with connect(dsn) as connection:
+        for table in schema:
+            for check in table.checks:
+                assert check.name == BOUNDS
+                text = f"SELECT FROM {table.name} WHERE {check.expression}"
+                connection.execute(text.encode())

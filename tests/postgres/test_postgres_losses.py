@@ -6,7 +6,7 @@ from dataclasses import replace
 import plans
 import pyarrow as pa
 import pytest
-from plans import ask
+from market import ask, execute
 from sql_files import sql_of
 
 from privbench.errors import DatabaseError, SchemaError, TargetError
@@ -48,9 +48,8 @@ def test_loader_of_views_that_rows_break_leaves_them_empty(plan, each_server, ma
     assert "a unique constraint is violated, constraint 'kinds_kind'" in whys["kinds"]
     assert "has not been populated" in whys["of_kinds"]
     # Once the rows allow it, the views are filled, those upon views as well.
-    ask(target, "DELETE FROM t WHERE id <> 1")
-    for view in ("kinds", "of_kinds"):
-        ask(target, f"REFRESH MATERIALIZED VIEW {view}")
+    refresh = [f"REFRESH MATERIALIZED VIEW {view}" for view in ("kinds", "of_kinds")]
+    execute(target, "DELETE FROM t WHERE id <> 1", *refresh)
     assert ask(target, "SELECT c FROM of_kinds") == [(1,)]
     assert ask(target, "SELECT kind FROM upper_kinds") == [("A",)]
 

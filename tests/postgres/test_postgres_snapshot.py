@@ -17,23 +17,19 @@ TABLES = sql_of(__file__, "snapshot")
 UUID = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
 
 
-def script(dsn, text):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for statement in text.split(";"):
-            if statement.strip():
-                connection.execute(statement)
+def filled(dsn):
+    """VACUUM is among the statements, so each goes alone."""
+    execute(dsn, *TABLES.split(";\n"))
+    return dsn
 
 
 @pytest.fixture(scope="module")
 def dsn(make_database):
-    dsn = make_database()
-    script(dsn, TABLES)
-    return dsn
+    return filled(make_database())
 
 
 def test_stream_beside_a_writer_has_one_order_and_moment(each_server, make_database_on):
-    dsn = make_database_on(each_server)
-    script(dsn, TABLES)
+    dsn = filled(make_database_on(each_server))
     wrote, stop = threading.Event(), threading.Event()
 
     def write():
@@ -100,9 +96,7 @@ def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
     ids=["plain", "separator", "unit mark", "both and a quote", "out of line"],
 )
 def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
-    dsn = make_database()
-    script(
-        dsn,
+    dsn = make_database(
         f"""CREATE TABLE v (i int8, s int2, f float8, r float4, b boolean, t text);
         INSERT INTO v SELECT nullif((-1::int8 << 63) + n, (-1::int8 << 63) + 7), nullif(n, 3),
           CASE n % 4 WHEN 0 THEN 'NaN' WHEN 1 THEN '-Infinity' WHEN 2 THEN n / 3.0::float8 END,

@@ -112,7 +112,7 @@ def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path
     """
     dsn = make_database(statements=TOWNS + IMPLICIT)
     words = [str(tmp_path / "m") if word == "m" else word for word in command[1:]]
-    market.fail(3, ("public.person", "mood", "implicit cast"), command[0], dsn, *words)
+    market.fail(2, ("public.person", "mood", "implicit cast"), command[0], dsn, *words)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
+from market import ask
 from psycopg import conninfo
 from sql_files import sql_of
 
@@ -50,11 +51,6 @@ def export(folder: Path, statements: str) -> str:
         for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
             connection.execute(f"COPY {name} TO '{folder}/{name}.parquet'")
     return f"parquet://{folder}"
-
-
-def ask(dsn: str, query: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(dsn) as connection:
-        return connection.execute(query).fetchall()
 
 
 def constraints(dsn: str) -> list[tuple[object, ...]]:
