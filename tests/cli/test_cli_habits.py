@@ -6,6 +6,7 @@ import subprocess
 import market
 import pytest
 from market import fail, succeed
+from sql_files import database_of
 
 from privbench.pipeline import Model
 from privbench.workload import read
@@ -19,14 +20,12 @@ def tables(dsn):
     return [name for (name,) in market.ask(dsn, query)]
 
 
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(
-        "CREATE SCHEMA side; CREATE TABLE side.a (i int PRIMARY KEY, b bool);"
-        "CREATE TABLE ware (i int PRIMARY KEY, b bool); CREATE TABLE junk (i int PRIMARY KEY);"
-        "CREATE TABLE sale (i int PRIMARY KEY, ware int REFERENCES ware);"
-        "INSERT INTO ware SELECT i, i % 2 = 0 FROM generate_series(1, 200) i"
-    )
+source = database_of(
+    "CREATE SCHEMA side; CREATE TABLE side.a (i int PRIMARY KEY, b bool);"
+    "CREATE TABLE ware (i int PRIMARY KEY, b bool); CREATE TABLE junk (i int PRIMARY KEY);"
+    "CREATE TABLE sale (i int PRIMARY KEY, ware int REFERENCES ware);"
+    "INSERT INTO ware SELECT i, i % 2 = 0 FROM generate_series(1, 200) i"
+)
 
 
 @pytest.fixture(scope="module")

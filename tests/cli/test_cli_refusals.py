@@ -14,7 +14,6 @@ NOWHERE = "host=/nonexistent-directory dbname=x connect_timeout=2"
 UNREACHED = "(?i)nonexistent-directory|cannot connect|could not connect"
 SAME = "the target is the source"
 EPSILONS = ("0", "-1", "nan", "inf", "-inf")
-NOBODY = ("nonsense", "00000000-0000-0000-0000-000000000000")
 #: What says no number of rows of a table.
 ROWS = ("customer", "=3", "public.customer=-1", "public.customer=x")
 
@@ -94,7 +93,7 @@ def refused(result, code, *needles):
 
 FIT = "fit {source} -c {config} -o {output}"
 CLONE = "clone {source} {target} -c {config}"
-#: Commands, the exit code, and what is said. Databases: 3. Options and config: 2. Privacy: 4.
+#: Commands, the exit code, and what is said. Databases: 3. Options and config: 2.
 ASKED = [
     ("inspect {nowhere}", 3, UNREACHED),
     ("fit {nowhere} -c {config} -o {output}", 3, UNREACHED),
@@ -113,7 +112,6 @@ ASKED = [
     ("run {folder}/none.sql --on {source} -o r", 2, r"none\.sql"),
     ("run {folder}/none.sql --on {source} -o r --timeout inf", 2, "--timeout"),
     (f"{FIT} --lock-wait-timeout inf", 2, "--lock-wait-timeout"),
-    *((f"{FIT} --resume {name}", 4, "has no release") for name in NOBODY),
     ("clone {source} {source} -c {config}", 3, SAME),
     ("clone {source} {source} -c {config} --replace", 3, SAME),
     ("clone {source} {uri} -c {config}", 3, SAME),
@@ -342,6 +340,12 @@ def test_cap_set_by_the_ledger_command(desk):
     refused(desk.fit(), 4, "over the cap of 4")
     for wrong in ("0", "-1", "nan", "inf"):
         refused(run("ledger", "cap", *mine, "--epsilon", wrong), 2, "cap needs")
+
+
+@pytest.mark.parametrize("name", ["nonsense", "00000000-0000-0000-0000-000000000000"])
+def test_resume_of_nothing(desk, name):
+    refused(desk.fit("--resume", name), 4, "has no release")
+    assert not desk.output.exists()
 
 
 def test_a_seeded_fit_under_a_cap(desk):

@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 from scipy.stats import chi2_contingency, spearmanr
 from scipy.stats import contingency as reference
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench.metrics import heatmap, heattree
 from privbench.metrics.codes import CodedColumn
@@ -83,14 +83,12 @@ def test_children_are_counted_in_buckets(make_database):
             assert (empty.clone.mean, empty.labels, empty.tvd) == (0.0, ["0"], 0)
 
 
-@pytest.fixture(scope="module")
-def goods(make_database):
-    """1,000 rows: weight follows price (NULL in every tenth row), colour is on its own."""
-    return make_database(
-        "CREATE TABLE goods (price integer, weight integer, colour text);"
-        "INSERT INTO goods SELECT CASE WHEN i % 10 > 0 THEN i % 50 END, i % 50 / 2 + i % 3,"
-        " (ARRAY['red', 'it''s {blue} %s'])[1 + i / 7 % 2] FROM generate_series(1, 1000) i"
-    )
+#: 1,000 rows: weight follows price (NULL in every tenth row), colour is on its own.
+goods = database_of(
+    "CREATE TABLE goods (price integer, weight integer, colour text);"
+    "INSERT INTO goods SELECT CASE WHEN i % 10 > 0 THEN i % 50 END, i % 50 / 2 + i % 3,"
+    " (ARRAY['red', 'it''s {blue} %s'])[1 + i / 7 % 2] FROM generate_series(1, 1000) i"
+)
 
 
 def _coded(table: Table, rows: list[tuple[object, ...]]) -> list[CodedColumn]:

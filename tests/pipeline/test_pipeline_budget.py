@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench.config import Config
 from privbench.encoding import Bounds, BoundsNeed, CategoriesNeed, DecimalsNeed
@@ -199,11 +199,7 @@ def test_a_value_of_most_rows_does_not_stretch_a_range(mark, others):
 
 UNITS, WRITERS, EACH = 4000, 400, 6
 SOURCE = sql_of(__file__, "budget", units=UNITS, writers=WRITERS, orders=WRITERS * EACH)
-
-
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(SOURCE)
+source = database_of(SOURCE)
 
 
 @pytest.fixture(scope="module")

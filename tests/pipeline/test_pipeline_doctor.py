@@ -5,6 +5,7 @@ import os
 import market
 import pytest
 from psycopg import conninfo
+from sql_files import database_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -15,9 +16,7 @@ def verdicts(found: pipeline.Diagnosis) -> dict[str, str]:
     return {item.what: item.verdict for item in found.findings}
 
 
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(market.SCHEMA)
+source = database_of(market.SCHEMA)
 
 
 def test_doctor_of_a_sound_place_finds_nothing_bad(source, make_database, tmp_path):

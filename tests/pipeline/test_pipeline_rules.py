@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from market import ask
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -31,9 +31,7 @@ def configured(rules, folder=None, toml=CONFIG) -> Config:
     return Config.model_validate({**Config.loads(toml).model_dump(), **more})
 
 
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(sql_of(__file__, "rules_schema") + ROWS)
+source = database_of(sql_of(__file__, "rules_schema") + ROWS)
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,6 @@ def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
     assert "SET STATISTICS 77" in text
 
 
-GUARDED = sql_of(__file__, "policies")
 _POLICIES = """
 SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, p.polname
 FROM pg_class c LEFT JOIN pg_policy p ON p.polrelid = c.oid
@@ -90,7 +89,7 @@ WHERE c.relname IN ('note', 'other') ORDER BY 1, 4
 
 @pytest.mark.parametrize("trust", [True, False], ids=["trusted", "untrusted"])
 def test_loader_takes_policies_whose_roles_are_there(each_server, make_database_on, trust, caplog):
-    schema, made = plan(make_database_on(each_server, statements=GUARDED))
+    schema, made = plan(make_database_on(each_server, statements=sql_of(__file__, "policies")))
     script = made.script(trust=trust)
     assert len(script.row_security) == 4
     assert not any("POLICY" in text for text in script.constraints)

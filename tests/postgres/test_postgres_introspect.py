@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plans import offered_by
 from psycopg import conninfo
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench.encoding.checks import column_limits, unread_checks
 from privbench.errors import AccessDenied, SchemaError
@@ -19,11 +19,7 @@ from privbench.schema import TableName
 
 GOLDEN = Path(__file__).parent / "golden"
 UGLY = (GOLDEN / "ugly.sql").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def ugly(make_database):
-    return make_database(UGLY)
+ugly = database_of(UGLY)
 
 
 def test_introspect_of_the_ugly_schema_gives_the_golden_file(each_server, make_database_on):
@@ -154,11 +150,7 @@ PATTERNS = [
     "public.s$le",
     "*.sale_2",
 ]
-
-
-@pytest.fixture(scope="module")
-def sales(make_database):
-    return make_database(sql_of(__file__, "sales"))
+sales = database_of(sql_of(__file__, "sales"))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

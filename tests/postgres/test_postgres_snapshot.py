@@ -13,13 +13,12 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
 ID = [(sql.Identifier("id"), "id")]
-TABLES = sql_of(__file__, "snapshot")
 UUID = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
 
 
 def filled(dsn):
     """VACUUM is among the statements, so each goes alone."""
-    execute(dsn, *TABLES.split(";\n"))
+    execute(dsn, *sql_of(__file__, "snapshot").split(";\n"))
     return dsn
 
 

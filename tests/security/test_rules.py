@@ -9,7 +9,7 @@ import re
 
 import market
 import pytest
-from sql_files import cases, sql_of
+from sql_files import cases, database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -50,9 +50,7 @@ def config(folder, *rules) -> Config:
     )
 
 
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(statements=sql_of(__file__, "rules_schema") + ROWS)
+source = database_of(sql_of(__file__, "rules_schema") + ROWS)
 
 
 @pytest.fixture(scope="module")
