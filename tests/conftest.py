@@ -10,7 +10,7 @@ import logging
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import click
@@ -34,7 +34,7 @@ with contextlib.suppress(AttributeError):
 
 
 @pytest.fixture(autouse=True)
-def _logger() -> Iterator[None]:
+def _logger():
     """A command sets up the program's logger for its process: no test hears of another's."""
     log = logging.getLogger("privbench")
     handlers, level, propagate = list(log.handlers), log.level, log.propagate
@@ -109,7 +109,7 @@ class _Pool:
 
 
 @pytest.fixture(scope="session")
-def _pool() -> Iterator[_Pool]:
+def _pool():
     pool = _Pool()
     yield pool
     for server in pool.started.values():
@@ -120,13 +120,13 @@ def _pool() -> Iterator[_Pool]:
 
 
 @pytest.fixture(scope="session")
-def server(_pool: _Pool) -> Server:
+def server(_pool):
     """The default server: PRIVBENCH_TEST_DSN, else embedded, else the machine's own."""
     return _pool.get(next(iter(_sources())))
 
 
 @pytest.fixture(scope="session", params=_oldest_and_newest())
-def each_server(request: pytest.FixtureRequest, _pool: _Pool) -> Server:
+def each_server(request, _pool):
     """The newest and the oldest major version at hand, one after the other."""
     return _pool.get(request.param)
 
@@ -140,7 +140,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
+def make_database_on(_pool):
     """``make_database_on(server, name=None, keep=False, statements="")``: DSN of a new database.
 
     After the test or the file that made it has ended, the database is given to another test, unless
@@ -151,7 +151,7 @@ def make_database_on(_pool: _Pool) -> Iterator[Callable[..., str]]:
 
 
 @pytest.fixture(scope="session")
-def make_database(server: Server, make_database_on: Callable[..., str]) -> Callable[..., str]:
+def make_database(server, make_database_on):
     """``make_database(statements="", name=None)``: DSN of a new database on `server`."""
 
     def make(statements: str = "", name: str | None = None) -> str:
@@ -176,6 +176,6 @@ def _parse_line(line: str) -> None:
 
 
 @pytest.fixture
-def parse_line() -> Callable[[str], None]:
+def parse_line():
     """``parse_line("privbench ...")`` fails unless click takes that command line."""
     return _parse_line

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import conninfo, sql
+from sql_files import sql_of
 
 from privbench.postgres.embedded import Server
 
@@ -21,20 +22,7 @@ _serial = itertools.count()
 
 #: What must be as it was before anything is dropped: settings and owners of the database, other
 #: sessions, and what would run code when something is dropped.
-_OUTSIDE = """
-SELECT (
-  (SELECT (datdba, datacl, datconnlimit, dattablespace, datistemplate, datallowconn)::text
-   FROM pg_database WHERE oid = d.oid),
-  (SELECT count(*) FROM pg_db_role_setting WHERE setdatabase = d.oid),
-  (SELECT count(*) FROM pg_shdescription WHERE objoid = d.oid),
-  (SELECT count(*) FROM pg_prepared_xacts WHERE database = d.datname),
-  (SELECT count(*) FROM pg_stat_activity
-   WHERE datid = d.oid AND pid <> pg_backend_pid() AND backend_type = 'client backend'),
-  (SELECT count(*) FROM pg_subscription WHERE subdbid = d.oid),
-  (SELECT count(*) FROM pg_event_trigger),
-  (SELECT count(*) FROM pg_foreign_data_wrapper)
-)::text FROM pg_database d WHERE datname = current_database()
-"""
+_OUTSIDE = sql_of(__file__, "database_outside")
 _CATALOGS = (
     "pg_am pg_attrdef pg_cast pg_class pg_collation pg_constraint pg_conversion pg_default_acl"
     " pg_extension pg_language pg_largeobject_metadata pg_opclass pg_operator pg_opfamily pg_policy"
@@ -56,27 +44,7 @@ SELECT (
 )::text
 """
 #: The schema public itself stays: pg_dump knows whether it is the one that a new database has.
-_EMPTY = """
-DO $$
-DECLARE item record;
-BEGIN
-  FOR item IN SELECT extname FROM pg_extension WHERE extname <> 'plpgsql' LOOP
-    EXECUTE format('DROP EXTENSION IF EXISTS %I CASCADE', item.extname);
-  END LOOP;
-  FOR item IN SELECT nspname FROM pg_namespace
-      WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public') LOOP
-    EXECUTE format('DROP SCHEMA %I CASCADE', item.nspname);
-  END LOOP;
-  LOOP
-    SELECT replace(o.type, 'statistics object', 'statistics') AS kind, o.identity INTO item
-      FROM pg_depend d, pg_identify_object(d.classid, d.objid, 0) o
-      WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = to_regnamespace('public')
-        AND d.deptype = 'n' LIMIT 1;
-    EXIT WHEN NOT FOUND;
-    EXECUTE format('DROP %s %s CASCADE', item.kind, item.identity);
-  END LOOP;
-END $$
-"""
+_EMPTY = sql_of(__file__, "database_empty")
 #: Nothing that a test left behind is called by an unqualified name, or waited for.
 _SAFELY = "-c search_path=pg_catalog -c lock_timeout=1s -c client_min_messages=error"
 
@@ -102,12 +70,7 @@ class Databases:
     _new: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def make(
-        self,
-        server: Server,
-        name: str | None = None,
-        *,
-        keep: bool = False,
-        statements: str = "",
+        self, server: Server, name: str | None = None, *, keep: bool = False, statements: str = ""
     ) -> str:
         """DSN of a database of what the statements make.
 

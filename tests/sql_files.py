@@ -2,6 +2,9 @@
 
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 
 def sql_of(test: str, name: str, **given: object) -> str:
@@ -20,6 +23,16 @@ def cases(test: str, name: str) -> list[tuple[str, str]]:
     text = re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), sql_of(test, name))
     parts = (part.split("\n", 1) for part in text.split("\n--- ")[1:])
     return [(title, body.strip("\n")) for title, body in parts]
+
+
+def database_of(statements: str) -> Any:
+    """A fixture for the tests of a file: DSN of a database of what the statements make."""
+
+    @pytest.fixture(scope="module")
+    def made(make_database):
+        return make_database(statements)
+
+    return made
 
 
 #: Two tables of towns and persons who live there, with rows.

@@ -3,9 +3,7 @@
 Runs where a container engine answers; elsewhere it is skipped, and says so.
 """
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -19,7 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
-def engine() -> Any:
+def engine():
     """The engine's client, the image built."""
     import docker
 
@@ -33,7 +31,7 @@ def engine() -> Any:
 
 
 @pytest.fixture(scope="module")
-def servers(engine: Any) -> Iterator[tuple[Network, PostgresContainer]]:
+def servers(engine):
     """A network with an empty `source` and an empty `clone`; the clone's container."""
     with Network() as network:
         source = PostgresContainer("postgres:17").with_network(network)
@@ -43,7 +41,7 @@ def servers(engine: Any) -> Iterator[tuple[Network, PostgresContainer]]:
 
 
 @pytest.fixture
-def run(engine: Any, servers: tuple[Network, PostgresContainer]) -> Callable[..., str]:
+def run(engine, servers):
     """``run(*command, entrypoint=None)``: what the image prints; fails as the command fails."""
 
     def call(*command: str, entrypoint: list[str] | None = None) -> str:
@@ -55,11 +53,9 @@ def run(engine: Any, servers: tuple[Network, PostgresContainer]) -> Callable[...
     return call
 
 
-def test_runs_without_rights(run: Callable[..., str]) -> None:
+def test_runs_without_rights_and_has_the_newest_client_programs(run):
     assert run("-u", entrypoint=["id"]).strip() == "1000"
-
-
-def test_has_the_newest_client_programs(run: Callable[..., str]) -> None:
+    # It has the newest client programs.
     assert " 18" in run("--version", entrypoint=["pg_dump"])
 
 

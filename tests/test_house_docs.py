@@ -4,7 +4,6 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -37,7 +36,7 @@ def test_every_command_has_help_and_an_example_that_click_takes(name, parse_line
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_commands_print_their_help(flag: str) -> None:
+def test_commands_print_their_help(flag):
     for name in ("privbench", *COMMANDS):
         shown = CliRunner().invoke(main, [*name.split()[1:], flag])
         assert (shown.exit_code, shown.stderr) == (0, "")
@@ -45,12 +44,12 @@ def test_commands_print_their_help(flag: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cli.md", "configuration.md"])
-def test_generated_pages_are_up_to_date(name: str) -> None:
+def test_generated_pages_are_up_to_date(name):
     stored = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert stored == pages()[name], "run scripts/docs"
 
 
-def test_every_setting_is_explained() -> None:
+def test_every_setting_is_explained():
     silent = [
         f"{section}.{name}"
         for section, definition in json_schema()["$defs"].items()
@@ -60,7 +59,7 @@ def test_every_setting_is_explained() -> None:
     assert not silent
 
 
-def test_readme_lists_every_command_and_synthesizer() -> None:
+def test_readme_lists_every_command_and_synthesizer():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([\w-]+)` \|", text, flags=re.M))
     assert rows == set(main.list_commands(click.Context(main))) | set(synthesizers.names())
@@ -72,14 +71,14 @@ def _blocks(path: Path, language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/configuration.md"])
-def test_config_examples_load(page: str) -> None:
+def test_config_examples_load(page):
     blocks = _blocks(ROOT / page, "toml")
     assert blocks
     for block in blocks:
         assert Config.loads(block).tables
 
 
-def test_examples_of_the_literature_are_taken_by_their_synthesizers() -> None:
+def test_examples_of_the_literature_are_taken_by_their_synthesizers():
     blocks = _blocks(ROOT / "docs" / "literature.md", "toml")
     chosen = [Config.loads(block).synthesizer for block in blocks]
     assert {item.name for item in chosen} == {"dpspn", "bayesnet", "quail", "p3gm"}
@@ -93,7 +92,7 @@ PROSE += [f"docs/{name}.md" for name in ("index", "imdb", "operate", "publish", 
 
 
 @pytest.mark.parametrize("page", PROSE)
-def test_commands_in_prose_parse(page: str, parse_line: Callable[[str], None]) -> None:
+def test_commands_in_prose_parse(page, parse_line):
     """Every `privbench` line of a page is one that click takes; scripts that it names exist."""
     lines = [
         line.strip()
@@ -107,7 +106,7 @@ def test_commands_in_prose_parse(page: str, parse_line: Callable[[str], None]) -
             assert (ROOT / line.split()[0]).is_file()
 
 
-def test_python_example_calls_what_is_there() -> None:
+def test_python_example_calls_what_is_there():
     """Names exist and the calls fit the functions' signatures."""
     (block,) = _blocks(ROOT / "README.md", "python")
     found = [
@@ -126,7 +125,7 @@ PAGES = ["README.md", "CHANGELOG.md", *(str(p.relative_to(ROOT)) for p in ROOT.g
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", text)
     missing = [link for link in links if not ((ROOT / page).parent / link).exists()]

@@ -8,7 +8,7 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def _lines(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_every_line_of_a_job_parses(name: str, parse_line: Callable[[str], None]) -> None:
+def test_every_line_of_a_job_parses(name, parse_line):
     """A job has a cap and a gate, and keeps its reports at home."""
     lines = _lines(name)
     assert {line.replace("--log-format json ", "").split()[1] for line in lines} >= JOBS[name]
@@ -91,7 +91,7 @@ def test_every_line_of_a_job_parses(name: str, parse_line: Callable[[str], None]
     assert not re.search("upload-artifact|ledger cap", (NIGHTLY / name).read_text(encoding="utf-8"))
 
 
-def test_the_script_is_one_that_bash_reads() -> None:
+def test_the_script_is_one_that_bash_reads():
     assert SCRIPT.stat().st_mode & stat.S_IXUSR
     subprocess.run(["bash", "-n", str(SCRIPT)], check=True)
 
@@ -104,7 +104,7 @@ SCHEDULES = {
 
 
 @pytest.mark.parametrize("job", SCHEDULES)
-def test_schedules_are_those_of_a_day_or_a_week(job: str) -> None:
+def test_schedules_are_those_of_a_day_or_a_week(job):
     times = CronSim(SCHEDULES[job], datetime(2030, 1, 1, tzinfo=UTC))
     first, second = next(times), next(times)
     assert (second - first).days == (7 if "ledger show" in job else 1)
@@ -120,12 +120,12 @@ def test_schedules_are_those_of_a_day_or_a_week(job: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_files_keep_the_schema_of_their_kind(kind: str, path: Path) -> None:
+def test_files_keep_the_schema_of_their_kind(kind, path):
     result = CliRunner().invoke(check_jsonschema, ["--builtin-schema", f"vendor.{kind}", str(path)])
     assert result.exit_code == 0, result.output
 
 
-def test_manifests_keep_the_schema_of_kubernetes_and_the_pod_has_no_rights() -> None:
+def test_manifests_keep_the_schema_of_kubernetes_and_the_pod_has_no_rights():
     found = _manifests()
     for item in found.values():
         kubernetes_validate.validate(item, "1.29", strict=True)
@@ -147,7 +147,7 @@ def test_manifests_keep_the_schema_of_kubernetes_and_the_pod_has_no_rights() -> 
     assert "emptyDir" in places["/tmp"]
 
 
-def test_units_are_those_of_systemd(tmp_path: Path) -> None:
+def test_units_are_those_of_systemd(tmp_path):
     program = shutil.which("systemd-analyze")
     if program is None:
         pytest.skip("no systemd-analyze on the PATH")
@@ -193,7 +193,7 @@ def _paths(workflow: dict[Any, Any]) -> list[str]:
     return [path.removesuffix("/**") for event in events for path in event["paths"]]
 
 
-def test_image_copies_what_is_there_and_runs_without_rights() -> None:
+def test_image_copies_what_is_there_and_runs_without_rights():
     text = re.sub(r"\\\n", " ", (DOCKER / "Dockerfile").read_text(encoding="utf-8"))
     words = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
     sources = [path for line in words if line[0] == "COPY" for path in line[1:-1]]

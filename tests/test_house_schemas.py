@@ -1,6 +1,5 @@
 """The ready configurations fit the tables that their SQL makes and the data sets' own headers."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -14,11 +13,11 @@ SCHEMAS = Path(__file__).parents[1] / "schemas"
 HEADERS = {
     "adult/coded": {
         "adult_coded": "age,workclass,fnlwgt,education-num,marital-status,occupation,relationship,"
-        "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income>50K",
+        "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income>50K"
     },
     "adult/raw": {
         "census": "id,age,workclass,fnlwgt,education,education_num,marital_status,occupation,"
-        "relationship,race,sex,capital_gain,capital_loss,hours_per_week,native_country,income",
+        "relationship,race,sex,capital_gain,capital_loss,hours_per_week,native_country,income"
     },
     "imdb/imdb": {
         "title": "id,kind_id,production_year",
@@ -44,13 +43,13 @@ def _ddl(name: str) -> bytes:
     return "\n".join(line for line in text.splitlines() if not line.startswith("\\")).encode()
 
 
-def test_every_configuration_is_listed() -> None:
+def test_every_configuration_is_listed():
     found = {str(path.relative_to(SCHEMAS).with_suffix("")) for path in SCHEMAS.rglob("*.toml")}
     assert found == set(HEADERS)
 
 
 @pytest.mark.parametrize("name", sorted(HEADERS))
-def test_config_fits_tables_and_header(name: str, make_database: Callable[[], str]) -> None:
+def test_config_fits_tables_and_header(name, make_database):
     config = Config.load(SCHEMAS / f"{name}.toml")
     with psycopg.connect(make_database()) as connection:
         connection.execute(_ddl(name))

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -21,7 +20,7 @@ FILES = sorted(path for path in WORKLOADS.glob("*/*") if path.suffix in (".sql",
 NAMED = re.compile(r"\b(?:schemas|workloads)/[\w./-]+|\$schemas/[\w./-]+")
 
 
-def test_every_folder_has_a_maker_and_stands_in_the_readme() -> None:
+def test_every_folder_has_a_maker_and_stands_in_the_readme():
     folders = {path.name for path in WORKLOADS.iterdir() if path.is_dir()}
     assert {path.parent.name for path in MAKERS} == folders == {"adult", "stats", "imdb"}
     text = (WORKLOADS / "README.md").read_text(encoding="utf-8")
@@ -29,7 +28,7 @@ def test_every_folder_has_a_maker_and_stands_in_the_readme() -> None:
 
 
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda path: path.parent.name)
-def test_what_a_maker_names_is_there(maker: Path, parse_line: Callable[[str], None]) -> None:
+def test_what_a_maker_names_is_there(maker, parse_line):
     text = maker.read_text(encoding="utf-8")
     named = [item.replace("$schemas", "schemas").rstrip(".") for item in NAMED.findall(text)]
     assert len(named) >= 3
@@ -44,11 +43,11 @@ def test_what_a_maker_names_is_there(maker: Path, parse_line: Callable[[str], No
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_files_are_workloads(path: Path) -> None:
+def test_files_are_workloads(path):
     assert len(read(path).queries) == 400
 
 
-def test_queries_of_imdb_run_on_its_tables(make_database: Callable[[], str]) -> None:
+def test_queries_of_imdb_run_on_its_tables(make_database):
     ddl = (ROOT / "schemas/imdb/imdb.sql").read_text(encoding="utf-8")
     found = read(WORKLOADS / "imdb/queries.sql")
     with psycopg.connect(make_database()) as connection:

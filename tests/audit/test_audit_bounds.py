@@ -17,7 +17,7 @@ def answers(rng, coins, epsilon, delta=0.0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 0.0), (3.0, 0.0), (1.0, 1e-3)])
-def test_the_bound_of_a_known_mechanism_holds_in_95_of_100(epsilon, delta) -> None:
+def test_the_bound_of_a_known_mechanism_holds_in_95_of_100(epsilon, delta):
     rng = np.random.default_rng(5)
     found = []
     for _ in range(200):
@@ -29,7 +29,7 @@ def test_the_bound_of_a_known_mechanism_holds_in_95_of_100(epsilon, delta) -> No
         assert np.median(found) > 0.7 * epsilon
 
 
-def test_half_the_noise_exceeds_the_bound() -> None:
+def test_half_the_noise_exceeds_the_bound():
     """Laplace noise on one count a canary: ε = 1 holds, and noise for ε = 2 is refuted."""
     rng = np.random.default_rng(7)
     coins = rng.random(4000) < 0.5
@@ -40,7 +40,7 @@ def test_half_the_noise_exceeds_the_bound() -> None:
     assert 0.5 < bounds["kept"] <= 1.0 < bounds["halved"] <= 2.0
 
 
-def test_delta_costs_the_proof_what_it_lets_through() -> None:
+def test_delta_costs_the_proof_what_it_lets_through():
     assert p_value(60, 100, 100, 0.0, 0.0) < 0.05 < p_value(60, 100, 100, 0.0, 0.02)
     assert epsilon_proved(100, 100, 100, 1e-9) == pytest.approx(
         epsilon_proved(100, 100, 100, 0.0), abs=1e-3
@@ -48,7 +48,7 @@ def test_delta_costs_the_proof_what_it_lets_through() -> None:
     assert lower_bound(np.zeros(1), np.ones(1, bool), 0.0).epsilon == 0.0
 
 
-def test_what_a_guarantee_allows_is_the_best_of_all_tests() -> None:
+def test_what_a_guarantee_allows_is_the_best_of_all_tests():
     """The closed formulas against the strongest tests of the mechanism that all others follow."""
     for epsilon, delta in ((0.5, 0.0), (1.0, 1e-6), (3.2, 1e-2), (8.0, 0.0)):
         ratio = math.exp(epsilon)

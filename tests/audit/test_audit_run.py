@@ -7,8 +7,8 @@ import signal
 import broken
 import psycopg
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
+from market import ask, execute, fail, one, succeed
 from psycopg import conninfo
 from schemas_at_random import databases
 
@@ -16,7 +16,6 @@ from privbench import pipeline
 from privbench.audit import Effort, audit
 from privbench.audit.canaries import Planter
 from privbench.audit.report import scratch_copy
-from privbench.cli import main
 from privbench.cli.audit import ended_by_signals
 from privbench.config import Config
 from privbench.errors import GateFailed, SchemaError, TargetError, UsageError
@@ -26,28 +25,19 @@ QUICK = Effort(canaries=60, fits=1, neighbours=1, inference=False)
 
 
 def rows(dsn: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(dsn) as connection:
-        return connection.execute(
-            "SELECT (SELECT count(*) FROM person), (SELECT count(*) FROM visit),"
-            " (SELECT max(id) FROM person), (SELECT max(id) FROM visit)"
-        ).fetchall()
+    return [ask(dsn, f"SELECT count(*), max(id) FROM {name}") for name in ("person", "visit")]
 
 
-def relations(dsn: str) -> int:
-    with psycopg.connect(dsn) as connection:
-        (found,) = connection.execute(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
-        ).fetchone()
-    return found
+def relations(dsn: str) -> object:
+    return one(dsn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace")
 
 
 def test_a_sound_fit_passes_and_nothing_is_left(people, make_database, tmp_path):
     scratch, config, out = make_database(), tmp_path / "c.toml", tmp_path / "out"
     config.write_text(f"{broken.CONFIG}[ledger]\npath = '{tmp_path / 'never'}'\n")
     before = rows(people)
-    words = f"audit '{people}' -c {config} -o {out} --scratch '{scratch}' --canaries 40 --fits 1"
-    ran = CliRunner().invoke(main, f"{words} --neighbours 2 --no-inference")
-    assert ran.exit_code == 0, ran.output
+    words = "--canaries 40 --fits 1 --neighbours 2 --no-inference".split()
+    ran = succeed("audit", people, "-c", config, "-o", out, "--scratch", scratch, *words)
     assert "with 95 % confidence" in ran.output
     assert rows(people) == before
     assert relations(scratch) == 0
@@ -130,8 +120,7 @@ def test_bad_input_is_one_line(people, make_database, tmp_path):
     with pytest.raises(SchemaError, match=r"public\.visit is no root table\. Root tables: public"):
         audit(people, config, tmp_path, scratch=scratch, root="public.visit", effort=QUICK)
     assert relations(scratch) == 0
-    with psycopg.connect(scratch, autocommit=True) as connection:
-        connection.execute("CREATE TABLE mine (a integer)")
+    execute(scratch, "CREATE TABLE mine (a integer)")
     with pytest.raises(TargetError, match="not empty") as refused:
         audit(people, config, tmp_path, scratch=scratch, effort=QUICK)
     assert "--replace" not in str(refused.value.remedy)
@@ -142,10 +131,8 @@ def test_bad_input_is_one_line(people, make_database, tmp_path):
     with pytest.raises(UsageError, match="cannot write"):
         audit(people, config, tmp_path / "file", scratch=make_database(), effort=QUICK)
     nowhere = conninfo.make_conninfo(people, dbname="no_such_database")
-    ran = CliRunner().invoke(main, ["audit", nowhere, "-o", str(tmp_path), "--epsilon", "1"])
-    assert ran.exit_code == 3
-    ran = CliRunner().invoke(main, ["audit", people, "-o", str(tmp_path)])
-    assert ran.exit_code == 2
+    fail(3, "", "audit", nowhere, "-o", tmp_path, "--epsilon", 1)
+    fail(2, "", "audit", people, "-o", tmp_path)
 
 
 @pytest.mark.peers
@@ -174,10 +161,7 @@ def test_random_schemas_keep_the_bound(make_database, tmp_path):
     audited = []
 
     @settings(
-        max_examples=8,
-        deadline=None,
-        derandomize=True,
-        suppress_health_check=list(HealthCheck),
+        max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
     @given(databases())
     def run(ddl):

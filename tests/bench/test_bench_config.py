@@ -48,7 +48,7 @@ PAPERS = sorted((Path(__file__).parents[2] / "benchmarks/papers").glob("*.toml")
         ({"full": 3}, "full"),
     ],
 )
-def test_a_bad_grid_is_refused_by_its_place(change: dict[str, Any], said: str) -> None:
+def test_a_bad_grid_is_refused_by_its_place(change, said):
     with pytest.raises(ConfigError) as error:
         BenchConfig.of({**GRID, **change}, name="g.toml")
     assert said in str(error.value)
@@ -56,7 +56,7 @@ def test_a_bad_grid_is_refused_by_its_place(change: dict[str, Any], said: str) -
     assert "hush" not in str(error.value)
 
 
-def test_secrets_of_a_database_stay_out_of_results() -> None:
+def test_secrets_of_a_database_stay_out_of_results():
     data = {"a": {"dsn": "postgresql://ada:hush@db.example/shop", "workload": "w.sql"}}
     grid = BenchConfig.of({**GRID, "data": data})
     assert "hush" in str(grid.data["a"].dsn)
@@ -66,7 +66,7 @@ def test_secrets_of_a_database_stay_out_of_results() -> None:
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
-def test_ready_grids_are_grids(path: Path) -> None:
+def test_ready_grids_are_grids(path):
     small, full = BenchConfig.load(path), BenchConfig.load(path, full=True)
     assert set(small.data) <= set(full.data)
     assert set(small.synthesizers) <= set(full.synthesizers)
@@ -100,7 +100,7 @@ def test_a_data_set_that_does_not_fit_is_refused(tmp_path, given, said):
     assert said in str(error.value)
 
 
-def test_codes_keep_values_and_the_split_is_one(tmp_path: Path) -> None:
+def test_codes_keep_values_and_the_split_is_one(tmp_path):
     first, again = (_table(tmp_path, ROWS, target="y") for _ in range(2))
     pd.testing.assert_frame_equal(first.test, again.test)
     both = pd.concat([first.train, first.test])
@@ -115,7 +115,7 @@ def test_codes_keep_values_and_the_split_is_one(tmp_path: Path) -> None:
     assert made["x"].between(0, 39 / 8).all()
 
 
-def test_null_keeps_a_code_of_its_own_and_targets_without_value_go(tmp_path: Path) -> None:
+def test_null_keeps_a_code_of_its_own_and_targets_without_value_go(tmp_path):
     text = ROWS.replace("q", "?") + "?,?,p,1\n1,1,p,?\n"
     table = _table(tmp_path, text, target="y", null=["?"], test_share=0.05)
     both = pd.concat([table.train, table.test])
@@ -137,7 +137,7 @@ QUERIES = [
 ]
 
 
-def test_counting_queries_are_answered_on_frames(tmp_path: Path) -> None:
+def test_counting_queries_are_answered_on_frames(tmp_path):
     table = _table(tmp_path, ROWS)
     (tmp_path / "w.sql").write_text("\n".join(text for text, _ in QUERIES))
     found = read_queries(tmp_path / "w.sql", table.train)
@@ -152,7 +152,7 @@ def test_counting_queries_are_answered_on_frames(tmp_path: Path) -> None:
      "SELECT COUNT(*) FROM t; DROP TABLE rows", "DELETE FROM rows -- select",
      "SELECT COUNT(* FROM"],
 )  # fmt: skip
-def test_other_queries_are_refused_by_their_line(tmp_path: Path, text: str) -> None:
+def test_other_queries_are_refused_by_their_line(tmp_path, text):
     table = _table(tmp_path, ROWS)
     (tmp_path / "w.sql").write_text(f"\n{text}\n")
     with pytest.raises(ConfigError, match="line 2"):

@@ -65,7 +65,7 @@ def _made(count: int, seed: int, tie: float = 1.0) -> pd.DataFrame:
     return table_of("made", config, rows, rows, {}).train.assign(y=rows["y"].to_numpy())
 
 
-def test_rows_of_the_same_distribution_score_as_real_ones_and_noise_does_not() -> None:
+def test_rows_of_the_same_distribution_score_as_real_ones_and_noise_does_not():
     table = _table()
     same, noise = _made(1500, 3), _made(1500, 4, tie=0.0)
     real, like, unlike = (
@@ -88,7 +88,7 @@ def test_rows_of_the_same_distribution_score_as_real_ones_and_noise_does_not() -
     assert similarity.counting(table, noise, None)["qerror.mean"] > 1.05
 
 
-def test_training_rows_of_one_class_or_without_rows_are_scored() -> None:
+def test_training_rows_of_one_class_or_without_rows_are_scored():
     table = _table()
     one = table.train[table.train["y"] == "1"]
     assert score(table, one, ["lr"], seed=0)["auroc.lr"] == 0.5
@@ -101,7 +101,7 @@ def test_training_rows_of_one_class_or_without_rows_are_scored() -> None:
     assert similarity.single_columns(table, empty) == {"ks.statistic": 1.0, "chi2.p": 1.0}
 
 
-def test_a_number_as_target_gives_the_error_of_its_prediction() -> None:
+def test_a_number_as_target_gives_the_error_of_its_prediction():
     config = DataConfig(train="-", target="x", task="regression")
     table = table_of("made", config, _rows(400, 1), _rows(200, 2), {})
     found = score(table, table.train, ["lr"], seed=0)

@@ -7,22 +7,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from filelock import FileLock
+from market import fail, succeed
+from sql_files import sql_of
 
 from privbench.bench import BenchConfig, bench, peers
 from privbench.bench.config import DataConfig
 from privbench.bench.databases import retention
 from privbench.bench.peers import Peer, PeerFailed
 from privbench.bench.runner import prepare
-from privbench.bench.table import Table, read_table
-from privbench.cli import main
+from privbench.bench.table import read_table
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.literature.proofs import Proof
@@ -58,7 +57,7 @@ X,toy,original,,AUROC,0.99
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     for name, text in (("toy.csv", TABLE), ("grid.toml", GRID), ("printed.csv", PRINTED)):
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -79,7 +78,7 @@ class _Stops(Reporter):
             raise KeyboardInterrupt
 
 
-def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
+def test_a_grid_that_was_broken_off_goes_on(folder):
     teller, out = _Stops(), folder / "out"
     with pytest.raises(KeyboardInterrupt):
         bench(folder / "grid.toml", out, reporter=teller)
@@ -115,15 +114,13 @@ def test_a_grid_that_was_broken_off_goes_on(folder: Path) -> None:
 
     # Other rows: cells are made anew. A gate over what they give fails or passes.
     (folder / "toy.csv").write_text(TABLE.replace("p,", "r,"))
-    line = ["bench", str(folder / "grid.toml"), "-o", str(out)]
+    line = ["bench", folder / "grid.toml", "-o", out]
     gates = ["--fail-if", "auroc.gnb[toy/real] < 0.9", "--fail-if", "kld.2[toy/independent/2] > 9"]
-    ran = CliRunner().invoke(main, [*line, *gates])
-    assert ran.exit_code == 0, ran.output
+    succeed(*line, *gates)
     assert all((out / "cells" / name).read_text() != text for name, text in kept.items())
-    failing = ["--fail-if", "auroc.gnb[toy/nobody/2] > 0.1"]  # no figure: that must not pass
-    assert CliRunner().invoke(main, [*line, *failing]).exit_code == 1
-    unknown = ["--fail-if", "speed.most[toy/real] > 1"]
-    assert CliRunner().invoke(main, [*line, *unknown]).exit_code == 2
+    # Where there is no figure a gate must not pass.
+    fail(1, "", *line, "--fail-if", "auroc.gnb[toy/nobody/2] > 0.1")
+    fail(2, "", *line, "--fail-if", "speed.most[toy/real] > 1")
 
 
 @pytest.mark.slow
@@ -137,20 +134,19 @@ def test_a_browser_draws_every_curve_and_asks_for_nothing(folder, browse):
     assert seen["drawn"] == seen["charts"] > 0
 
 
-def test_a_grid_of_which_nothing_can_run_is_refused(folder: Path) -> None:
+def test_a_grid_of_which_nothing_can_run_is_refused(folder):
     text = GRID.replace('target = "y"', 'target = "gone"')
     (folder / "grid.toml").write_text(text)
-    ran = CliRunner().invoke(main, ["bench", str(folder / "grid.toml"), "-o", str(folder / "out")])
-    assert ran.exit_code == 2
+    fail(2, "", "bench", folder / "grid.toml", "-o", folder / "out")
 
 
 @pytest.fixture
-def table(folder: Path) -> Table:
+def table(folder):
     return read_table("toy", DataConfig(train="toy.csv", target="y"), folder)
 
 
 @pytest.fixture
-def run_peer(table: Table, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+def run_peer(table, monkeypatch):
     """``run_peer(script, limit=60.0)``: what a peer of this script makes, in this environment."""
     monkeypatch.setattr(peers, "environment", lambda *_: Path(sys.executable))
 
@@ -190,7 +186,7 @@ def test_a_peer_gets_codes_and_gives_rows(run_peer, table, monkeypatch):
     assert not run_peer(f"seed\n{script}").private
 
 
-def test_peers_are_refused_where_they_would_protect_less(folder: Path) -> None:
+def test_peers_are_refused_where_they_would_protect_less(folder):
     text = GRID.replace("seeds = 2", 'seeds = 1\nneighbours = "replace"')
     (folder / "grid.toml").write_text(text.replace("[synthesizers.nobody]", "[synthesizers.mst]"))
     prepared = prepare(BenchConfig.load(folder / "grid.toml"), folder, Reporter())
@@ -222,7 +218,7 @@ def test_a_killed_run_leaves_nothing_behind_and_goes_on(folder, request):
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
 
 
-def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
+def test_every_peer_has_pins_a_script_and_a_verdict():
     for peer in peers.peers().values():
         compile(peer.script, peer.name, "exec")
         assert peer.proof.reason
@@ -234,7 +230,7 @@ def test_every_peer_has_pins_a_script_and_a_verdict() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", sorted(peers.peers()))
-def test_peers_run(table: Table, name: str) -> None:
+def test_peers_run(table, name):
     made = peers.run(peers.peers()[name], table, 1.0, 1e-6, 0, cells=5, limit=1800)
     assert list(made.rows.columns) == list(table.columns)
     assert len(made.rows) > 0
@@ -242,15 +238,7 @@ def test_peers_run(table: Table, name: str) -> None:
 
 @pytest.mark.slow
 def test_a_whole_database_is_judged_by_joins_sizes_and_retention(make_database, tmp_path):
-    dsn = make_database(
-        statements="""
-        CREATE TABLE owner (id int PRIMARY KEY, kind int NOT NULL CHECK (kind IN (0, 1, 2)));
-        CREATE TABLE item (id int PRIMARY KEY, owner int NOT NULL REFERENCES owner,
-          size int NOT NULL CHECK (size BETWEEN 0 AND 20));
-        INSERT INTO owner SELECT i, i % 3 FROM generate_series(1, 3000) i;
-        INSERT INTO item SELECT i, i % 3000 + 1, 5 * ((i % 3000 + 1) % 3) + i % 4
-          FROM generate_series(1, 6000) i"""
-    )
+    dsn = make_database(statements=sql_of(__file__, "owners"))
     (tmp_path / "w.sql").write_text(
         "SELECT COUNT(*) FROM owner o, item i WHERE i.owner = o.id AND o.kind = 1 AND i.size > 6;\n"
     )
@@ -277,13 +265,6 @@ def test_a_whole_database_is_judged_by_joins_sizes_and_retention(make_database, 
     assert lines["mst"].figures == {}
 
 
-def test_retention_reads_dates_that_python_lacks(make_database: Callable[..., str]) -> None:
-    dsn = make_database(
-        statements="""
-        CREATE TABLE owner (id int PRIMARY KEY, born date);
-        CREATE TABLE item (owner int REFERENCES owner, sold timestamptz);
-        INSERT INTO owner SELECT i, CASE i WHEN 1 THEN 'infinity' WHEN 2 THEN '20000-01-01'
-          ELSE date '2020-01-01' + i END FROM generate_series(1, 90) i;
-        INSERT INTO item SELECT id, born FROM owner"""
-    )
+def test_retention_reads_dates_that_python_lacks(make_database):
+    dsn = make_database(statements=sql_of(__file__, "odd_dates"))
     assert retention(dsn, dsn, schema_of(dsn, Config())) == {"retention.keys": 1.0}

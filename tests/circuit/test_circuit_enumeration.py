@@ -80,10 +80,13 @@ def enumerate_worlds(circuit: Circuit):
 
 @PROFILE
 @given(circuits())
-def test_worlds_sum_to_one_and_likelihood_is_theirs(circuit):
-    truth = enumerate_worlds(circuit)
+def test_worlds_sum_to_one_and_likelihood_and_marginals_are_theirs(circuit):
+    truth, table = enumerate_worlds(circuit), worlds(circuit)
     assert truth.sum() == pytest.approx(1)
-    assert np.exp(log_likelihood(circuit, worlds(circuit))) == pytest.approx(truth, abs=1e-12)
+    assert np.exp(log_likelihood(circuit, table)) == pytest.approx(truth, abs=1e-12)
+    for name, domain in circuit.domains.items():
+        expected = np.bincount(table[name], truth, minlength=domain.size)
+        assert marginal(circuit, name) == pytest.approx(expected, abs=1e-12)
 
 
 @PROFILE
@@ -102,15 +105,6 @@ def test_probability_of_predicates(circuit, data):
     batch = {name: np.stack([vector, vector / 2]) for name, vector in weights.items()}
     both = [expected, expected / 2 ** len(weights)] if weights else [1.0]
     assert probabilities(circuit, batch) == pytest.approx(both, abs=1e-12)
-
-
-@PROFILE
-@given(circuits())
-def test_marginals(circuit):
-    truth, table = enumerate_worlds(circuit), worlds(circuit)
-    for name, domain in circuit.domains.items():
-        expected = np.bincount(table[name], truth, minlength=domain.size)
-        assert marginal(circuit, name) == pytest.approx(expected, abs=1e-12)
 
 
 def chi_square_bound(counts, expected):

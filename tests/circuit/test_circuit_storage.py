@@ -136,13 +136,11 @@ def test_a_builder_refuses_what_is_no_circuit():
         builder.build()
 
 
-def test_a_law_without_mass_becomes_uniform():
+def test_a_law_without_mass_becomes_uniform_and_nothing_gives_nothing():
     builder = Builder({"a": Domain(4)})
     builder.leaf("a", [0, 0, 0, 0])
     assert builder.build().probabilities.tolist() == [0.25] * 4
-
-
-def test_no_attributes_and_no_rows():
+    # No attributes, and no rows.
     circuit = Builder({}).build()
     assert circuit.sample(5, generator(1)) == {}
     assert Circuit.from_state(*circuit.to_state()).nodes == 1

@@ -18,7 +18,7 @@ import market
 import psycopg
 import pytest
 from halting import kill_at
-from market import run
+from market import fail, succeed
 
 from privbench import pipeline
 from privbench.config import Config
@@ -74,17 +74,13 @@ def test_a_fit_that_is_interrupted_says_how_to_go_on(source, config, tmp_path, m
 
     monkeypatch.setattr(Release, "store", interrupted)
     fit = ["fit", source, "-c", config, "-o", tmp_path / "m"]
-    broken = run(*fit)
+    last = fail(130, "", *fit).stderr.strip().splitlines()[-1]
     monkeypatch.undo()
-    assert broken.exit_code == 130, broken.stderr
-    last = broken.stderr.strip().splitlines()[-1]
     found = re.search(r"--resume ([0-9a-f-]{36})", last)
     assert found, last
     assert not (tmp_path / "m").exists()
-    resumed = run(*fit, "--resume", found[1])
-    assert resumed.exit_code == 0, resumed.stderr
     # Nothing was lost, so nothing is paid for again.
-    assert "were lost" not in resumed.stderr
+    assert "were lost" not in succeed(*fit, "--resume", found[1]).stderr
 
 
 def test_what_a_resumed_fit_costs_more_is_asked_before_it_goes_on(source, config, tmp_path):
@@ -93,12 +89,9 @@ def test_what_a_resumed_fit_costs_more_is_asked_before_it_goes_on(source, config
     state = pipeline.ledger_show("", "market", str(tmp_path / "ledger")).state
     release = state["releases"][0]["release"]
     fit = ["fit", source, "-c", config, "-o", tmp_path / "m", "--resume", release]
-    refused = run(*fit)
-    assert refused.exit_code == 2, refused.stderr
+    refused = fail(2, "costs more than was asked for. Use --pay-again to go on.", *fit)
     assert "extract" not in refused.stderr
-    assert "costs more than was asked for. Use --pay-again to go on." in refused.stderr
-    resumed = run(*fit, "--pay-again")
-    assert resumed.exit_code == 0, resumed.stderr
+    resumed = succeed(*fit, "--pay-again")
     line = next(line for line in resumed.stderr.splitlines() if "were lost" in line)
     assert line in refused.stderr
     told = float(re.search(r"up to ε = ([\d.]+)", line)[1])
@@ -174,13 +167,10 @@ def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):
 def test_a_full_disk_leaves_no_partial_file(model, tmp_path, form):
     folder = tmp_path / "files"
     with small_disk(700):
-        done = run("sample", model, "-o", folder, "--format", form)
-    assert done.exit_code == 2, (done.stderr, done.exception)
-    assert "cannot be written" in done.stderr
+        fail(2, "cannot be written", "sample", model, "-o", folder, "--format", form)
     assert all(path.stat().st_size < 700 for path in folder.iterdir())
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
-    whole = run("sample", model, "-o", tmp_path / "again", "--format", form)
-    assert whole.exit_code == 0, whole.stderr
+    succeed("sample", model, "-o", tmp_path / "again", "--format", form)
 
 
 @pytest.mark.parametrize("command", ["fit", "compare", "load"])
@@ -190,7 +180,7 @@ def test_a_lock_that_is_waited_for_is_named(
     target = make_database()
     words = ["fit", source, "-c", config, "-o", tmp_path / "m", "--force"]
     if command == "load":
-        assert run("load", model, target).exit_code == 0
+        succeed("load", model, target)
         words = ["load", model, target, "--replace"]
     if command == "compare":
         path = tmp_path / "w.sql"
@@ -198,12 +188,6 @@ def test_a_lock_that_is_waited_for_is_named(
         words = ["compare", source, source, "-w", path, "-o", tmp_path / "r"]
     place = target if command == "load" else source
     with held(place, "public.customer", until_awaited=True):
-        done = run(*words)
-    assert done.exit_code == 0, done.stderr
-    assert "waiting for a lock on public.customer" in done.stderr
+        assert "waiting for a lock on public.customer" in succeed(*words).stderr
     with held(place, "public.customer", until_awaited=False):
-        refused = run(
-            *words, "--lock-wait-timeout", 0.5, *(["--force"] if command == "fit" else [])
-        )
-    assert refused.exit_code == 3, refused.stderr
-    assert "a lock was not granted in time" in refused.stderr
+        fail(3, "a lock was not granted in time", *words, "--lock-wait-timeout", 0.5)

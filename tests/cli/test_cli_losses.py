@@ -2,7 +2,7 @@
 
 import market
 import pytest
-from market import run, succeed
+from market import fail, run, succeed
 
 #: Once it is filled, its unique index is violated: by the source's rows, and by the clone's.
 VIEW = """
@@ -43,13 +43,9 @@ def model(source, config, tmp_path_factory):
 
 def test_what_a_clone_lacks_is_said_and_strict_makes_it_an_exit_code(model, make_database):
     line = "the materialised view public.tiers stays without data: a unique constraint is violated"
-    plain = succeed("load", model, make_database())
-    assert line in plain.stdout
+    assert line in succeed("load", model, make_database()).stdout
     target = make_database()
-    strict = run("load", model, target, "--strict")
-    assert strict.exit_code == 1
-    assert line in strict.stdout
-    assert "as --strict demands" in strict.stderr
+    assert line in fail(1, "as --strict demands", "load", model, target, "--strict").stdout
     # The clone is there all the same.
     assert market.one(target, "SELECT count(*) > 0 FROM customer") is True
 
@@ -58,12 +54,10 @@ def test_a_strict_clone_without_a_foreign_table_costs_nothing(make_database, con
     source, target = market.create(make_database(), 20), make_database()
     market.execute(source, FOREIGN)
     arguments = (source, target, "-c", config, "--yes", "--ledger", tmp_path / "ledger")
-    strict = run("clone", *arguments, "--strict")
-    assert strict.exit_code == 1
-    assert "stays behind: foreign table public.elsewhere" in strict.stderr
+    said = "stays behind: foreign table public.elsewhere"
+    fail(1, said, "clone", *arguments, "--strict")
     assert not list(tmp_path.rglob("ledger.sqlite")), "nothing is spent"
-    plain = succeed("clone", *arguments)
-    assert "stays behind: foreign table public.elsewhere" in plain.stdout
+    assert said in succeed("clone", *arguments).stdout
     assert list(tmp_path.rglob("ledger.sqlite"))
 
 
@@ -73,12 +67,10 @@ def test_a_load_as_a_weak_role(model, make_database):
     succeed("load", model, target, "--as-role", role)
     owner = "SELECT DISTINCT pg_get_userbyid(relowner) FROM pg_class WHERE relnamespace = 2200"
     assert market.ask(target, owner) == [(role,)]
-    strong = run("load", model, make_database(), "--as-role", "postgres")
-    assert strong.exit_code == 3
-    assert "is a superuser" in strong.stderr
+    fail(3, "is a superuser", "load", model, make_database(), "--as-role", "postgres")
 
 
-def test_small_tables_are_red_before_money_is_spent(source, config, monkeypatch):
+def test_what_is_lost_is_said_by_a_plan_in_red_and_by_a_fit(source, config, monkeypatch, tmp_path):
     arguments = ["plan", str(config), source, "--rows", "public.product=7"]
     plain = succeed(*arguments, color=True)
     red = plain.stdout[plain.stdout.index("\x1b[31m") :]
@@ -87,6 +79,11 @@ def test_small_tables_are_red_before_money_is_spent(source, config, monkeypatch)
     assert "\x1b" not in run(*arguments, color=True).stdout
     enough = run(*arguments[:-1], "public.product=1e9")
     assert "Too few" not in enough.stdout
+    # A fit says it too.
+    fitted = succeed("fit", source, "-c", config, "--epsilon", "1", "-o", tmp_path / "m")
+    assert "Too few units to be learned, or lost, and the line of config" in fitted.stdout
+    assert "public.product" in fitted.stdout
+    assert "Too few units" in fitted.stderr
 
 
 def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database, tmp_path):
@@ -101,10 +98,3 @@ def test_a_proposal_says_which_tables_are_look_ups_and_opens_them(make_database,
     assert "PRIVATE: labels" not in opened.stdout
     assert "+2; PUBLIC\n" in opened.stdout or "+1; PUBLIC\n" in opened.stdout
     assert 'role = "public"' in path.read_text(encoding="utf-8")
-
-
-def test_a_fit_says_what_is_lost(source, config, tmp_path):
-    fitted = succeed("fit", source, "-c", config, "--epsilon", "1", "-o", tmp_path / "m")
-    assert "Too few units to be learned, or lost, and the line of config" in fitted.stdout
-    assert "public.product" in fitted.stdout
-    assert "Too few units" in fitted.stderr

@@ -6,15 +6,10 @@ import market
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as older_parser
+from sql_files import sql_of
 
 from privbench import __version__, pipeline
 
-SCHEMA = """
-CREATE TABLE person (id integer PRIMARY KEY, age integer NOT NULL CHECK (age BETWEEN 0 AND 99));
-CREATE TABLE visit (id integer PRIMARY KEY, person_id integer NOT NULL REFERENCES person);
-INSERT INTO person SELECT i, i % 80 FROM generate_series(1, 400) i;
-INSERT INTO visit SELECT i, 1 + i % 400 FROM generate_series(1, 900) i;
-"""
 CONFIG = """
 [database]
 identity = "clinic"
@@ -44,7 +39,7 @@ EXIT_CODES = {"clone": 0, "fit": 4, "load": 0, "compare": 1}
 def made(make_database, tmp_path_factory):
     """Exit codes, folder and target of a clone, a fit past its cap, a load and a comparison."""
     folder = tmp_path_factory.mktemp("metrics")
-    source, target = make_database(SCHEMA), make_database()
+    source, target = make_database(sql_of(__file__, "clinic")), make_database()
     config, workload = folder / "config.toml", folder / "w.sql"
     config.write_text(CONFIG, encoding="utf-8")
     workload.write_text("SELECT count(*) FROM person;", encoding="utf-8")
@@ -129,12 +124,17 @@ def test_budget_is_that_of_model_and_ledger(made, read):
         assert ("ledger_cap_epsilon", "all") not in samples
 
 
-def test_rows_are_those_of_the_clone(made, read):
+def test_rows_are_those_of_the_clone_and_files_of_several_runs_agree(made, read):
     found = {key[1]: value for key, value in read("load").items() if key[0] == "clone_rows"}
     for table, count in found.items():
         assert market.one(made[2], f"SELECT count(*) FROM {table}") == count
     dropped = {key[1] for key in read("load") if key[0] == "clone_rows_dropped"}
     assert dropped == set(found) != set()
+    # A collector takes a name from two files only if both say the same of it.
+    said = {}
+    for path in made[1].glob("*.prom"):
+        for family in openmetrics.text_string_to_metric_families(path.read_text()):
+            assert said.setdefault(family.name, family.documentation) == family.documentation
 
 
 def test_a_comparison_s_figures_are_the_report_s_and_as_confidential(made, read):
@@ -149,23 +149,13 @@ def test_a_comparison_s_figures_are_the_report_s_and_as_confidential(made, read)
             assert "CONFIDENTIAL" in family.documentation, family.name
 
 
-def test_files_of_several_runs_may_lie_in_one_folder(made):
-    """A collector takes a name from two files only if both say the same of it."""
-    said = {}
-    for path in made[1].glob("*.prom"):
-        for family in openmetrics.text_string_to_metric_families(path.read_text()):
-            assert said.setdefault(family.name, family.documentation) == family.documentation
-
-
 def test_metrics_that_fail_do_not_hide_what_the_command_ended_with(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "no space is left")
 
     monkeypatch.setattr("privbench.cli.metrics.write_text", full)
-    result = market.run("load", tmp_path / "absent", "host=/nowhere", "--metrics", tmp_path / "m")
-    assert result.exit_code == 2
-    assert "there is no model at" in result.stderr
-    assert "no metrics: cannot write" in result.stderr
+    said = "there is no model at", "no metrics: cannot write"
+    market.fail(2, said, "load", tmp_path / "absent", "host=/nowhere", "--metrics", tmp_path / "m")
 
 
 @pytest.mark.parametrize("place", ["absent/m.prom", ".", "m", "../config.toml"])
@@ -175,8 +165,6 @@ def test_a_file_that_cannot_be_written_is_refused_before_budget_is_spent(tmp_pat
     config, model, ledger = tmp_path / "config.toml", folder / "m", folder / "ledger"
     config.write_text(CONFIG)
     words = ["fit", "host=/nowhere", "-c", config, "--ledger", ledger, "-o", model]
-    result = market.run(*words, "--metrics", folder / place)
-    assert result.exit_code == 2
-    assert "cannot write" in result.stderr
+    market.fail(2, "cannot write", *words, "--metrics", folder / place)
     assert list(folder.iterdir()) == []
     assert config.read_text() == CONFIG

@@ -10,7 +10,7 @@ from pathlib import Path
 import market
 import pytest
 from integrity import schema_of, whole
-from market import run, succeed
+from market import fail, run, succeed
 from pyarrow import parquet
 
 from privbench import cli
@@ -64,7 +64,7 @@ def test_results_to_stdout_and_progress_to_stderr(source, config, tmp_path, make
     assert shown.stderr == ""
 
 
-def test_json_log_is_json_lines(source, config, make_database):
+def test_json_log_is_json_lines_and_names_the_kinds_of_errors(source, config, make_database):
     result = succeed("--log-format", "json", "clone", source, make_database(), "-c", config)
     lines = [json.loads(line) for line in result.stderr.splitlines()]
     assert all({"time", "level", "message"} <= line.keys() for line in lines)
@@ -73,29 +73,21 @@ def test_json_log_is_json_lines(source, config, make_database):
     assert {"extract", "totals", "domains", "learn", "sample", "load"} <= staged.keys()
     assert all(isinstance(seconds, float) and seconds >= 0 for seconds in staged.values())
     assert result.stdout.startswith("6 tables, ")
-
-
-def test_json_errors_name_their_kind(config):
+    # Errors name their kind.
     result = run("--log-format", "json", "fit", "host=/nonexistent-directory", "-c", config,
                  "-o", config.parent / "m")  # fmt: skip
     (line,) = [json.loads(text) for text in result.stderr.splitlines()]
     assert (result.exit_code, line["level"], line["error"]) == (3, "error", "ConnectionFailed")
 
 
-def test_quiet_says_errors_only(source, config, tmp_path):
+def test_quiet_says_errors_only_and_verbose_shows_the_traceback(source, config, tmp_path):
     result = succeed("-q", "fit", source, "-c", config, "-o", tmp_path / "m")
     assert result.stderr == ""
-    failed = run("-q", "fit", source, "-c", tmp_path / "none", "-o", tmp_path / "m")
-    assert failed.exit_code == 2
-    assert "cannot read the config" in failed.stderr
-
-
-def test_verbose_shows_the_traceback(tmp_path):
-    plain = run("fit", "x", "-c", tmp_path / "none", "-o", tmp_path / "m")
-    verbose = run("-v", "fit", "x", "-c", tmp_path / "none", "-o", tmp_path / "m")
-    assert "Traceback" not in plain.stderr
-    assert "Traceback" in verbose.stderr
-    assert plain.exit_code == verbose.exit_code == 2
+    words = "fit", source, "-c", tmp_path / "none", "-o", tmp_path / "m"
+    for option in ("-q", "-v"):
+        failed = fail(2, "cannot read the config", option, *words)
+        assert ("Traceback" in failed.stderr) == (option == "-v")
+    assert "Traceback" not in fail(2, "", *words).stderr
 
 
 def test_from_inspect_to_clone(source, tmp_path, make_database):
@@ -174,10 +166,8 @@ def test_run_and_compare(source, model, config, tmp_path, make_database):
     quick = ("--no-floor", "--no-explain", "--no-distributions")
     kept = succeed(*both, "-o", tmp_path / "a", "--fail-if", "qerror.p95 > 1e9", *quick)
     assert "CONFIDENTIAL" in kept.stdout
-    failed = run(*both, "-o", tmp_path / "b", "--fail-if", "qerror.p95 > 0",
-                 "--junit", tmp_path / "j.xml")  # fmt: skip
-    assert failed.exit_code == 1, failed.stderr
-    assert "qerror.p95" in failed.stderr
+    gate = "--fail-if", "qerror.p95 > 0", "--junit", tmp_path / "j.xml"
+    fail(1, "qerror.p95", *both, "-o", tmp_path / "b", *gate)
     assert (tmp_path / "b" / "report.html").exists()
     assert "failure" in (tmp_path / "j.xml").read_text()
 

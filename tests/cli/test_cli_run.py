@@ -4,16 +4,13 @@ import json
 
 import market
 import pytest
+from sql_files import database_of
 
 GOOD = "SELECT count(*) FROM ware"
 MISSING = "SELECT count(*) FROM movie_info_idx"
 ZERO = "SELECT 1 / (count(*) - 3) FROM ware"
 SHORT = ("--timeout", 0.2, "--allow-function", "pg_catalog.pg_sleep")
-
-
-@pytest.fixture(scope="module")
-def shop(make_database):
-    return make_database("CREATE TABLE ware AS SELECT generate_series(1, 3) AS id")
+shop = database_of("CREATE TABLE ware AS SELECT generate_series(1, 3) AS id")
 
 
 @pytest.fixture

@@ -14,15 +14,11 @@ LIGHT = "title t,movie_companies mc#t.id=mc.movie_id#t.kind_id,=,7#715\ntitle t#
 
 
 def _done(*arguments):
-    result = market.run("-q", "workload", *arguments)
-    assert result.exit_code == 0, (result.stderr, result.exception)
-    return result.stdout
+    return market.succeed("-q", "workload", *arguments).stdout
 
 
 def _refused(*arguments):
-    result = market.run("-q", "workload", *arguments)
-    assert result.exit_code == 2, (result.stdout, result.exception)
-    return re.sub(r"\s+", " ", result.stderr)
+    return re.sub(r"\s+", " ", market.fail(2, "", "-q", "workload", *arguments).stderr)
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +122,11 @@ def test_one_table_may_be_asked_for(source, tmp_path):
     assert [market.one(source, query.sql) for query in made] == [query.card for query in made]
 
 
-def test_a_clone_goes_with_a_model_only(source, clone, tmp_path):
+def test_a_missing_file_and_a_clone_without_a_model_are_refused(source, clone, tmp_path):
     said = _refused("generate", source, "-o", tmp_path / "w", "--clone", clone)
     assert "a model" in said
+    # A missing file is said.
+    assert "no workload at" in _refused("import", tmp_path / "gone@2", "-o", tmp_path / "w")
 
 
 @pytest.mark.parametrize("form", ["native", "sql", "card-sql", "mscn", "pgbench"])
@@ -167,7 +165,3 @@ def test_weighted_files_are_brought_together(light, tmp_path):
         "light~2/q2": 0.5,
     }
     assert made.queries[0].template == "SELECT $1"
-
-
-def test_a_missing_file_is_said(tmp_path):
-    assert "no workload at" in _refused("import", tmp_path / "gone@2", "-o", tmp_path / "w")

@@ -56,12 +56,9 @@ def test_parse_of_what_is_not_understood_says_so(text):
         parse(text)
 
 
-SCHEMA = sql_of(__file__, "patterns")
-
-
 @pytest.fixture(scope="module")
 def loaded(make_database):
-    dsn = make_database(SCHEMA)
+    dsn = make_database(sql_of(__file__, "patterns"))
     with connect(dsn) as connection:
         return dsn, introspect(connection).table("t")
 

@@ -17,12 +17,10 @@ from privbench.rng import generator
 
 CANARY = "canary-7f3a91-secret"
 
-SCHEMA = sql_of(__file__, "all_types")
-
 
 @pytest.fixture(scope="module")
 def dsn(each_server, make_database_on):
-    return make_database_on(each_server, statements=SCHEMA)
+    return make_database_on(each_server, statements=sql_of(__file__, "all_types"))
 
 
 @pytest.fixture(scope="module")

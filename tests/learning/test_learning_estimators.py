@@ -7,12 +7,7 @@ from privbench.circuit.draw import draw
 from privbench.domain import Domain
 from privbench.learning.graphical.estimate import associate, conditional, rake, shrink
 from privbench.learning.graphical.one_way import one_way
-from privbench.learning.graphical.sizes import (
-    MANY,
-    references_per_target,
-    rows_per_unit,
-    with_mean,
-)
+from privbench.learning.graphical.sizes import MANY, references_per_target, rows_per_unit, with_mean
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
@@ -93,26 +88,20 @@ def test_the_noise_of_empty_cells_does_not_outweigh_a_single_value():
     assert known > max(0.85, unknown + 0.01)
 
 
-def test_one_way_of_a_head_and_rare_labels_keeps_every_label():
+def test_one_way_keeps_rare_labels_neighbours_of_spikes_and_equal_counts():
     """Forty labels that noise hides share what the head leaves, and none of them is lost."""
     exact = np.append(9000.0, np.full(40, 50.0))
     found = means(exact, 150.0, Domain(41), 11_000.0) * 11_000
     assert found[:, 1:].sum(axis=1).mean() == pytest.approx(2000.0, rel=0.2)
     assert np.median(found[:, 1:]) == pytest.approx(50.0, rel=0.4)
     assert (found[:, 1:] > 5.0).mean() > 0.98
-
-
-def test_one_way_of_round_numbers_leaves_their_neighbours_alone():
-    """A local mean of a spike and its neighbours expects too much of these."""
+    # A local mean of a spike and its neighbours expects too much of these.
     exact = np.full(99, 20.0)
     exact[4::5] = 600.0
     found = means(exact, 40.0, Domain(99, ordered=True), exact.sum()) * exact.sum()
     assert found[:, 4::5].mean() == pytest.approx(600.0, rel=0.05)
     assert np.abs(np.delete(found, np.s_[4::5], axis=1) - 20.0).mean() < 10.0
-
-
-def test_one_way_of_equal_counts_takes_no_noise_for_spikes():
-    """Of 500 cells one in six hundred exceeds four deviations of Laplace noise."""
+    # Of 500 cells one in six hundred exceeds four deviations of Laplace noise.
     g, exact = np.random.default_rng(7), np.full(500, 4.0)
     noisy = exact + g.laplace(0, 20 / 2**0.5, (40, 500))
     found = np.array([one_way(row, 20.0, Domain(500), "laplace", 2000.0) for row in noisy]) * 2000
@@ -120,24 +109,12 @@ def test_one_way_of_equal_counts_takes_no_noise_for_spikes():
     assert np.median(found.max(axis=1)) < 10
 
 
-def test_a_tail_below_the_noise_of_its_cells_is_kept():
+def test_tails_and_special_cells_are_kept_where_they_stand_above_noise_or_go_on():
     """No cell of it does, but the last cells of the range say how it goes on."""
     exact = 300.0 * 0.93 ** np.arange(60)
     kept = means(exact, 25.0, Domain(60, ordered=True, core=(0, 30)))[:, 30:].sum(axis=1)
     assert kept.mean() == pytest.approx(exact[30:].sum() / exact.sum(), rel=0.4)
-
-
-@pytest.mark.parametrize(("exact", "cells"), [(400.0, 1), (40_000.0, 20)])
-def test_a_tail_ends_where_half_a_unit_is_expected_beyond(exact, cells):
-    counts = exact * 0.7 ** np.arange(60)
-    domain = Domain(60, ordered=True, core=(5, 10))
-    found = means(counts, 3.0, domain, counts.sum())
-    assert (found[:, -1] == 0).all()
-    assert (found[:, 10 : 10 + cells] > 0).mean() > 0.9
-
-
-def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
-    """A row far out moves an average more than all others do."""
+    # A row far out moves an average more than all others do.
     domain = Domain(60, ordered=True, specials=("above",), core=(10, 40))
     exact = np.zeros(61)
     exact[10:40] = 300.0
@@ -147,6 +124,15 @@ def test_tails_and_special_cells_are_empty_unless_they_stand_above_noise():
     (found,) = means(exact, 20.0, domain, seeds=1) * exact.sum()
     assert found[40:60].sum() == pytest.approx(800, rel=0.3)
     assert found[60] == pytest.approx(400, rel=0.2)
+
+
+@pytest.mark.parametrize(("exact", "cells"), [(400.0, 1), (40_000.0, 20)])
+def test_a_tail_ends_where_half_a_unit_is_expected_beyond(exact, cells):
+    counts = exact * 0.7 ** np.arange(60)
+    domain = Domain(60, ordered=True, core=(5, 10))
+    found = means(counts, 3.0, domain, counts.sum())
+    assert (found[:, -1] == 0).all()
+    assert (found[:, 10 : 10 + cells] > 0).mean() > 0.9
 
 
 # numbers of children and of references ------------------------------------------------------------

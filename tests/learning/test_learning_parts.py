@@ -67,7 +67,7 @@ def test_a_stream_is_ahead_by_no_more_than_its_threads_and_fails_in_place():
         JOBS.reset(token)
 
 
-def test_streamed_with_a_failure_does_not_wait_for_others() -> None:
+def test_streamed_with_a_failure_does_not_wait_for_others():
     """An item that waits for a server may take minutes; whoever closes the connection ends it."""
     closed, ended = threading.Event(), list[int]()
 

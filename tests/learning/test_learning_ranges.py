@@ -1,4 +1,4 @@
-"""Ranges and decimals from noisy histograms, and tails in parts."""
+"""Ranges, bins and decimals from noisy histograms, and tails in parts."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.ranges import cut, find_decimals, find_range, within_likely
+from privbench.learning.spn.node import make_bins
 from privbench.pipeline.domain_answers import Answer, bounds
 from privbench.rng import generator
 from privbench.schema import ColumnType
@@ -40,12 +41,7 @@ def test_noise_alone_is_seldom_taken_for_rows(kind, cells):
     assert sum(ends is not None for ends in found) < 24
 
 
-@pytest.mark.parametrize(("sd", "ends"), [(1.9, (1, 3)), (2.1, (1, 1)), (9.0, None)])
-def test_more_noise_leaves_what_stands_out_more(sd, ends):
-    assert find_range(np.array([0.0, 9.0, 1.0, 8.0, 0.5]), sd) == ends
-
-
-def test_many_cells_of_few_rows_are_seen_together():
+def test_many_cells_of_few_rows_are_seen_together_and_numbers_need_a_narrow_run():
     """A sixteenth of what a single cell needs, over 200 cells, beside a core that is clear."""
     counts = np.zeros(600)
     counts[300:500], counts[290:300] = 20.0, 500.0
@@ -54,9 +50,7 @@ def test_many_cells_of_few_rows_are_seen_together():
         first, last = find_range(counts + noise_of("laplace", 10.0, 600, 1), 10.0)
         assert low <= first < 340
         assert 460 <= last <= 600
-
-
-def test_numbers_need_a_narrow_run_and_dates_do_not():
+    # Numbers need a narrow run, dates do not.
     counts = np.zeros(600)
     counts[100:400] = 4.0
     noisy = [counts + noise_of("laplace", 7.0, 600, seed) for seed in range(40)]
@@ -171,3 +165,37 @@ def test_numbers_beyond_all_decimals_are_never_whole():
     """Noise may make less than nothing of all rows together."""
     noisy = np.array([0.0, -20, -15, -10, -12, -14, -8, -9, 80])
     assert find_decimals(noisy, 14.1, 2) == 7
+
+
+# Bins of the cells of a column.
+
+
+@given(
+    st.lists(st.floats(0, 1000), min_size=1, max_size=60),
+    st.integers(0, 3),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 20),
+    st.floats(0, 200),
+)
+def test_bins_partition_the_codes(values, specials, nullable, ordered, most, least):
+    names = ("other", "nan", "below")[:specials]
+    domain = Domain(len(values), ordered, names, nullable)
+    counts = np.concatenate([values, np.full(domain.size - len(values), 5.0)])
+    bins = make_bins(counts, domain, most, least)
+    assert set(bins.of.tolist()) == set(range(bins.size))
+    assert bins.size <= 2 * most + domain.size - domain.values + 1
+    assert bins.counts.sum() == pytest.approx(counts.sum())
+    inside = np.bincount(bins.of, bins.inside)
+    assert inside == pytest.approx(np.ones(bins.size))
+    assert bins.spread(bins.counts) == pytest.approx(counts, abs=1e-9)
+    if ordered:
+        assert (np.diff(bins.of[: domain.values]) >= 0).all()
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_heavy_codes_stand_alone(ordered):
+    counts = np.ones(100)
+    counts[37] = 200.0
+    bins = make_bins(counts, Domain(100, ordered), 10, 1.0)
+    assert (bins.of == bins.of[37]).sum() == 1

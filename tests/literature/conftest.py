@@ -1,16 +1,13 @@
 """Databases of one table and sessions on them, for the systems of other papers."""
 
-from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
-from private_tables import Columns, Started, single_table, started
+from private_tables import Columns, single_table, started
 
 from privbench.domain import Domain
 from privbench.privacy import OpenDPNoise, SeededNoise
-from privbench.privacy.data import PrivateDatabase
 
 
 def people(rows: int, seed: int = 0) -> Columns:
@@ -27,19 +24,19 @@ def people(rows: int, seed: int = 0) -> Columns:
 
 
 @pytest.fixture
-def table() -> Callable[..., PrivateDatabase]:
+def table():
     """Factory: columns of codes and domains → private database of one table ``t``."""
     return single_table
 
 
 @pytest.fixture
-def rows() -> Callable[..., Columns]:
+def rows():
     """Factory of columns of two groups of people."""
     return people
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Callable[..., Started]:
+def begin(tmp_path):
     """``begin(database, epsilon, accounting, seed)``: see `started`; each in its own ledger."""
     number = count()
 

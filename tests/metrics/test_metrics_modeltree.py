@@ -1,7 +1,6 @@
 """The circuit of a released model, drawn: against enumeration, and against PostgreSQL."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import psycopg
@@ -45,7 +44,7 @@ def _codec(column: Column, config: ColumnConfig) -> Codec:
 
 
 @pytest.fixture(scope="module")
-def model() -> ModelledTable:
+def model():
     """a on top; below it b and a column that nobody asks about; c below that one."""
     numbers = generator(5)
     domains = {name: Domain(size, ordered=True) for name, size in SIZES.items()}
@@ -81,9 +80,7 @@ def _worlds(model: ModelledTable) -> dict[tuple[int, ...], float]:
 
 
 def _share(
-    worlds: dict[tuple[int, ...], float],
-    item: Node,
-    query: dict[str, np.ndarray],
+    worlds: dict[tuple[int, ...], float], item: Node, query: dict[str, np.ndarray]
 ) -> tuple[float, float]:
     names = list(SIZES)
     way = met = 0.0
@@ -97,7 +94,7 @@ def _share(
     return way, met
 
 
-def test_probabilities_are_those_of_all_worlds(model: ModelledTable) -> None:
+def test_probabilities_are_those_of_all_worlds(model):
     nodes = draw(model, ["a", "b", "c"])
     worlds = _worlds(model)
     assert sum(worlds.values()) == pytest.approx(1)
@@ -119,15 +116,13 @@ def test_probabilities_are_those_of_all_worlds(model: ModelledTable) -> None:
             assert shares[place] == pytest.approx(met / way)
 
 
-def test_a_column_under_which_branches_part_is_drawn(model: ModelledTable) -> None:
+def test_branches_are_drawn_where_columns_part_and_columns_apart_without_them(model):
     """b and c hang on a, which is not asked about: its branches are there, it is no leaf."""
     nodes = draw(model, ["b", "c"])
     assert nodes[0].kind == "sum"
     assert nodes[1].when.startswith("a ")
     assert {item.columns for item in nodes if item.kind == "leaf"} == {("b",), ("c",)}
-
-
-def test_a_model_without_branches_sets_columns_apart(model: ModelledTable) -> None:
+    # Without branches columns stand apart.
     flat = ModelledTable(model.circuit, model.codecs)
     assert [item.kind for item in draw(flat, ["a", "c"])] == ["product", "leaf", "leaf"]
 
@@ -157,7 +152,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def values(make_database: Callable[..., str]) -> str:
+def values(make_database):
     """1,200 rows of all kinds, every ninth value NULL."""
     columns = ", ".join(f"{name} {kind.sql}" for name, (kind, *_) in KINDS.items())
     made = ", ".join(f"CASE WHEN i % 9 > 0 THEN {text} END" for *_, text in KINDS.values())
@@ -187,7 +182,7 @@ def _codes(connection: psycopg.Connection, name: str) -> tuple[Codec, np.ndarray
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_rows_go_where_their_codes_go(values: str, name: str) -> None:
+def test_rows_go_where_their_codes_go(values, name):
     """A branch's SQL takes exactly the rows whose codes are the branch's."""
     numbers = generator(7, name)
     with psycopg.connect(values, autocommit=True) as connection:
@@ -223,7 +218,7 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_conditions_mean_what_postgresql_says(values: str, name: str) -> None:
+def test_conditions_mean_what_postgresql_says(values, name):
     """Where every code is one value, its weight is PostgreSQL's answer for it."""
     asked = ", ".join(f"(({text}) IS TRUE)::int" for text in CONDITIONS[name])
     with psycopg.connect(values, autocommit=True) as connection:
@@ -249,7 +244,7 @@ def _own(name: str) -> str:
     return "word IS DISTINCT FROM 'other'" if name == "word" else "true"
 
 
-def test_what_cannot_be_read_is_not_guessed() -> None:
+def test_what_cannot_be_read_is_not_guessed():
     for text in ("word LIKE 'r%'", "word < 'red'", "lower(word) = 'red'", "small > (SELECT 1)",
                  "small + 1 > 2"):  # fmt: skip
         name = text.partition(" ")[0] if text[0] == "s" else "word"
@@ -258,7 +253,7 @@ def test_what_cannot_be_read_is_not_guessed() -> None:
 
 
 @pytest.mark.parametrize("name", ["wide", "price", "moment", "rate", "open"])
-def test_a_cell_counts_as_much_as_its_draws_satisfy(name: str) -> None:
+def test_a_cell_counts_as_much_as_its_draws_satisfy(name):
     """Against 20,000 values that the codec draws in one cell."""
     kind, config, _ = KINDS[name]
     codec = _codec(Column(name, 1, kind, not_null=True), ColumnConfig(**config))

@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 from scipy.stats import chi2_contingency, spearmanr
 from scipy.stats import contingency as reference
+from sql_files import database_of, sql_of
 
 from privbench.metrics import heatmap, heattree
 from privbench.metrics.codes import CodedColumn
@@ -21,7 +22,7 @@ from privbench.postgres.introspect import introspect
 from privbench.schema import Column, ColumnType, Table
 
 
-def test_an_association_of_equal_sides_has_no_difference() -> None:
+def test_an_association_of_equal_sides_has_no_difference():
     """x and y ordered and tied, z their kin by a permutation, w alone; code 0 (NULL) in y."""
     rng = np.random.default_rng(5)
     x = 1 + rng.integers(0, 9, 3000)
@@ -39,7 +40,7 @@ def test_an_association_of_equal_sides_has_no_difference() -> None:
     assert lost.mean_difference > 0.3
 
 
-def test_made_up_texts_take_no_more_room_than_their_rows() -> None:
+def test_made_up_texts_take_no_more_room_than_their_rows():
     """Two columns of 60,000 values each: a table of their pairs would be 29 GB."""
     rng = np.random.default_rng(8)
     one, other = (1 + rng.permutation(60_000) for _ in range(2))
@@ -52,7 +53,7 @@ def test_made_up_texts_take_no_more_room_than_their_rows() -> None:
 
 
 @pytest.mark.parametrize("values", [3, 40, 900])
-def test_associations_are_the_definitions_however_pairs_are_counted(values: int) -> None:
+def test_associations_are_the_definitions_however_pairs_are_counted(values):
     rng = np.random.default_rng(values)
     x = rng.integers(1, values, 4000)
     y = np.where(rng.random(4000) < 0.5, x, rng.integers(1, values, 4000))
@@ -64,19 +65,8 @@ def test_associations_are_the_definitions_however_pairs_are_counted(values: int)
     assert cramers_v(x, y) == pytest.approx(np.sqrt(min(1, max(0, phi) / room)))
 
 
-FORUM = """
-CREATE TABLE parents (id integer PRIMARY KEY);
-CREATE TABLE children (id integer PRIMARY KEY, parent integer REFERENCES parents);
-INSERT INTO parents SELECT generate_series(1, 10);
-INSERT INTO children SELECT row_number() OVER (), p FROM
-    (VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 8), (7, 9)) AS n (p, count),
-    generate_series(1, count);
-INSERT INTO children VALUES (1000, NULL);
-"""
-
-
-def test_children_are_counted_in_buckets(make_database: Callable[..., str]) -> None:
-    dsn = make_database(FORUM)
+def test_children_are_counted_in_buckets(make_database):
+    dsn = make_database(sql_of(__file__, "forum"))
     with psycopg.connect(dsn, autocommit=True) as connection:
         schema = introspect(connection)
         child, parent = schema.table("public.children"), schema.table("public.parents")
@@ -93,14 +83,12 @@ def test_children_are_counted_in_buckets(make_database: Callable[..., str]) -> N
             assert (empty.clone.mean, empty.labels, empty.tvd) == (0.0, ["0"], 0)
 
 
-@pytest.fixture(scope="module")
-def goods(make_database: Callable[..., str]) -> str:
-    """1,000 rows: weight follows price (NULL in every tenth row), colour is on its own."""
-    return make_database(
-        "CREATE TABLE goods (price integer, weight integer, colour text);"
-        "INSERT INTO goods SELECT CASE WHEN i % 10 > 0 THEN i % 50 END, i % 50 / 2 + i % 3,"
-        " (ARRAY['red', 'it''s {blue} %s'])[1 + i / 7 % 2] FROM generate_series(1, 1000) i"
-    )
+#: 1,000 rows: weight follows price (NULL in every tenth row), colour is on its own.
+goods = database_of(
+    "CREATE TABLE goods (price integer, weight integer, colour text);"
+    "INSERT INTO goods SELECT CASE WHEN i % 10 > 0 THEN i % 50 END, i % 50 / 2 + i % 3,"
+    " (ARRAY['red', 'it''s {blue} %s'])[1 + i / 7 % 2] FROM generate_series(1, 1000) i"
+)
 
 
 def _coded(table: Table, rows: list[tuple[object, ...]]) -> list[CodedColumn]:
@@ -115,7 +103,7 @@ def _coded(table: Table, rows: list[tuple[object, ...]]) -> list[CodedColumn]:
     return columns
 
 
-def test_rows_are_routed_and_counted(goods: str) -> None:
+def test_rows_are_routed_and_counted(goods):
     """Against the same done with plain Python on the rows."""
     with psycopg.connect(goods, autocommit=True) as connection:
         table = introspect(connection).table("public.goods")
@@ -161,7 +149,7 @@ def _meets(row: tuple[object, ...], when: str) -> bool:
     return (isinstance(value, int) and value >= int(bound)) is (sign == "≥")
 
 
-def test_conditions_of_bins_and_of_nulls() -> None:
+def test_conditions_of_bins_and_of_nulls():
     kind = ColumnType("integer", "int4")
     column = Column("n", 1, kind)
     none, plan = np.zeros(0, np.uint8), CellPlan(column, "public bins", ("10", "20", "30"))

@@ -29,7 +29,7 @@ def _run(root: dict[str, Any]) -> plans.WorkPart:
     return found
 
 
-def test_a_plan_is_read_with_its_loops_blocks_and_names() -> None:
+def test_a_plan_is_read_with_its_loops_blocks_and_names():
     inner = _node("Index Scan", 3.0, **{
         "Alias": "b", "Index Name": "b_pkey", "Actual Loops": 10, "Plan Rows": 6,
         "Shared Hit Blocks": 30, "Shared Read Blocks": 2, "Actual Total Time": 0.2,
@@ -65,16 +65,16 @@ def test_a_plan_is_read_with_its_loops_blocks_and_names() -> None:
         ("Seq Scan", {"Parallel Aware": True}, "Parallel Seq Scan"),
     ],
 )  # fmt: skip
-def test_operators_are_named_as_explain_does(kind: str, more: dict[str, Any], name: str) -> None:
+def test_operators_are_named_as_explain_does(kind, more, name):
     assert _run(_node(kind, 1, **more)).plan.operator == name
 
 
-def test_nothing_is_read_from_nothing_or_a_plan_that_did_not_run() -> None:
+def test_nothing_is_read_from_nothing_or_a_plan_that_did_not_run():
     assert plans.read(None) is None
     assert plans.read([{"Plan": {"Node Type": "Result", "Plan Rows": 1}}]) is None
 
 
-def test_the_same_plan_and_the_same_join_order() -> None:
+def test_the_same_plan_and_the_same_join_order():
     one = _run(_hash(9, _hash(9, _scan("a", 1), _scan("b", 1)), _scan("c", 1))).plan
     rows = _run(_hash(7, _hash(90, _scan("a", 5), _scan("b", 1)), _scan("c", 1))).plan
     assert plans.same(one, rows)
@@ -89,7 +89,7 @@ def test_the_same_plan_and_the_same_join_order() -> None:
         assert (plans.join_order(one) == plans.join_order(found)) is order
 
 
-def test_work_is_compared_whatever_the_caches_hold() -> None:
+def test_work_is_compared_whatever_the_caches_hold():
     warm = _run(_scan("a", 100, **{"Shared Hit Blocks": 50}))
     cold = _run(_scan("a", 100, **{"Shared Read Blocks": 50}))
     none = work.difference(warm, cold)

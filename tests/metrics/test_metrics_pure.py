@@ -53,7 +53,7 @@ def _by_definition(real: Rows, clone: Rows, ways: int) -> tuple[float, float]:
 
 @pytest.mark.parametrize("ways", [1, 2, 3, 4])
 @pytest.mark.parametrize("clone_rows", [0, 70, 400])
-def test_divergence_is_the_definition(ways: int, clone_rows: int) -> None:
+def test_divergence_is_the_definition(ways, clone_rows):
     sizes = (3, 5, 2, 7, 4)
     real, clone = _rows(300, sizes, "real"), _rows(clone_rows, sizes, "clone")
     found = divergence(_coded(real, clone, sizes), ways)
@@ -75,21 +75,25 @@ def test_every_way_of_counting_is_the_definition(sizes, real_rows, clone_rows):
     assert found == pytest.approx(_by_definition(real, clone, len(sizes)), rel=1e-9)
 
 
-def test_combinations_whose_numbers_need_more_than_32_bits_are_told_apart() -> None:
+def test_combinations_whose_numbers_need_more_than_32_bits_are_told_apart():
     real, clone = _rows(300, (2, 3, 3), "real"), _rows(200, (2, 3, 3), "clone")
     found = kld.distance(_coded(real, clone, (2, 1 << 16, 1 << 16)))
     assert found == pytest.approx(_by_definition(real, clone, 3), rel=1e-9)
 
 
-def test_too_few_columns_or_no_rows_give_nothing() -> None:
+def test_too_few_columns_or_rows_give_nothing_and_too_many_combinations_are_refused():
     empty = np.zeros(0, np.uint8)
     assert divergence([Coded(empty, empty, 2)] * 3, 2) is None
     assert divergence([], 2) is None
     one = np.zeros(1, np.uint8)
     assert divergence([Coded(one, one, 2)], 2) is None
+    # Too many combinations are refused.
+    column = Coded(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1 << 31)
+    with pytest.raises(ValueError, match="too many"):
+        kld.distance([column] * 3)
 
 
-def test_many_sets_are_sampled_with_a_fixed_seed() -> None:
+def test_many_sets_are_sampled_with_a_fixed_seed():
     assert len(column_sets(14, 4)) == 1001 == math.comb(14, 4)
     sets = column_sets(20, 4)
     assert len(set(sets)) == MOST_SETS < math.comb(20, 4)
@@ -99,7 +103,7 @@ def test_many_sets_are_sampled_with_a_fixed_seed() -> None:
     assert len(column_sets(400, 2)) == len(column_sets(400, 3)) == MOST_SETS
 
 
-def test_tables_of_a_few_rows_do_not_make_the_mean() -> None:
+def test_tables_of_a_few_rows_do_not_make_the_mean():
     def table(rows: int, clone: int) -> TableFidelity:
         held = np.arange(rows, dtype=np.uint16) % 9
         plan = CellPlan(Column("c", 1, ColumnType("integer", "int4")), "values")
@@ -112,7 +116,7 @@ def test_tables_of_a_few_rows_do_not_make_the_mean() -> None:
     assert overall([few], 2) == (few.divergence[2].kld, few.divergence[2].tvd)
 
 
-def test_qerror_report_by_joins_and_thirds() -> None:
+def test_qerror_report_by_joins_and_thirds():
     true = [1, 2, 3, 10, 20, 30, 100, 200, 0]
     clone = [1, 4, 3, 10, 10, 30, 0, 800, 0]
     joins = [0, 0, 1, 1, 2, 10, None, 2, 0]
@@ -130,14 +134,14 @@ def test_qerror_report_by_joins_and_thirds() -> None:
     assert {name: part.n for name, part in equal.by_third.items()} == {"small": 9}
 
 
-def test_summary_interpolates_and_is_none_without_errors() -> None:
+def test_summary_interpolates_and_is_none_without_errors():
     found = summarise(np.arange(1.0, 102.0))
     assert (found.mean, found.p50, found.p75, found.p90) == (51, 51, 76, 91)
     assert (found.p95, found.p99, found.max, found.n) == (96, 100, 101, 101)
     assert summarise(np.zeros(0)) is None
 
 
-def test_declarations_are_sound() -> None:
+def test_declarations_are_sound():
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
         assert metric.headline.startswith(f"{metric.name}.")
@@ -147,18 +151,12 @@ def test_declarations_are_sound() -> None:
         assert metric.grade(float("nan")) == "poor"
 
 
-def test_too_many_combinations_are_refused() -> None:
-    column = Coded(np.zeros(4, np.uint32), np.zeros(4, np.uint32), 1 << 31)
-    with pytest.raises(ValueError, match="too many"):
-        kld.distance([column] * 3)
-
-
 def _batches(rows: int) -> list[pa.RecordBatch]:
     texts = [str(i % 7) if i % 5 else None for i in range(rows)]
     return [pa.record_batch({"c": pa.array(texts[i : i + 1000])}) for i in range(0, rows, 1000)]
 
 
-def test_large_sides_are_thinned_by_their_own_share() -> None:
+def test_large_sides_are_thinned_by_their_own_share():
     column = Column(name="c", position=1, type=ColumnType("text", "text", "b", "S"))
     plan = CellPlan(column, "values")
     (whole,) = codes.encode([plan], _batches(20_000), _batches(10_000))

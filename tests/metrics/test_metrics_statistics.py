@@ -1,9 +1,8 @@
 """``pg_stats`` of two real databases."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
+from sql_files import sql_of
 
 from privbench.metrics import statistics
 from privbench.metrics.summary import weighted
@@ -11,29 +10,16 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.measuring import statistics_part
 
-TABLES = """
-CREATE TABLE kinds (id integer PRIMARY KEY, kind text, n integer, a integer[]);
-INSERT INTO kinds SELECT i, (ARRAY['x', 'y', NULL, {third}])[1 + i % 4], i % {distinct},
-    ARRAY[i % 2, 3] FROM generate_series(1, {rows}) i;
-CREATE TABLE parts (k integer, v integer) PARTITION BY RANGE (k);
-CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (50);
-CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (50) TO (100);
-INSERT INTO parts SELECT i % 100, i % 3 FROM generate_series(1, 300) i;
-CREATE TABLE later (v integer);
-ANALYZE;
-INSERT INTO later SELECT i FROM generate_series(1, 5) i;
-"""
-
 
 @pytest.fixture(scope="module")
-def pair(make_database: Callable[..., str]) -> tuple[str, str]:
+def pair(make_database):
     return (
-        make_database(TABLES.format(third="'z'", distinct=10, rows=4000)),
-        make_database(TABLES.format(third="'x'", distinct=40, rows=8000)),
+        make_database(sql_of(__file__, "kinds", third="'z'", distinct=10, rows=4000)),
+        make_database(sql_of(__file__, "kinds", third="'x'", distinct=40, rows=8000)),
     )
 
 
-def test_statistics_agree_or_not(pair: tuple[str, str]) -> None:
+def test_statistics_agree_or_not_and_partitioned_tables_have_theirs(pair):
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table("kinds")
         one = statistics.read(source.connection, table, 4000)
@@ -53,9 +39,7 @@ def test_statistics_agree_or_not(pair: tuple[str, str]) -> None:
     assert (same.n_distinct, same.null_frac, same.mcv, same.correlation, same.avg_width) == (
         1, 0, 0, 0, 0,
     )  # fmt: skip
-
-
-def test_partitioned_tables_have_statistics_as_a_whole(pair: tuple[str, str]) -> None:
+    # Partitioned tables have statistics as a whole.
     with Snapshot(pair[0]) as source:
         table = introspect(source.connection).table("parts")
         found = statistics.read(source.connection, table, 300)
@@ -63,7 +47,7 @@ def test_partitioned_tables_have_statistics_as_a_whole(pair: tuple[str, str]) ->
     assert found["v"].part.n_distinct == 3
 
 
-def test_tables_without_statistics_are_named(pair: tuple[str, str]) -> None:
+def test_tables_without_statistics_are_named(pair):
     with Snapshot(pair[0]) as source:
         schema = introspect(source.connection)
         kinds, later = schema.table("kinds"), schema.table("later")
@@ -80,7 +64,7 @@ def test_tables_without_statistics_are_named(pair: tuple[str, str]) -> None:
     assert part.mcv.n == 3
 
 
-def test_weights_count_as_repeats() -> None:
+def test_weights_count_as_repeats():
     errors, weights = np.array([4.0, 1.0, 2.0]), np.array([1.0, 3.0, 6.0])
     found = weighted(errors, weights)
     whole = np.sort(np.repeat(errors, weights.astype(int)))

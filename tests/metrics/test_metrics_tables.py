@@ -1,9 +1,8 @@
 """Columns read from two real databases, and integrity checks."""
 
-from collections.abc import Callable
-
 import psycopg
 import pytest
+from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.metrics import integrity
@@ -13,32 +12,13 @@ from privbench.metrics.fidelity import TableFidelity, fidelity
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
-TYPES = """
-CREATE TYPE size AS ENUM ('small', 'middle', 'large');
-CREATE TABLE "Odd Types" (
-    id integer PRIMARY KEY, code text UNIQUE, e size, b boolean, n numeric, f float8, d date,
-    ts timestamp, tz timestamptz, t time, i interval, j jsonb, wide integer, dated date,
-    note text, a integer[]
-);
-INSERT INTO "Odd Types"
-SELECT g, 'c' || g, (ARRAY['large', 'small', NULL])[1 + g % 3]::size, g % 2 = 0,
-    CASE g % 3 WHEN 0 THEN 1.0 WHEN 1 THEN 1.00 ELSE 10 END,
-    (ARRAY['0', '-0', 'NaN', 'Infinity', '2.5'])[1 + g % 5]::float8,
-    date '2020-01-01' + g % 4, timestamp '2020-01-01' + (g % 3) * interval '1 day',
-    timestamptz '2020-01-01 00:00:00+00' + (g % 2) * interval '1 hour',
-    time '10:00' + (g % 2) * interval '1 hour', (g % 2 + 1) * interval '1 day',
-    jsonb_build_object('a', g % 2), g * 10 + {shift}, date '2000-01-01' + g, 'text ' || g,
-    ARRAY[g % 2]
-FROM generate_series(1, {rows}) g;
-"""
-
 
 @pytest.fixture(scope="module")
-def pair(make_database: Callable[..., str]) -> tuple[str, str]:
+def pair(make_database):
     """Two databases of the same shape, the second with other settings and shifted values."""
     one, other = (
-        make_database(TYPES.replace("{rows}", rows).replace("{shift}", shift))
-        for rows, shift in (("640", "0"), ("320", "3"))
+        make_database(sql_of(__file__, "types", rows=rows, shift=shift))
+        for rows, shift in ((640, 0), (320, 3))
     )
     with psycopg.connect(other, autocommit=True) as connection:
         for setting in ("TimeZone = 'Asia/Tokyo'", "DateStyle = 'SQL, DMY'",
@@ -59,7 +39,7 @@ def _by_name(found: TableFidelity) -> dict[str, CodedColumn]:
     return {column.name: column for column in found.columns}
 
 
-def test_equal_values_share_a_cell_whatever_the_settings(pair: tuple[str, str]) -> None:
+def test_equal_values_share_a_cell_whatever_the_settings(pair):
     columns = _by_name(_compare(pair))
     assert columns["n"].labels == ("1", "10")
     assert columns["e"].labels == ("small", "large")
@@ -74,7 +54,7 @@ def test_equal_values_share_a_cell_whatever_the_settings(pair: tuple[str, str]) 
     assert clone.tolist() == [107, 107, 106]
 
 
-def test_wide_columns_are_binned_or_left_out(pair: tuple[str, str]) -> None:
+def test_wide_columns_are_binned_or_left_out(pair):
     found = _compare(pair)
     columns = _by_name(found)
     assert columns["wide"].plan.how == "source quantiles"
@@ -89,7 +69,7 @@ def test_wide_columns_are_binned_or_left_out(pair: tuple[str, str]) -> None:
     assert "without an order" in found.left_out["note"]
 
 
-def test_public_bins_come_before_quantiles(pair: tuple[str, str]) -> None:
+def test_public_bins_come_before_quantiles(pair):
     found = _compare(
         pair,
         """
@@ -108,16 +88,14 @@ def test_public_bins_come_before_quantiles(pair: tuple[str, str]) -> None:
     assert found.left_out["b"] == "skipped by the config"
 
 
-def test_a_column_that_the_clone_lacks_is_named(pair: tuple[str, str]) -> None:
+def test_columns_that_the_clone_lacks_and_public_tables_are_known(pair):
     with Snapshot(pair[0]) as source, Snapshot(pair[1]) as clone:
         table = introspect(source.connection).table('"Odd Types"')
         found = fidelity(source, clone, table, ["id", "b", "e"]).measured()
     assert found.left_out["n"] == "missing in the clone"
     assert [column.name for column in found.columns] == ["e", "b"]
     assert 3 not in found.divergence
-
-
-def test_public_tables_are_known_by_any_spelling(pair: tuple[str, str]) -> None:
+    # Public tables are known by any spelling.
     with Snapshot(pair[0]) as source:
         table = introspect(source.connection).table('"Odd Types"')
     config = Config.loads("""[tables.'"Odd Types"']\nrole = "public" """)
@@ -126,27 +104,10 @@ def test_public_tables_are_known_by_any_spelling(pair: tuple[str, str]) -> None:
     assert not is_public(None, table)
 
 
-PROMISES = """
-CREATE TABLE parent (a integer, b integer, PRIMARY KEY (a, b));
-CREATE TABLE child (
-    id integer PRIMARY KEY, a integer, b integer, label text NOT NULL, mail text UNIQUE,
-    n integer CONSTRAINT positive CHECK (n > 0),
-    CONSTRAINT pair FOREIGN KEY (a, b) REFERENCES parent
-);
-CREATE TABLE lonely (id integer);
-"""
-BROKEN = """
-CREATE TABLE parent (a integer, b integer);
-CREATE TABLE child (id integer, a integer, b integer, label text, mail text, n integer);
-INSERT INTO parent VALUES (1, 1), (1, 2), (1, 2);
-INSERT INTO child VALUES
-    (1, 1, 1, 'x', 'm', 5), (1, 1, 2, NULL, 'm', -1), (2, 9, 9, 'x', NULL, NULL),
-    (3, NULL, 9, NULL, NULL, 0), (NULL, 1, 1, 'x', 'o', 1);
-"""
-
-
-def test_broken_promises_are_counted(make_database: Callable[..., str]) -> None:
-    source, clone = make_database(PROMISES), make_database(BROKEN)
+def test_broken_promises_are_counted(make_database):
+    source, clone = (
+        make_database(sql_of(__file__, name)) for name in ("promises", "promises_broken")
+    )
     with Snapshot(source) as one, Snapshot(clone) as other:
         schema, theirs = introspect(one.connection), introspect(other.connection)
         found = integrity.check(other.connection, schema, theirs)

@@ -27,10 +27,7 @@ class Fitted:
 
 
 def fit(
-    source: str,
-    config: Config,
-    rows: PrivateDatabase | None = None,
-    since: Path | None = None,
+    source: str, config: Config, rows: PrivateDatabase | None = None, since: Path | None = None
 ) -> Fitted:
     """The stages of a fit, on other rows than the source's if some are given."""
     draft = begin(source, config, Reporter(), since=since)

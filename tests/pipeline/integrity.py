@@ -1,29 +1,14 @@
 """What a clone must keep, asked of PostgreSQL itself, without the tool's own code."""
 
-import os
 import re
-import subprocess
 
 import faithful
 from market import ask, one
 
-from privbench.postgres.connect import connect, environment
-from privbench.postgres.ddl import find_pg_dump
-
 
 def pg_dump(dsn: str, *options: str) -> str:
     """What pg_dump says, without comments and its random tokens."""
-    with connect(dsn) as connection:
-        program = find_pg_dump(connection.info.server_version // 10000)
-        variables = environment(connection)
-    done = subprocess.run(
-        [program.path, "--no-owner", *options],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = done.stdout.splitlines()
+    lines = faithful.pg_dump(dsn, *options).splitlines()
     return "\n".join(line for line in lines if line and not re.match(r"--|\\", line))
 
 

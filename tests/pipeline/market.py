@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,15 @@ def succeed(*words: object, **more: Any) -> Result:
     """The same, which must end well."""
     result = run(*words, **more)
     assert result.exit_code == 0, (result.stderr, result.exception)
+    return result
+
+
+def fail(code: int, said: str | Iterable[str], *words: object, **more: Any) -> Result:
+    """The same, which must end with this exit code and say all of this on stderr."""
+    result = run(*words, **more)
+    assert result.exit_code == code, (result.output, result.exception)
+    for text in [said] if isinstance(said, str) else said:
+        assert text in result.stderr
     return result
 
 
@@ -174,12 +183,12 @@ def counts(dsn: str) -> dict[str, int]:
 
 
 @pytest.fixture(scope="session")
-def source(make_database: Callable[..., str]) -> str:
+def source(make_database):
     """A market of sixty customers, which no test changes."""
     return create(make_database())
 
 
 @pytest.fixture(scope="session")
-def model(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(source, tmp_path_factory):
     """A model of that market, with little noise."""
     return fitted_model(source, tmp_path_factory.mktemp("model"))

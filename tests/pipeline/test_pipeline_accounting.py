@@ -31,43 +31,31 @@ OWNS = '[tables."public.b"]\nown = ["a_id"]'
 ALONE = "ALTER TABLE b ADD UNIQUE (a_id);"
 
 
-def chosen(dsn: str, privacy: str) -> str:
-    config = Config.loads(f"[privacy]\n{privacy}")
-    with connect(dsn) as connection:
-        return settle_accounting(prepare(introspect(connection), config), config.privacy)
+#: DDL, what the config says beside ε, and what is chosen.
+CASES = {
+    "few histograms": (table("a", flags(4)), "", "pure"),
+    "many histograms": (table("a", flags(12)), "", "zcdp"),
+    "one list": (table("a", texts(1)), "", "pure"),
+    "many lists": (table("a", texts(6)), "", "zcdp"),
+    # Without its law by rank each list would be one event less: twelve are too few.
+    "laws by rank count": (table("a", texts(2)), "", "zcdp"),
+    # The units that have rows in b are the nineteenth event; with an owner each they are none.
+    "counts of units count": (OWNED, OWNS, "zcdp"),
+    "unless each has one": (f"{OWNED}{ALONE}", OWNS, "pure"),
+    "no delta to convert": (table("a", flags(40)), "delta = 0", "pure"),
+    "as configured": (table("a", texts(9)), 'accounting = "pure"', "pure"),
+    "likewise": (table("a", flags(1)), 'accounting = "zcdp"', "zcdp"),
+    "root tables do not add up": ("".join(table(f"a{i}", flags(3)) for i in range(9)), "", "pure"),
+}
 
 
-@pytest.mark.parametrize(
-    ("ddl", "privacy", "expected"),
-    [
-        pytest.param(table("a", flags(4)), "epsilon = 3.2", "pure", id="few histograms"),
-        pytest.param(table("a", flags(12)), "epsilon = 3.2", "zcdp", id="many histograms"),
-        pytest.param(table("a", texts(1)), "epsilon = 3.2", "pure", id="one list"),
-        pytest.param(table("a", texts(6)), "epsilon = 3.2", "zcdp", id="many lists"),
-        # Without its law by rank each list would be one event less: twelve are too few.
-        pytest.param(table("a", texts(2)), "epsilon = 3.2", "zcdp", id="laws by rank count"),
-        # The units that have rows in b are the nineteenth event; with an owner each they are none.
-        pytest.param(OWNED, f"epsilon = 3.2\n{OWNS}", "zcdp", id="counts of units count"),
-        pytest.param(f"{OWNED}{ALONE}", f"epsilon = 3.2\n{OWNS}", "pure", id="unless each has one"),
-        pytest.param(
-            table("a", flags(40)), "epsilon = 3.2\ndelta = 0", "pure", id="no delta to convert"
-        ),
-        pytest.param(
-            table("a", texts(9)), 'epsilon = 3.2\naccounting = "pure"', "pure", id="as configured"
-        ),
-        pytest.param(
-            table("a", flags(1)), 'epsilon = 3.2\naccounting = "zcdp"', "zcdp", id="likewise"
-        ),
-        pytest.param(
-            "".join(table(f"a{i}", flags(3)) for i in range(9)),
-            "epsilon = 3.2",
-            "pure",
-            id="root tables do not add up",
-        ),
-    ],
-)
-def test_settle_accounting_follows_the_plan(make_database, ddl, privacy, expected):
-    assert chosen(make_database(ddl), privacy) == expected
+@pytest.mark.parametrize("case", CASES)
+def test_settle_accounting_follows_the_plan(make_database, case):
+    ddl, privacy, expected = CASES[case]
+    config = Config.loads(f"[privacy]\nepsilon = 3.2\n{privacy}")
+    with connect(make_database(ddl)) as connection:
+        plan = prepare(introspect(connection), config)
+    assert settle_accounting(plan, config.privacy) == expected
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(flags(3), "pure"), (texts(6), "zcdp")])

@@ -4,7 +4,7 @@ import market
 import numpy as np
 import pytest
 from fits import fit
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench.config import Config
 from privbench.pipeline.clone import clone
@@ -12,12 +12,7 @@ from privbench.pipeline.planning import plan
 from privbench.privacy import PART
 
 UNITS, GAMES = 600, 4
-SOURCE = sql_of(__file__, "decimals")
-
-
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(SOURCE)
+source = database_of(sql_of(__file__, "decimals"))
 
 
 def configured(path, **more):

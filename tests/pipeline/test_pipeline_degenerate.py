@@ -15,12 +15,6 @@ WIDE = "CREATE TABLE wide ({}); INSERT INTO wide SELECT {} FROM generate_series(
     ", ".join(f"c{k} smallint CHECK (c{k} BETWEEN 0 AND 4)" for k in range(200)),
     ", ".join(f"(i * {k + 1} / 7) % 5" for k in range(200)),
 )
-BARE = """
-CREATE TABLE one (n int); INSERT INTO one VALUES (1);
-CREATE TABLE bare (); INSERT INTO bare DEFAULT VALUES;
-CREATE TABLE made (n int GENERATED ALWAYS AS (7) STORED);
-INSERT INTO made DEFAULT VALUES; INSERT INTO made DEFAULT VALUES;
-"""
 ROWS = {"no_rows": 0, "one_row": 1, "two_rows": 2, "all_null": 300, "constant": 300}
 ROWS |= {"distinct_rows": 300, "one_column": 300, "only_key": 300}
 
@@ -70,7 +64,7 @@ def test_two_hundred_columns(make_database, tmp_path):
 def test_public_tables_without_columns_of_their_own_keep_their_rows(
     make_database, tmp_path, monkeypatch
 ):
-    source, target = make_database(BARE), make_database()
+    source, target = make_database(sql_of(__file__, "bare")), make_database()
     toml = '[tables."public.bare"]\nrole = "public"\n[tables."public.made"]\nrole = "public"\n'
     config = pipeline.inspect(source, base=market.config(tmp_path, toml, epsilon=8.0)).config
     pipeline.clone(source, target, config, output=tmp_path / "m")

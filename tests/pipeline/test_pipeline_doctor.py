@@ -5,6 +5,7 @@ import os
 import market
 import pytest
 from psycopg import conninfo
+from sql_files import database_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -15,9 +16,7 @@ def verdicts(found: pipeline.Diagnosis) -> dict[str, str]:
     return {item.what: item.verdict for item in found.findings}
 
 
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(market.SCHEMA)
+source = database_of(market.SCHEMA)
 
 
 def test_doctor_of_a_sound_place_finds_nothing_bad(source, make_database, tmp_path):
@@ -54,10 +53,7 @@ def test_doctor_names_what_fit_and_load_would_refuse(source, tmp_path):
 
 def test_doctor_of_a_server_that_is_not_there_is_a_line(source, tmp_path):
     nowhere = conninfo.make_conninfo(source, dbname="no_such_database")
-    ran = market.run("doctor", nowhere, source, "--ledger", tmp_path / "l")
-    assert ran.exit_code == 1
+    ran = market.fail(1, "", "doctor", nowhere, source, "--ledger", tmp_path / "l")
     assert "bad   source " in ran.output
     assert "target: server" in ran.output
-    ran = market.run("doctor", "--ledger", tmp_path / "l")
-    assert ran.exit_code == 0
-    assert "versions" in ran.output
+    assert "versions" in market.succeed("doctor", "--ledger", tmp_path / "l").output

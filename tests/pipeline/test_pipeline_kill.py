@@ -1,7 +1,5 @@
 """kill -9 in the middle of a load and of a fit, and two fits at once against one cap."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import market

@@ -4,7 +4,7 @@ import re
 
 import psycopg
 import pytest
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -18,11 +18,7 @@ from privbench.privacy import Cap
 #: One secret in every place where DDL holds a value.
 SECRETS = sql_of(__file__, "literals")
 SHOWN = re.compile(r"secret\d\d|9001\d\d")
-
-
-@pytest.fixture(scope="module")
-def secretive(make_database):
-    return make_database(SECRETS)
+secretive = database_of(SECRETS)
 
 
 def test_literals_of_every_value_of_the_ddl_are_listed_and_shown_by_check(secretive):

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -13,14 +13,8 @@ from privbench.pipeline.losses import NOTHING
 from privbench.pipeline.prepare import prepare
 
 UNITS = 1500
-SOURCE = sql_of(__file__, "losses", units=UNITS)
-ADVICE = sql_of(__file__, "losses_advice")
 EMPTY = {"public.fine", "public.appeal", "public.tip", "public.notice"}
-
-
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(SOURCE)
+source = database_of(sql_of(__file__, "losses", units=UNITS))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +110,7 @@ def test_losses_of_a_default_range_that_rows_confirm_is_none(fitted):
 @pytest.fixture(scope="module")
 def advice(make_database):
     """A database, its proposal with public look-ups, and the least useful sizes."""
-    source = make_database(ADVICE)
+    source = make_database(sql_of(__file__, "losses_advice"))
     base = Config.loads("[privacy]\nepsilon = 8")
     config = pipeline.inspect(source, base=base, lookups="public").config
     return source, config, pipeline.plan(config, source).least

@@ -132,13 +132,11 @@ def few_pages(monkeypatch):
     monkeypatch.setattr(packed, "_PAGES", 3)
 
 
-def test_each_column_is_packed_into_the_same_codes(source):
+def test_columns_are_packed_into_the_same_codes_alone_and_together(source):
     snapshot, table = source
     for one in plans(table):
         check(snapshot, table, [one])
-
-
-def test_columns_share_words_and_stay_apart(source):
+    # Together they share words and stay apart.
     snapshot, table = source
     by_name = {}
     for one in plans(table):

@@ -1,7 +1,5 @@
 """Loads part by part: the rows of a load at once, whoever copies them, wherever it is killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -4,6 +4,7 @@ import traceback
 
 import pyarrow as pa
 import pytest
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config, SynthesizerConfig
@@ -13,13 +14,7 @@ from privbench.pipeline.prepare import prepare
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 
-ACCOUNTS = """
-CREATE TABLE account (id int NOT NULL, kind text NOT NULL, PRIMARY KEY (kind, id))
-  PARTITION BY LIST (kind);
-CREATE TABLE account_a PARTITION OF account FOR VALUES IN ('a');
-CREATE TABLE account_b PARTITION OF account FOR VALUES IN ('b');
-ALTER TABLE account_b ADD UNIQUE (id);
-"""
+ACCOUNTS = sql_of(__file__, "accounts")
 
 
 def plan_of(dsn: str, config: Config):

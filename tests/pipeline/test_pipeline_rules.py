@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 from market import ask
-from sql_files import sql_of
+from sql_files import database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError
 from privbench.pipeline import Model
 
-SCHEMA = sql_of(__file__, "rules_schema")
 #: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
 ROWS = sql_of(__file__, "rules_rows")
 RULES = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))["rules"]
@@ -32,9 +31,7 @@ def configured(rules, folder=None, toml=CONFIG) -> Config:
     return Config.model_validate({**Config.loads(toml).model_dump(), **more})
 
 
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(SCHEMA + ROWS)
+source = database_of(sql_of(__file__, "rules_schema") + ROWS)
 
 
 @pytest.fixture(scope="module")

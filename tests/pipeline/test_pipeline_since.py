@@ -1,6 +1,5 @@
 """``fit --since``: what is kept of an earlier release, what is learned anew, and what it costs."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from fits import fit
 from halting import kill_at
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import LedgerError, PrivbenchError
@@ -20,18 +20,6 @@ from privbench.privacy.stability import check
 from privbench.publish.accounts import certificate_of, require_sound
 from privbench.synthesizers import get as find_synthesizer
 
-LIBRARY = """
-CREATE TABLE reader (id int PRIMARY KEY, age int NOT NULL CHECK (age BETWEEN 0 AND 99),
-  branch text NOT NULL CHECK (branch IN ('north', 'south', 'east', 'west')), active bool NOT NULL);
-CREATE TABLE loan (id int PRIMARY KEY, reader_id int NOT NULL REFERENCES reader,
-  kind text NOT NULL CHECK (kind IN ('book', 'map', 'film', 'disc')),
-  days int NOT NULL CHECK (days BETWEEN 0 AND 59));
-INSERT INTO reader SELECT i, (i * 37) % 90, (ARRAY['north', 'north', 'south', 'east'])[1 + i % 4],
-  i % 3 > 0 FROM generate_series(1, 4000) i;
-INSERT INTO loan SELECT i, 1 + (i * 7) % 4000,
-  (ARRAY['book', 'book', 'film', 'disc'])[1 + i / 4000], (i * 11) % 60
-  FROM generate_series(1, 12000) i;
-"""
 CONFIG = """
 [database]
 identity = "library"
@@ -53,26 +41,16 @@ CHANGES = {
 
 
 #: A table with a column of every kind.
-KINDS = """
-CREATE TYPE mood AS ENUM ('calm', 'glad');
-CREATE TABLE thing (f float8, n numeric, s text, c char(3), u uuid, b bytea, a int[], e mood,
-  i inet, iv interval, t time, m money, bb bool, r tstzrange, ir int4range, p point, j jsonb,
-  bt bit(4));
-INSERT INTO thing SELECT i * 0.37, i * 0.25, 'word' || i % 5, 'x' || i % 3, gen_random_uuid(), 'aa',
-  array[i, 1], CASE WHEN i % 2 = 0 THEN 'calm' ELSE 'glad' END::mood, '10.0.0.1',
-  i * interval '1 min', time '10:00', i * 0.5, i % 3 = 0,
-  tstzrange('2020-01-01', timestamptz '2020-01-01' + i * interval '1 min'), int4range(i, i + 5),
-  point(i, i), '{}', b'0101' FROM generate_series(1, 500) i;
-"""
+KINDS = sql_of(__file__, "kinds")
 
 
 def library(dsn: str) -> str:
-    market.execute(dsn, LIBRARY)
+    market.execute(dsn, sql_of(__file__, "library"))
     return dsn
 
 
 @pytest.fixture(scope="module")
-def old(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def old(make_database, tmp_path_factory):
     folder = tmp_path_factory.mktemp("old")
     config = market.config(folder / "ledger", CONFIG)
     pipeline.fit(library(make_database()), config, folder / "old")
@@ -80,7 +58,7 @@ def old(make_database: Callable[..., str], tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def small(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small(source, tmp_path_factory):
     """A release of the market."""
     folder = tmp_path_factory.mktemp("small")
     pipeline.fit(source, market.config(folder / "ledger"), folder / "old")

@@ -18,7 +18,7 @@ def _counts(dsn: str, column: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("accounting", ["zcdp", "pure"])
-def test_clone_of_names_keeps_their_law(make_database, tmp_path, accounting) -> None:
+def test_clone_of_names_keeps_their_law(make_database, tmp_path, accounting):
     source = make_database(
         "CREATE TABLE people (id int PRIMARY KEY, region text NOT NULL, flavour text NOT NULL);"
         f"INSERT INTO people SELECT i, 'Q' || i * 7919 % {NAMES} || 'x', (ARRAY['low', 'mid'])"

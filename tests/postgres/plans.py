@@ -4,26 +4,13 @@ import socket
 from typing import Any
 
 import pytest
+from market import ask
 
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 from privbench.schema import Schema
-
-
-def script(dsn: str, text: str) -> str:
-    """Run statements in a database; its DSN."""
-    with connect(dsn, autocommit=True) as connection:
-        connection.execute(text.encode())
-    return dsn
-
-
-def ask(dsn: str, query: str) -> list[tuple[Any, ...]]:
-    """The rows of a query."""
-    with connect(dsn, autocommit=True) as connection:
-        found = connection.execute(query.encode())
-        return found.fetchall() if found.description else []
 
 
 def plan(dsn: str, **choice: Any) -> tuple[Schema, Ddl]:

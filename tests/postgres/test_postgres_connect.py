@@ -1,5 +1,6 @@
 import psycopg
 import pytest
+from market import execute
 from psycopg import conninfo
 
 from privbench.errors import ConnectionFailed, UsageError
@@ -96,9 +97,11 @@ def test_same_database_of_two_spellings_is_true(two, each_server, make_database_
 
 
 def test_same_database_without_the_identifier_is_told_all_the_same(two):
-    with psycopg.connect(two[0], autocommit=True) as admin:
-        admin.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
-        admin.execute("CREATE ROLE plain LOGIN")
+    execute(
+        two[0],
+        "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC",
+        "CREATE ROLE plain LOGIN",
+    )
     try:
         plain = conninfo.make_conninfo(two[0], user="plain")
         elsewhere = conninfo.make_conninfo(two[1], user="plain")
@@ -110,9 +113,9 @@ def test_same_database_without_the_identifier_is_told_all_the_same(two):
             assert same_database(b, a)
             assert not same_database(a, c)
     finally:
-        with psycopg.connect(two[0], autocommit=True) as admin:
-            admin.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
-            admin.execute("DROP ROLE plain")
+        execute(
+            two[0], "GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC", "DROP ROLE plain"
+        )
 
 
 STATEMENTS = {

@@ -4,7 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from plans import ask, load, offered_by, plan, script
+from market import ask, execute
+from plans import load, offered_by, plan
 from psycopg import conninfo
 from sql_files import sql_of
 
@@ -16,8 +17,6 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
 
 UGLY = (Path(__file__).parent / "golden" / "ugly.sql").read_text(encoding="utf-8")
-
-PRIVATE = sql_of(__file__, "private")
 
 
 NAMES = ['My "Odd". Schema', "select", "Upper", "a\nb", "größe"]
@@ -54,7 +53,8 @@ def _unplaced(schema):
 
 
 def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
-    dsn = script(make_database(UGLY), PRIVATE)
+    dsn = make_database(UGLY)
+    execute(dsn, sql_of(__file__, "private"))
     try:
         with connect(dsn) as connection:
             raw = subprocess.run(
@@ -66,7 +66,7 @@ def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
             ).stdout
         _, made = plan(dsn)
     finally:
-        script(
+        execute(
             dsn,
             "DROP EVENT TRIGGER canary; DROP SERVER canary CASCADE;"
             " DROP OWNED BY owner_of_secrets; DROP ROLE owner_of_secrets",
@@ -80,7 +80,6 @@ def test_dump_ddl_lets_the_allow_list_alone_travel(server, make_database):
     assert "SET STATISTICS 77" in text
 
 
-GUARDED = sql_of(__file__, "policies")
 _POLICIES = """
 SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity, p.polname
 FROM pg_class c LEFT JOIN pg_policy p ON p.polrelid = c.oid
@@ -90,7 +89,7 @@ WHERE c.relname IN ('note', 'other') ORDER BY 1, 4
 
 @pytest.mark.parametrize("trust", [True, False], ids=["trusted", "untrusted"])
 def test_loader_takes_policies_whose_roles_are_there(each_server, make_database_on, trust, caplog):
-    schema, made = plan(make_database_on(each_server, statements=GUARDED))
+    schema, made = plan(make_database_on(each_server, statements=sql_of(__file__, "policies")))
     script = made.script(trust=trust)
     assert len(script.row_security) == 4
     assert not any("POLICY" in text for text in script.constraints)
@@ -133,13 +132,13 @@ def test_plan_of_a_chosen_schema_brings_what_it_needs_and_no_more(make_database)
 def test_dump_ddl_names_needed_extensions_alone(each_server, make_database_on):
     name = offered_by(each_server, "citext", "vector")
     dsn = make_database_on(each_server)
-    script(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    execute(dsn, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     assert plan(dsn)[1].extensions == ()
-    script(dsn, f"CREATE TABLE t (v extra.{name})")
+    execute(dsn, f"CREATE TABLE t (v extra.{name})")
     schema, made = plan(dsn)
     assert made.extensions == (name,)
     copy = make_database_on(each_server)
-    script(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
+    execute(copy, f"CREATE SCHEMA extra; CREATE EXTENSION {name} SCHEMA extra")
     for replace in (False, True):
         load(copy, (schema, made), replace=replace)
     assert plan(copy)[1] == made
@@ -149,7 +148,7 @@ def test_dump_ddl_of_extensions_brings_their_schema(each_server, make_database_o
     """`extensions` holds no table, and is no chosen schema: functions alone speak of it."""
     offered = offered_by(each_server, "pgcrypto", "vector")
     dsn = make_database_on(each_server)
-    script(
+    execute(
         dsn,
         f"""
         CREATE SCHEMA "the Extensions"; CREATE EXTENSION {offered} SCHEMA "the Extensions";
@@ -166,8 +165,8 @@ def test_dump_ddl_of_extensions_brings_their_schema(each_server, make_database_o
 
 
 def test_dump_ddl_of_a_snapshot_needs_select_alone(each_server, make_database_on):
-    dsn = script(make_database_on(each_server), UGLY + "CREATE ROLE only_select LOGIN;")
-    script(
+    dsn = make_database_on(each_server, statements=UGLY + "CREATE ROLE only_select LOGIN;")
+    execute(
         dsn,
         'GRANT USAGE ON SCHEMA "Odd Shop", "dots.and""quotes" TO only_select;'
         'GRANT SELECT ON ALL TABLES IN SCHEMA public, "Odd Shop", "dots.and""quotes"'
@@ -183,7 +182,7 @@ def test_dump_ddl_of_a_snapshot_needs_select_alone(each_server, make_database_on
             with pytest.raises(AccessDenied, match="permission denied for table hidden"):
                 dump_ddl(connection, everything)
     finally:
-        script(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
+        execute(dsn, "DROP OWNED BY only_select; DROP ROLE only_select")
 
 
 def test_find_pg_dump_takes_the_nearest_that_is_new_enough():

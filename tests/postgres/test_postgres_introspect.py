@@ -1,3 +1,5 @@
+"""What the catalog states: schemas, rights, and bounds of partitions."""
+
 import json
 import subprocess
 from pathlib import Path
@@ -5,20 +7,19 @@ from pathlib import Path
 import pytest
 from plans import offered_by
 from psycopg import conninfo
+from sql_files import database_of, sql_of
 
+from privbench.encoding.checks import column_limits, unread_checks
 from privbench.errors import AccessDenied, SchemaError
 from privbench.postgres import binaries
 from privbench.postgres.connect import connect
+from privbench.postgres.implied import BOUNDS
 from privbench.postgres.introspect import check_access, introspect
 from privbench.schema import TableName
 
 GOLDEN = Path(__file__).parent / "golden"
 UGLY = (GOLDEN / "ugly.sql").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def ugly(make_database):
-    return make_database(UGLY)
+ugly = database_of(UGLY)
 
 
 def test_introspect_of_the_ugly_schema_gives_the_golden_file(each_server, make_database_on):
@@ -149,17 +150,7 @@ PATTERNS = [
     "public.s$le",
     "*.sale_2",
 ]
-
-
-@pytest.fixture(scope="module")
-def sales(make_database):
-    return make_database(
-        'CREATE SCHEMA "Odd ""Shop"""; CREATE SCHEMA other;'
-        "CREATE TABLE sale (i int); CREATE TABLE sales (i int); CREATE TABLE s$le (i int);"
-        'CREATE TABLE "Sale" (i int); CREATE TABLE "Sale*" (i int);'
-        'CREATE TABLE other.sale_2 (i int); CREATE TABLE "Odd ""Shop"""."a.b*" (i int);'
-        'CREATE TABLE "Odd ""Shop""".x (i int); CREATE VIEW other.sale_v AS SELECT 1'
-    )
+sales = database_of(sql_of(__file__, "sales"))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -201,3 +192,51 @@ def test_introspect_by_several_choices_takes_them_together(sales, chosen, tables
     assert [table.key for table in found] == tables
     assert [str(name) for name in found.views] == views
     assert set(found.schemas) == {table.name.schema for table in found}
+
+
+# Bounds of partitions are read as CHECKs on the partition key, and hold in PostgreSQL.
+
+
+@pytest.fixture(scope="module")
+def trees(make_database):
+    dsn = make_database(sql_of(__file__, "partitions"))
+    with connect(dsn) as connection:
+        return dsn, introspect(connection)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "low", "high", "values"),
+    [
+        ("day", "at", "2021-01-01", "2024-01-01", None),
+        ("num", "n", "-10", "100", None),
+        ("lst", "k", None, None, ("it's", "a, b (c)", "z")),
+        ("ids", "id", None, None, ("1", "-2")),
+        ("half", "n", None, "5", None),
+    ],
+)
+def test_column_limits_of_partitions_are_their_bounds(trees, table, column, low, high, values):
+    found = trees[1].table(table)
+    limits = column_limits(found, found.column(column))
+    assert {item.low for item in limits} - {None} == {low} - {None}
+    assert {item.high for item in limits} - {None} == {high} - {None}
+    assert next((item.values for item in limits if item.values), None) == values
+    assert not unread_checks(found)
+
+
+@pytest.mark.parametrize("table", ["rest", "expr", "hash", "none", "txts"])
+def test_bounds_of_partitions_that_any_row_may_fit_are_no_check(trees, table):
+    """Nor are those of texts in several partitions: texts do not compare by their bytes."""
+    assert trees[1].table(table).checks == ()
+
+
+def test_bounds_of_partitions_are_checks_that_the_server_understands(trees):
+    (check,) = trees[1].table("txt").checks
+    assert check.expression == "(\"c\" >= 'b') AND (\"c\" < 'm')"
+    # The server understands every check.
+    dsn, schema = trees
+    with connect(dsn) as connection:
+        for table in schema:
+            for check in table.checks:
+                assert check.name == BOUNDS
+                text = f"SELECT FROM {table.name} WHERE {check.expression}"
+                connection.execute(text.encode())

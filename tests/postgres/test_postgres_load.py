@@ -1,7 +1,12 @@
+"""Loads: what they bring, what they refuse, and what VACUUM (ANALYZE) leaves after them."""
+
+import logging
+
 import psycopg
 import pyarrow as pa
 import pytest
-from plans import ask, load, plan, script
+from market import ask, execute
+from plans import load, plan
 from sql_files import sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
@@ -31,7 +36,7 @@ def shop(make_database):
 
 
 def test_loader_brings_everything(each_server, make_database_on):
-    schema, ddl = plan(script(make_database_on(each_server), SHOP))
+    schema, ddl = plan(make_database_on(each_server, statements=SHOP))
     steps = []
     copy = make_database_on(each_server)
     load(copy, (schema, ddl), rows=ROWS, progress=lambda step, n: steps.append((step, n)))
@@ -67,7 +72,7 @@ def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
         ("CREATE TYPE keep AS ENUM ('a')", "type public.keep"),
         ("CREATE SCHEMA keep", "schema keep"),
     ):
-        copy = script(make_database(), text)
+        copy = make_database(text)
         with pytest.raises(TargetError, match=words) as caught:
             Loader(copy, *shop)
         assert "--replace" in str(caught.value)
@@ -75,30 +80,31 @@ def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
 
 
 def test_loader_with_replace_drops_all_that_users_made(shop, make_database):
-    copy = script(
-        make_database(),
-        """CREATE SCHEMA "Old one"; CREATE TABLE "Old one"."T" (i int PRIMARY KEY);
-        CREATE TABLE public.u (i int REFERENCES "Old one"."T"); CREATE VIEW v AS SELECT * FROM u;
-        CREATE DOMAIN d AS int; CREATE TYPE c AS (a d); CREATE SEQUENCE s;
-        CREATE FUNCTION f(d, text) RETURNS c LANGUAGE sql AS 'SELECT NULL::c';
-        CREATE PROCEDURE p() LANGUAGE sql AS '';
-        CREATE AGGREGATE g(int) (sfunc = int4pl, stype = int);
-        CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq);
-        CREATE OPERATOR FAMILY fam USING btree;
-        CREATE TEXT SEARCH CONFIGURATION conf (COPY = simple);
-        CREATE COLLATION coll FROM "C";""",
-    )
+    copy = make_database(sql_of(__file__, "made_by_users"))
     load(copy, shop, rows=ROWS, replace=True)
     assert plan(copy)[1] == shop[1]
     load(copy, shop, replace=True)
     assert ask(copy, "SELECT count(*) FROM shop.person") == [(0,)]
 
 
-def test_loader_into_the_source_is_refused(shop, make_database):
-    dsn = script(make_database(), "CREATE TABLE precious (i int)")
+def test_loader_that_is_refused_or_left_writes_nothing(shop, make_database):
+    dsn = make_database("CREATE TABLE precious (i int)")
     with connect(dsn) as source, pytest.raises(TargetError, match="source database itself"):
         Loader(dsn, *shop, source=source, replace=True)
     assert ask(dsn, "SELECT count(*) FROM precious") == [(0,)]
+    # A role that may not create is denied.
+    copy = make_database("CREATE ROLE guest LOGIN")
+    try:
+        with pytest.raises(AccessDenied):
+            Loader(psycopg.conninfo.make_conninfo(copy, user="guest"), *shop)
+    finally:
+        execute(copy, "DROP ROLE guest")
+    # Without `finish` all is as before.
+    copy = make_database("CREATE TABLE old (i int)")
+    with Loader(copy, *shop, replace=True) as loader:
+        loader.copy_table("shop.thing", THING.column_names, [THING])
+    left = "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
+    assert ask(copy, left) == [(True, True)]
 
 
 @pytest.mark.parametrize(
@@ -147,26 +153,9 @@ def test_loader_of_an_extension_elsewhere_names_it_first(shop, make_database):
     assert ask(copy, "SELECT to_regnamespace('other') IS NULL") == [(True,)]
 
 
-def test_loader_as_a_role_that_may_not_create_is_denied(shop, make_database):
-    copy = script(make_database(), "CREATE ROLE guest LOGIN")
-    try:
-        with pytest.raises(AccessDenied):
-            Loader(psycopg.conninfo.make_conninfo(copy, user="guest"), *shop)
-    finally:
-        script(copy, "DROP ROLE guest")
-
-
-def test_loader_without_finish_leaves_nothing(shop, make_database):
-    copy = script(make_database(), "CREATE TABLE old (i int)")
-    with Loader(copy, *shop, replace=True) as loader:
-        loader.copy_table("shop.thing", THING.column_names, [THING])
-    left = "SELECT to_regclass('old') IS NOT NULL, to_regclass('shop.person') IS NULL"
-    assert ask(copy, left) == [(True, True)]
-
-
 def test_loader_of_xml_where_there_is_none_leaves_null(each_server, make_database_on):
     ddl = "CREATE TABLE page (id int PRIMARY KEY, doc xml, title text)"
-    schema, made = plan(script(make_database_on(each_server), ddl))
+    schema, made = plan(make_database_on(each_server, statements=ddl))
     try:
         ask(each_server.dsn, "SELECT '<a/>'::xml")
         known = True
@@ -176,3 +165,81 @@ def test_loader_of_xml_where_there_is_none_leaves_null(each_server, make_databas
         assert loader.without_values(schema.table("public.page")) == ([] if known else ["doc"])
         loader.copy_table("public.page", ["id", "title"], [pa.table({"id": [1], "title": ["x"]})])
         loader.finish()
+
+
+# VACUUM (ANALYZE) after a load, and what stands where it could not run.
+
+
+COUNT = 10_000
+FILLED = {"plain", "worked", "part_low", "part_high", "few"}
+PAGES = sql_of(__file__, "upkeep_pages")
+CHANGES = """
+SELECT relname, n_mod_since_analyze, n_dead_tup, vacuum_count, analyze_count
+FROM pg_stat_all_tables WHERE schemaname = 'public'
+"""
+
+
+@pytest.fixture
+def copy(each_server, make_database_on):
+    return make_database_on(each_server)
+
+
+@pytest.fixture
+def planned(each_server, make_database_on):
+    return plan(make_database_on(each_server, statements=sql_of(__file__, "upkeep")))
+
+
+def _fill(loader):
+    ids = pa.table({"id": range(COUNT)})
+    loader.copy_table("plain", ["id", "pad"], [ids.append_column("pad", [["x" * 200] * COUNT])])
+    for name in ("worked", "parts"):
+        loader.copy_table(name, ["id"], [ids])
+    # Repair takes rows away too.
+    loader.connection.execute(f"DELETE FROM public.plain WHERE id > {COUNT // 2}")
+    loader.connection.execute(f"DELETE FROM public.worked WHERE id < {COUNT // 2}")
+
+
+def _ask(dsn, query):
+    return {row[0]: row[1:] for row in ask(dsn, query)}
+
+
+def test_loader_leaves_tables_as_vacuum_would(planned, copy):
+    with Loader(copy, *planned) as loader:
+        _fill(loader)
+        loader.finish()
+    before = _ask(copy, PAGES)
+    for name in FILLED:
+        pages, visible, rows, real = before[name]
+        assert pages == visible == real > 0, name
+        assert rows > 0, name
+    # Autovacuum finds nothing changed.
+    found = _ask(copy, CHANGES)
+    assert {name: found[name][:2] for name in FILLED} == dict.fromkeys(FILLED, (0, 0))
+    assert all(found[name][2] >= 1 and found[name][3] >= 1 for name in FILLED)
+    execute(copy, "VACUUM")
+    assert _ask(copy, PAGES) == before
+
+
+def test_loader_of_a_held_table_names_it(planned, copy, caplog, impatient):
+    held = connect(copy)
+
+    def told(step, _rows):
+        if step == "vacuum":
+            held.execute("LOCK TABLE public.plain IN ACCESS EXCLUSIVE MODE")
+
+    with held, caplog.at_level(logging.WARNING), Loader(copy, *planned, progress=told) as loader:
+        _fill(loader)
+        loader.finish()
+    assert "could not be vacuumed: public.plain" in caplog.text
+    assert "public.worked" not in caplog.text
+    assert ask(copy, "SELECT count(*) FROM pg_stats WHERE tablename = 'plain'") == [(2,)]
+    assert _ask(copy, PAGES)["plain"][2] == COUNT // 2 + 1
+
+
+def test_loader_under_time_limits_is_not_stopped(planned, copy, caplog):
+    with connect(copy, autocommit=True) as connection:
+        connection.execute(f'ALTER DATABASE "{connection.info.dbname}" SET statement_timeout = 1')
+    with caplog.at_level(logging.WARNING), Loader(copy, *planned) as loader:
+        _fill(loader)
+        loader.finish()
+    assert not caplog.records

@@ -1,14 +1,12 @@
 """What a target or synthetic rows cannot have does not stop a load: it is left out, and named."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import replace
 
 import plans
 import pyarrow as pa
 import pytest
-from plans import ask
+from market import ask, execute
 from sql_files import sql_of
 
 from privbench.errors import DatabaseError, SchemaError, TargetError
@@ -35,13 +33,10 @@ def test_loader_into_an_older_server_names_it_as_the_reason(plan, server, make_d
     assert (told in str(caught.value)) == (major == 99)
 
 
-VIEWS = sql_of(__file__, "materialised_views")
-
-
 def test_loader_of_views_that_rows_break_leaves_them_empty(plan, each_server, make_database_on):
     rows = pa.table({"id": [1, 2, 3], "kind": ["a", "a", "b"], "n": [5, 5, 0]})
     target = make_database_on(each_server)
-    lost = plans.load(target, plan(VIEWS), rows={"t": rows}).lost
+    lost = plans.load(target, plan(sql_of(__file__, "materialised_views")), rows={"t": rows}).lost
     filled = "SELECT relname FROM pg_class WHERE relkind = 'm' AND relispopulated"
     assert ask(target, filled) == [("whole",)]
     assert ask(target, "SELECT c FROM whole") == [(3,)]
@@ -53,19 +48,13 @@ def test_loader_of_views_that_rows_break_leaves_them_empty(plan, each_server, ma
     assert "a unique constraint is violated, constraint 'kinds_kind'" in whys["kinds"]
     assert "has not been populated" in whys["of_kinds"]
     # Once the rows allow it, the views are filled, those upon views as well.
-    ask(target, "DELETE FROM t WHERE id <> 1")
-    for view in ("kinds", "of_kinds"):
-        ask(target, f"REFRESH MATERIALIZED VIEW {view}")
+    refresh = [f"REFRESH MATERIALIZED VIEW {view}" for view in ("kinds", "of_kinds")]
+    execute(target, "DELETE FROM t WHERE id <> 1", *refresh)
     assert ask(target, "SELECT c FROM of_kinds") == [(1,)]
     assert ask(target, "SELECT kind FROM upper_kinds") == [("A",)]
 
 
-FOREIGN = """
-CREATE FOREIGN DATA WRAPPER nowhere;
-CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere;
-CREATE TABLE t (i int) PARTITION BY RANGE (i);
-CREATE TABLE t0 PARTITION OF t FOR VALUES FROM (0) TO (10);
-"""
+FOREIGN = sql_of(__file__, "foreign")
 
 
 def test_foreign_tables_are_left_behind_by_name_and_foreign_partitions_refused(plan):

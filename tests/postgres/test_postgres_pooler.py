@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def _account(host: str) -> list[str]:
 
 
 @pytest.fixture
-def pooled(make_database: Callable[..., str], tmp_path: Path) -> Iterator[str]:
+def pooled(make_database, tmp_path):
     """DSN through a pool in transaction mode; the database's tables are there already."""
     dsn = make_database(TOWNS)
     parts = conninfo.conninfo_to_dict(dsn)
@@ -89,7 +88,7 @@ def _sessions_are_clean(dsn: str) -> None:
             stack.callback(client.rollback)
 
 
-def test_commands_that_read_leave_the_pool_as_it_was(pooled: str, tmp_path: Path) -> None:
+def test_commands_that_read_leave_the_pool_as_it_was(pooled, tmp_path):
     workload, failing = tmp_path / "w.sql", tmp_path / "f.sql"
     workload.write_text("SELECT count(*) FROM person, town WHERE person.town = town.id;\n")
     failing.write_text("SELECT count(*) FROM person;\nSELECT 1 / (id - id) FROM person;\n")

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pyarrow as pa
 import pytest
+from market import execute
 from psycopg import sql
 from sql_files import sql_of
 
@@ -12,27 +13,22 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
 ID = [(sql.Identifier("id"), "id")]
-TABLES = sql_of(__file__, "snapshot")
 UUID = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
 
 
-def script(dsn, text):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for statement in text.split(";"):
-            if statement.strip():
-                connection.execute(statement)
+def filled(dsn):
+    """VACUUM is among the statements, so each goes alone."""
+    execute(dsn, *sql_of(__file__, "snapshot").split(";\n"))
+    return dsn
 
 
 @pytest.fixture(scope="module")
 def dsn(make_database):
-    dsn = make_database()
-    script(dsn, TABLES)
-    return dsn
+    return filled(make_database())
 
 
 def test_stream_beside_a_writer_has_one_order_and_moment(each_server, make_database_on):
-    dsn = make_database_on(each_server)
-    script(dsn, TABLES)
+    dsn = filled(make_database_on(each_server))
     wrote, stop = threading.Event(), threading.Event()
 
     def write():
@@ -93,23 +89,13 @@ def test_stream_of_every_kind_of_table_gives_its_rows(dsn):
         assert all(one.equals(found[0]) for one in found)
 
 
-def test_streams_one_after_another_share_a_connection(dsn):
-    asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
-    with Snapshot(dsn) as snapshot:
-        table = introspect(snapshot.connection).table("t")
-        found = [snapshot.read(table, asked).column("pid").to_pylist() for _ in range(3)]
-    assert len({pid for pids in found for pid in pids}) == 1
-
-
 @pytest.mark.parametrize(
     "odd",
     ["'plain'", "E'\\x1e'", "E'\\x1f'", "E'a\\x1eb\\n\"\"'", "string_agg(md5(n::text), '')"],
     ids=["plain", "separator", "unit mark", "both and a quote", "out of line"],
 )
 def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
-    dsn = make_database()
-    script(
-        dsn,
+    dsn = make_database(
         f"""CREATE TABLE v (i int8, s int2, f float8, r float4, b boolean, t text);
         INSERT INTO v SELECT nullif((-1::int8 << 63) + n, (-1::int8 << 63) + 7), nullif(n, 3),
           CASE n % 4 WHEN 0 THEN 'NaN' WHEN 1 THEN '-Infinity' WHEN 2 THEN n / 3.0::float8 END,
@@ -131,12 +117,16 @@ def test_stream_of_odd_values_gives_them_as_they_are(make_database, odd):
             assert list(map(repr, rows)) == list(map(repr, expected))
 
 
-def test_snapshot_cannot_be_written(dsn):
+def test_snapshot_is_read_only_shares_a_connection_and_shows_no_value_in_an_error(dsn):
     with Snapshot(dsn) as snapshot, pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         snapshot.connection.execute("CREATE TABLE no (i integer)")
-
-
-def test_read_that_fails_holds_no_value(dsn):
+    # Streams, one after another, share a connection.
+    asked = [(sql.SQL("pg_catalog.pg_backend_pid()::int8"), "pid")]
+    with Snapshot(dsn) as snapshot:
+        table = introspect(snapshot.connection).table("t")
+        found = [snapshot.read(table, asked).column("pid").to_pylist() for _ in range(3)]
+    assert len({pid for pids in found for pid in pids}) == 1
+    # An error holds no value.
     with Snapshot(dsn) as snapshot:
         table = introspect(snapshot.connection).table("t")
         with pytest.raises(DatabaseError) as caught:
@@ -156,17 +146,14 @@ def test_read_of_a_locked_table_gives_up(dsn, impatient):
 
 
 def test_read_without_the_right_is_denied(dsn, server):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("DROP ROLE IF EXISTS nosy")
-        connection.execute("CREATE ROLE nosy LOGIN")
+    execute(dsn, "DROP ROLE IF EXISTS nosy", "CREATE ROLE nosy LOGIN")
     try:
         with Snapshot(psycopg.conninfo.make_conninfo(dsn, user="nosy")) as snapshot:
             table = introspect(snapshot.connection).table("parent")
             with pytest.raises(AccessDenied, match=r"public\.parent"):
                 snapshot.read(table, ID)
     finally:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            connection.execute("DROP ROLE nosy")
+        execute(dsn, "DROP ROLE nosy")
 
 
 def test_snapshot_that_closes_ends_streams_of_other_threads(dsn):

@@ -3,12 +3,11 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from market import run, succeed
+from market import execute, fail, succeed
 from psycopg import sql
 from sql_files import TOWNS
 
@@ -25,11 +24,10 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def pair() -> Iterator[tuple[str, str]]:
+def pair():
     """DSNs of a primary's database and of the same on its standby."""
     with embedded.start(PROGRAMS[0], settings={"wal_level": "replica"}) as primary:
-        with psycopg.connect(primary.dsn, autocommit=True) as owner:
-            owner.execute(TOWNS)
+        execute(primary.dsn, TOWNS)
         folder = Path(tempfile.mkdtemp(prefix="pb-standby-"))
         embedded._own(folder)
         copy = [PROGRAMS[0].path.parent / "pg_basebackup", "-d", primary.dsn, "-R", "-c", "fast"]
@@ -73,20 +71,17 @@ def test_a_standby_is_no_target(pair, make_database, tmp_path):
     words = ("--epsilon", 5, "--yes", "--ledger", tmp_path)
     with psycopg.connect(make_database(), autocommit=True) as other:
         other.execute("CREATE TABLE t (id integer PRIMARY KEY)")
-        done = run("clone", other.info.dsn, standby, *words, "--replace")
-    assert (done.exit_code, "a standby. Name its primary." in done.output) == (3, True)
+        said = "a standby. Name its primary."
+        fail(3, said, "clone", other.info.dsn, standby, *words, "--replace")
     for source, target in ((primary, standby), (standby, primary)):
-        done = run("clone", source, target, *words, "--replace")
-        assert (done.exit_code, "the source database itself" in done.output) == (3, True)
+        fail(3, "the source database itself", "clone", source, target, *words, "--replace")
 
 
 def test_a_reading_that_recovery_breaks_off_says_what_to_set(pair):
     primary, standby = pair
     with Snapshot(standby) as snapshot:
         table = introspect(snapshot.connection).table("person")
-        with psycopg.connect(primary, autocommit=True) as owner:
-            owner.execute("UPDATE person SET town = 1")
-            owner.execute("VACUUM person")
+        execute(primary, "UPDATE person SET town = 1", "VACUUM person")
         caught_up(pair)
         with pytest.raises(DatabaseError, match="hot_standby_feedback = on"):
             snapshot.read(table, [(sql.Identifier("id"), "id")])

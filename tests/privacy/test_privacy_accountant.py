@@ -191,15 +191,9 @@ def test_charge_of_thresholds_sums_delta(accounting, epsilon, share, name, amoun
 
 @pytest.mark.parametrize(
     ("accounting", "epsilon", "delta", "threshold_delta"),
-    [
-        ("pure", 0.0, 0.0, None),
-        ("pure", math.inf, 0.0, None),
-        ("pure", 1.0, 1.0, None),
-        ("pure", 1.0, 1e-9, 1e-8),
-        ("zcdp", 1.0, 0.0, None),
-        ("zcdp", 1.0, 1e-9, 1e-9),
-    ],
-)
+    [("pure", 0.0, 0.0, None), ("pure", math.inf, 0.0, None), ("pure", 1.0, 1.0, None),
+     ("pure", 1.0, 1e-9, 1e-8), ("zcdp", 1.0, 0.0, None), ("zcdp", 1.0, 1e-9, 1e-9)],
+)  # fmt: skip
 def test_impossible_budgets_are_refused(accounting, epsilon, delta, threshold_delta):
     with pytest.raises(PrivacyRefusal):
         Accountant(accounting, epsilon, delta, threshold_delta=threshold_delta)

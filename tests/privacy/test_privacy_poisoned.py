@@ -3,16 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_databases import (
-    ADD,
-    ROW,
-    fill,
-    queries,
-    recodings,
-    settled,
-    table_names,
-    two_tables,
-)
+from small_databases import ADD, ROW, fill, queries, recodings, settled, table_names, two_tables
 
 from privbench.domain import Domain
 from privbench.privacy import queries as q

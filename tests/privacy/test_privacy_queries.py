@@ -557,17 +557,9 @@ MOMENTS = q.RegionMoments.of(WEIGHED, ("a0",), q.Region("posts"), q.Split.by_cod
 ROOT = math.sqrt(2)
 #: Kinds of queries to whose cells every unit adds, whoever else there is.
 ADDING = {
-    "histogram",
-    "joint histogram",
-    "grid histogram",
-    "lengths of rows",
-    "normed grid histogram",
-    "normed histogram",
-    "label counts",
-    "total",
-}
-
-
+    "histogram", "joint histogram", "grid histogram", "lengths of rows", "normed grid histogram",
+    "normed histogram", "label counts", "total",
+}  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
 
@@ -658,14 +650,8 @@ def pairs(*predictions: Any) -> q.PairScores:
         (lambda: replace(SCORES, among=q.PublicArray(np.zeros(0, np.int64))), "left"),
         (lambda: q.RegionMoments.of(OWNED, ("a0",), q.Region("posts"), HALVES, [[0, 0.6]]), "½"),
         (lambda: q.LabelCounts("posts", "l", public=("a", "a")), "distinct"),
-        (
-            lambda: q.Histogram("t", (q.Column("g", EDGES.domain.size),)).evaluate(RAW),
-            "not settled",
-        ),
-        (
-            lambda: q.GridHistogram("t", "g", q.PublicArray([1])).evaluate(SETTLED),
-            "coded already",
-        ),
+        (lambda: q.Histogram("t", (q.Column("g", EDGES.domain.size),)).evaluate(RAW), "settled"),
+        (lambda: q.GridHistogram("t", "g", q.PublicArray([1])).evaluate(SETTLED), "coded already"),
         (lambda: q.LabelCounts("t", "l").evaluate_labels(SETTLED), "coded already"),
         *(
             (lambda points=points: q.GridHistogram("t", "g", q.PublicArray(points)), "grid points")

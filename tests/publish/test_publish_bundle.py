@@ -15,6 +15,7 @@ import pyarrow.parquet as papq
 import pytest
 import yaml
 from bundles import start
+from sql_files import sql_of
 
 from privbench.errors import GateFailed, PrivacyRefusal, UsageError
 from privbench.pipeline import Model
@@ -198,9 +199,8 @@ def test_a_signed_bundle_names_its_key(model, make_database, tmp_path):
 def test_what_is_not_private_is_not_published(model, tmp_path):
     found = Model.load(model)
     replace(found, promise=replace(found.promise, private=False)).save(tmp_path / "m")
-    done = market.run("publish", tmp_path / "m", "-o", tmp_path / "bundle")
-    assert done.exit_code == PrivacyRefusal.exit_code
-    assert "NOT PRIVATE" in done.stderr
+    words = ("publish", tmp_path / "m", "-o", tmp_path / "bundle")
+    market.fail(PrivacyRefusal.exit_code, "NOT PRIVATE", *words)
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
@@ -214,21 +214,18 @@ def test_a_confidential_workload_is_not_published(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["queries.json"]
 
 
-@pytest.mark.parametrize("name", ["title", "publisher", "licence"])
-def test_a_text_with_control_characters_is_refused_before_any_work(tmp_path, name):
-    done = market.run("publish", tmp_path / "m", "-o", tmp_path / "bundle", f"--{name}", "a\x1b[2J")
-    assert done.exit_code == UsageError.exit_code
-    assert f"the bundle cannot be described: {name}" in done.stderr
-    assert "\x1b" not in done.stderr
-    assert not list(tmp_path.iterdir())
+DAYS = ("2020-13-45", "2021-02-29", "yesterday", "2020-01-01T00:00")
+TOLD = [
+    *((name, "a\x1b[2J", f"be described: {name}") for name in ("title", "publisher", "licence")),
+    *(("date", day, f"'--date': '{day}' does not match") for day in DAYS),
+]
 
 
-@pytest.mark.parametrize("day", ["2020-13-45", "2021-02-29", "yesterday", "2020-01-01T00:00"])
-def test_a_day_that_is_none_is_refused_before_any_work(tmp_path, day):
+@pytest.mark.parametrize(("option", "value", "said"), TOLD)
+def test_what_cannot_be_told_of_a_bundle_is_refused_before_any_work(tmp_path, option, value, said):
     """The model is not even read."""
-    done = market.run("publish", tmp_path / "m", "-o", tmp_path / "bundle", "--date", day)
-    assert done.exit_code == UsageError.exit_code
-    assert f"'--date': '{day}' does not match" in done.stderr
+    words = ("publish", tmp_path / "m", "-o", tmp_path / "bundle", f"--{option}", value)
+    assert "\x1b" not in market.fail(UsageError.exit_code, said, *words).stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -239,28 +236,19 @@ def test_a_folder_that_holds_something_stays_as_it_is(model, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_everybody_may_read_it(original):
+def test_everybody_may_read_it_and_it_tells_nothing_of_where_it_was_made(original, model):
     """The server of a container has an account of its own."""
     for path in (original, *original.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644)
-
-
-EDGES = """
-CREATE TABLE edges (
-  "a ""b"",c" text, n numeric(6,2), m numeric, f float8, r float4, d date, t timestamp,
-  z timestamptz, b boolean, i int2);
-INSERT INTO edges VALUES
-  ('', 1.5, 'NaN', 'NaN', '-Infinity', '2020-02-29', '2020-01-01 00:00:00.000001',
-   '2020-01-01 00:00:00.5+02', true, -32768),
-  (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-  (E'x\n"\\\\.\n,;', -9999.99, 1e30, 0.1, 1e-40, 'infinity', '2020-01-01', '0044-03-15 BC',
-   false, 7)
-"""
+    # Neither the folder and the model file nor the database that the clone was made in.
+    texts = b"".join(path.read_bytes() for path in original.rglob("*") if path.is_file())
+    for word in (original.parent.name, model.name, f"test_{os.getpid()}"):
+        assert word.encode() not in texts
 
 
 def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):
     """Empty texts and NULL, quotes, line ends, NaN; what no Arrow type holds is text."""
-    dsn = make_database(statements=EDGES)
+    dsn = make_database(statements=sql_of(__file__, "edges"))
     with reading(dsn, ROWS) as connection:
         table = introspect(connection).table("edges")
         names = [column.name for column in table.columns]
@@ -282,10 +270,3 @@ def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):
             copy.write((tmp_path / "00001.csv").read_bytes())
         cursor.execute("SELECT count(*) FROM (TABLE again EXCEPT TABLE edges) x")
         assert cursor.fetchone() == (0,)
-
-
-def test_it_tells_nothing_of_where_it_was_made(original, model):
-    """Neither the folder and the model file nor the database that the clone was made in."""
-    texts = b"".join(path.read_bytes() for path in original.rglob("*") if path.is_file())
-    for word in (original.parent.name, model.name, f"test_{os.getpid()}"):
-        assert word.encode() not in texts

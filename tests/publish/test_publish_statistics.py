@@ -8,6 +8,7 @@ from functools import partial
 import market
 import pytest
 from bundles import change_facts, render, seal, start
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -77,41 +78,8 @@ def test_an_empty_database_has_the_plans_of_the_clone(told, whole, newest):
     assert market.one(empty, keys) == market.one(whole, keys)
 
 
-UNUSUAL = """
-CREATE TYPE reading AS (at time, took interval, held numeric(4, 2));
-CREATE TABLE typed OF reading (PRIMARY KEY (took));
-CREATE TABLE above (n int NOT NULL);
-CREATE DOMAIN code AS varchar(30);
-CREATE DOMAIN mark AS code;
-CREATE TABLE below (place inet, raw bytea, said mark) INHERITS (above);
-CREATE INDEX ON below (place);
-CREATE INDEX ON below (raw);
-CREATE INDEX ON below (n);
-CREATE INDEX ON below (said);
-CREATE DOMAIN odd AS int CHECK (VALUE % 2 = 1);
-CREATE TABLE later (
-  n int UNIQUE DEFERRABLE, name text NOT NULL, few boolean NOT NULL, o odd,
-  low text GENERATED ALWAYS AS (lower(name)) STORED);
-CREATE INDEX ON later (low);
-CREATE INDEX ON later (few);
-CREATE INDEX ON later (o);
-CREATE TABLE apart (n int PRIMARY KEY, name text NOT NULL);
-CREATE INDEX ON apart (lower(name));
-CREATE INDEX ON apart (name) WHERE n > 0;
-CREATE TABLE single (n int PRIMARY KEY);
-CREATE UNIQUE INDEX ON single ((true));
-CREATE INDEX ON single ((single IS NULL));
-INSERT INTO single VALUES (1);
-INSERT INTO typed SELECT time '10:00', g * interval '1 minute', 1 FROM generate_series(1, 3000) g;
-INSERT INTO later SELECT g, 'Name ' || g, g % 2 = 0, 1 FROM generate_series(1, 3000) g;
-INSERT INTO apart SELECT g, 'Name ' || g FROM generate_series(1, 3000) g;
-INSERT INTO below
-  SELECT g, inet '10.0.0.0' + g, int8send(g), 'word ' || g FROM generate_series(1, 3000) g;
-"""
-
-
 def test_typed_and_inheriting_tables_have_their_size(newest, tmp_path):
-    source, empty = newest(statements=UNUSUAL), newest()
+    source, empty = newest(statements=sql_of(__file__, "unusual")), newest()
     tables = ("typed", "below", "later", "apart", "single")
     roles = "".join(f'[tables."public.{name}"]\nown = []\n' for name in tables)
     config = Config.loads(

@@ -1,54 +1,28 @@
 """A library and a clone of it that is a little off, and a workload for both."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
+from sql_files import sql_of
 
 from privbench.config import Config
-from privbench.report import ComparisonDocument, compare
+from privbench.report import compare
 from privbench.workload import Query, Workload
 from privbench.workload.safety import Trust
 
-LIBRARY = """
-CREATE TABLE readers (
-    id integer PRIMARY KEY, city text NOT NULL, born integer, member boolean NOT NULL
-);
-CREATE TABLE loans (
-    id integer PRIMARY KEY, reader integer NOT NULL REFERENCES readers, taken date NOT NULL,
-    weeks smallint CHECK (weeks > 0), remark text
-);
-CREATE TABLE branches (code text PRIMARY KEY, seats integer NOT NULL);
-INSERT INTO readers
-SELECT i, (ARRAY['Aarhus', 'Bergen', 'Turku'])[1 + i % 3 * (i % {step}) % 3],
-    CASE WHEN i % 7 > 0 THEN 1940 + (i * 31) % 70 END, (i * 31) % 70 < 25
-FROM generate_series(1, 400) i;
-INSERT INTO loans
-SELECT i, 1 + (i * i) % 400, date '2023-01-01' + (i * 3) % 700, 1 + i % {step} % 8, 'r' || i
-FROM generate_series(1, {loans}) i;
-INSERT INTO branches VALUES ('north', 10), ('south', 20);
-ANALYZE;
-"""
-
-
-def _filled(step: int, loans: int) -> str:
-    return LIBRARY.replace("{step}", str(step)).replace("{loans}", str(loans))
-
 
 @pytest.fixture(scope="session")
-def library(make_database: Callable[..., str]) -> str:
+def library(make_database):
     """DSN of the source."""
-    return make_database(_filled(5, 2000))
+    return make_database(sql_of(__file__, "library", step=5, loans=2000))
 
 
 @pytest.fixture(scope="session")
-def library_clone(make_database: Callable[..., str]) -> str:
+def library_clone(make_database):
     """DSN of the clone."""
-    return make_database(_filled(8, 1900))
+    return make_database(sql_of(__file__, "library", step=8, loans=1900))
 
 
 @pytest.fixture(scope="session")
-def loans() -> Workload:
+def loans():
     """31 queries, one of which times out and one of which fails on the clone."""
     texts = [
         *(f"SELECT count(*) FROM loans WHERE weeks = {i}" for i in range(1, 9)),
@@ -71,13 +45,13 @@ CONFIG = '[tables."public.branches"]\nrole = "public"'
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Where the comparison's files are."""
     return tmp_path_factory.mktemp("out") / "report"
 
 
 @pytest.fixture(scope="session")
-def document(library: str, library_clone: str, loans: Workload, folder: Path) -> ComparisonDocument:
+def document(library, library_clone, loans, folder):
     """A whole comparison of the library and its clone."""
     return compare(
         library,

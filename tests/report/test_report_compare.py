@@ -1,7 +1,6 @@
 """A whole comparison of two databases, and every file that it writes."""
 
 import json
-from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
@@ -12,7 +11,7 @@ from privbench.report.html import render
 from privbench.workload import QueryResult, Workload, write
 
 
-def test_answers_and_qerrors_are_true(document: ComparisonDocument) -> None:
+def test_answers_and_qerrors_are_true(document):
     by_id = {query.id: query for query in document.queries}
     one = by_id["l1"]
     assert (one.source.rows, one.clone.rows) == (400, 237)
@@ -25,7 +24,7 @@ def test_answers_and_qerrors_are_true(document: ComparisonDocument) -> None:
     assert document.qerror.clone_zero == 0 < document.qerror.true_zero
 
 
-def test_trouble_is_counted_and_left_out(document: ComparisonDocument) -> None:
+def test_trouble_is_counted_and_left_out(document):
     assert document.replay.timeouts == {"source": 1, "clone": 1}
     assert document.replay.errors == {"source": 0, "clone": 1}
     assert document.figures["replay.timeouts"] == 2
@@ -37,7 +36,7 @@ def test_trouble_is_counted_and_left_out(document: ComparisonDocument) -> None:
     assert zero.clone.error == "22012"
 
 
-def test_tables_are_measured(document: ComparisonDocument) -> None:
+def test_tables_are_measured(document):
     tables = {table.name: table for table in document.tables}
     loans = tables["public.loans"]
     assert (loans.source_rows, loans.clone_rows) == (2000, 1900)
@@ -61,26 +60,13 @@ def test_tables_are_measured(document: ComparisonDocument) -> None:
     assert document.figures["integrity.violations"] == 0
 
 
-def test_the_json_is_the_document(document: ComparisonDocument, folder: Path) -> None:
+def test_the_json_is_the_document_and_the_short_report_holds_stamp_and_figures(document, folder):
     text = (folder / "comparison.json").read_text()
     assert ComparisonDocument.model_validate_json(text) == document
     data = json.loads(text)
     assert data["schema_version"] == 1
     assert data["confidential"].startswith("This report holds exact figures of the source")
-
-
-def test_gates_decide(document: ComparisonDocument, folder: Path) -> None:
-    assert [gate.failed for gate in document.gates] == [False, False, True]
-    assert document.failed
-    with pytest.raises(GateFailed, match=r"1 of 3 gates failed: rows\.max_difference > 1") as error:
-        enforce(document.gates)
-    assert error.value.exit_code == 1
-    assert "5" not in str(error.value)
-    (_, integrity) = JUnitXml.fromfile(str(folder / "junit.xml"))
-    assert (integrity.name, integrity.tests, integrity.failures) == ("integrity", 13, 0)
-
-
-def test_the_short_report_holds_stamp_and_figures(document, folder):
+    # The short report holds stamp and figures.
     text = (folder / "report.md").read_text()
     assert "> **CONFIDENTIAL.** This report holds exact figures" in text
     assert "| `rows.max_difference > 1` | 5 | **failed** |" in text
@@ -97,15 +83,21 @@ def test_the_short_report_holds_stamp_and_figures(document, folder):
     assert len(lines) == 13
 
 
+def test_gates_decide(document, folder):
+    assert [gate.failed for gate in document.gates] == [False, False, True]
+    assert document.failed
+    with pytest.raises(GateFailed, match=r"1 of 3 gates failed: rows\.max_difference > 1") as error:
+        enforce(document.gates)
+    assert error.value.exit_code == 1
+    assert "5" not in str(error.value)
+    (_, integrity) = JUnitXml.fromfile(str(folder / "junit.xml"))
+    assert (integrity.name, integrity.tests, integrity.failures) == ("integrity", 13, 0)
+
+
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_comparison_that_was_broken_off_goes_on(
-    library: str,
-    library_clone: str,
-    loans: Workload,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    after: int,
-) -> None:
+    library, library_clone, loans, tmp_path, monkeypatch, after
+):
     """In the replay, after so many queries, or in what follows it."""
     write(Workload("few", loans.queries[:4]), tmp_path / "few.sql")
 
@@ -130,7 +122,6 @@ def test_a_comparison_that_was_broken_off_goes_on(
 
 
 def test_a_clone_that_lacks_a_table_is_reported(library, make_database, loans):
-    assert callable(make_database)
     found = compare(library, make_database(), Workload("w", loans.queries[:2]), repeats=1)
     assert found.figures["qerror.p95"] is None
     assert found.figures["replay.errors"] == 2

@@ -6,6 +6,7 @@ from privbench.errors import UsageError
 from privbench.report.gates import Gate, parse
 
 FIGURES = {"qerror.p95": 4.0, "kld.2": 0.1, "kld.2[public.users]": 0.2, "runtime.p50": None}
+FIGURES["a.b"] = float("nan")
 
 
 @pytest.mark.parametrize(
@@ -22,14 +23,11 @@ FIGURES = {"qerror.p95": 4.0, "kld.2": 0.1, "kld.2[public.users]": 0.2, "runtime
         ("  kld.2 > 5e-2 ", True),
         ("kld.2[public.users] > .3", False),
         ("runtime.p50 > 25 %", True),  # there is no figure: that must not pass
+        ("a.b > 1", True),
     ],
 )
-def test_a_gate_fails_where_its_condition_holds(text: str, failed: bool) -> None:
+def test_a_gate_fails_where_its_condition_holds(text, failed):
     assert Gate.parse(text).check(FIGURES).failed is failed
-
-
-def test_not_a_number_fails() -> None:
-    assert Gate.parse("a.b > 1").check({"a.b": float("nan")}).failed
 
 
 @pytest.mark.parametrize(
@@ -38,17 +36,15 @@ def test_not_a_number_fails() -> None:
      "qerror.p95 > 5 and kld.2 > 1", "qerror.p95 > __import__('os')", "qerror.p95 > 1; 2",
      "qerror.p95 > nan", "(qerror.p95) > 5"],
 )  # fmt: skip
-def test_what_is_no_gate_is_refused(text: str) -> None:
+def test_what_is_no_gate_is_refused(text):
     with pytest.raises(UsageError, match="is not a gate"):
         parse(["qerror.p95 > 5", text])
 
 
-def test_an_unknown_figure_is_refused_with_advice() -> None:
+def test_a_gate_names_known_figures_or_a_multiple_of_another():
     with pytest.raises(UsageError, match=r"Figures: qerror\.p95"):
         Gate.parse("qerror.p59 > 5").check(FIGURES)
-
-
-def test_a_gate_over_another_figure_is_held_against_its_multiple() -> None:
+    # A gate over another figure is held against its multiple.
     gate = Gate.parse("runtime.p50>2*runtime.floor.p50")
     assert str(gate) == "runtime.p50 > 2 * runtime.floor.p50"
     assert gate.check({"runtime.p50": 5.0, "runtime.floor.p50": 2.0}).failed

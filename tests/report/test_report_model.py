@@ -1,8 +1,6 @@
 """The heat map over a released model's own circuit."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from pages import Page, wrong
@@ -10,7 +8,7 @@ from pages import Page, wrong
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import UsageError
-from privbench.report import ComparisonDocument, compare
+from privbench.report import compare
 from privbench.workload import Query, QueryResult, Workload
 
 CONFIG = """
@@ -37,7 +35,7 @@ max = 2020
 
 
 @pytest.fixture(scope="module")
-def model_path(library: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model_path(library, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     path = folder / "library.privbench"
     pipeline.fit(library, Config.loads(CONFIG.replace("{ledger}", str(folder / "ledger"))), path)
@@ -45,12 +43,12 @@ def model_path(library: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(tmp_path_factory):
     return tmp_path_factory.mktemp("out") / "report"
 
 
 @pytest.fixture(scope="module")
-def document(library: str, library_clone: str, model_path: Path, out: Path) -> ComparisonDocument:
+def document(library, library_clone, model_path, out):
     texts = [
         "SELECT count(*) FROM readers WHERE born < 1980 AND member AND city = 'Turku'",
         "SELECT count(*) FROM readers WHERE born BETWEEN 1950 AND 1959 AND member",
@@ -101,8 +99,8 @@ def test_the_page_shows_the_models_figures_as_they_stand_in_the_json(document, o
 
 
 def test_a_model_of_another_schema_is_refused_before_the_work(
-    model_path: Path, library_clone: str, make_database: Callable[..., str]
-) -> None:
+    model_path, library_clone, make_database
+):
     def ran(result: QueryResult, done: int, total: int) -> None:
         pytest.fail("the workload was run")
 

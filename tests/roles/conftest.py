@@ -8,7 +8,6 @@ key.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -85,7 +84,7 @@ def _table(text: str) -> Table:
 
 
 @pytest.fixture(scope="session")
-def read() -> Callable[[str], Schema]:
+def read():
     """Read the notation."""
 
     def _read(text: str) -> Schema:

@@ -5,6 +5,7 @@ The extension itself is not installed where these tests run: a superuser writes 
 
 import psycopg
 import pytest
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -16,16 +17,6 @@ from privbench.roles import Kind, masks
 from privbench.roles.masks import PROVIDERS
 from privbench.schema import Table, TableName
 
-SCHEMA = """
-CREATE TABLE holder (id int PRIMARY KEY, label text NOT NULL UNIQUE, reach varchar(40),
-  account text, fixed text NOT NULL, born date, size int NOT NULL, note text, shown text,
-  mine text, must text CHECK (must IS NOT NULL));
-CREATE TABLE genre (code char(2) PRIMARY KEY, name text);
-CREATE TABLE style (code char(2) PRIMARY KEY, name text);
-CREATE TABLE thing (id int PRIMARY KEY, genre char(2) REFERENCES genre, style char(2)
-  REFERENCES style);
-SET allow_system_table_mods = on;
-"""
 #: Column, label, and what the config says of the column then.
 LABELS = [
     ("holder.id", "MASKED WITH VALUE 0", None),
@@ -55,7 +46,7 @@ def labelled(make_database):
     rows += [("style", "name", "selinux", "MASKED WITH FUNCTION anon.fake_city()")]
     rows += [("style", None, "anon", "TABLESAMPLE BERNOULLI(33)")]
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(SCHEMA)
+        connection.execute(sql_of(__file__, "holders"))
         for table, column, provider, label in rows:
             connection.execute(
                 "INSERT INTO pg_catalog.pg_seclabel SELECT %(t)s::regclass, 'pg_class'::regclass,"

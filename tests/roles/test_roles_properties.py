@@ -49,7 +49,7 @@ def _table(draw: st.DrawFn, name: str, names: list[str]) -> Table:
 
 @settings(max_examples=60, deadline=None)
 @given(_schemas())
-def test_every_proposal_is_a_forest_that_the_config_accepts(schema: Schema) -> None:
+def test_every_proposal_is_a_forest_that_the_config_accepts(schema):
     proposal = propose(schema)
     for lookups in ("private", "public"):
         config = Config.loads(proposal.to_config(Config(), lookups).dumps())
@@ -66,7 +66,7 @@ def test_every_proposal_is_a_forest_that_the_config_accepts(schema: Schema) -> N
 
 @settings(max_examples=40, deadline=None)
 @given(_schemas(), st.randoms(use_true_random=False))
-def test_the_order_of_tables_and_keys_decides_nothing(schema: Schema, random: object) -> None:
+def test_the_order_of_tables_and_keys_decides_nothing(schema, random):
     shuffled = list(schema.tables)
     random.shuffle(shuffled)
     first, second = propose(schema), propose(Schema(tuple(shuffled)))
@@ -76,7 +76,7 @@ def test_the_order_of_tables_and_keys_decides_nothing(schema: Schema, random: ob
 
 
 @given(st.text(max_size=30))
-def test_any_name_can_be_split(name: str) -> None:
+def test_any_name_can_be_split(name):
     found = words(name)
     assert all(word == word.lower() and word.strip() for word in found)
     assert found or not any(letter.isalpha() for letter in name)

@@ -45,7 +45,7 @@ def _owners(proposal: Proposal) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_proposed(case: str, read: Read) -> None:
+def test_what_is_proposed(case, read):
     schema, said = read(CASES[case][0]), CASES[case][1]
     proposal = propose(schema)
     tables = {_short(name): item for name, item in proposal.tables.items()}
@@ -90,6 +90,6 @@ def test_what_is_proposed(case: str, read: Read) -> None:
         ("shop: id pk; phone text; email text", Kind.STRUCTURE),
     ],
 )
-def test_kind_of_a_lone_table(table: str, kind: Kind, read: Read) -> None:
+def test_kind_of_a_lone_table(table, kind, read):
     (item,) = propose(read(table)).tables.values()
     assert item.kind is kind

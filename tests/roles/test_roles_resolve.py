@@ -22,7 +22,7 @@ order_items: order_id pk -> orders cascade; line pk; quantity
 
 
 @pytest.fixture(scope="module")
-def shop(read: Read) -> Schema:
+def shop(read):
     return read(SHOP)
 
 
@@ -51,7 +51,7 @@ FILLED: dict[str, tuple[str, Literal["private", "public"], dict[str, str | None]
 
 
 @pytest.mark.parametrize("case", FILLED)
-def test_a_proposal_fills_what_a_config_leaves_open(case: str, shop: Schema) -> None:
+def test_a_proposal_fills_what_a_config_leaves_open(case, shop):
     text, lookups, other = FILLED[case]
     base = _config(text)
     config = propose(shop).to_config(base, lookups)
@@ -69,11 +69,15 @@ def test_a_proposal_fills_what_a_config_leaves_open(case: str, shop: Schema) -> 
     assert opened == ({"public.cities"} if case == "look-ups are opened" else set())
 
 
-def test_a_config_alone_makes_roots_of_all_but_what_it_names(shop: Schema) -> None:
+def test_a_config_alone_makes_roots_of_all_but_what_it_names(shop):
     assert resolve(shop, Config()) == dict.fromkeys([table.key for table in shop])
     for name in ("orders", '"public.orders"', "'\"orders\"'"):
         owners = resolve(shop, _config(f'[tables.{name}]\nown = ["customer_id"]'))
         assert owners["public.orders"] == ("customer_id",)
+    # Into an excluded table nothing can be owned.
+    part = Schema(tuple(table for table in shop if table.name.name != "customers"))
+    with pytest.raises(SchemaError, match="not part of the clone"):
+        resolve(part, _config('[tables.orders]\nown = ["customer_id"]'))
 
 
 REFUSED = {
@@ -116,7 +120,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_refusals_name_the_place_and_the_way_out(case: str, shop: Schema) -> None:
+def test_refusals_name_the_place_and_the_way_out(case, shop):
     text, kind, words = REFUSED[case]
     with pytest.raises(PrivbenchError) as caught:
         resolve(shop, _config(text))
@@ -130,7 +134,7 @@ def test_refusals_name_the_place_and_the_way_out(case: str, shop: Schema) -> Non
     ("tables", "line"),
     [("abca", "public.a → public.b → public.c → public.a"), ("abcb", "form a cycle")],
 )
-def test_cycles_are_refused_and_named(read: Read, tables: str, line: str) -> None:
+def test_cycles_are_refused_and_named(read, tables, line):
     """Of all tables, or at the end of a tail."""
     pairs = list(pairwise(tables))
     schema = read("\n".join(f"{table}: id pk; {parent}_id -> {parent}" for table, parent in pairs))
@@ -139,13 +143,7 @@ def test_cycles_are_refused_and_named(read: Read, tables: str, line: str) -> Non
         resolve(schema, _config(text))
 
 
-def test_own_into_an_excluded_table_is_refused(shop: Schema) -> None:
-    part = Schema(tuple(table for table in shop if table.name.name != "customers"))
-    with pytest.raises(SchemaError, match="not part of the clone"):
-        resolve(part, _config('[tables.orders]\nown = ["customer_id"]'))
-
-
-def test_a_proposal_never_closes_a_cycle_with_the_base(read: Read) -> None:
+def test_a_proposal_closes_no_cycle_with_the_base_and_without_people_rows_are_units(read):
     schema = read("""
 users: id pk; email text; profile_id -> notes
 notes: id pk; user_id ! -> users cascade
@@ -154,8 +152,6 @@ notes: id pk; user_id ! -> users cascade
     assert resolve(schema, found.to_config(Config()))["public.notes"] == ("user_id",)
     config = found.to_config(_config('[tables.users]\nown = ["profile_id"]'))
     assert resolve(schema, config) == {"public.users": ("profile_id",), "public.notes": None}
-
-
-def test_no_people_sets_unit_row(read: Read) -> None:
+    # Without people, rows are units.
     found = propose(read("sensor: id pk\nsample: id pk; sensor_id ! -> sensor cascade"))
     assert found.to_config(Config()).privacy.unit == "row"

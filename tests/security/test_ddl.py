@@ -5,8 +5,6 @@ statement, each kind of node and each name must be on an allow-list (`privbench.
 can do without is left out by name; anything else refuses the model before a connection is made.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 
@@ -153,7 +151,7 @@ CLAIMS = dict(cases(__file__, "ddl_claims"))
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim: str) -> None:
+def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim):
     """What stops it: only constraints that make an index count, and statements must make anew."""
     target = make_database(statements=THEIRS)
     before = market.ask(target, STATE)
@@ -162,7 +160,7 @@ def test_load_of_a_claim_changes_no_extension(small, forge, make_database, claim
     assert market.ask(target, STATE) == before
 
 
-def test_allowed_of_what_a_dump_writes_keeps_it_and_drops_what_stands_on_what_is_left_out() -> None:
+def test_allowed_of_what_a_dump_writes_keeps_it_and_drops_what_stands_on_what_is_left_out():
     """No attack: a view in two steps, and a partition's index by the name of a constraint."""
     text = """CREATE TABLE public.t (a int CONSTRAINT positive CHECK (a > 0));
         CREATE VIEW public.v AS SELECT NULL::int AS a;

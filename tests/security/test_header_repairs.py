@@ -6,8 +6,6 @@ repairs know types, defaults, generated columns and sequences from the target's 
 (`privbench.postgres.statement`).
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

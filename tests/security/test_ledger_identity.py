@@ -3,8 +3,6 @@
 Each test names the attack, its door, and what stops it.
 """
 
-from __future__ import annotations
-
 import uuid
 from itertools import product
 

@@ -5,8 +5,6 @@ value) or a clone: no internal error, no crash, nothing but tables of the target
 cases run with the ordinary tests, thousands with `scripts/test --all`.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 import resource

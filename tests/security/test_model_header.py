@@ -3,8 +3,6 @@
 Each test names the attack, its door, and what stops it. Nothing here gets as far as a server.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 
@@ -34,7 +32,7 @@ TYPES_THAT_ARE = [
 ]  # fmt: skip
 
 
-def test_type_pattern_takes_names_alone() -> None:
+def test_type_pattern_takes_names_alone():
     """Attack: SQL in the place of a type's name. Door: header. What format_type writes is read."""
     assert [text for text in TYPES if TYPE.fullmatch(text)] == []
     assert [text for text in TYPES_THAT_ARE if not TYPE.fullmatch(text)] == []

@@ -4,10 +4,8 @@ Whoever wrote a query may have put a customer's name into an alias. Each test na
 door, and what stops it.
 """
 
-from __future__ import annotations
-
 import pytest
-from sql_files import cases
+from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.postgres.connect import connect
@@ -16,12 +14,7 @@ from privbench.workload import Query, Workload
 from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.rebind import Planner, rebind
 
-SHOP = """
-CREATE TABLE buyer (id integer PRIMARY KEY, city text);
-CREATE TABLE sale (id integer PRIMARY KEY, buyer_id integer REFERENCES buyer, total numeric);
-INSERT INTO buyer SELECT i, 'c' || i % 3 FROM generate_series(1, 20) i;
-INSERT INTO sale SELECT i, 1 + i % 20, i FROM generate_series(1, 60) i;
-"""
+SHOP = sql_of(__file__, "names_schema")
 
 #: Each holds Jane, in a place that a query may name as it likes.
 QUERIES = dict(cases(__file__, "names"))
@@ -70,7 +63,6 @@ def test_rebind_of_names_of_the_schema_keeps_them_and_keeps_names_apart(clone):
     found = bound(clone, text, planner=False)
     with clone.cursor() as cursor:
         cursor.execute(found.workload.queries[0].sql.encode())
-        assert cursor.description is not None
         assert len({column.name for column in cursor.description}) == 3
     # Rebind of nothing that can be published says so.
     with pytest.raises(UsageError, match="no query"):

@@ -5,8 +5,6 @@ another end would become SQL that nobody has judged. Stopped by: PostgreSQL's ow
 text, and its parser judges each piece; this test reads the pieces again.
 """
 
-from __future__ import annotations
-
 import postgast
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -5,13 +5,11 @@ expressions, before the server hears of it; the columns that the table has; and 
 anybody may have changed, by the allow-list of DDL.
 """
 
-from __future__ import annotations
-
 import re
 
 import market
 import pytest
-from sql_files import cases, sql_of
+from sql_files import cases, database_of, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -20,7 +18,6 @@ from privbench.pipeline.rules import with_rules
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 
-SCHEMA = sql_of(__file__, "rules_schema")
 NO_EXPRESSION = "it is not one expression of SQL"
 HOSTILE = {
     **{text: said for said, text in cases(__file__, "rules")},
@@ -53,9 +50,7 @@ def config(folder, *rules) -> Config:
     )
 
 
-@pytest.fixture(scope="module")
-def source(make_database):
-    return make_database(statements=SCHEMA + ROWS)
+source = database_of(sql_of(__file__, "rules_schema") + ROWS)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,6 @@ role without rights (``--as-role``), a transaction that they cannot leave unseen
 objects of their own before the system's.
 """
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import replace
 

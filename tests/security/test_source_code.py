@@ -5,23 +5,19 @@ settings of the database. The tool comes as a superuser. Every function of the o
 error, which the server writes into its log even where a command passes over it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import market
 import pytest
+from market import succeed
 from psycopg import conninfo
 from sql_files import TOWNS, cases
 
 from privbench.errors import DatabaseError, SchemaError
 from privbench.pgsql import statements
-from privbench.postgres.embedded import Server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 
@@ -34,7 +30,7 @@ ATTACKS = {said: text.replace("$BODY", BODY) for said, text in cases(__file__, "
 
 
 @pytest.fixture(autouse=True)
-def nothing_ran(server: Server) -> Iterator[None]:
+def nothing_ran(server):
     """The server's log tells of no function of the owner's, but for the server's own ANALYZE."""
     if server.directory is None:
         yield
@@ -52,7 +48,7 @@ def nothing_ran(server: Server) -> Iterator[None]:
 
 
 @pytest.fixture
-def hostile(make_database: Callable[..., str]) -> Callable[..., str]:
+def hostile(make_database):
     """``hostile(path, *attacks)``: DSN, for a superuser, of a database that its owner has prepared.
 
     With several attacks, whatever runs is named by the server's log.
@@ -77,14 +73,8 @@ def hostile(make_database: Callable[..., str]) -> Callable[..., str]:
     return make
 
 
-def run(*words: object) -> str:
-    result = market.run(*words)
-    assert result.exit_code == 0, f"{result.output}\n{result.exception!r}"
-    return result.output
-
-
 @pytest.mark.parametrize("path", sorted({said.split(": ")[0] for said in ATTACKS}))
-def test_commands_run_nothing(path: str, hostile: Callable[..., str], tmp_path: Path) -> None:
+def test_commands_run_nothing(path, hostile, tmp_path):
     """Door: the source's catalog, names, types, casts and settings.
 
     What stops it: the first message is BEGIN READ ONLY, the path holds pg_catalog alone, values of
@@ -94,15 +84,15 @@ def test_commands_run_nothing(path: str, hostile: Callable[..., str], tmp_path: 
     source, other = hostile(path, *made), hostile(path, *made)
     config, model = tmp_path / "c.toml", tmp_path / "m.pbm"
     workload = tmp_path / "w.json"
-    run("inspect", source, "-o", config)
-    run("check", config, source)
-    run("plan", config, source, "--epsilon", 4)
-    run("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
-    run("workload", "generate", source, "-o", workload, "--queries", 6)
+    succeed("inspect", source, "-o", config)
+    succeed("check", config, source)
+    succeed("plan", config, source, "--epsilon", 4)
+    succeed("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
+    succeed("workload", "generate", source, "-o", workload, "--queries", 6)
     # Judged, the workload would not run at all: its functions and operators have namesakes here.
     bold = ("--repeats", 1, "--trust-workload")
-    run("run", workload, "--on", source, "-o", tmp_path / "a.json", "--explain", *bold)
-    run("compare", source, other, "-o", tmp_path / "r", "-w", workload, *bold)
+    succeed("run", workload, "--on", source, "-o", tmp_path / "a.json", "--explain", *bold)
+    succeed("compare", source, other, "-o", tmp_path / "r", "-w", workload, *bold)
     assert len(json.loads(workload.read_text())["queries"]) == 6
 
 
@@ -115,20 +105,14 @@ ALTER TABLE person ADD COLUMN mood public.mood DEFAULT 'glad';
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["fit", "--epsilon", "4", "--yes", "-o", "m"]])
-def test_inspect_of_an_implicit_cast_is_refused(
-    command: list[str], make_database: Callable[..., str], tmp_path: Path
-) -> None:
+def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path):
     """Door: ``mood = 'glad'`` calls an implicit cast to text, with pg_catalog alone in the path.
 
     What stops it: columns of such types are refused as the catalog is read.
     """
     dsn = make_database(statements=TOWNS + IMPLICIT)
     words = [str(tmp_path / "m") if word == "m" else word for word in command[1:]]
-    result = market.run(command[0], dsn, *words)
-    assert result.exit_code != 0
-    assert "public.person" in result.output
-    assert "mood" in result.output
-    assert "implicit cast" in result.output
+    market.fail(2, ("public.person", "mood", "implicit cast"), command[0], dsn, *words)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +124,7 @@ def test_inspect_of_an_implicit_cast_is_refused(
         "ALTER TABLE person DROP COLUMN note, ADD COLUMN note public.mood DEFAULT 'glad'",
     ],
 )
-def test_hold_of_a_swapped_table_is_refused(swap: str, make_database: Callable[..., str]) -> None:
+def test_hold_of_a_swapped_table_is_refused(swap, make_database):
     """Door: between the look at the catalog and the reading, a table is replaced.
 
     What stops it: tables are locked, then their kind and columns are held against the catalog of
@@ -176,15 +160,13 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("attack", COMPUTED)
-def test_commands_of_computed_functions_are_refused(
-    attack: str, hostile: Callable[..., str], tmp_path: Path
-) -> None:
+def test_commands_of_computed_functions_are_refused(attack, hostile, tmp_path):
     """Door: a constant part of an expression in the source's catalog; nobody calls it by name.
 
     What stops it: the expressions are judged before a row of the table is read.
     """
     source, config = hostile("public", ONE + COMPUTED[attack] + EVIL), tmp_path / "c.toml"
-    run("inspect", source, "-o", config)
+    succeed("inspect", source, "-o", config)
     model = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
     for words in (
         ["check", config, source],
@@ -192,13 +174,11 @@ def test_commands_of_computed_functions_are_refused(
         ["fit", source, "-c", config, "--epsilon", 4, *model],
         ["workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6],
     ):
-        result = market.run(*words)
-        assert result.exit_code == 2, result.output
-        assert "reading it would call a user-defined function" in result.output
+        market.fail(2, "reading it would call a user-defined function", *words)
     assert not (tmp_path / "l").exists()
 
 
-def test_fit_computes_no_check_of_the_owner(hostile: Callable[..., str], tmp_path: Path) -> None:
+def test_fit_computes_no_check_of_the_owner(hostile, tmp_path):
     """Door: a CHECK with a constant part, and ``constraint_exclusion`` set for the database.
 
     What stops it: the sessions that read rows switch that off.
@@ -208,13 +188,13 @@ def test_fit_computes_no_check_of_the_owner(hostile: Callable[..., str], tmp_pat
         "ALTER DATABASE {database} SET constraint_exclusion = on;"
     )
     source, config = hostile("public", ONE + made + EVIL), tmp_path / "c.toml"
-    run("inspect", source, "-o", config)
+    succeed("inspect", source, "-o", config)
     files = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
-    run("fit", source, "-c", config, "--epsilon", 4, *files)
-    run("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
+    succeed("fit", source, "-c", config, "--epsilon", 4, *files)
+    succeed("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
 
 
-def test_statements_in_a_fork_beside_a_parsing_thread_work() -> None:
+def test_statements_in_a_fork_beside_a_parsing_thread_work():
     """Door: the parser's lock, which a fork copies as it is held. A long text holds it for seconds.
 
     What stops it: a forked process begins with a parser of its own.

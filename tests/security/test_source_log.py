@@ -1,7 +1,5 @@
 """What the server's log tells of the tool: what it asks, how it begins, and how it names."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -48,7 +46,7 @@ class Said(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> list[Said]:
+def said(tmp_path_factory):
     """Every statement on a source, in order."""
     program = (embedded.embedded_programs() + embedded.machine_programs())[0]
     settings = {
@@ -61,7 +59,6 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> list[Said]:
     }
     with embedded.start(program, settings=settings) as server:
         _commands(server.dsn, tmp_path_factory.mktemp("log"))
-        assert server.directory is not None
         text = next((server.directory / "data" / "log").glob("*.csv")).read_text()
     return list(_statements(text))
 
@@ -92,8 +89,7 @@ def _commands(server: str, folder: Path) -> None:
             if name == "clone":
                 # The model is not read back from its file.
                 patch.setattr(Model, "load", None)
-            result = market.run(name, *words)
-        assert result.exit_code == 0, result.output
+            market.succeed(name, *words)
         assert (folder / "l").exists() == (name not in CATALOG)
         if name == "inspect":
             config.write_text(f"{config.read_text()}\n[ledger]\npath = '{folder / 'l'}'\n")
@@ -129,12 +125,12 @@ def _statements(text: str) -> Iterator[Said]:
 
 
 @pytest.fixture(scope="module")
-def statements(said: list[Said]) -> list[tuple[str, str]]:
+def statements(said):
     """(session, statement) of every statement of the tool's own, in order."""
     return [(item.session, item.text) for item in said if item.program == "privbench"]
 
 
-def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing(said: list[Said]) -> None:
+def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing(said):
     """P3. pg_dump asks for sizes to order its own work by; what it prints holds none of them."""
     own = [item for item in said if item.program == "privbench"]
     assert {item.command for item in own} == {*BOUND, "run", "compare"}
@@ -143,7 +139,7 @@ def test_a_reading_asks_for_nothing_forbidden_and_writes_nothing(said: list[Said
     assert not [i for i in own if re.search(r"\b(ANALYZE|VACUUM)\s", i.text)]
 
 
-def test_commands_of_the_catalog_read_no_row(said: list[Said]) -> None:
+def test_commands_of_the_catalog_read_no_row(said):
     """`check` shows the literals of the DDL, which pg_dump prints; it copies no rows for that."""
     found = [item for item in said if item.command in CATALOG]
     read = re.compile(
@@ -156,7 +152,7 @@ def test_commands_of_the_catalog_read_no_row(said: list[Said]) -> None:
     assert not [i for i in found if i.program == "privbench" and read.search(i.text)]
 
 
-def test_a_clone_reads_rows_catalog_and_ddl_once(said: list[Said]) -> None:
+def test_a_clone_reads_rows_catalog_and_ddl_once(said):
     found = [item for item in said if item.command == "clone"]
     own = [item.text for item in found if item.program == "privbench"]
     assert sum("ISOLATION LEVEL" in i.text for i in found if i.program == "pg_dump") == 1
@@ -168,7 +164,7 @@ def test_a_clone_reads_rows_catalog_and_ddl_once(said: list[Said]) -> None:
     assert any("REPEATABLE READ" in text for text in own)
 
 
-def test_first_messages_begin_read_only_and_set(statements: list[tuple[str, str]]) -> None:
+def test_first_messages_begin_read_only_and_set(statements):
     """Door: whatever is asked before settings hold, or outside a transaction.
 
     What stops it: BEGIN … READ ONLY, SET LOCAL and SHOW are utility statements and come first, in
@@ -201,7 +197,7 @@ def _nodes(statement: str) -> list[tuple[str, Any]]:
     return [(type(node).__name__, node) for _, node in postgast.walk(postgast.parse(statement))]
 
 
-def test_every_function_type_and_relation_is_qualified(statements: list[tuple[str, str]]) -> None:
+def test_every_function_type_and_relation_is_qualified(statements):
     """Door: a name that a schema of the source offers too.
 
     What stops it: every name of the tool's own questions carries its schema. Conditions that
@@ -228,7 +224,7 @@ def test_every_function_type_and_relation_is_qualified(statements: list[tuple[st
     assert not bare, bare
 
 
-def test_every_read_of_a_relation_says_whose_it_is(statements: list[tuple[str, str]]) -> None:
+def test_every_read_of_a_relation_says_whose_it_is(statements):
     """Captured workloads leave the tool's own reads out by the comment that each begins with."""
     reads = 0
     for _, statement in statements:

@@ -7,12 +7,10 @@ and the catalog, which tells where names lead and what runs unnamed (`privbench.
 All of the workload is refused, and nothing of it runs.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +19,6 @@ import pytest
 from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
-from privbench.postgres.embedded import Server
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.workload import Query, Workload, replay
@@ -67,7 +64,7 @@ ATTACKS = read_attacks("named") | read_attacks("unnamed")
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
+def open_folder():
     """A folder that the server may write in, which pytest's own are not."""
     with tempfile.TemporaryDirectory(prefix="privbench-attack-") as folder:
         Path(folder).chmod(0o777)
@@ -75,7 +72,7 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def source(each_server: Server, make_database_on: Callable[..., str], open_folder: Path) -> Source:
+def source(each_server, make_database_on, open_folder):
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
@@ -106,7 +103,7 @@ def _run(dsn: str, query: str, trust: Trust = Trust()) -> str:  # noqa: B008
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_replay_of_an_attack_is_refused_without_trust(source: Source, name: str) -> None:
+def test_replay_of_an_attack_is_refused_without_trust(source, name):
     attack = ATTACKS[name]
     dsn, file = source(attack)
     with pytest.raises(UsageError, match=r"query q\d of workload theirs") as refusal:
@@ -123,7 +120,7 @@ ALLOWED = ["public.same", "public.spell", "public.act", "pg_catalog.pg_sleep"]
 
 
 @pytest.mark.parametrize("name", CALM)
-def test_replay_of_what_only_reads_runs(source: Source, name: str) -> None:
+def test_replay_of_what_only_reads_runs(source, name):
     dsn, file = source(CALM[name])
     allowed = "allowed" in name
     file.unlink(missing_ok=True)
@@ -131,7 +128,7 @@ def test_replay_of_what_only_reads_runs(source: Source, name: str) -> None:
     assert file.exists() == allowed
 
 
-def test_functions_of_listed_and_allowed_extensions_may_be_called(source: Source) -> None:
+def test_functions_of_listed_and_allowed_extensions_may_be_called(source):
     query = "SELECT similarity('a', 'b'), 'a'::text % 'b', normal_rand(1, 0, 1) FROM victim"
     dsn, _ = source(Attack(query, "", "CREATE EXTENSION pg_trgm", extension="tablefunc"))
     with pytest.raises(UsageError, match=r"public\.normal_rand, a function of the extension"):
@@ -141,7 +138,7 @@ def test_functions_of_listed_and_allowed_extensions_may_be_called(source: Source
         Trust.of(["act"])
 
 
-def test_a_strong_role_is_warned_of_by_name(source: Source) -> None:
+def test_a_strong_role_is_warned_of_by_name(source):
     dsn, _ = source(Attack("SELECT 1", ""))
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
     with psycopg.connect(dsn, autocommit=True) as connection:
@@ -163,7 +160,7 @@ def test_a_strong_role_is_warned_of_by_name(source: Source) -> None:
     assert (weak.role, weak.warning) == (f"weak_{name}", "")
 
 
-def test_a_table_with_a_foreign_part_is_not_read(source: Source) -> None:
+def test_a_table_with_a_foreign_part_is_not_read(source):
     made = (
         "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
         " CREATE FOREIGN TABLE public.host (name text, n int) INHERITS (public.victim)"
@@ -178,9 +175,7 @@ def test_a_table_with_a_foreign_part_is_not_read(source: Source) -> None:
     assert _run(dsn, "SELECT * FROM ONLY victim", Trust(workload=True)) == "ok"
 
 
-def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_allowed(
-    source: Source,
-) -> None:
+def test_captured_and_rebound_queries_may_call_functions_of_users_once_they_are_allowed(source):
     query = "SELECT count(*) FROM victim WHERE public.calm('secret') <> name"
     assert reason_against(query) is None
     assert reason_against("SELECT pg_read_file(name) FROM victim") == "it calls pg_read_file"

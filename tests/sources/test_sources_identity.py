@@ -34,7 +34,7 @@ primary_key = ["id"]
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
+def files(tmp_path):
     with duckdb.connect(str(tmp_path / "a.db")) as connection:
         connection.execute(f"{TABLE}; {ROWS}")
         (tmp_path / "parts").mkdir()
@@ -48,7 +48,7 @@ def config(folder: Path, name: str | None) -> Config:
     return found.model_copy(update={"database": section})
 
 
-def test_a_copy_of_files_is_no_database_of_its_own(files: Path) -> None:
+def test_a_copy_of_files_is_no_database_of_its_own(files):
     source = f"duckdb://{files}/a.db"
     for name in (None, "shop"):
         found = set()
@@ -59,7 +59,7 @@ def test_a_copy_of_files_is_no_database_of_its_own(files: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["duckdb://{}/a.db", "parquet://{}/parts"])
-def test_files_without_a_name_spend_nothing(files: Path, form: str) -> None:
+def test_files_without_a_name_spend_nothing(files, form):
     source, unnamed = form.format(files), config(files, None)
     with pytest.raises(PrivacyRefusal, match="--identity NAME"):
         pipeline.fit(source, unnamed, files / "m.privbench")
@@ -74,7 +74,7 @@ def test_files_without_a_name_spend_nothing(files: Path, form: str) -> None:
     assert not (files / "m.privbench").exists()
 
 
-def test_releases_add_up_over_paths_and_forms_until_the_cap(files: Path) -> None:
+def test_releases_add_up_over_paths_and_forms_until_the_cap(files):
     named = config(files, "shop")
     shutil.copy(files / "a.db", files / "nightly.db")
     with duckdb.connect(str(files / "nightly.db")) as connection:

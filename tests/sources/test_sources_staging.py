@@ -12,7 +12,9 @@ from pathlib import Path
 import duckdb
 import psycopg
 import pytest
+from market import ask
 from psycopg import conninfo
+from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.errors import ConfigError, DatabaseError, PrivbenchError, SchemaError, UsageError
@@ -20,13 +22,7 @@ from privbench.schema import TableName
 from privbench.sources import staged
 from privbench.sources.files import Files, FileTable
 
-SHOP = """
-CREATE TABLE person (id INTEGER PRIMARY KEY, mail VARCHAR UNIQUE, name VARCHAR NOT NULL);
-CREATE TABLE visit (person INTEGER REFERENCES person (id), nr INTEGER, mail VARCHAR,
-  PRIMARY KEY (person, nr), FOREIGN KEY (mail) REFERENCES person (mail));
-INSERT INTO person VALUES (4711, 'ada@x', 'Ada'), (4712, NULL, 'Bob');
-INSERT INTO visit VALUES (4711, 1, NULL), (4711, 2, 'ada@x');
-"""
+SHOP = sql_of(__file__, "shop")
 KEYS = """
 [source.tables."public.person"]
 primary_key = ["id"]
@@ -57,11 +53,6 @@ def export(folder: Path, statements: str) -> str:
     return f"parquet://{folder}"
 
 
-def ask(dsn: str, query: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(dsn) as connection:
-        return connection.execute(query).fetchall()
-
-
 def constraints(dsn: str) -> list[tuple[object, ...]]:
     return ask(
         dsn,
@@ -78,7 +69,7 @@ def refusal(source: str, config: str = "") -> PrivbenchError:
 
 
 @pytest.mark.parametrize("rows", [True, False])
-def test_declared_keys_are_those_of_the_file(tmp_path: Path, rows: bool) -> None:
+def test_declared_keys_are_those_of_the_file(tmp_path, rows):
     found = []
     for source, config in (
         (write(tmp_path / "shop.db", SHOP), EMPTY),
@@ -228,7 +219,7 @@ def test_what_cannot_be_read_is_one_clear_error(tmp_path, make, kind, told):
     assert told in str(error)
 
 
-def test_hostile_names_are_names_and_views_are_not_read(tmp_path: Path) -> None:
+def test_hostile_names_are_names_and_views_are_not_read(tmp_path):
     name, column = """t"; DROP TABLE 'x' --%s{}\\""", """a"b'); SELECT 1 --%(x)s"""
     quoted = [text.replace('"', '""') for text in (name, column)]
     source = write(
@@ -245,7 +236,7 @@ def test_hostile_names_are_names_and_views_are_not_read(tmp_path: Path) -> None:
         assert tables == [(name,)]
 
 
-def test_keys_are_found_however_they_are_spelled(tmp_path: Path) -> None:
+def test_keys_are_found_however_they_are_spelled(tmp_path):
     source = write(
         tmp_path / "a.db",
         "CREATE TABLE Top (Id INT, b INT, PRIMARY KEY (ID), UNIQUE (B));"
@@ -259,7 +250,7 @@ def test_keys_are_found_however_they_are_spelled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["duckdb", "parquet"])
-def test_nothing_but_the_source_can_be_opened(tmp_path: Path, form: str) -> None:
+def test_nothing_but_the_source_can_be_opened(tmp_path, form):
     (tmp_path / "inside").mkdir()
     outside = tmp_path / "inside.txt"
     outside.write_text("secret")
@@ -276,7 +267,7 @@ def test_nothing_but_the_source_can_be_opened(tmp_path: Path, form: str) -> None
         assert sum(batch.num_rows for batch in files.batches(files.tables[0])) == 1
 
 
-def test_partitions_of_a_folder_are_one_table(tmp_path: Path) -> None:
+def test_partitions_of_a_folder_are_one_table(tmp_path):
     (tmp_path / "sale").mkdir()
     with duckdb.connect() as connection:
         connection.execute(
@@ -287,7 +278,7 @@ def test_partitions_of_a_folder_are_one_table(tmp_path: Path) -> None:
         assert ask(dsn, "SELECT half, count(*) FROM sale GROUP BY 1 ORDER BY 1") == [(0, 5), (1, 5)]
 
 
-def test_the_copy_is_private_and_goes(tmp_path: Path) -> None:
+def test_the_copy_is_private_and_goes(tmp_path):
     with staged(write(tmp_path / "shop.db", SHOP), EMPTY) as dsn:
         assert ask(dsn, "SHOW listen_addresses") == [("",)]
         assert ask(dsn, "SELECT usesuper FROM pg_user WHERE usename = current_user") == [(False,)]
@@ -307,7 +298,7 @@ def test_the_copy_is_private_and_goes(tmp_path: Path) -> None:
         pytest.param(None, marks=pytest.mark.slow),
     ],
 )
-def test_the_server_goes_with_the_process(tmp_path: Path, number: int | None) -> None:
+def test_the_server_goes_with_the_process(tmp_path, number):
     source = write(tmp_path / "shop.db", SHOP)
     code = f"""
 import sys
@@ -338,7 +329,7 @@ with staged({source!r}, Config()) as dsn:
         os.kill(server, 0)
 
 
-def test_without_the_extra_one_line_says_so(tmp_path: Path) -> None:
+def test_without_the_extra_one_line_says_so(tmp_path):
     code = (
         "import sys; sys.modules['duckdb'] = None\n"
         "from privbench.cli import main; main()"

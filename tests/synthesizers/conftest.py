@@ -1,13 +1,11 @@
 """A private shop of six tables, and sessions on it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
-from private_tables import Started, private_database, single_table, started
+from private_tables import private_database, single_table, started
 
 from privbench.domain import Domain
 from privbench.privacy import KeySpec, Relation, SeededNoise
@@ -37,10 +35,7 @@ def ref(name, table, parent, **more):
 SHOP = {
     "users": [KeySpec("country", "users", "countries", "public")],
     "profiles": [own("user", "profiles", "users", unique=True)],
-    "orders": [
-        own("user", "orders", "users", nullable=True),
-        ref("product", "orders", "products"),
-    ],
+    "orders": [own("user", "orders", "users", nullable=True), ref("product", "orders", "products")],
     "items": [own("order", "items", "orders")],
     "products": [ref("bundle", "products", "products", nullable=True)],
     "badges": [],
@@ -76,10 +71,7 @@ def make_shop(users: int, seed: int = 1, unit="owner", neighbours="add-remove") 
         "orders": (
             orders,
             {"state": (g.choice(3, orders, p=[0.7, 0.2, 0.1]), Domain(3))},
-            {
-                "user": owners,
-                "product": np.floor(products * g.random(orders) ** 3).astype(int),
-            },
+            {"user": owners, "product": np.floor(products * g.random(orders) ** 3).astype(int)},
         ),
         "items": (
             int(per_order.sum()),
@@ -108,19 +100,19 @@ def make_shop(users: int, seed: int = 1, unit="owner", neighbours="add-remove") 
 
 
 @pytest.fixture
-def shop() -> Callable[..., PrivateDatabase]:
+def shop():
     """Factory of shops: (users, seed, unit, neighbours) → private database."""
     return make_shop
 
 
 @pytest.fixture
-def table() -> Callable[..., PrivateDatabase]:
+def table():
     """Factory of databases of one table ``t`` from columns of codes and domains."""
     return single_table
 
 
 @pytest.fixture
-def begin(tmp_path: Path) -> Callable[..., Started]:
+def begin(tmp_path):
     """``begin(database, epsilon, accounting, noise)``: see `started`; each in its own ledger."""
     number = count()
 

@@ -116,12 +116,7 @@ def worst(query: Query, neighbours: str) -> dict[str, float]:
     }
 
 
-FITTED = {
-    "no rows": (),
-    "one row": (3,),
-    "nothing but NULL": (16, 16),
-    "three kinds": (0, 7, 17),
-}
+FITTED = {"no rows": (), "one row": (3,), "nothing but NULL": (16, 16), "three kinds": (0, 7, 17)}
 
 
 @NEIGHBOURS

@@ -140,8 +140,9 @@ FAULTS = {
 }
 
 
-def test_damaged_models_are_refused(shop, begin):
-    header, arrays = fit(begin(shop(300), 80.0), PUBLIC).to_state()
+def test_damaged_models_and_endless_scales_are_refused(shop, begin):
+    model = fit(begin(shop(300), 80.0), PUBLIC)
+    header, arrays = model.to_state()
     text = json.dumps(header)
     assert GraphicalSynthesizer.load(json.loads(text), arrays).sample(1.0, 1).tables["users"].rows
     for fault, spoil in FAULTS.items():
@@ -149,6 +150,10 @@ def test_damaged_models_are_refused(shop, begin):
         spoil(damaged, parts)
         with pytest.raises(ModelError):
             pytest.fail(f"{fault}: {GraphicalSynthesizer.load(damaged, parts)}")
+    # So is a scale beyond this machine.
+    for scale in (1e15, 0.0, float("inf")):
+        with pytest.raises(ModelError):
+            model.sample(scale, 1)
 
 
 def test_a_factor_of_more_cells_than_are_learned_is_refused():
@@ -157,13 +162,6 @@ def test_a_factor_of_more_cells_than_are_learned_is_refused():
     large = Factor(2, (0, 1), (wide, wide), pair, np.full((256**2, 2), 0.5), np.full(2, 0.5))
     with pytest.raises(ModelError, match="more cells than any that is learned"):
         TableModel.from_state(*TableModel((first, second, large)).to_state(), 3)
-
-
-def test_a_scale_beyond_this_machine_is_refused(shop, begin):
-    model = fit(begin(shop(50)), PUBLIC)
-    for scale in (1e15, 0.0, float("inf")):
-        with pytest.raises(ModelError):
-            model.sample(scale, 1)
 
 
 # rows drawn later ---------------------------------------------------------------------------------

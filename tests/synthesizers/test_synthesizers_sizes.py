@@ -102,7 +102,7 @@ OWNED = {"none": 0, "few": 150}
 
 
 @pytest.fixture(scope="module")
-def emptied() -> PrivateDatabase:
+def emptied():
     """Users of whom 150 have rows in one table and nobody in another; a root table is empty too."""
     owners = {name: np.repeat(np.arange(units), 4) for name, units in OWNED.items()}
     keys = {name: (under(name, "users"),) for name in OWNED}

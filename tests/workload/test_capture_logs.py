@@ -1,7 +1,5 @@
 """Logs of every form, as servers write them."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
@@ -111,14 +109,14 @@ def _check(found: Capture) -> None:
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_plain_logs(tmp_path: Path, prefix: str) -> None:
+def test_plain_logs(tmp_path, prefix):
     path = tmp_path / "postgresql.log"
     path.write_text(_plain(PREFIXES[prefix]))
     for named in (prefix, None):
         _check(capture_logs([path], prefix=named))
 
 
-def test_csv_json_and_gzip(tmp_path: Path) -> None:
+def test_csv_json_and_gzip(tmp_path):
     _csv(tmp_path / "a.csv")
     _json(tmp_path / "a.json")
     with gzip.open(tmp_path / "a.log.gz", "wt") as file:
@@ -127,7 +125,7 @@ def test_csv_json_and_gzip(tmp_path: Path) -> None:
         _check(capture_logs([tmp_path / name]))
 
 
-def test_several_logs_are_one_workload_of_each_database(tmp_path: Path) -> None:
+def test_several_logs_are_one_workload_of_each_database(tmp_path):
     _csv(tmp_path / "a.csv")
     _json(tmp_path / "b.json")
     found = capture_logs([tmp_path / "a.csv", tmp_path / "b.json"], samples=2)
@@ -144,7 +142,7 @@ def test_several_logs_are_one_workload_of_each_database(tmp_path: Path) -> None:
     assert found.skipped["it ran in another database"] == 9
 
 
-def test_a_statement_logged_with_its_plan_counts_once(tmp_path: Path) -> None:
+def test_a_statement_logged_with_its_plan_counts_once(tmp_path):
     text = "SELECT p FROM t WHERE q = 5"
     plan = (
         f"duration: 1.1 ms  plan:\n\tQuery Text: {text}\n\tSeq Scan on t  (cost=0.00..1.01 rows=1)"
@@ -154,7 +152,7 @@ def test_a_statement_logged_with_its_plan_counts_once(tmp_path: Path) -> None:
         assert capture_logs([_log(tmp_path / "a.log", *messages)]).calls == 3
 
 
-def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_log(tmp_path):
     def peak(lines: int) -> int:
         texts = (f"statement: SELECT a FROM t WHERE b = {number}" for number in range(lines))
         path = _log(tmp_path / "big.log", *texts)
@@ -168,7 +166,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     assert peak(2500) < 1.2 * peak(500) + 2**17
 
 
-def test_what_no_log_tells_is_said(tmp_path: Path) -> None:
+def test_what_no_log_tells_is_said(tmp_path):
     text = "statement: SELECT a FROM t"
     strange = _log(tmp_path / "strange.log", text, start="<4711> LOG:  ")
     twice = _log(tmp_path / "twice.log", text, start="shop ada@shop LOG:  ")
@@ -189,7 +187,7 @@ def test_what_no_log_tells_is_said(tmp_path: Path) -> None:
             capture_logs([path], prefix=prefix, database="shap")
 
 
-def test_texts_that_differ_in_constants_comments_and_layout_are_one(tmp_path: Path) -> None:
+def test_texts_that_differ_in_constants_comments_and_layout_are_one(tmp_path):
     same = (
         "SELECT A1,  x FROM T\n\tWHERE b = 'it''s' AND c<5 LIMIT .5e3;",
         r"select a1, x /* '5 */ from t where b = E'it\'s 5' and c < 1_000 limit 7",
@@ -200,7 +198,7 @@ def test_texts_that_differ_in_constants_comments_and_layout_are_one(tmp_path: Pa
     assert [q.weight for q in capture_logs([path]).workload] == [3, 1, 1, 1, 1]
 
 
-def test_several_files_patterns_and_folders(tmp_path: Path) -> None:
+def test_several_files_patterns_and_folders(tmp_path):
     for number in (1, 2, 3):
         _log(tmp_path / f"pg-{number}.log", f"statement: SELECT a FROM t{'x' * number}")
     (tmp_path / "pg-4.log").touch()
@@ -216,7 +214,7 @@ def test_several_files_patterns_and_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_samples_have_their_parameters_where_any_has(tmp_path: Path, turned: bool) -> None:
+def test_samples_have_their_parameters_where_any_has(tmp_path, turned):
     messages = ["execute s: SELECT a FROM t WHERE b = $1"] * 5
     messages.insert(len(messages) * turned, "statement: SELECT a FROM t WHERE b = 7")
     path = _log(tmp_path / "a.log", *messages)
@@ -237,7 +235,7 @@ AROUND = {
 }  # fmt: skip
 
 
-def test_statements_around_a_query_give_it_and_others_are_counted(tmp_path: Path) -> None:
+def test_statements_around_a_query_give_it_and_others_are_counted(tmp_path):
     for text, messages in AROUND.items():
         found = capture_logs([_log(tmp_path / "a.log", *messages)])
         assert [query.sql for query in found.workload] == [text]

@@ -1,20 +1,16 @@
 """From a server that ran queries to a workload that replays on a clone."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from click.testing import CliRunner, Result
+from market import execute, succeed
 from psycopg import conninfo, sql
 
 from privbench import pipeline
-from privbench.cli import main
 from privbench.errors import AccessDenied, DatabaseError, UsageError
 from privbench.postgres import binaries, embedded
 from privbench.postgres.binaries import Program
@@ -57,7 +53,7 @@ def _with_extension() -> Program | None:
 
 
 @pytest.fixture(scope="module")
-def observed() -> Iterator[Server]:
+def observed():
     """A server that counts and logs its statements."""
     program = _with_extension()
     if program is None:
@@ -67,8 +63,7 @@ def observed() -> Iterator[Server]:
 
 
 def _database(server: Server, name: str) -> str:
-    with psycopg.connect(server.dsn, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    execute(server.dsn, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     return conninfo.make_conninfo(server.dsn, dbname=name)
 
 
@@ -80,11 +75,10 @@ def _pgbench(dsn: str, *options: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def bank(observed: Server) -> str:
+def bank(observed):
     """DSN of pgbench's database after some traffic."""
     dsn = _database(observed, "bank")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION pg_stat_statements")
+    execute(dsn, "CREATE EXTENSION pg_stat_statements")
     _pgbench(dsn, "-i", "-s", "1", "--foreign-keys", "-q")
     _pgbench(dsn, "-S", "-t", "40", "-n", "-M", "extended")
     _pgbench(dsn, "-t", "20", "-n")
@@ -108,27 +102,19 @@ def bank(observed: Server) -> str:
 
 
 @pytest.fixture(scope="module")
-def bank_clone(observed: Server, bank: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def bank_clone(observed, bank, tmp_path_factory):
     """DSN of a clone of it."""
     dsn = _database(observed, "bank_clone")
-    ledger = str(tmp_path_factory.mktemp("ledger"))
-    arguments = ["clone", bank, dsn, "--epsilon", "5", "--yes", "--seed", "1", "--ledger", ledger]
-    _ok(CliRunner().invoke(main, arguments))
+    ledger = tmp_path_factory.mktemp("ledger")
+    succeed("clone", bank, dsn, "--epsilon", 5, "--yes", "--seed", 1, "--ledger", ledger)
     return dsn
 
 
-def _ok(result: Result) -> str:
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_path: Path) -> None:
+def test_capture_rebind_and_replay_of_pgbench(bank, bank_clone, tmp_path):
     captured, public = tmp_path / "captured.json", tmp_path / "public.json"
-    said = _ok(CliRunner().invoke(main, ["workload", "capture", bank, "-o", str(captured)]))
-    assert "CONFIDENTIAL" in said
-    assert "it is not a query" in said
-    assert "it reads the system catalogs" in said
-    assert "privbench ran it" in said
+    said = succeed("workload", "capture", bank, "-o", captured).output
+    for word in ("CONFIDENTIAL", "is not a query", "reads the system catalogs", "privbench ran it"):
+        assert word in said
     found = read(captured)
     assert found.confidential
     selects = [q for q in found if q.sql.startswith("SELECT abalance FROM pgbench_accounts")]
@@ -137,11 +123,7 @@ def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_pa
     assert not [q for q in found if "UPDATE" in q.sql or "pg_class" in q.sql]
     assert not [q for q in found if "privbench" in q.sql]
 
-    _ok(
-        CliRunner().invoke(
-            main, ["workload", "rebind", str(captured), "--on", bank_clone, "-o", str(public)]
-        )
-    )
+    succeed("workload", "rebind", captured, "--on", bank_clone, "-o", public)
     bound = read(public)
     assert not bound.confidential
     assert {q.id for q in bound} == {q.id for q in found}
@@ -150,7 +132,7 @@ def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_pa
     assert CANARY_TEXT not in text
 
     results = tmp_path / "results.json"
-    _ok(CliRunner().invoke(main, ["run", str(public), "--on", bank_clone, "-o", str(results)]))
+    succeed("run", public, "--on", bank_clone, "-o", results)
     told = json.loads(results.read_text())
     answers = told["results"]
     # The calls that were counted on the source weigh the run on the clone.
@@ -166,18 +148,15 @@ def test_capture_rebind_and_replay_of_pgbench(bank: str, bank_clone: str, tmp_pa
         assert len(connection.execute(lookup.sql.encode()).fetchall()) == 1
 
 
-def test_what_commands_read_of_a_source_is_no_part_of_its_workload(
-    bank: str, bank_clone: str, tmp_path: Path
-) -> None:
+def test_what_commands_read_of_a_source_is_no_part_of_its_workload(bank, bank_clone, tmp_path):
     def captured() -> set[str]:
         return {query.sql for query in pipeline.capture(bank).workload}
 
-    before, workload = captured(), str(tmp_path / "asked.json")
-    generate = ["workload", "generate", bank, "-o", workload, "--queries", "3", "--joins", "0-1"]
-    _ok(CliRunner().invoke(main, generate))
-    queries = {query.sql for query in read(Path(workload))}
-    compare = ["compare", bank, bank_clone, "-w", workload, "-o", str(tmp_path), "--rebind"]
-    _ok(CliRunner().invoke(main, [*compare, "--repeats", "1", "--no-floor"]))
+    before, workload = captured(), tmp_path / "asked.json"
+    succeed("workload", "generate", bank, "-o", workload, "--queries", 3, "--joins", "0-1")
+    queries = {query.sql for query in read(workload)}
+    compare = ("compare", bank, bank_clone, "-w", workload, "-o", tmp_path, "--rebind")
+    succeed(*compare, "--repeats", 1, "--no-floor")
     # The replayed queries themselves are a workload, with $n in place of their literals.
     words = {re.split(r"'|-?\b\d", query)[0] for query in queries}
     assert words
@@ -185,10 +164,7 @@ def test_what_commands_read_of_a_source_is_no_part_of_its_workload(
 
 
 @pytest.mark.parametrize("form", ["served", "served.csv", "served.json"])
-def test_every_log_form_tells_of_the_same_queries(
-    observed: Server, bank: str, bank_clone: str, form: str, tmp_path: Path
-) -> None:
-    assert observed.directory is not None
+def test_every_log_form_tells_of_the_same_queries(observed, bank, bank_clone, form, tmp_path):
     log = observed.directory / "data" / "log" / form
     found = pipeline.capture(logs=[log], database="bank", samples=3)
     by_text = {q.template or q.sql: q for q in found.workload}
@@ -206,33 +182,27 @@ def test_every_log_form_tells_of_the_same_queries(
     bound = pipeline.rebind(path, on=bank_clone)
     assert not bound.left_out
     for query in bound.workload:
-        assert CANARY_TEXT not in query.sql
-        assert str(CANARY_NUMBER) not in query.sql
-        assert "40001" not in query.sql
+        for secret in (CANARY_TEXT, str(CANARY_NUMBER), "40001"):
+            assert secret not in query.sql
 
 
-def test_it_says_what_is_missing(observed: Server, bank: str) -> None:
+def test_it_says_what_is_missing(observed, bank):
     bare = _database(observed, "bare")
     with pytest.raises(UsageError, match="CREATE EXTENSION pg_stat_statements"):
         pipeline.capture(bare)
-    with psycopg.connect(bare, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION pg_stat_statements")
-        connection.execute("CREATE ROLE nosy LOGIN")
+    execute(bare, "CREATE EXTENSION pg_stat_statements", "CREATE ROLE nosy LOGIN")
     with pytest.raises(UsageError, match="holds no query of this database"):
         pipeline.capture(bare)
     with pytest.raises(AccessDenied, match="GRANT pg_read_all_stats TO nosy"):
         pipeline.capture(conninfo.make_conninfo(bank, user="nosy"))
 
 
-def test_it_says_that_the_library_is_not_loaded(
-    request: pytest.FixtureRequest, make_database_on: Callable[..., str]
-) -> None:
+def test_it_says_that_the_library_is_not_loaded(request, make_database_on):
     program = _with_extension()
     if program is None:
         pytest.skip("no PostgreSQL of this machine comes with pg_stat_statements")
     server = request.getfixturevalue("_pool").get(f"machine's {program.major}")
     dsn = make_database_on(server, "unloaded")
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION pg_stat_statements")
+    execute(dsn, "CREATE EXTENSION pg_stat_statements")
     with pytest.raises(DatabaseError, match="shared_preload_libraries"):
         pipeline.capture(dsn)

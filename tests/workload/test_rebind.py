@@ -1,9 +1,7 @@
 """Re-binding: no literal of a user survives, and the new ones are of the synthetic rows."""
 
-from __future__ import annotations
-
+import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +10,8 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from market import fail, succeed
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import UsageError
@@ -23,25 +23,11 @@ from privbench.workload.generators.database import DatabaseRows
 from privbench.workload.rebind import Planner, Rebinding, rebind
 from privbench.workload.rebind.marks import Mark, mark
 
-DOCS = """
-CREATE TABLE docs (
-    id integer PRIMARY KEY, data jsonb NOT NULL, tags text[], title varchar(40), mark uuid,
-    flags bit(4), odd "char", "User Name" text
-);
-INSERT INTO docs
-SELECT i, jsonb_build_object('name', 'n' || i, 'size', i % 7, 'in', '{"a": "b"}'::jsonb),
-    ARRAY['t' || i % 5, 'u' || i % 3], 'Title ' || i, md5(i::text)::uuid, (i % 16)::bit(4), 'c',
-    'user ' || i % 4
-FROM generate_series(1, 200) i;
-ANALYZE docs;
-CREATE SCHEMA other;
-CREATE TABLE other.orders (words text, "Q" text);
-INSERT INTO other.orders VALUES ('a', 'b');
-"""
+DOCS = sql_of(__file__, "docs")
 
 
 @pytest.fixture(scope="module")
-def clone(shop_clone: str) -> Iterator[Connection]:
+def clone(shop_clone):
     drop = "DROP TABLE IF EXISTS docs; DROP SCHEMA IF EXISTS other CASCADE"
     with psycopg.connect(shop_clone, autocommit=True) as connection:
         connection.execute(f"{drop};{DOCS}".encode())
@@ -76,7 +62,7 @@ def _planted(template: str, text: str = TEXT, number: str = NUMBER, date: str = 
 
 
 @pytest.mark.parametrize("planner", [True, False])
-def test_no_planted_literal_survives(clone: Connection, planner: bool) -> None:
+def test_no_planted_literal_survives(clone, planner):
     texts = [_planted(template) for template in PLANTED]
     found = _bind(clone, *texts, planner=planner)
     assert len(found.workload) >= (9 if planner else len(PLANTED) - 2)
@@ -98,9 +84,7 @@ _numbers = st.integers(200_000, 899_999).map(str)
 @given(_texts, _numbers)
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @example("Xyzzyfoo", "987651")
-def test_what_is_written_does_not_depend_on_old_literals(
-    clone: Connection, text: str, number: str
-) -> None:
+def test_what_is_written_does_not_depend_on_old_literals(clone, text, number):
     """Two workloads that differ only in their literals become one and the same."""
     templates = [template for template in PLANTED if "OFFSET" not in template]
     other = (text, f"9{number[1:]}", "2388-07-04")
@@ -117,7 +101,7 @@ def test_what_is_written_does_not_depend_on_old_literals(
 @example("it's")
 @example("\\'; DROP TABLE x; --")
 @example("$$")
-def test_marks_leave_nothing_of_a_string(content: str) -> None:
+def test_marks_leave_nothing_of_a_string(content):
     content = content.replace("\x00", "")
     quoted = "'" + content.replace("'", "''") + "'"
     marked = mark(f"SELECT {quoted} || {quoted}", ())
@@ -141,7 +125,7 @@ def test_marks_leave_nothing_of_a_string(content: str) -> None:
         " WHERE c.id = 7 AND o.id = 8) SELECT * FROM v",
     ],
 )
-def test_new_literals_find_rows(clone: Connection, text: str) -> None:
+def test_new_literals_find_rows(clone, text):
     """Conditions on a table are taken from one row of it, on joined tables from rows that join."""
     found = [_one(clone, text, seed) for seed in range(6)]
     assert found[0] == _one(clone, text, 0)
@@ -176,7 +160,7 @@ def test_new_literals_find_rows(clone: Connection, text: str) -> None:
          1),
     ],
 )  # fmt: skip
-def test_literals_find_their_columns(clone: Connection, text: str, drawn: int) -> None:
+def test_literals_find_their_columns(clone, text, drawn):
     """Through alias lists, stars, sub-queries, WITH, USING, schemas and references to aliases."""
     found = _bind(clone, text)
     assert not found.left_out
@@ -184,7 +168,7 @@ def test_literals_find_their_columns(clone: Connection, text: str, drawn: int) -
     clone.execute(found.workload.queries[0].sql.encode())
 
 
-def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:
+def test_ranges_lists_patterns_and_structure_keep_their_form(clone):
     for seed in range(8):
         text = "SELECT 1 FROM orders WHERE total >= 900 AND total < 100 AND id BETWEEN 9 AND 3"
         low, high, first, last = map(float, re.findall(r"\d+\.?\d*", _one(clone, text, seed)[26:]))
@@ -194,9 +178,7 @@ def test_ranges_and_lists_keep_their_form(clone: Connection) -> None:
     assert len(set(re.findall(r"\d+", listed.partition("IN")[2]))) == 6
     array = _one(clone, "SELECT 1 FROM orders WHERE id = ANY('{71,72,73}')")
     assert len(set(re.findall(r"\d+", array.partition("ANY")[2]))) == 3
-
-
-def test_patterns_keep_their_wildcards(clone: Connection) -> None:
+    # Patterns keep their wildcards.
     text = (
         "SELECT title FROM docs"
         " WHERE title LIKE 'abcdefg%' AND title LIKE '%z' AND title LIKE '%yy_%'"
@@ -207,9 +189,7 @@ def test_patterns_keep_their_wildcards(clone: Connection) -> None:
     assert re.fullmatch(r"%\d", last)
     assert re.fullmatch(r"%.._%", within)
     assert clone.execute(found.encode()).fetchall()
-
-
-def test_structure_stays(clone: Connection) -> None:
+    # All else stays.
     text = (
         "SELECT date_trunc('month', placed) AS m, count(*), round(avg(total), 2)::numeric(12,2)"
         " FROM orders WHERE placed > now() - interval '7 days' GROUP BY 1 ORDER BY 2 DESC LIMIT 20"
@@ -217,7 +197,7 @@ def test_structure_stays(clone: Connection) -> None:
     assert _one(clone, text) == text
 
 
-def test_parameters_are_bound_by_column_or_type(clone: Connection) -> None:
+def test_parameters_are_bound_by_column_or_type(clone):
     found = _one(
         clone,
         "SELECT extract($1 from placed), sum(total * $2), substring(status::text, $3, $4), $5::date"
@@ -235,7 +215,7 @@ def test_parameters_are_bound_by_column_or_type(clone: Connection) -> None:
     assert re.fullmatch(r"SELECT 1 FROM orders WHERE id IN \(\d+,\d+,\d+\) AND status='\w+'", found)
 
 
-def test_what_cannot_be_bound_is_left_out_and_said(clone: Connection) -> None:
+def test_what_cannot_be_bound_is_left_out_and_said(clone):
     found = _bind(
         clone,
         "SELECT 1 FROM orders WHERE id = 1",
@@ -261,7 +241,7 @@ def test_what_cannot_be_bound_is_left_out_and_said(clone: Connection) -> None:
         _bind(clone, "DELETE FROM orders")
 
 
-def test_odd_texts_do_not_slip_through(clone: Connection) -> None:
+def test_odd_texts_do_not_slip_through(clone):
     assert Mark(0, "bits", "1").written("010") == "B'010'"
     assert Mark(0, "bits", "1").written("1' OR 'a") == "'1'' OR ''a'"
     # Not a number, and marks that are none of ASCII's.
@@ -274,7 +254,7 @@ def test_odd_texts_do_not_slip_through(clone: Connection) -> None:
     assert "v1" in spread
 
 
-def test_one_query_cannot_end_the_rest(clone: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_query_cannot_end_the_rest(clone, monkeypatch):
     def kept(site: object) -> str:
         if site.mark.original == "77":  # type: ignore[attr-defined]
             raise ValueError("of 77")
@@ -287,7 +267,7 @@ def test_one_query_cannot_end_the_rest(clone: Connection, monkeypatch: pytest.Mo
 
 
 @pytest.fixture(scope="module")
-def fitted(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fitted(shop, tmp_path_factory):
     """A folder with a model of the source and the ledger of its fit."""
     folder = tmp_path_factory.mktemp("fitted")
     config = pipeline.inspect(shop).config.with_privacy(epsilon=5.0)
@@ -296,7 +276,7 @@ def fitted(shop: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_model_is_enough(fitted: Path, shop: str, tmp_path: Path) -> None:
+def test_a_model_is_enough(fitted, shop, tmp_path):
     queries = (
         Query("a", f"SELECT 1 FROM orders WHERE status = '{TEXT}' AND placed > '{DATE}'"),
         Query("b", f"SELECT 1 FROM customers WHERE country = '{TEXT}' AND id = {NUMBER}"),
@@ -313,9 +293,7 @@ def test_a_model_is_enough(fitted: Path, shop: str, tmp_path: Path) -> None:
         pipeline.rebind(tmp_path / "w.json")
 
 
-def test_what_is_bound_is_confidential_as_its_rows_are(
-    fitted: Path, shop: str, shop_clone: str, tmp_path: Path
-) -> None:
+def test_what_is_bound_is_confidential_as_its_rows_are(fitted, shop, shop_clone, tmp_path):
     queries = Workload("w", (Query("a", "SELECT 1 FROM orders WHERE id = 5"),))
     ledger = str(fitted / "ledger")
     # A clone that has releases in the ledger may be the source.
@@ -332,3 +310,67 @@ def test_what_is_bound_is_confidential_as_its_rows_are(
     for clone in (None, shop_clone):
         found = pipeline.rebind(queries, model=tmp_path / "seeded", on=clone, ledger=ledger)
         assert found.workload.confidential
+
+
+# Texts that the clone lacks are asked for by the text of their rank, and nothing else changes.
+
+
+#: How a query is written, and how it is asked then; None where it stays.
+QUERIES = {
+    "SELECT count(*) FROM towns WHERE name = 'Oslo'": "SELECT count(*) FROM towns WHERE name = 'x'",
+    "SELECT count(*) FROM towns t WHERE t.name IN ('Oslo', 'Rome', 'Bern') AND id > -3 LIMIT 77":
+    "SELECT count(*) FROM towns t WHERE t.name IN ('x', 'z', 'Bern') AND id > -3 LIMIT 77",
+    """SELECT count(*) FROM towns WHERE "Odd Name" = 'it''s' AND id <> 17 AND name<>'a''\\b'""":
+    """SELECT count(*) FROM towns WHERE "Odd Name" = 'o''no' AND id <> 17 AND name<>E'a''\\\\b'""",
+    "SELECT count(*) FROM towns WHERE kind = 'gone' -- 5":
+    "SELECT count(*) FROM towns WHERE kind = 'new'",
+    "SELECT count(*) FROM towns WHERE name = 'Kyiv' AND id < 99": None,
+    "SELECT count(*) FROM towns WHERE name = 'Nowhere'": None,
+    "SELECT count(*) FROM towns WHERE name LIKE 'Oslo' AND lower(name) = 'Oslo'": None,
+    "SELECT 'Oslo', id FROM towns WHERE name > 'Oslo'": None,
+    "SELECT this is no query": None,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def towns(make_database):
+    """DSNs of a source and a clone."""
+    names = "'Oslo', 'Bern', 'Rome', 'Kyiv'", "'Bern', 'x', 'z', 'Kyiv'"
+    return [
+        make_database(sql_of(__file__, "towns_by_rank", names=name, odd=odd, kind=kind))
+        for name, odd, kind in zip(names, ("it''s", "o''no"), ("gone", "new"), strict=True)
+    ]
+
+
+def test_only_texts_that_the_clone_lacks_change(towns):
+    queries = Workload("w", tuple(Query(str(i), text, card=1) for i, text in enumerate(QUERIES)))
+    made = pipeline.rebind_by_rank(queries, *towns)
+    assert made.confidential
+    assert {query.id: query.sql for query in made} == {
+        str(i): new for i, new in enumerate(QUERIES.values()) if new is not None
+    }
+    assert all(query.card is None for query in made)
+    with pytest.raises(UsageError, match="one and the same"):
+        pipeline.rebind_by_rank(queries, towns[0], towns[0])
+
+
+def test_both_answers_are_reported_and_marked(towns, tmp_path):
+    workload = tmp_path / "w.sql"
+    workload.write_text("".join(f"{text};\n" for text in list(QUERIES)[:2] + list(QUERIES)[4:5]))
+    compare = ("compare", *towns, "-w", workload)
+    quick = ("--repeats", 1, "--no-floor", "--no-explain", "--no-distributions")
+    gate = ("--fail-if", "qerror.rebound.clone_zero > 0")
+    succeed(*compare, "-o", tmp_path / "out", "--rebind", *quick, *gate)
+    data = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    written, again = data["queries"], data["rebound"]["queries"]
+    assert [query["source"]["rows"] for query in written] == [50, 95, 3]
+    assert [query["clone"]["rows"] for query in written] == [0, 50, 3]
+    assert [query["clone"]["rows"] for query in again] == [30, 95]
+    assert data["qerror"]["clone_zero"] == 1
+    assert data["rebound"]["qerror"]["clone_zero"] == 0
+    assert data["rebound"]["qerror"]["overall"]["n"] == 3
+    assert data["figures"]["qerror.rebound.max"] == pytest.approx(50 / 30)
+    assert "may leave its owner" in data["rebound"]["confidential"]
+    for name in ("report.html", "report.md"):
+        assert "may leave its owner" in (tmp_path / "out" / name).read_text()
+    fail(2, "", *compare, "-o", tmp_path / "no", "--fail-if", "qerror.rebound.p50 > 2")

@@ -1,7 +1,5 @@
 """pgbench scripts: variables are bound, templates and weights kept, pgbench runs what we write."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -19,7 +17,7 @@ from privbench.workload.formats.pgbench import draw
 GOLDEN = Path(__file__).parent / "golden" / "bench"
 
 
-def test_scripts_are_read_with_their_weights_and_variables() -> None:
+def test_scripts_are_read_with_their_weights_and_variables():
     select, report, plain = read(GOLDEN)
     assert [(query.id, query.weight) for query in (select, report, plain)] == [
         ("select", 9.0),
@@ -42,7 +40,7 @@ def test_scripts_are_read_with_their_weights_and_variables() -> None:
     assert read(GOLDEN) == read(GOLDEN / "pgbench.opts")
 
 
-def test_a_folder_is_written_and_read_again(tmp_path: Path) -> None:
+def test_a_folder_is_written_and_read_again(tmp_path):
     queries = tuple(replace(query, id=query.id.replace("#", "")) for query in read(GOLDEN))
     write(Workload("bench", queries, True), tmp_path / "bench", "pgbench")
     assert (tmp_path / "bench" / "pgbench.opts").read_text() == (
@@ -56,7 +54,7 @@ def test_a_folder_is_written_and_read_again(tmp_path: Path) -> None:
     assert read(tmp_path / "bench") == Workload("bench", queries, True)
 
 
-def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path: Path) -> None:
+def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path):
     queries = (Query("a", "SELECT 1", weight=0.5), Query("b", "SELECT 2", weight=2.25))
     write(Workload("w", queries), tmp_path / "w", "pgbench")
     assert (tmp_path / "w" / "pgbench.opts").read_text() == "-f a.sql@100\n-f b.sql@450\n"
@@ -84,7 +82,7 @@ def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path: P
         ("\\set a 1\n-- nothing", "no query"),
     ],
 )
-def test_what_only_pgbench_can_run_is_refused(script: str, said: str, tmp_path: Path) -> None:
+def test_what_only_pgbench_can_run_is_refused(script, said, tmp_path):
     (tmp_path / "w.sql").write_text(script)
     with pytest.raises(UsageError, match=said):
         read(tmp_path / "w.sql")
@@ -96,7 +94,7 @@ EXPRESSIONS = {
 }  # fmt: skip
 
 
-def test_expressions_and_seeds() -> None:
+def test_expressions_and_seeds():
     assert {text: draw(text, {"n": "4"}, "q", "x") for text in EXPRESSIONS} == EXPRESSIONS
     drawn = [draw("random(1, 1000000)", {}, f"q{i}", "x") for i in range(20)]
     assert len(set(drawn)) == 20
@@ -107,9 +105,7 @@ def test_expressions_and_seeds() -> None:
     ("name", "said"),
     [("gone.sql", r"gone\.sql, which is not there"), ("../x.sql", "no file name within")],
 )
-def test_scripts_that_are_missing_or_elsewhere_are_named(
-    name: str, said: str, tmp_path: Path
-) -> None:
+def test_scripts_that_are_missing_or_elsewhere_are_named(name, said, tmp_path):
     (tmp_path / "x.sql").write_text("SELECT 1")
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "pgbench.opts").write_text(f"-f {name}@2\n")
@@ -118,7 +114,7 @@ def test_scripts_that_are_missing_or_elsewhere_are_named(
 
 
 @pytest.mark.skipif(shutil.which("pgbench") is None, reason="pgbench is not installed")
-def test_pgbench_runs_what_is_written(shop: str, tmp_path: Path) -> None:
+def test_pgbench_runs_what_is_written(shop, tmp_path):
     one = Query(
         "one", "SELECT count(*) FROM orders WHERE id < 5", None, 3.0,
         "SELECT count(*) FROM orders WHERE id < $1", ("5",), ("most = random(1, 1000)",),

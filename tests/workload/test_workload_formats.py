@@ -1,13 +1,12 @@
 """Formats: what is written is read again; what a file or a format cannot hold is said."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sql_files import sql_of
 
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
@@ -39,13 +38,13 @@ _few = settings(
 
 @_few
 @given(st.lists(st.sampled_from(ODD[:-1]), min_size=1), st.sampled_from([";", " ;\n", ";;"]))
-def test_splitting_undoes_joining(parts: list[str], between: str) -> None:
+def test_splitting_undoes_joining(parts, between):
     assert pieces(between.join(parts)) == parts
 
 
 @pytest.mark.parametrize("confidential", [False, True])
 @pytest.mark.parametrize("form", KEEPING)
-def test_what_is_written_is_read_again(form: str, confidential: bool, tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(form, confidential, tmp_path):
     texts = [text for text in ODD if "\n" not in text] if form == "card-sql" else ODD
     made = tuple(Query(f"q{i}", text, i) for i, text in enumerate(texts, 1))
     workload = Workload("w", made, confidential)
@@ -58,7 +57,7 @@ def test_what_is_written_is_read_again(form: str, confidential: bool, tmp_path: 
         assert found == workload
 
 
-def test_every_format_is_tested() -> None:
+def test_every_format_is_tested():
     assert {form.name for form in FORMATS} == {*KEEPING, "mscn", "sam"}
 
 
@@ -77,15 +76,13 @@ _queries = st.builds(
 
 @_few
 @given(_texts, st.lists(_queries, max_size=4, unique_by=lambda query: query.id), st.booleans())
-def test_native_keeps_everything(
-    tmp_path: Path, name: str, queries: list[Query], secret: bool
-) -> None:
+def test_native_keeps_everything(tmp_path, name, queries, secret):
     workload = Workload(name, tuple(queries), secret)
     write(workload, tmp_path / "w.json", "native")
     assert read(tmp_path / "w.json", "native") == workload
 
 
-def test_the_native_file_is_as_documented(tmp_path: Path) -> None:
+def test_the_native_file_is_as_documented(tmp_path):
     query = Query("q1", "SELECT 1 WHERE 2 > 1", 1, 3.5, "SELECT 1 WHERE 2 > $1", ("1",), ("x = 1",))
     write(Workload("shop", (query, Query("q2", "SELECT 2"))), tmp_path / "w.json", "native")
     full = {
@@ -100,7 +97,7 @@ def test_the_native_file_is_as_documented(tmp_path: Path) -> None:
     }
 
 
-def test_card_lines(tmp_path: Path) -> None:
+def test_card_lines(tmp_path):
     file = tmp_path / "stats.sql"
     file.write_text(
         "-- a remark\n12||SELECT COUNT(*) FROM a WHERE x = '||';\n\n3.0||SELECT 1\r\n||SELECT 2\n"
@@ -114,7 +111,7 @@ def test_card_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_is_read_in_natural_order_and_written(tmp_path: Path) -> None:
+def test_a_folder_is_read_in_natural_order_and_written(tmp_path):
     texts = {"10a": "SELECT 10", "2a": "\\timing on\nSELECT 2; SELECT 3", "sub/1": "\\i in.sql\n"}
     for name, text in {**texts, "sub/in": "SELECT 1"}.items():
         file = tmp_path / "w" / f"{name}.sql"
@@ -165,22 +162,26 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("name", "text", "said"), UNREADABLE)
-def test_what_cannot_be_read_is_said(name: str, text: str, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_said(name, text, said, tmp_path):
     text = f"a###1\n{text}" if name.endswith(".csv") else text
     (tmp_path / name).write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=said):
         read(tmp_path / name)
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_what_is_not_there_is_said_and_what_leads_elsewhere_not_written(tmp_path):
     with pytest.raises(UsageError, match="no workload at"):
         read(tmp_path / "absent")
     (tmp_path / "w.sql").write_text("SELECT 1")
     with pytest.raises(UsageError, match=r"no workload format.*native, sam"):
         read(tmp_path / "w.sql", "parquet")
+    # A query whose id leads elsewhere is not written.
+    for form in ("sql", "pgbench"):
+        with pytest.raises(UsageError, match="no file name"):
+            write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "w", form)
 
 
-def test_lines_of_mscn_are_read_and_written_as_the_golden_texts(tmp_path: Path) -> None:
+def test_lines_of_mscn_are_read_and_written_as_the_golden_texts(tmp_path):
     found = read(GOLDEN / "parts.csv")
     assert [query.sql for query in found] == (GOLDEN / "parts.sql").read_text().splitlines()
     assert [query.card for query in found] == [117, 4052, 31, 9]
@@ -190,7 +191,7 @@ def test_lines_of_mscn_are_read_and_written_as_the_golden_texts(tmp_path: Path) 
     assert (tmp_path / "parts.csv").read_text() == golden
 
 
-def test_numbered_columns_of_sam_are_read_as_the_golden_texts() -> None:
+def test_numbered_columns_of_sam_are_read_as_the_golden_texts():
     found = read(GOLDEN / "people_test.txt", sam(columns=COLUMNS))
     assert [query.sql for query in found] == (GOLDEN / "people_test.sql").read_text().splitlines()
     assert [query.card for query in found] == [28801, 107, 5]
@@ -218,9 +219,7 @@ _conjunctions = st.builds(
 
 @_few
 @given(parts=_conjunctions, card=st.none() | st.integers(0, 10**12))
-def test_lines_of_mscn_that_are_written_are_read_again(
-    tmp_path: Path, parts: Conjunction, card: int | None
-) -> None:
+def test_lines_of_mscn_that_are_written_are_read_again(tmp_path, parts, card):
     workload = Workload("w", (Query("q1", parts.sql, card),))
     write(workload, tmp_path / "w.csv", "mscn")
     assert read(tmp_path / "w.csv") == workload
@@ -237,9 +236,7 @@ _predicates = st.fixed_dictionaries({}, optional={
 
 @_few
 @given(st.lists(_predicates, min_size=1, max_size=5), st.booleans())
-def test_json_of_sam_that_is_written_is_read_again(
-    tmp_path: Path, found: list[dict[str, tuple[str, str]]], secret: bool
-) -> None:
+def test_json_of_sam_that_is_written_is_read_again(tmp_path, found, secret):
     items = [[list(one), *map(list, zip(*one.values(), strict=True))] for one in found]
     path = tmp_path / "people_1000.json"
     data = {"query_list": items, "card_list": [str(i) for i in range(len(items))]}
@@ -267,7 +264,7 @@ def test_json_of_sam_that_is_written_is_read_again(
         ("SELECT COUNT(*) FROM a WHERE 5 > a.x", "a##a.x,<,5#"),
     ],
 )
-def test_other_ways_to_write_a_conjunction(sql: str, parts: str, tmp_path: Path) -> None:
+def test_other_ways_to_write_a_conjunction(sql, parts, tmp_path):
     write(Workload("w", (Query("a", sql),)), tmp_path / "w.csv", "mscn")
     assert (tmp_path / "w.csv").read_text() == parts + "\n"
 
@@ -311,9 +308,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("form", "sql", "reason"), BEYOND)
-def test_what_is_beyond_a_format_is_refused(
-    form: str, sql: str, reason: str, tmp_path: Path
-) -> None:
+def test_what_is_beyond_a_format_is_refused(form, sql, reason, tmp_path):
     whole = sql.partition(" ")[0].split("\n")[0] in ("SELECT", "WITH", "DELETE")
     odd = Query("odd", sql if whole else f"SELECT COUNT(*) FROM {sql}")
     fine = Query("fine", "SELECT COUNT(*) FROM a WHERE x = 1")
@@ -322,18 +317,12 @@ def test_what_is_beyond_a_format_is_refused(
     assert not (tmp_path / "w").exists()
 
 
-def test_sam_holds_all_answers_or_none(tmp_path: Path) -> None:
+def test_sam_holds_all_answers_or_none(tmp_path):
     one = Query("a", "SELECT COUNT(*) FROM a WHERE x = 1", 3)
     with pytest.raises(UsageError, match="query c states no answer"):
         write(Workload("w", (one, Query("c", one.sql))), tmp_path / "w.json", "sam")
     write(Workload("w", (Query("c", one.sql),)), tmp_path / "w.json", "sam")
     assert "card_list" not in json.loads((tmp_path / "w.json").read_text())
-
-
-def test_a_query_whose_id_leads_elsewhere_is_not_written(tmp_path: Path) -> None:
-    for form in ("sql", "pgbench"):
-        with pytest.raises(UsageError, match="no file name"):
-            write(Workload("w", (Query("../../out", "SELECT 1"),)), tmp_path / "w", form)
 
 
 @pytest.mark.parametrize(
@@ -348,60 +337,28 @@ def test_a_query_whose_id_leads_elsewhere_is_not_written(tmp_path: Path) -> None
         "select updated, deleted from t where note ~ 'into'",
     ],
 )
-def test_reading_queries_pass(sql: str) -> None:
+def test_reading_queries_pass(sql):
     check(Workload("w", (Query("a", sql),)))
 
 
-#: Statements that do more than read, one a line.
-WRITING = """
-DELETE FROM t
-INSERT INTO t VALUES (1)
-UPDATE t SET a = 1
-MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE
-TRUNCATE t
-DROP TABLE t
-CREATE TABLE t AS SELECT 1
-COPY t TO '/tmp/x'
-DO $$ BEGIN END $$
-CALL f()
-SET work_mem = '1GB'
-BEGIN
-EXPLAIN ANALYZE DELETE FROM t
-WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone
-SELECT * INTO copy FROM t
-SELECT * FROM t FOR UPDATE
-SELECT 1; DELETE FROM t
-SELECT nextval('s')
-SELECT pg_catalog.pg_terminate_backend(1)
-SELECT "set_config"('a', 'b', false)
-SELECT lo_unlink(1)
-SELECT pg_sleep(1)
-SELECT $1
-SELECT ((( INTO gone
--- nothing
-"""
-
-
-@pytest.mark.parametrize("sql", WRITING.split("\n")[:-1])
-def test_everything_else_is_refused(sql: str) -> None:
+@pytest.mark.parametrize("sql", ["", *sql_of(__file__, "writing").splitlines()])
+def test_everything_else_is_refused(sql):
     with pytest.raises(UsageError, match="query a of workload w"):
         check(Workload("w", (Query("a", sql),)))
 
 
-def test_a_bad_query_is_told_by_its_id_and_place() -> None:
+def test_a_bad_query_is_told_by_its_id_and_place():
     queries = (Query("1a", "SELECT 1"), Query("2b", "SELECT 1\n  FORM t x"))
     with pytest.raises(UsageError, match=r'query 2b of workload w.*at or near "t" \(line 2, colum'):
         check(Workload("w", queries))
 
 
-def test_tables_and_joins_are_counted() -> None:
+def test_tables_and_joins_are_counted_and_the_digest_tells_workloads_apart():
     assert shape("SELECT 1 FROM a x, a y LEFT JOIN b USING (i) WHERE EXISTS (SELECT 1 FROM c)") == (
         Shape(4, 2)
     )
     assert shape("SELECT ((((") == Shape(None, None)
-
-
-def test_the_digest_tells_workloads_apart() -> None:
+    # The digest tells workloads apart.
     one = Workload("w", (Query("a", "SELECT 1"), Query("b", "SELECT 2")))
     other = Workload("w", (Query("a", "SELECT 1b"), Query("", "SELECT 2")))
     assert one.digest == Workload("renamed", one.queries).digest

@@ -1,15 +1,14 @@
 """Every kind of workload, from a database and from tables in memory."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.errors import UsageError
 from privbench.postgres.connect import Connection, connect
@@ -33,34 +32,7 @@ from privbench.workload.safety import check
 Tables = Mapping[str, Columns]
 
 # Two keys to one parent, a self-reference, a composite key that may be NULL, and a key to UNIQUE.
-PRESS = """
-CREATE TABLE city (
-    land text, name text, size integer NOT NULL, code integer NOT NULL UNIQUE,
-    PRIMARY KEY (land, name)
-);
-CREATE TABLE person (
-    id integer PRIMARY KEY, age integer, joined timestamp NOT NULL,
-    land text, town text, chief integer REFERENCES person,
-    FOREIGN KEY (land, town) REFERENCES city (land, name)
-);
-CREATE TABLE article (
-    id integer PRIMARY KEY, score integer NOT NULL, kind text NOT NULL,
-    author integer NOT NULL REFERENCES person, editor integer REFERENCES person,
-    about integer REFERENCES city (code)
-);
-INSERT INTO city SELECT 'l' || i % 4, 'n' || i, 100 * i, 7 * i FROM generate_series(1, 20) i;
-INSERT INTO person
-SELECT i, CASE WHEN i % 5 > 0 THEN 20 + i % 40 END,
-    timestamp '2020-01-01' + i * interval '7 hours',
-    CASE WHEN i % 3 > 0 THEN 'l' || i % 20 % 4 END, CASE WHEN i % 3 > 0 THEN 'n' || i % 20 END,
-    CASE WHEN i > 10 THEN i / 10 END
-FROM generate_series(1, 200) i WHERE i % 20 > 0;
-INSERT INTO article
-SELECT i, i % 17, (ARRAY['news', 'essay'])[1 + i % 2], 1 + i * i % 19,
-    CASE WHEN i % 2 = 0 THEN 21 + i % 19 END, 7 * (1 + i % 20)
-FROM generate_series(1, 900) i;
-CREATE TABLE letters (name text);
-"""
+PRESS = sql_of(__file__, "press")
 # Operators of predicates, by kind; and how many of 60 queries have so many joins.
 FORMS = {
     "mscn": {"=", "<", ">"},
@@ -77,23 +49,23 @@ _PREDICATE = re.compile(
 
 
 @pytest.fixture(scope="module")
-def source(shop: str) -> Iterator[Connection]:
+def source(shop):
     with connect(shop, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
-def schema(source: Connection) -> Schema:
+def schema(source):
     return introspect(source)
 
 
 @pytest.fixture(scope="module")
-def tables(source: Connection, schema: Schema) -> Tables:
+def tables(source, schema):
     return _tables(source, schema)
 
 
 @pytest.fixture(scope="module")
-def clone(shop_clone: str) -> Iterator[Connection]:
+def clone(shop_clone):
     with connect(shop_clone, autocommit=True) as connection:
         yield connection
 
@@ -110,14 +82,14 @@ def _tables(connection: Connection, schema: Schema) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def press(make_database: Callable[..., str]) -> Iterator[Connection]:
+def press(make_database):
     dsn = make_database(statements=PRESS)
     with connect(dsn, autocommit=True) as connection:
         yield connection
 
 
 @pytest.fixture(scope="module")
-def press_schema(press: Connection) -> Schema:
+def press_schema(press):
     return introspect(press)
 
 
@@ -131,7 +103,7 @@ def _sixty(kind: str) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def made(source: Connection, schema: Schema) -> dict[str, Workload]:
+def made(source, schema):
     """A workload of each kind from the source."""
     return {kind: generate_from_source(source, kind, schema, _sixty(kind)) for kind in KINDS}
 
@@ -153,9 +125,7 @@ def _answers_are_true(made: Workload, connection: Connection, *, stated: bool) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_a_source_it_is_confidential_and_of_the_promised_form(
-    kind: str, made: dict[str, Workload], source: Connection
-) -> None:
+def test_of_a_source_it_is_confidential_and_of_the_promised_form(kind, made, source):
     assert made[kind].confidential
     assert len(made[kind]) == 60
     _answers_are_true(made[kind], source, stated=kind != "mixed")
@@ -182,23 +152,19 @@ def test_of_a_source_it_is_confidential_and_of_the_promised_form(
     assert set(numbers) == ({0} if kind in ("sam", "california") else {0, 1, 2})
 
 
-def test_literals_are_values_of_the_column(source: Connection, made: dict[str, Workload]) -> None:
+def test_literals_are_values_of_the_column_and_mixed_queries_count_group_and_sort(source, made):
     for query in made["mscn"]:
         for table, column, _, value in _asked(query):
             text = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} = {value})"
             assert source.execute(text.encode()).fetchone() == (True,), text
-
-
-def test_mixed_queries_count_group_and_sort(made: dict[str, Workload]) -> None:
+    # Mixed queries count, group and sort.
     texts = [query.sql for query in made["mixed"]]
     for word in (" GROUP BY ", " ORDER BY ", " = 'paid'", "::timestamp"):
         assert any(word in text for text in texts), word
     assert 30 < sum(text.startswith("SELECT COUNT(*)") for text in texts) < 60
 
 
-def test_neither_order_of_rows_nor_settings_have_a_say(
-    source: Connection, schema: Schema, made: dict[str, Workload]
-) -> None:
+def test_neither_order_of_rows_nor_settings_have_a_say(source, schema, made):
     plan = _sixty("mixed")
     with source.transaction(force_rollback=True):
         source.execute("UPDATE orders SET total = total WHERE id % 2 = 0")
@@ -210,9 +176,7 @@ def test_neither_order_of_rows_nor_settings_have_a_say(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_tables_in_memory_it_states_no_answer(
-    kind: str, clone: Connection, schema: Schema
-) -> None:
+def test_of_tables_in_memory_it_states_no_answer(kind, clone, schema):
     tables = _tables(clone, schema)
     made, again, other = (
         generate_from_tables(tables, kind, schema, _plan(kind, seed=seed)) for seed in (1, 1, 2)
@@ -234,16 +198,14 @@ def test_of_tables_in_memory_it_states_no_answer(
         assert all(text.startswith("xx") for text in literals), query.sql
 
 
-def test_answers_are_those_of_a_clone(tables: Tables, clone: Connection, schema: Schema) -> None:
+def test_answers_are_those_of_a_clone(tables, clone, schema):
     made = generate_from_tables(tables, "joins", schema, _plan("joins"), clone=clone)
     assert not made.confidential
     _answers_are_true(made, clone, stated=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_counts_in_memory_are_those_of_the_database(
-    kind: str, tables: Tables, source: Connection, schema: Schema
-) -> None:
+def test_counts_in_memory_are_those_of_the_database(kind, tables, source, schema):
     memory = MemoryAnswers(MemoryRows(tables, 0))
     counts: list[tuple[int, int | None]] = []
 
@@ -259,7 +221,7 @@ def test_counts_in_memory_are_those_of_the_database(
     assert [ours for ours, _ in counts] == [theirs for _, theirs in counts]
 
 
-def test_sam_orders_strings_by_code_points(press_schema: Schema) -> None:
+def test_sam_orders_strings_by_code_points(press_schema):
     rows = {"public.letters": {"name": pa.array([f"{'aB'[i % 2]}{i % 12}" for i in range(300)])}}
     only = Schema((press_schema.table("letters"),))
     made = generate_from_tables(rows, "sam", only, _plan("sam"))
@@ -268,7 +230,7 @@ def test_sam_orders_strings_by_code_points(press_schema: Schema) -> None:
     assert all('\' COLLATE "C"' in text for text in ranges)
 
 
-def test_answers_and_sizes_lie_in_the_plans_ranges(source: Connection, schema: Schema) -> None:
+def test_answers_and_sizes_lie_in_the_plans_ranges(source, schema):
     # The schema has but two keys to follow.
     changes = {"joins": (1, 5), "predicates": (2, 3), "operators": ("<", ">=")}
     plan = _plan("mscn", least=50, most=500, **changes)
@@ -294,17 +256,13 @@ def test_answers_and_sizes_lie_in_the_plans_ranges(source: Connection, schema: S
         ("joins", {"predicates": (40, 40)}, "no query with an answer"),
     ],
 )
-def test_what_no_query_can_be_is_refused(
-    kind: str, changes: dict[str, object], said: str, tables: Tables, schema: Schema
-) -> None:
+def test_what_no_query_can_be_is_refused(kind, changes, said, tables, schema):
     with pytest.raises(UsageError, match=said):
         generate_from_tables(tables, kind, schema, _plan(kind, **changes))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_database_without_rows_or_numbers_is_said(
-    kind: str, tables: Tables, schema: Schema
-) -> None:
+def test_a_database_without_rows_or_numbers_is_said(kind, tables, schema):
     with pytest.raises(UsageError, match="no table"):
         generate_from_tables({}, kind, Schema(()), _plan(kind))
     with pytest.raises(UsageError, match=r"empty|with values"):
@@ -314,9 +272,7 @@ def test_a_database_without_rows_or_numbers_is_said(
         generate_from_tables(tables, "california", only, _plan("california"))
 
 
-def test_joins_follow_every_key_once_and_ask_for_values_that_others_share(
-    press: Connection, press_schema: Schema
-) -> None:
+def test_joins_follow_every_key_once_and_ask_for_values_that_others_share(press, press_schema):
     plan = _plan("joins", queries=48, predicates=(1, 4))
     made = generate_from_source(press, "joins", press_schema, plan)
     _answers_are_true(made, press, stated=True)
@@ -338,15 +294,7 @@ def test_joins_follow_every_key_once_and_ask_for_values_that_others_share(
         assert press.execute(text.encode()).fetchone() == (True,), text
 
 
-def test_a_slow_query_is_given_up_and_the_session_goes_on(
-    press: Connection, press_schema: Schema
-) -> None:
-    all_pairs = Draft(JoinTree((press_schema.table("article"),) * 4), ())
-    assert DatabaseAnswers(press, 0.05).count(all_pairs) is None
-    assert press.execute("SHOW statement_timeout").fetchone() == ("0",)
-
-
-def test_anchors_join_and_dead_ends_are_none(press: Connection, press_schema: Schema) -> None:
+def test_anchors_join_dead_ends_are_none_and_a_slow_query_is_given_up(press, press_schema):
     rng = generator(3, "anchors")
     ends = Counter[bool]()
     rows = DatabaseRows(press, 3)
@@ -362,3 +310,7 @@ def test_anchors_join_and_dead_ends_are_none(press: Connection, press_schema: Sc
     # Persons without articles, and articles without an editor, are dead ends.
     assert ends[True] > 0
     assert ends[False] > 20
+    # A slow query is given up, and the session goes on.
+    all_pairs = Draft(JoinTree((press_schema.table("article"),) * 4), ())
+    assert DatabaseAnswers(press, 0.05).count(all_pairs) is None
+    assert press.execute("SHOW statement_timeout").fetchone() == ("0",)

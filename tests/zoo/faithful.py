@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import psycopg
+from market import execute
 from psycopg import sql
+from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.postgres.connect import connect, environment
@@ -52,25 +54,25 @@ class Dump:
         return sorted(body for body in kept if body and not _WRAPPERS.match(body))
 
 
-def dump(dsn: str) -> Dump:
-    """Everything in a database, rows and comments included; owners and rights not."""
+def pg_dump(dsn: str, *options: str) -> str:
+    """What pg_dump says; owners it leaves out."""
     with connect(dsn) as connection:
         program = find_pg_dump(connection.info.server_version // 10000)
-        variables = environment(connection)
-    done = subprocess.run(
-        [program.path, "--no-owner", "--no-privileges"],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    marks = [*_ENTRY.finditer(done.stdout)]
-    ends = [mark.start() for mark in marks[1:]] + [len(done.stdout)]
+        variables = {**os.environ, **environment(connection)}
+    command = [program.path, "--no-owner", *options]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def dump(dsn: str) -> Dump:
+    """Everything in a database, rows and comments included; owners and rights not."""
+    text = pg_dump(dsn, "--no-privileges")
+    marks = [*_ENTRY.finditer(text)]
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
     entries = (
-        (mark["type"], _body(done.stdout[mark.end() : end]))
-        for mark, end in zip(marks, ends, strict=True)
+        (mark["type"], _body(text[mark.end() : end])) for mark, end in zip(marks, ends, strict=True)
     )
-    return Dump(done.stdout, tuple(entries))
+    return Dump(text, tuple(entries))
 
 
 def restored(found: Dump, dsn: str) -> Dump:
@@ -80,9 +82,7 @@ def restored(found: Dump, dsn: str) -> Dump:
     names of NOT NULL constraints of typed tables): a clone must equal what pg_dump would restore.
     """
     kept = [body for kind, body in found.entries if kind not in LEFT_BEHIND | DATA]
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute("SET check_function_bodies = off; SET search_path = ''")
-        connection.execute("\n".join(kept).encode())
+    execute(dsn, "SET check_function_bodies = off; SET search_path = ''", "\n".join(kept))
     return dump(dsn)
 
 
@@ -248,14 +248,7 @@ def _populated(connection: psycopg.Connection, oid: int) -> bool:
 def stale_sequences(dsn: str) -> list[str]:
     """Sequences whose next number a row of the column that they fill holds already."""
     with psycopg.connect(dsn) as connection:
-        owned = connection.execute(
-            "SELECT s.oid::regclass::text, n.nspname, c.relname, a.attname FROM pg_depend d"
-            " JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'"
-            " JOIN pg_class c ON c.oid = d.refobjid JOIN pg_namespace n ON n.oid = c.relnamespace"
-            " JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid"
-            " WHERE d.deptype IN ('a', 'i') AND d.refobjsubid > 0"
-            " AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass"
-        ).fetchall()
+        owned = connection.execute(sql_of(__file__, "sequences_of_columns")).fetchall()
         stale = []
         for sequence, schema, table, column in owned:
             row = connection.execute(

@@ -6,13 +6,9 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 from psycopg import sql
+from sql_files import sql_of
 
-PREAMBLE = """
-CREATE TYPE mood AS ENUM ('low', 'it''s ok', 'high');
-CREATE DOMAIN positive AS integer CHECK (VALUE > 0);
-CREATE DOMAIN code AS varchar(12) CHECK (VALUE ~ '^[A-Z]{2}[0-9]{4}$');
-CREATE TYPE pair AS (number integer, word text);
-"""
+PREAMBLE = sql_of(__file__, "preamble")
 #: Types that tell numbers apart: a value for number ``i``, and CHECKs that these values keep.
 KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
     "integer": ("({i})::integer", ("{c} >= 0", "{c} < 1000000", "{c} % 1 = 0")),

@@ -1,7 +1,5 @@
 """Every schema of the zoo, cloned with no configuration, and what its clone must keep."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import faithful
 import psycopg
 import pytest
+from market import ask, execute
 
 from privbench import pipeline
 from privbench.config import Config
@@ -77,8 +76,7 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow,)) for n in NAMES],
+    "name", [pytest.param(n, marks=() if n in QUICK else (pytest.mark.slow,)) for n in NAMES]
 )
 @pytest.mark.timeout(1800)
 def test_clone_is_faithful(each_server, scratch, tmp_path, name):
@@ -105,8 +103,7 @@ def clone_whole(found: Animal, each_server, scratch, tmp_path) -> None:
     """
     skip_unless_at_home(found, each_server)
     source, target = scratch(), scratch()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(found.text.encode())
+    execute(source, found.text)
     base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
     config = pipeline.inspect(source, base=base).config
     pipeline.clone(source, target, config)
@@ -129,12 +126,8 @@ def clone_whole(found: Animal, each_server, scratch, tmp_path) -> None:
 @pytest.mark.slow
 def test_triggers_do_not_fire_during_a_load(scratch, tmp_path):
     source, target = scratch(), scratch()
-    with psycopg.connect(source, autocommit=True) as connection:
-        connection.execute(animal("67_functions_and_triggers").text.encode())
+    execute(source, animal("67_functions_and_triggers").text)
     base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{tmp_path}'")
     pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
-    with psycopg.connect(target) as connection:
-        fired = connection.execute("SELECT count(*) FROM audit WHERE what = 'INSERT'").fetchone()
-        enabled = connection.execute("SELECT tgname, tgenabled FROM pg_trigger ORDER BY 1")
-        assert fired == (0,)
-        assert ("deny", "A") in enabled.fetchall()
+    assert ask(target, "SELECT count(*) FROM audit WHERE what = 'INSERT'") == [(0,)]
+    assert ("deny", "A") in ask(target, "SELECT tgname, tgenabled FROM pg_trigger")

@@ -1,7 +1,5 @@
 """Schemas at random, filled and cloned: none may fail, and every rule holds on the clone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 
@@ -9,6 +7,7 @@ import faithful
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
+from market import execute
 from psycopg import conninfo
 from schemas_at_random import databases
 
@@ -34,8 +33,7 @@ def _scratch(server):
 def clone_whole(server, folder, ddl: str) -> None:
     """Make the schema, clone it, and hold the clone against all its rules."""
     with _scratch(server) as (source, target):
-        with psycopg.connect(source, autocommit=True) as connection:
-            connection.execute(ddl.encode())
+        execute(source, ddl)
         base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{folder}'")
         pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
         assert faithful.unvalidated(target) == []

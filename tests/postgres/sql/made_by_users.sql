@@ -1,0 +1,10 @@
+CREATE SCHEMA "Old one"; CREATE TABLE "Old one"."T" (i int PRIMARY KEY);
+CREATE TABLE public.u (i int REFERENCES "Old one"."T"); CREATE VIEW v AS SELECT * FROM u;
+CREATE DOMAIN d AS int; CREATE TYPE c AS (a d); CREATE SEQUENCE s;
+CREATE FUNCTION f(d, text) RETURNS c LANGUAGE sql AS 'SELECT NULL::c';
+CREATE PROCEDURE p() LANGUAGE sql AS '';
+CREATE AGGREGATE g(int) (sfunc = int4pl, stype = int);
+CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq);
+CREATE OPERATOR FAMILY fam USING btree;
+CREATE TEXT SEARCH CONFIGURATION conf (COPY = simple);
+CREATE COLLATION coll FROM "C";

@@ -1,0 +1,11 @@
+CREATE SCHEMA "Odd ""Shop""";
+CREATE SCHEMA other;
+CREATE TABLE sale (i int);
+CREATE TABLE sales (i int);
+CREATE TABLE s$le (i int);
+CREATE TABLE "Sale" (i int);
+CREATE TABLE "Sale*" (i int);
+CREATE TABLE other.sale_2 (i int);
+CREATE TABLE "Odd ""Shop"""."a.b*" (i int);
+CREATE TABLE "Odd ""Shop""".x (i int);
+CREATE VIEW other.sale_v AS SELECT 1;

@@ -1,0 +1,25 @@
+DELETE FROM t
+INSERT INTO t VALUES (1)
+UPDATE t SET a = 1
+MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE
+TRUNCATE t
+DROP TABLE t
+CREATE TABLE t AS SELECT 1
+COPY t TO '/tmp/x'
+DO $$ BEGIN END $$
+CALL f()
+SET work_mem = '1GB'
+BEGIN
+EXPLAIN ANALYZE DELETE FROM t
+WITH gone AS (DELETE FROM t RETURNING *) SELECT * FROM gone
+SELECT * INTO copy FROM t
+SELECT * FROM t FOR UPDATE
+SELECT 1; DELETE FROM t
+SELECT nextval('s')
+SELECT pg_catalog.pg_terminate_backend(1)
+SELECT "set_config"('a', 'b', false)
+SELECT lo_unlink(1)
+SELECT pg_sleep(1)
+SELECT $1
+SELECT ((( INTO gone
+-- nothing
