@@ -213,7 +213,7 @@ def one_way(
     if low > 0:
         back = edges if edges is None else edges[::-1]
         beyond[:low] = _tail(inner[::-1], back, domain.values - low, most, law)[::-1]
-    if beyond.any() and domain.ordered and not wide:
+    if high - low < domain.values and domain.ordered and not wide:
         beyond = np.maximum(beyond, _elsewhere(inner, low, high, most))
     prediction[:low], prediction[high : domain.values] = beyond[:low], beyond[high:]
     place = np.arange(len(noisy))
