@@ -95,10 +95,10 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
 
 
 def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
-    """Give up a release that died, and give what its events have spent.
+    """Close a release that died, and return the loss of its events.
 
-    That stays spent; what none of them took is free again. A release that no ledger has, or that is
-    closed or in use, is a LedgerError.
+    That loss stays spent; what none of them took is free again. A release that no ledger has, or
+    that is closed or in use, is a LedgerError.
     """
     return Ledger.holding(path, release_id).abandon(release_id)
 

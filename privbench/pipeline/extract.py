@@ -53,14 +53,14 @@ class _Encoded:
     keys: dict[str, list[pa.Array]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Raw:
     """One table before its keys are matched; each key's columns go when it is."""
 
     rows: int
     attributes: Mapping[str, Attribute]
     keys: dict[str, pa.ChunkedArray]
-    verbatim: pa.Table = None  # the columns of a public table
+    verbatim: pa.Table | None = None  # the columns of a public table
 
 
 def extract(

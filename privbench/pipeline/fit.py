@@ -47,7 +47,7 @@ from privbench.workload.database import refuse_computing
 
 @dataclass
 class Draft:
-    """The state of a fit: each stage sets one of the last fields, in this order."""
+    """The state of a fit: each stage fills in the next of the fields that are empty at first."""
 
     source: str
     config: Config

@@ -63,7 +63,7 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
 def fill_views(
     connection: Connection, progress: Callable[[str, int | None], None]
 ) -> tuple[list[TableName], list[str]]:
-    """Fill the materialised views; those that are filled, and a line for each that stays empty."""
+    """Fill the materialised views; gives those filled, and why each of the others stays empty."""
     filled, empty = [], []
     with database_errors("refreshing materialised views"):
         # In the order of their making, which is the order of their dependence.

@@ -208,7 +208,7 @@ def packed(
 ) -> Iterator[pa.RecordBatch]:
     """Batches of the rows of some pages in the order they lie in, at least one.
 
-    Nothing else may use the connection, which is one of a snapshot, meanwhile.
+    The connection is one of the snapshot's; nothing else may use it meanwhile.
     """
     start, end = pages
     step = max(min(_PAGES, _BYTES // (8 * _ROWS * len(form.words))), 1)

@@ -116,7 +116,8 @@ class Accountant:
 
     ``epsilon`` and ``delta`` are those of the whole release. ``threshold_delta`` is the part of δ
     that threshold releases may use, per root table: by default all of it under pure accounting, and
-    half of it under zCDP, whose conversion takes the rest.
+    half of it under zCDP, whose conversion takes the rest. ε must be above 0 and δ in [0, 1); zCDP
+    needs some δ. Other budgets are refused.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ MARGIN = 1 - 1e-9
 
 
 def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float]:
-    """Sum of the shares that are charged to every root table, from roots and share of every item.
+    """The sum of shares by root table; each item names its root tables and its share.
 
     >>> root_sums([(frozenset("r"), 1.0), (frozenset("rq"), 2.0)])["r"]
     3.0

@@ -309,6 +309,8 @@ class Threshold(Mechanism):
         self, exact: Mapping[str, int], scale: float, threshold: int | None = None
     ) -> dict[str, int]:
         """The released labels, sorted, with their noisy counts."""
+        if threshold is None:
+            raise ValueError("a threshold release needs its threshold")
         labels = list(exact)
         keyed = {str(i): min(int(exact[label]), CLAMP) for i, label in enumerate(labels)}
         kept = _kept(self, scale, threshold)(keyed) if keyed else {}

@@ -40,7 +40,8 @@ Result = Integers | int | Listed
 class Release:
     """The events and results of one release, locked by one process from opening to closing.
 
-    Made by `privbench.privacy.ledger.Ledger.open_release`. ``header`` holds the facts that it was
+    Made by `privbench.privacy.ledger.Ledger.open_release`, which refuses a release that another
+    process holds or that a later version wrote to. ``header`` holds the facts that it was
     opened with, ``entries`` its batches so far; ``settle`` records in the ledger what was spent.
     """
 

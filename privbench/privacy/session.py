@@ -67,10 +67,14 @@ class Session:
         self._accountant, self._release = accountant, release
         self.trace: list[Step] = []  # every release so far
         self.accounting: Accounting = accountant.accounting
-        self.private = source.private  # False for a seeded fit, which is to be stamped NOT PRIVATE
         self.release_id = release.id  # its random name, by which a killed fit is resumed
         self.amount_total = accountant.total  # the whole budget per root table, ε or ρ
         self.delta_total = accountant.threshold_delta  # for threshold releases, per root table
+
+    @property
+    def private(self) -> bool:
+        """False for a seeded fit, which is to be stamped NOT PRIVATE; nobody can set it."""
+        return self._noise.private
 
     @property
     def spec(self) -> DatabaseSpec:

@@ -55,7 +55,7 @@ def _may_own_root(key: KeyFacts, parent: Kind) -> bool:
 
 
 def choose(tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> dict[str, Place]:
-    """A place in the forest for every table."""
+    """A place in the forest for every table, by its name."""
     chooser = _Chooser(tables, kinds)
     chooser.break_cycles()
     for name in tables:

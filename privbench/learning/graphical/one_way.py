@@ -19,7 +19,6 @@ from privbench.learning.graphical.estimate import (
     MISFIT,
     TINY,
     Floats,
-    cell_fits,
     log_likelihood,
     posterior,
     shrink,
@@ -62,12 +61,12 @@ BELLS = np.array([0.06, 0.12, 0.25, 0.5, 10.0])
 def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
     """The expected count of every cell: the mean of the cells around it, or of all if unordered.
 
-    Cells that are clear of that mean are left out of it, and expected as measured: a round number
+    A cell far above that mean (`CLEAR`) is left out of it and expected as measured: a round number
     or a frequent label says nothing about other cells.
     """
     plain, least = np.ones(len(noisy), bool), CLEAR[law] * sd
     while True:
-        found, others = _local_mean(noisy, plain, float(np.max(sd)), ordered)
+        found, others = _local_mean(noisy, plain, float(np.max(sd)), law, ordered)
         clear = plain & (noisy - others > least)
         if not clear.any() or clear.sum() == plain.sum():
             return np.where(plain, found, noisy)
@@ -75,9 +74,9 @@ def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
 
 
 def _local_mean(
-    noisy: Floats, plain: NDArray[np.bool_], sd: float, ordered: bool
+    noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise, ordered: bool
 ) -> tuple[Floats, Floats]:
-    """The mean of the plain cells around each, with it and without; of all where none is around.
+    """The mean of the plain cells around each, with it and without; of all if they are unordered.
 
     Of ordered cells there are kernels of several widths, and the posterior mean of bells, which a
     few noisy cells tell better. They are weighted for each cell by the likelihood of their
@@ -87,9 +86,11 @@ def _local_mean(
     if not ordered:
         mean = np.full(len(noisy), noisy[plain].mean())
         return mean, mean
-    bells, fits = _bells(noisy, plain, sd)
-    found = [posterior(fits) @ bells]
-    others = [*found]
+    bells, fits = _bells(noisy, plain, sd, law)
+    found = [posterior(fits.sum(axis=1)) @ bells]
+    without = fits.sum(axis=1, keepdims=True) - fits
+    weight = np.exp(without - without.max(axis=0))
+    others = [(weight * bells).sum(axis=0) / weight.sum(axis=0)]
     shape, held = plain.astype(np.float64), np.where(plain, noisy, 0.0)
     for width in WIDTHS:
         if width <= len(noisy):
@@ -105,16 +106,19 @@ def _local_mean(
     return (weight * found).sum(axis=0), (weight * others).sum(axis=0)
 
 
-def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float) -> tuple[Floats, Floats]:
-    """Expected counts of bells over the places of cells, shape (bells, cells), and their fits."""
-    total = max(float(noisy[plain].sum()), sd)
+def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise) -> tuple[Floats, Floats]:
+    """Expected counts of bells over the places of cells and their fits, shape (bells, cells) both.
+
+    Bells are scaled to the sum of the plain cells, and other cells have a fit of 0.
+    """
     shapes = _shapes(len(noisy))
+    total = max(float(noisy[plain].sum()), sd)
     shapes = shapes * (total / shapes[:, plain].sum(axis=1, keepdims=True))
-    fits = cell_fits(noisy[plain], shapes[:, plain], sd, 2 * MISFIT)
-    return shapes, fits.sum(axis=1)
+    spread = np.hypot(sd, 2 * MISFIT * shapes)
+    return shapes, plain * (log_likelihood(noisy - shapes, spread, law) - np.log(spread))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _shapes(cells: int) -> Floats:
     """Normal and Laplace densities of many centres and widths, shape (densities, cells)."""
     place = (np.arange(cells) + 0.5) / cells
@@ -167,12 +171,13 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
     return np.asarray(expected * weight.sum(axis=0)[::-1].cumsum()[::-1][1:])
 
 
-def _elsewhere(noisy: Floats, low: int, high: int, sd: float) -> Floats:
+def _elsewhere(noisy: Floats, low: int, high: int, sd: float, law: Noise) -> Floats:
     """Expected counts if most values lie beyond the range ``low .. high - 1``, times its chance.
 
-    A range that was not released, but taken by default, may miss nearly all values.
+    A range that was taken by default, or released from few rows, may miss nearly all values.
     """
-    bells, fits = _bells(noisy, np.ones(len(noisy), bool), sd)
+    bells, cells = _bells(noisy, np.ones(len(noisy), bool), sd, law)
+    fits = cells.sum(axis=1)
     inside = bells[:, low:high].sum(axis=1) >= bells.sum(axis=1) / 2
     fits += np.where(inside, log(INSIDE) - log(max(inside.sum(), 1)), -log(max((~inside).sum(), 1)))
     weight = np.where(inside, 0.0, posterior(fits))
@@ -213,8 +218,8 @@ def one_way(
     if low > 0:
         back = edges if edges is None else edges[::-1]
         beyond[:low] = _tail(inner[::-1], back, domain.values - low, most, law)[::-1]
-    if high - low < domain.values and domain.ordered and not wide:
-        beyond = np.maximum(beyond, _elsewhere(inner, low, high, most))
+    if high - low < domain.values <= WIDE and domain.ordered:
+        beyond = np.maximum(beyond, _elsewhere(inner, low, high, most, law))
     prediction[:low], prediction[high : domain.values] = beyond[:low], beyond[high:]
     place = np.arange(len(noisy))
     core = (place >= low) & (place < high)

@@ -289,8 +289,8 @@ class Owner(Axis):
 class Joined(Axis):
     """Several axes of one table as one: their joint cell, or a public grouping of it.
 
-    A public function of codes that each read the row's own unit alone, so it reads no more than
-    they do; for example as context of owned rows (`Owner`).
+    It reads the row's own unit alone, because each of its axes does, and the grouping is public. It
+    may be the context of owned rows (`Owner`), for example.
     """
 
     axes: tuple[Axis, ...]  # the axes, the last one fastest

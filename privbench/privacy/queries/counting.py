@@ -109,9 +109,9 @@ class View:
         return cls(reads, [axis.size for axis in axes], weights, rows_of(data, region))
 
     def blocks(self, size: int) -> Iterator[tuple[list[Cells], NDArray[np.integer[Any]] | int]]:
-        """Codes on every axis and weights, block by block; blocks grow with ``size``.
+        """Codes on every axis and weights, block by block.
 
-        That is the number of cells of the largest histogram.
+        Blocks grow with ``size``, the number of cells of the largest histogram.
         """
         step = min(max(_SMALL, size), _LARGE)
         same = self._weights.strides == (0,)

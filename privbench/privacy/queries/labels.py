@@ -117,8 +117,9 @@ class _Weighted(RawQuery):
 def _numbered(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
     """The distinct points, ascending; each row's point by number, the last one for sentinels.
 
-    Where points lie close together, a table of all integers between them takes a fifth of the time
-    of a sort, and less memory; twice or half of the eight integers for a row make no difference.
+    Where there are at most eight integers a row between the least and the largest point, a table
+    of all of them takes a fifth of the time of a sort, and less memory; twice or half of eight
+    makes no difference.
     """
     finite = (points > NEG_INF) & (points < POS_INF)
     cells = np.empty(points.size, index_type(points.size))
