@@ -68,14 +68,8 @@ def by_norms(
     """Whether units of a table are to count by their norms (`NormedHistogram`) in marginals.
 
     Gaussian noise is scaled to the L2 norm of what a unit adds, and a unit of rows in many cells
-    then adds more than weights that sum to 1. A declared truncation is obeyed.
-
-    Args:
-        spec: The public description.
-        accounting: Which noise there will be.
-        table: The table.
-        rows: Its estimated rows.
-        scales: Its weight in standard deviations of the noise.
+    then adds more than weights that sum to 1. A declared truncation is obeyed. ``rows`` is an
+    estimate, and ``scales`` the table's weight in standard deviations of the noise.
     """
     owned = not single(spec, table) and spec.tables[table].bound == "weights"
     return owned and accounting == "zcdp" and scales < PLENTY and rows < MOST_ROWS
@@ -141,10 +135,7 @@ def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
 
 
 def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
-    """The cells of those of these values that have one, and the place of each among the values.
-
-    A point of a grid has the cell that begins with it.
-    """
+    """Cells and places of the values that have a cell; a grid's point has the cell it begins."""
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):
         points = np.array([int(value) for value in values], np.int64)

@@ -22,19 +22,13 @@ _FEW = 16
 
 
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
-    """First and last cell that hold rows, as far as they stand out of the noise.
+    """First and last cell (inclusive) that hold rows, as far as they stand out of noise, or None.
 
-    Single cells first, then ever wider runs of cells beyond the ends found so far: many cells with
-    few rows each stand out together. Cells beside these need but one standard deviation.
-
-    Args:
-        noisy: Noisy counts of cells in order, shape (cells,).
-        sd: Standard deviation of the noise.
-        narrow: Whether nothing is found where only wide runs stand out: cells grow by powers, and
-            a run of many of them is a worse guess than the default.
-
-    Returns:
-        Inclusive cells, or None where nothing stands out.
+    ``noisy`` has the cells in order, shape (cells,). Single cells first, then ever wider runs of
+    cells beyond the ends found so far: many cells with few rows each stand out together. Cells
+    beside these need but one standard deviation. With ``narrow`` nothing is found where only wide
+    runs stand out: cells grow by powers, and a run of many of them is a worse guess than the
+    default.
 
     >>> find_range(np.array([0.0, 9.0, 1.0, 8.0, 0.5]), 1.0)
     (1, 3)
@@ -69,13 +63,8 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
 def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None:
     """A narrower range within one that was found from a histogram of few cells.
 
-    Args:
-        noisy: Noisy counts of the cells within, in order, shape (cells,).
-        sd: Standard deviation of the noise.
-        held: Rows of the wider range, by the other histogram.
-
-    Returns:
-        Inclusive cells; None where they hold too few of the rows.
+    It is of inclusive cells of the finer histogram, shape (cells,), or None where these hold too
+    few of the rows that the wider range has by the other histogram, ``held``.
 
     >>> noisy = np.array([0.0, 9.0, 1.0, 8.0, 0.5])
     >>> find_within(noisy, 1.0, 19.0), find_within(noisy, 1.0, 40.0)
@@ -95,15 +84,9 @@ def within_likely(
 ) -> tuple[int, int]:
     """The ends of a range within the likely cells, unless rows stand out beyond these.
 
-    Few likely cells are taken whole: a flag may be 0 even if only ones stand out of the noise.
-
-    Args:
-        noisy: Noisy counts of cells in order, shape (cells,).
-        sd: Standard deviation of the noise.
-        ends: Inclusive cells, from `find_range`.
-        likely: Inclusive cells.
-        whole: Whether few likely cells are taken whole; else the range is searched anew within
-            them.
+    All ends are inclusive cells of ``noisy``, shape (cells,); those of the range are from
+    `find_range`. Few likely cells are taken whole: a flag may be 0 even if only ones stand out of
+    the noise. Without ``whole``, the range is searched anew within the likely cells.
 
     >>> noisy = np.array([0.0, 2.0, 9.0, 1.0, 5.5, 0.0])
     >>> within_likely(noisy, 1.0, (2, 4), (1, 2)), within_likely(noisy, 0.5, (2, 4), (1, 2))
@@ -127,17 +110,10 @@ def cut(
 ) -> NDArray[np.int64]:
     """Into how many parts each cell is worth being cut, so that parts hold about equally much.
 
-    Args:
-        noisy: Noisy counts, shape (cells,).
-        sd: Standard deviation of the noise.
-        first: First cell that holds rows.
-        last: Last one, inclusive.
-        cells: About how many parts there are to be.
-        gaps: Whether cells go together that lie within a gap: a long run of cells that hold
-            nothing, one by one and together. Not where cells grow by powers.
-
-    Returns:
-        At least 1 each, shape (cells,); 0 for a cell that goes with the one before it.
+    That is at least 1, or 0 for a cell that goes with the one before it; shape (cells,). The cells
+    from ``first`` to ``last``, inclusive, hold rows, and there are to be about ``cells`` parts.
+    With ``gaps``, cells go together that lie within a gap: a long run of cells that hold nothing,
+    one by one and together. Not where cells grow by powers.
 
     >>> cut(np.array([0.0, 9.0, 1.0, 3.0, 0.5]), 0.1, 1, 3, 4).tolist()
     [1, 3, 1, 1, 1]
@@ -157,17 +133,11 @@ def cut(
 
 
 def find_decimals(noisy: Floats, sd: float, default: int) -> int | None:
-    """Which is the least number of decimals such that next to no rows have more.
+    """The place of the least number of decimals such that next to no rows have more.
 
-    Args:
-        noisy: Noisy counts of zeros, then of numbers with ever more decimals, the last with more
-            than can be told apart; shape (cells,).
-        sd: Standard deviation of the noise.
-        default: The place to return where nothing but zeros stands out.
-
-    Returns:
-        The place among the numbers of decimals, the last for numbers without a lattice; None where
-        noise hides the rows.
+    ``noisy`` counts zeros, then numbers with ever more decimals, the last with more than can be
+    told apart; shape (cells,). The last place stands for numbers without a lattice, and ``default``
+    is given where nothing but zeros stands out; None where noise hides the rows.
 
     >>> find_decimals(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
     1

@@ -16,21 +16,16 @@ _PENALTY = 12.0
 
 
 def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates | None:
-    """The values of a column beyond those that are named.
+    """The values of a column beyond those that are named; None where noise hides the law.
+
+    ``noisy`` are released sums over the ranks 1, 2, 3–4, 5–8, …, shape (blocks,), ``sd`` is their
+    noise, and about ``rows`` rows have a value. The named values are taken to be the first ranks;
+    where every value is named, the tuple is empty.
 
     The last block need not be full. Where the blocks before it are even, its values have the same
     counts; else their counts fall linearly from those of the block before to one row. Labels that
     reach into the last block are taken to be all of it. Where noise allows that every value has one
     row, there are as many values as rows.
-
-    Args:
-        noisy: Released sums over the ranks 1, 2, 3–4, 5–8, …, shape (blocks,).
-        sd: Standard deviation of their noise.
-        rows: Rows that have a value, about.
-        named: How many values are named; they are taken to be the first ranks.
-
-    Returns:
-        None where noise hides the law; an empty tuple where every value is named.
 
     >>> sums = np.array([40.0, 40.0, 40.0, 4.0, 0.0, 0.0])
     >>> surrogates(sums, 1.0, 124.0, 0), surrogates(sums, 1.0, 124.0, 5)
@@ -61,11 +56,7 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
 
 
 def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
-    """Counts of single values, descending, up to the last block that stands out of the noise.
-
-    Least squares over runs of blocks in which all counts are equal, with a penalty for each run,
-    and an empty end.
-    """
+    """Falling counts of values up to where noise hides them: least squares over even runs."""
     best: list[tuple[float, Floats]] = [(0.0, np.zeros(0))]
     for end in range(1, len(noisy) + 1):
         tried = []

@@ -20,12 +20,8 @@ NULL = -1
 class Parts(Mapping[str, Codes]):
     """Codes of a table that no other table depends on: parts of its rows are drawn on demand.
 
-    A part depends on its number alone, so parts may be drawn in any order and by several threads.
-
-    Args:
-        names: The attributes.
-        rows: Number of rows.
-        draw: Draws the codes of some rows.
+    A part depends on its number alone, so parts may be drawn in any order and by several threads;
+    ``draw`` gives the codes of some rows.
     """
 
     def __init__(
@@ -61,11 +57,9 @@ class Parts(Mapping[str, Codes]):
     def parts(
         self, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
-        """The parts in order, each with its rows; the next are drawn while one is used.
+        """The parts of the rows from ``start`` to before ``stop`` (None: all), each with its rows.
 
-        Args:
-            start: The first row that is asked for.
-            stop: The row after the last; None means all.
+        They come in order; the next are drawn while one is used.
         """
         stop = self._rows if stop is None else stop
         some = [
@@ -80,12 +74,7 @@ class Parts(Mapping[str, Codes]):
 
 
 class Window:
-    """Codes of a table's rows, taken in ascending order; parts that are passed are freed.
-
-    Args:
-        codes: Codes of all rows.
-        rows: The rows that will be taken.
-    """
+    """Codes of ``rows`` of a table, taken in ascending order; parts that are passed are freed."""
 
     def __init__(self, codes: Mapping[str, Codes], rows: NDArray[np.int64]) -> None:
         self._codes = codes
@@ -113,17 +102,12 @@ class Window:
 
 @dataclass(slots=True)
 class SyntheticTable:
-    """Synthetic rows of one private table.
-
-    Attributes:
-        rows: Number of rows.
-        codes: Codes per attribute, each of shape (rows,); `Parts` where they are drawn later.
-        parents: Row index of the parent per foreign key name, shape (rows,); −1 is NULL.
-            The parent may be a private or a public table.
-    """
+    """Synthetic rows of one private table."""
 
     rows: int
+    # Codes per attribute, each of shape (rows,); `Parts` where they are drawn later.
     codes: Mapping[str, Codes] = field(default_factory=dict)
+    # Parents' row indices (private or public table) by foreign key, shape (rows,); −1 is NULL.
     parents: dict[str, NDArray[np.signedinteger[Any]]] = field(default_factory=dict)
 
 

@@ -76,19 +76,12 @@ Learns = Literal["pairs", "columns", "attributes"]
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """The estimated size of a table.
-
-    Attributes:
-        rows: Number of rows.
-        weight: Sum of the weights of its rows.
-        free: Rows without an owner.
-        units: Of an owned table, units of its tree per bucket of rows (`sizes.MANY`), or None.
-    """
+    """The estimated size of a table."""
 
     rows: float
-    weight: float
-    free: float = 0.0
-    units: Floats | None = None
+    weight: float  # sum of the weights of its rows
+    free: float = 0.0  # rows without an owner
+    units: Floats | None = None  # of an owned table, units of its tree per bucket of rows (`MANY`)
 
     @property
     def owned(self) -> float:
@@ -105,21 +98,13 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class PairBudget:
-    """Amounts of selection and pairs of one table.
+    """Amounts of selection and pairs of one table."""
 
-    Attributes:
-        picks: Pairs that are selected.
-        star: Pairs of the target column with the others, which are measured without selection.
-        select: Amount of one selection.
-        first: Amount of one first measurement.
-        refine: Amount for the second measurements of all pairs.
-    """
-
-    picks: int = 0
-    star: int = 0
-    select: float = 0.0
-    first: float = 0.0
-    refine: float = 0.0
+    picks: int = 0  # pairs that are selected
+    star: int = 0  # pairs of the target column with the others, measured without selection
+    select: float = 0.0  # amount of one selection
+    first: float = 0.0  # amount of one first measurement
+    refine: float = 0.0  # amount for the second measurements of all pairs
 
     @property
     def pairs(self) -> int:
@@ -129,40 +114,26 @@ class PairBudget:
 
 @dataclass(slots=True)
 class Budget:
-    """Amounts of all measurements of a fit; see `size_amount` and `divide`.
-
-    Attributes:
-        spec: The public description.
-        accounting: ``pure`` or ``zcdp``.
-        amount: ε or ρ that every root table may spend.
-        spare: ε or ρ that every root table may spend beyond that.
-        units: Units that have rows in owned tables, where they were counted; at least the noise.
-        target: Table and attribute that are to be predicted from the others, or None.
-        learns: How columns are learned.
-        tests: Share of the amount that is for tests of tables against an earlier model.
-        total: Amount per tree of ownership: with what all of its roots have to spare.
-        sizes: Estimated sizes of the tables.
-        columns: Columns of the tables.
-        one_ways: Amount per table and column.
-        pairs: Budget of pairs per table.
-        references: Amount per table and key.
-        attributes: Amount per table whose attributes have a learner of their own.
-    """
+    """Amounts of all measurements of a fit; see `size_amount` and `divide`."""
 
     spec: DatabaseSpec
     accounting: Accounting
-    amount: float
-    spare: Mapping[str, float]
+    amount: float  # ε or ρ that every root table may spend
+    spare: Mapping[str, float]  # ε or ρ that every root table may spend beyond that
+    # Units that have rows in owned tables, where counted; at least the noise.
     units: Mapping[str, float]
-    target: tuple[str, str] | None = None
+    target: tuple[str, str] | None = None  # table and attribute to be predicted from the others
     learns: Learns = "pairs"
-    tests: float = 0.0
+    tests: float = 0.0  # share of the amount that is for tests against an earlier model
+    # Amount per tree of ownership: with what all of its roots have to spare.
     total: dict[str, float] = field(init=False, default_factory=dict)
     sizes: Mapping[str, TableSize] = field(init=False, default_factory=dict)
     columns: Mapping[str, list[Column]] = field(init=False, default_factory=dict)
+    # Amount per table and column, budget per table, amount per table and key.
     one_ways: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
     pairs: dict[str, PairBudget] = field(init=False, default_factory=dict)
     references: dict[tuple[str, str], float] = field(init=False, default_factory=dict)
+    # Amount per table whose attributes have a learner of their own.
     attributes: dict[str, float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -298,10 +269,7 @@ class Budget:
         return PairBudget(picks, star, each, half / (picks + star), half)
 
     def _choice(self, table: str, candidates: int, gap: float) -> float:
-        """Amount of a choice among candidates that detects `LEAST_GAP`.
-
-        `gap` is the sensitivity of a score under add/remove.
-        """
+        """Amount that detects `LEAST_GAP`; ``gap`` is a score's sensitivity under add/remove."""
         gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
         scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2

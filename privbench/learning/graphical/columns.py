@@ -48,24 +48,15 @@ NULL_SCOPE, OUTSIDE, INSIDE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table's model, as the catalog and released domains describe it.
+    """One column of a table's model, as the catalog and released domains describe it."""
 
-    Attributes:
-        name: Name within the table's model.
-        axis: How its cells are read from private rows.
-        domain: Its cells.
-        kind: The kind of its codes.
-        key: The foreign key, if the column is a degree (number of children) or a scope (whether and
-            where a reference leads).
-        ruled: Structural zeros: cells that the schema rules out.
-    """
-
-    name: str
-    axis: Axis
-    domain: Domain
+    name: str  # within the table's model
+    axis: Axis  # how its cells are read from private rows
+    domain: Domain  # its cells
     kind: Literal["attribute", "degree", "scope"] = "attribute"
+    # Foreign key of a degree (number of children) or scope (whether and where a reference leads).
     key: KeySpec | None = None
-    ruled: tuple[int, ...] = ()
+    ruled: tuple[int, ...] = ()  # structural zeros: cells that the schema rules out
 
     @property
     def buckets(self) -> Buckets:
@@ -148,23 +139,14 @@ def _scope(spec: DatabaseSpec, key: KeySpec, public_rows: dict[str, int]) -> Col
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variable:
-    """A column with its released shares and its groups of cells.
+    """A column with its released shares and its groups of cells."""
 
-    Attributes:
-        name: Name for events.
-        axis: How its cells are read from the rows of the table that is modelled.
-        shares: Share of every cell, shape (cells,); sums to 1.
-        levels: Group of every cell at each of `LEVELS`, shape (cells,) each; nested.
-        modelled: Whether it takes part in pairs.
-        ordered: Number of leading cells that follow an order; 0 without one.
-    """
-
-    name: str
-    axis: Axis
-    shares: Floats
-    levels: tuple[Ints, ...]
-    modelled: bool = True
-    ordered: int = 0
+    name: str  # for events
+    axis: Axis  # how its cells are read from the rows of the table that is modelled
+    shares: Floats  # share of every cell, shape (cells,); sums to 1
+    levels: tuple[Ints, ...]  # group of every cell at each of `LEVELS`, shape (cells,) each; nested
+    modelled: bool = True  # whether it takes part in pairs
+    ordered: int = 0  # number of leading cells that follow an order; 0 without one
 
     @classmethod
     def of(
@@ -227,18 +209,13 @@ def group(
     means: Floats | None = None,
     levels: Sequence[int] = LEVELS,
 ) -> tuple[Ints, ...]:
-    """Nested groups of cells, one partition for each level.
+    """Nested groups of cells, one partition for each of ``levels``, of about so many groups.
 
     Ordered cells are grouped by equal steps of (F + log-tail(F))/2 with F the distribution
-    function, so that the upper tail has groups of its own down to a mass of ``floor``; unordered
-    ones by mass, the rarest together. Heavy, special and NULL cells are groups of their own.
-
-    Args:
-        shares: Share of every cell.
-        domain: The cells.
-        floor: Least mass that is worth a group: a few standard deviations of a pair's noise.
-        means: Mean count of every bucket of a degree: half of its mass then goes by children.
-        levels: About how many groups each level has.
+    function, so that the upper tail has groups of its own down to a mass of ``floor``, a few
+    standard deviations of a pair's noise; unordered ones by mass, the rarest together. Heavy,
+    special and NULL cells are groups of their own. With ``means``, the mean count of every bucket
+    of a degree, half of its mass goes by children.
     """
     mass = shares / max(float(shares.sum()), 1e-12)
     if means is not None and float(mass @ means) > 0:

@@ -1,8 +1,7 @@
 """Estimation from noisy histograms: shrinkage and proportional fitting.
 
 Everything here is post-processing of released numbers. One estimator serves every histogram:
-counts are a prediction times a ratio, and the prior of the ratio is learned from the noisy counts
-themselves (`shrink`).
+`shrink`.
 """
 
 from __future__ import annotations
@@ -60,21 +59,12 @@ def shrink(
     law: Noise,
     total: float | None = None,
 ) -> Floats:
-    """Posterior means of counts c = m·r given noisy counts c + noise.
+    """Posterior means, above 0, of counts c = m·r given noisy counts c + noise, of any shape.
 
     The prior of r is learned from the cells of one stratum of m/sd; see "The one estimator" in
-    ``docs/method.md``. Cells whose prediction is far above the noise come out as measured. A known
-    sum corrects the counts (`_summing_to`).
-
-    Args:
-        noisy: Noisy counts, any shape.
-        sd: Standard deviation of the noise, of all or of each.
-        prediction: m, same shape, at least 0.
-        law: Law of the noise.
-        total: Sum of the counts, up to about the noise of one of them, or None.
-
-    Returns:
-        Counts above 0, same shape.
+    ``docs/method.md``. The prediction is m, at least 0; ``sd`` is the noise of all cells or of
+    each. Cells whose prediction is far above the noise come out as measured. A known ``total``, up
+    to about the noise of one cell, corrects the counts (`_summing_to`).
     """
     y = noisy.ravel().astype(np.float64)
     m = np.maximum(prediction.ravel().astype(np.float64), 1e-9)
@@ -94,8 +84,7 @@ def shrink(
 def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floats:
     """Posterior means of counts given their noisy sum, from those without it.
 
-    Where the sum adds to them, posteriors are taken for Gaussian; where it takes from them, for
-    Gamma, under which no count becomes 0.
+    They are Gaussian where the sum adds to them; else Gamma, under which no count becomes 0.
     """
     off = total - float(mean.sum())
     if off >= 0:
@@ -155,14 +144,7 @@ def associate(
     Linear-by-linear association (Goodman 1979). λ is its posterior mean; a posterior mean of the
     tables would be a mixture of tables with and without association. With a second λ for large
     values of both columns, noise in their few cells is taken for association: KLD of coded Adult
-    .065 instead of .040.
-
-    Args:
-        noisy: Noisy counts, shape (rows, columns).
-        sd: Standard deviation of the noise.
-        prediction: Expected counts without it, same shape; its margins are kept.
-        rows: Scores of the rows; those of score 0 keep their shape.
-        columns: Scores of the columns.
+    .065 instead of .040. Tables have shape (rows, columns); what has score 0 keeps its shape.
     """
     if np.count_nonzero(rows) < 2 or np.count_nonzero(columns) < 2:
         return prediction
@@ -177,11 +159,7 @@ def associate(
 def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float = MISFIT) -> Floats:
     """Log likelihood of noisy cells, up to a constant; the shapes of both are broadcast.
 
-    Args:
-        noisy: Noisy counts.
-        expected: Counts that a shape predicts.
-        sd: Standard deviation of the noise.
-        misfit: Relative error of the shape beside the noise.
+    ``misfit`` is the relative error, beside the noise, of the shape that predicts ``expected``.
     """
     # In place: laws of sizes are tried against millions of cells.
     variance = np.square(misfit * expected)
@@ -210,14 +188,10 @@ def conditional(
     Iterative proportional fitting (Deming and Stephan 1940; Csiszár 1975): the joint table starts
     as P(S)·P(v) and is multiplied in turn by the ratio of each target to its margin.
 
-    Args:
-        parents: P(S), one axis per parent; sums to 1.
-        own: P(v) over its groups, at the finest level that a target has.
-        targets: For each parent s, the table P(s, v) with v at a level of its own.
-        groups: For each parent, the group of every group of v at the finest level.
-
-    Returns:
-        P(v | S), of the shape of ``parents`` and one more axis, also where P(S) is 0.
+    ``parents`` is P(S), one axis per parent, and ``own`` P(v) over its groups at the finest level
+    that a target has. Each target is P(s, v) with v at a level of its own, and ``groups`` say which
+    group of that level every finest group is in. The result has the shape of ``parents`` and one
+    more axis, also where P(S) is 0.
     """
     weights = parents + TINY / parents.size
     weights = (weights / weights.sum())[..., None]

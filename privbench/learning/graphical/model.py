@@ -43,19 +43,11 @@ Stream = Callable[..., np.random.Generator]
 
 @dataclass(frozen=True, slots=True)
 class TableLaw:
-    """The released law of one table.
+    """The released law of one table."""
 
-    Attributes:
-        rows: Rows with an owner; of a root table all rows.
-        free: Rows of an owned table without an owner.
-        columns: Cells of its own columns by name, in their order.
-        keys: Its keys.
-        model: The law of its columns.
-    """
-
-    rows: float
-    free: float
-    columns: Mapping[str, int]
+    rows: float  # rows with an owner; of a root table all rows
+    free: float  # rows of an owned table without an owner
+    columns: Mapping[str, int]  # cells of its own columns by name, in their order
     keys: tuple[KeySpec, ...]
     model: TableModel
 
@@ -67,22 +59,16 @@ class TableLaw:
 
 @dataclass
 class Population:
-    """Synthetic rows, table by table, owners first.
-
-    Attributes:
-        scale: Factor on the number of units.
-        stream: A generator for each purpose.
-        keys: Keys of every table.
-        codes: Per table, cells of its own columns by name, in their order; set by who draws them.
-        owners: Per owned table, row of the owner of every row, or `NULL`; those come last.
-        units: Per table, the unit of every row; the same numbers in all tables.
-    """
+    """Synthetic rows, table by table, owners first."""
 
     keys: Mapping[str, Sequence[KeySpec]]
-    scale: float
-    stream: Stream
+    scale: float  # factor on the number of units
+    stream: Stream  # a generator for each purpose
+    # Per table, cells of its own columns by name, in their order; set by who draws them.
     codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
+    # Per owned table, row of the owner of every row, or `NULL`; those come last.
     owners: dict[str, Ints | None] = field(default_factory=dict)
+    # Per table, the unit of every row; the same numbers in all tables.
     units: dict[str, Ints] = field(default_factory=dict)
     _next: int = 0
 
@@ -155,13 +141,10 @@ class Population:
         used: Collection[int] | None = None,
         some: slice = slice(None),
     ) -> dict[int, Codes]:
-        """Cells of all columns of all ancestors, by place after the table's own columns.
+        """Cells of all columns of all ancestors of a started table, by place after its own columns.
 
-        Args:
-            table: The table; it was started.
-            width: Cells of the own columns of every table.
-            used: Places that are needed, or None for all.
-            some: Rows of the table.
+        ``width`` has the cells of every table's own columns. Only the places in ``used`` (None:
+        all) and ``some`` rows of the table are given.
         """
         found: dict[int, Codes] = {}
         place = len(width[table])
@@ -203,14 +186,10 @@ def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
 
 
 def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
-    """The cells of an attribute of the rows' ancestor, for every row.
+    """The cells of an ancestor's attribute for every row; ``cells`` or more without the ancestor.
 
-    Args:
-        codes: Cells of the ancestor's rows.
-        lifts: Row indices of owners: of every row's owner, of that one's owner, and so on up to the
-            ancestor; negative where there is none.
-        cells: Number of cells; a row without the ancestor gets ``cells`` or more, by the step that
-            is missing.
+    ``lifts`` are row indices of every row's owner, of that one's owner, and so on up to the
+    ancestor, negative where there is none. What exceeds ``cells`` tells the step that is missing.
     """
     kind = np.min_scalar_type(cells + len(lifts))
     found = codes[np.maximum(lifts[-1], 0)] if len(codes) else np.zeros(len(lifts[-1]), kind)
@@ -232,11 +211,7 @@ def populate(
 ) -> Population:
     """Rows of all tables, before references; see `sample`.
 
-    Args:
-        laws: Released laws of the tables, every owner before what it owns.
-        scale: Factor on the number of units.
-        stream: A generator for each purpose.
-        later: Leave rows that no others depend on to be drawn when they are asked for.
+    ``later`` leaves rows that no others depend on to be drawn when they are asked for.
     """
     people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
     width = {name: tuple(law.columns.values()) for name, law in laws.items()}
@@ -276,14 +251,10 @@ def sample(
     scale: float,
     seed: int | None,
 ) -> SyntheticDatabase:
-    """Draw a synthetic database.
+    """Draw a synthetic database from released laws, with ``scale`` times as many units.
 
-    Args:
-        laws: Released laws of the tables, every owner before what it owns.
-        references: Released laws of references between private tables, by table and key.
-        public_rows: Rows of the public tables.
-        scale: Factor on the number of units, above 0.
-        seed: Public seed, or None for fresh entropy.
+    The laws have every owner before what it owns, and references go by table and key. The seed is
+    public; None means fresh entropy.
 
     Raises:
         ModelError: The scale is not above 0 and finite, or there is no room for so many rows.
@@ -379,11 +350,7 @@ def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
 
 
 def _distinct(edges: Ints, targets: int, numbers: np.random.Generator) -> Ints:
-    """Edges in which no target occurs twice.
-
-    Of the rows with the same target, a random one keeps it. The others take an unused target, or
-    NULL where none is left.
-    """
+    """Edges without a repeated target: a random row keeps it, others take an unused one or NULL."""
     order = numbers.permutation(len(edges))
     _, first = np.unique(edges[order], return_index=True)
     keeps = np.zeros(len(edges), bool)

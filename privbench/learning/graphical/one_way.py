@@ -78,10 +78,9 @@ def _local_mean(
 ) -> tuple[Floats, Floats]:
     """The mean of the plain cells around each, with it and without; of all if they are unordered.
 
-    Of ordered cells there are kernels of several widths, and the posterior mean of bells, which a
-    few noisy cells tell better. They are weighted for each cell by the likelihood of their
-    leave-one-out errors in its region, since steep counts want a narrow kernel and a long tail a
-    wide one.
+    Ordered cells have kernels of several widths, and the posterior mean of bells, which a few noisy
+    cells tell better, weighted by the likelihood of leave-one-out errors in the cell's region:
+    steep counts want a narrow kernel and a long tail a wide one.
     """
     if not ordered:
         mean = np.full(len(noisy), noisy[plain].mean())
@@ -107,10 +106,7 @@ def _local_mean(
 
 
 def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise) -> tuple[Floats, Floats]:
-    """Expected counts of bells over the places of cells and their fits, shape (bells, cells) both.
-
-    Bells are scaled to the sum of the plain cells, and other cells have a fit of 0.
-    """
+    """Bells scaled to the plain cells' sum and fits (0 of other cells), both (bells, cells)."""
     shapes = _shapes(len(noisy))
     total = max(float(noisy[plain].sum()), sd)
     shapes = shapes * (total / shapes[:, plain].sum(axis=1, keepdims=True))
@@ -135,12 +131,11 @@ def _around(values: Floats, width: float) -> Floats:
 def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law: Noise) -> Floats:
     """Expected counts of the cells beyond a released range, from the noisy cells around its end.
 
-    The law of a tail is in "The one estimator" of ``docs/method.md``. A cell's prediction is the
-    exponential of the posterior mean of its logarithm, since the plain mean is ruled by the
-    heaviest tail, times the probability that the column goes on so far.
-
-    ``edges`` are the first point of every cell and one past the last, or None for equal widths, and
-    ``high`` is the first cell beyond the range; given are expected counts from there on.
+    The law is in "The one estimator" of ``docs/method.md``. A cell's prediction is the exponential
+    of the posterior mean of its logarithm, since the plain mean is ruled by the heaviest tail,
+    times the probability that the column goes on so far. ``edges`` are the first point of every
+    cell and one past the last, or None for equal widths; ``high`` is the first cell beyond the
+    range, from where on counts are given.
     """
     sums = np.cumsum(np.maximum(noisy[:high], 0.0))
     middle = int(np.searchsorted(sums, sums[-1] / 2)) if high else 0
@@ -187,13 +182,11 @@ def _elsewhere(noisy: Floats, low: int, high: int, sd: float, law: Noise) -> Flo
 def one_way(
     noisy: Floats, sd: float | Floats, domain: Domain, law: Noise, total: float | None = None
 ) -> Floats:
-    """Shares of a column's cells from its noisy histogram, with one noise or that of each cell.
+    """Shares of a column's cells from its noisy histogram, shape (cells,), which sum to 1.
 
-    All are shrunk to a prediction, with a known sum where there is one; more than `WIDE` ordered
-    cells are estimated by `halves` instead. See "The one estimator" in ``docs/method.md``.
-
-    Returns:
-        Shares, shape (cells,), that sum to 1.
+    The noise is one or that of each cell. All are shrunk to a prediction, with a known sum where
+    there is one; more than `WIDE` ordered cells are estimated by `halves` instead. See "The one
+    estimator" in ``docs/method.md``.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)
@@ -239,20 +232,13 @@ def one_way(
 
 
 def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
-    """Estimate the counts of very many ordered cells, by halving their total again and again.
+    """Counts, at least 0, of very many ordered cells, shape (cells,), by halving their total.
 
     This is the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and Vidakovic
     1998): each half's share of the count is shrunk towards its share of the cells. The variance of
     the prior is estimated from all halves of a level, by the method of moments. Cells whose noisy
-    count exceeds what noise alone gives among so many cells keep it as measured.
-
-    Args:
-        noisy: Noisy counts, shape (cells,).
-        sd: Standard deviation of the noise of each; the largest is that of sums.
-        total: Sum of the counts.
-
-    Returns:
-        Counts of at least 0, shape (cells,), that sum to about the total.
+    count exceeds what noise alone gives among so many cells keep it as measured. The counts sum to
+    about the total. ``sd`` is the noise of each cell; the largest is that of sums.
     """
     heavy, most = noisy > sd * (1.0 + np.sqrt(2.0 * np.log(len(noisy)))), float(np.max(sd))
     total = max(total - float(noisy[heavy].sum()), most)
@@ -286,12 +272,7 @@ def measured_one_ways(
 ) -> dict[str, CellAnswer]:
     """Noisy one-way marginals of a table's columns, of weights, by column.
 
-    Args:
-        session: The door to the private rows.
-        asked: Columns and their measurements.
-        factor: What the amounts are multiplied by.
-        weight: Weight of the table's rows.
-        law: Law of the noise.
+    Amounts are multiplied by ``factor``; ``weight`` is that of all rows of the table.
     """
     questions = [replace(question, amount=question.amount * factor) for _, question in asked]
     found = {}

@@ -22,26 +22,16 @@ from privbench.learning.information import mutual_information
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """A table's circuit and how it branches.
+    """A table's circuit and how it branches."""
 
-    Attributes:
-        circuit: Over all attributes of the table.
-        above: By attribute, the one that it depends on, or None.
-        bins: By attribute, the bin of every cell: a sum node has one child for each.
-    """
-
-    circuit: Circuit
-    above: Mapping[str, str | None]
+    circuit: Circuit  # over all attributes of the table
+    above: Mapping[str, str | None]  # by attribute, the one that it depends on, or None
+    # By attribute, the bin of every cell: a sum node has one child for each.
     bins: Mapping[str, Ints]
 
 
 def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
-    """The outline of a table.
-
-    Args:
-        law: Its released law.
-        codes: Cells of synthetic rows by column, shape (rows,) each; public.
-    """
+    """The outline of a table, on the cells of public synthetic rows, shape (rows,) each."""
     own = {at: name for at, name in enumerate(law.columns) if not name.startswith(HIDDEN)}
     names = list(own.values())
     bins: dict[str, Ints] = {}
@@ -92,10 +82,9 @@ def _circuit(
         return builder.products(np.column_stack(parts)) if len(parts) > 1 else nodes
 
     def mixed(name: str) -> Ints:
-        """Sum nodes over the bins of an attribute: one for every bin of its parent.
+        """Sum nodes over the bins of an attribute: one for every bin of its parent, or just one.
 
-        An attribute without a parent has a single sum node. The weights are counts of rows, plus
-        one row that is spread over the bins by the attribute's shares.
+        The weights are counts of rows, plus one row that is spread over the bins by the shares.
         """
         nodes, parent = held(name), above[name]
         plain = np.bincount(bins[name], shares[name], minlength=len(nodes))[None]

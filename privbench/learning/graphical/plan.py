@@ -35,12 +35,8 @@ def planned(
 ) -> Iterator[Measurement | Selection]:
     """The measurements of a fit, without data: every event, pair tables at their largest.
 
-    The events of another learner of attributes (`Budget.attributes`) are not among them.
-
-    Args:
-        budget: Amounts per tree of ownership.
-        totals: Guessed rows per table.
-        public_rows: Rows of the public tables, as far as they are known.
+    The events of another learner of attributes (`Budget.attributes`) are not among them. Rows per
+    table are guessed; those of public tables are given as far as they are known.
     """
     spec, pairs = budget.spec, budget.learns == "pairs"
     keys = [key for table in spec.tables.values() for key in table.keys if key.role == "public"]

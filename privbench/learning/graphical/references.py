@@ -52,17 +52,11 @@ CAP = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Bins of a sum of scores of cells.
+    """Bins of a sum of scores of cells."""
 
-    Attributes:
-        columns: Columns of the target whose scores are added up.
-        scores: For each of them, the score of every cell.
-        ends: Least sum of every bin but the first, ascending.
-    """
-
-    columns: tuple[str, ...]
-    scores: tuple[Ints, ...]
-    ends: Ints
+    columns: tuple[str, ...]  # columns of the target whose scores are added up
+    scores: tuple[Ints, ...]  # for each of them, the score of every cell
+    ends: Ints  # least sum of every bin but the first, ascending
 
     def total(self, codes: Mapping[str, Codes]) -> Ints:
         """Sum of the scores of every row."""
@@ -81,40 +75,23 @@ class Bins:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
-    """A marginal of targets among references.
-
-    Attributes:
-        bins: Its bins.
-        axis: The same as an axis of the target's table.
-        ordered: Number of leading bins that follow an order.
-    """
+    """A marginal of targets among references."""
 
     bins: Bins
-    axis: Axis
-    ordered: int
+    axis: Axis  # the bins as an axis of the target's table
+    ordered: int  # number of leading bins that follow an order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferenceLaw:
-    """The released law of a reference between private tables.
+    """The released law of a reference between private tables."""
 
-    Attributes:
-        fan_in: Shares of targets per bucket of `MANY`.
-        bins: Bins of targets that weigh alike.
-        logs: For each of them, the logarithm of the factor of every bin.
-    """
-
-    fan_in: Floats
-    bins: tuple[Bins, ...] = ()
-    logs: tuple[Floats, ...] = ()
+    fan_in: Floats  # shares of targets per bucket of `MANY`
+    bins: tuple[Bins, ...] = ()  # bins of targets that weigh alike
+    logs: tuple[Floats, ...] = ()  # for each of them, the logarithm of the factor of every bin
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
-        """Number of references of every target, up to a factor.
-
-        Args:
-            codes: Cells of the targets' columns.
-            numbers: Exponential numbers, one for each target.
-        """
+        """Number of references of every target, up to a factor, from exponential numbers."""
         logs = np.zeros(len(numbers))
         for bins, held in zip(self.bins, self.logs, strict=True):
             logs += held[bins.of(codes)]
@@ -182,9 +159,7 @@ def numbers_of(fan_in: Floats, targets: int) -> Ints:
 def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Marginal]:
     """Marginals to measure: a score over all ordered columns, and columns with most information.
 
-    Args:
-        variables: Columns of the target.
-        codes: Their cells in synthetic targets, or nothing: then the first columns stand for all.
+    ``codes`` are cells in synthetic targets; without any, the first columns stand for all.
     """
     usable = [item for item in variables if item.modelled and item.groups(DETAIL) > 1]
     if not codes:
@@ -204,9 +179,9 @@ def _single(item: Variable) -> Marginal:
 def _score(usable: Sequence[Variable], codes: Mapping[str, Codes]) -> Marginal | None:
     """The first principal component of the normal scores of ordered columns, in bins.
 
-    A cell without an order lies one standard deviation below the mean.
-    None where they have too little to do with each other: independent columns have eigenvalues up
-    to (1 + √(columns/rows))² (Marchenko and Pastur 1967).
+    A cell without an order lies one standard deviation below the mean. None where columns have too
+    little to do with each other: independent ones have eigenvalues up to (1 + √(columns/rows))²
+    (Marchenko and Pastur 1967).
     """
     items, values, rows = [], [], []
     for item in usable:
@@ -311,18 +286,11 @@ def fit_reference(
     law: Noise,
     numbers: np.random.Generator,
 ) -> ReferenceLaw:
-    """The law of a reference.
+    """The law of a reference, from noisy answers to `target_questions` with standard deviations.
 
-    Args:
-        fan_in: Shares of targets per bucket.
-        measured: The marginals of targets that were measured.
-        answers: Noisy marginals of `target_questions` with the standard deviations of their noise.
-        codes: Cells of the columns of synthetic targets.
-        units: Unit of every one.
-        weight: Weight of the references into other units.
-        cap: See `cap_of`.
-        law: Law of the noise.
-        numbers: Source of randomness.
+    ``codes`` are the cells of synthetic targets, ``units`` the unit of each, ``weight`` that of the
+    references into other units, ``cap`` that of `cap_of`, and ``fan_in`` the shares of targets per
+    bucket.
     """
     rows = len(units)
     if not answers or not rows:

@@ -56,56 +56,35 @@ CHANGED = 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A noisy pair table.
-
-    Attributes:
-        candidate: The measured pair.
-        noisy: Noisy weights, shape (groups, groups).
-        sd: Standard deviation of the noise.
-        prediction: The prediction of the model before, same shape.
-        counts: Their posterior mean.
-        gap: Half of the L1 distance of the estimate from the prediction, in weight.
-    """
+    """A noisy pair table."""
 
     candidate: Candidate
-    noisy: Floats
-    sd: float
-    prediction: Floats
-    counts: Floats
-    gap: float
+    noisy: Floats  # noisy weights, shape (groups, groups)
+    sd: float  # standard deviation of the noise
+    prediction: Floats  # prediction of the model before, same shape
+    counts: Floats  # posterior mean of the weights
+    gap: float  # half of the L1 distance of the estimate from the prediction, in weight
 
 
 @dataclass
 class PairLearner:
-    """The pairs and the model of one table, under way.
-
-    Attributes:
-        session: The door to the private rows.
-        table: The table.
-        variables: Own columns, then the context.
-        rows: Synthetic rows that the model is estimated and predicted on.
-        weight: Weight of the table's rows.
-        spread: Variance of a cell's sampling error over its count, of real and synthetic rows.
-        budget: Amounts.
-        law: Law of the noise.
-        stream: A generator for each purpose; the same in a resumed fit.
-        marginal: The query of a marginal of these axes, by an amount.
-        star: Pairs of columns that are measured without selection, before all others.
-        old: Cells of own columns by place, as an earlier model draws them, which is to be tested
-            (`differs`), or None.
-    """
+    """The pairs and the model of one table, under way."""
 
     session: Session
     table: str
-    variables: Sequence[Variable]
-    rows: Rows
-    weight: float
-    spread: float
+    variables: Sequence[Variable]  # own columns, then the context
+    rows: Rows  # synthetic rows that the model is estimated and predicted on
+    weight: float  # weight of the table's rows
+    spread: float  # variance of a cell's sampling error over its count, of real and synthetic rows
     budget: PairBudget
     law: Noise
+    # A generator for each purpose; the same in a resumed fit.
     stream: Callable[..., np.random.Generator]
+    # The query of a marginal of these axes, by an amount.
     marginal: Callable[[Sequence[Axis], float], Histogram | NormedHistogram]
+    # Pairs of columns that are measured without selection, before all others.
     star: Sequence[Ends] = ()
+    # Cells of own columns by place, from an earlier model that is to be tested (`differs`).
     old: Mapping[int, Codes] | None = None
 
     def __post_init__(self) -> None:
@@ -154,11 +133,7 @@ class PairLearner:
         return self.session.noise_scale(Histogram(self.table, ()), amount)
 
     def improve(self, shares: Sequence[Floats]) -> None:
-        """Take better one-ways of the own columns, in the same groups.
-
-        Args:
-            shares: Shares of the cells of every own column.
-        """
+        """Take better one-ways, the shares of cells, of the own columns, in the same groups."""
         own = zip(self.variables, shares, strict=False)
         better = [replace(item, shares=known) for item, known in own]
         self.variables = [*better, *self.variables[len(better) :]]
@@ -256,12 +231,9 @@ class PairLearner:
 
         Among the own columns and, at the coarse level, their pairs, the largest score is selected
         and measured; if it shows no change, among pairs with the context as well. Margins of the
-        context, which are the owners' affair, do not score there.
-
-        Args:
-            noises: Standard deviations of the noise of one-ways, by own column.
-            amount: Amount of a choice among so many candidates, by gap, the sensitivity of scores
-                under add/remove.
+        context, which are the owners' affair, do not score there. ``noises`` are standard
+        deviations of the noise of one-ways, by own column; ``amount`` is that of a choice among so
+        many candidates, by gap, the sensitivity of scores under add/remove.
         """
         pairs = candidates(self.variables, self.rows.own) if self.budget.pairs else []
         coarse = [candidate for candidate in pairs if not candidate.level]

@@ -41,15 +41,10 @@ REACHED = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Half-octave buckets of a count.
+    """Half-octave buckets of a count."""
 
-    Attributes:
-        lower: Lower ends, ascending from 0.
-        top: Largest count.
-    """
-
-    lower: tuple[int, ...]
-    top: int
+    lower: tuple[int, ...]  # lower ends, ascending from 0
+    top: int  # largest count
 
     @property
     def size(self) -> int:
@@ -148,17 +143,11 @@ def family() -> tuple[Floats, Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Rows per unit of an owned table, from a noisy histogram.
+    """Rows per unit of an owned table, from a noisy histogram."""
 
-    Attributes:
-        units: Units per bucket of `MANY`; they sum to the number of units.
-        rows: exp of the posterior mean of the log number of rows, and clear buckets beside it.
-        odds: Logarithm of the posterior odds that the table has rows at all, at equal prior odds.
-    """
-
-    units: Floats
-    rows: float
-    odds: float
+    units: Floats  # units per bucket of `MANY`; they sum to the number of units
+    rows: float  # exp of the posterior mean of the log number of rows, and clear buckets beside it
+    odds: float  # log posterior odds that the table has rows at all, at equal prior odds
 
 
 def rows_per_unit(
@@ -168,14 +157,8 @@ def rows_per_unit(
 
     The histogram is shrunk to the posterior mean of a family of laws. The family includes laws that
     end in any bucket: without these, shapes that the noise cannot rule out would give tables of few
-    units some units of thousands of rows.
-
-    Args:
-        noisy: Noisy units per bucket of `MANY`; bucket 0 is not used.
-        sd: Standard deviation of the noise.
-        units: Number of units.
-        law: Law of the noise.
-        totals: Noisy numbers of rows, clipped per unit.
+    units some units of thousands of rows. ``noisy`` are units per bucket of `MANY`, of which bucket
+    0 is not used, and ``totals`` noisy numbers of rows, clipped per unit.
     """
     prior, shapes, means = family()
     prior = prior - LARGE * np.log(means)
@@ -214,9 +197,8 @@ def rows_per_unit(
 def _with_totals(rows: float, units: Floats, totals: Sequence[Clipped]) -> float:
     """Combine two estimates of the number of rows, by an inverse-variance mean of logarithms.
 
-    One comes from the family of laws, the other from the best clipped total, which lacks the rows
-    beyond its clip; the histogram shows about half of these. The family is assumed to be wrong by
-    `MISFIT`, so that totals with little noise outweigh it.
+    The best clipped total lacks the rows beyond its clip; the histogram shows about half of these.
+    The family of laws is assumed to be wrong by `MISFIT`, so that precise totals outweigh it.
     """
     best, least = rows, np.inf
     for most, total, noise in totals:
@@ -269,16 +251,10 @@ def references_per_target(
     stricter bar, a log likelihood greater by 4, would make the links of the database stats5 seem
     random (Q-error 2.41 instead of 2.28).
 
-    Args:
-        noisy: Noisy weight of targets per released bucket, as `FanIn` with bucket 0 gives it.
-        sd: Standard deviation of the noise.
-        mean: References per target.
-        weight: Weight of all targets.
-        kept: Share of the references that count.
-        scale: s of `FanIn`.
-        owned: Whether targets have owners, so that their weights differ.
-        targets: Shares of the targets, the share of the references that each of them has by a noisy
-            marginal, and the standard deviation of the latter.
+    ``noisy`` is the weight of targets per released bucket, as `FanIn` of this scale with bucket 0
+    gives it; ``weight`` that of all targets, which differ in weight if they are owned; ``kept`` the
+    share of the references that count. Each of ``targets`` has a share of the targets, their share
+    of the references by a noisy marginal, and the standard deviation of the latter.
     """
     prior, shapes, means = family()
     counts = np.linspace(np.array(MANY.lower), MANY.ends, 7)
@@ -310,11 +286,7 @@ def references_per_target(
 
 
 def _room(laws: Floats, targets: Sequence[tuple[float, float, float]]) -> Floats:
-    """Log likelihood of laws given shares of the references that parts of the targets have.
-
-    A part has at most the share at the upper end of the law's Lorenz curve; the part that is
-    furthest beyond it counts.
-    """
+    """Log likelihood of laws, by the part of targets furthest above the law's Lorenz curve."""
     middle = (np.array(MANY.lower) + MANY.ends) / 2
     above = laws[:, ::-1].cumsum(axis=1)[:, ::-1] - laws
     worst, mean = np.zeros(len(laws)), np.maximum(laws @ middle, TINY)

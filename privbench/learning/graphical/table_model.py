@@ -54,21 +54,13 @@ AttributeLearner = Callable[[str, float, float], AttributeModel]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """The estimated marginal of two columns.
+    """The estimated marginal of two columns."""
 
-    Attributes:
-        first: Place of the one column, an own one.
-        second: Place of the other one, greater; own columns come first, then the context.
-        level: Level of the groups of both.
-        table: Shares, shape (groups, groups).
-        gap: Half of the L1 distance from what was predicted without it, in weight.
-    """
-
-    first: int
-    second: int
-    level: int
-    table: Floats
-    gap: float
+    first: int  # place of the one column, an own one
+    second: int  # place of the other one, greater; own columns come first, then the context
+    level: int  # level of the groups of both
+    table: Floats  # shares, shape (groups, groups)
+    gap: float  # half of the L1 distance from what was predicted without it, in weight
 
     def seen_from(self, column: int) -> tuple[int, Floats]:
         """The other column, and the table with the other column first."""
@@ -79,23 +71,15 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """P(v | S).
+    """P(v | S)."""
 
-    Attributes:
-        column: Place of v among the own columns.
-        parents: Places of S: own columns that stand before, or columns of the context.
-        parent_groups: Group of every cell of each of S.
-        groups: Group of every cell of v.
-        table: P(group of v | groups of S), shape (configurations of S, groups).
-        shares: Share of every cell of v.
-    """
-
-    column: int
+    column: int  # place of v among the own columns
+    # Places of S: own columns that stand before, or columns of the context.
     parents: tuple[int, ...]
-    parent_groups: tuple[Ints, ...]
-    groups: Ints
-    table: Floats
-    shares: Floats
+    parent_groups: tuple[Ints, ...]  # group of every cell of each of S
+    groups: Ints  # group of every cell of v
+    table: Floats  # P(group of v | groups of S), shape (configurations of S, groups)
+    shares: Floats  # share of every cell of v
 
     @classmethod
     def alone(cls, column: int, shares: Floats) -> Self:
@@ -120,27 +104,16 @@ class Factor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableModel:
-    """The law of one table's own columns, given its context.
+    """The law of one table's own columns, given its context."""
 
-    Attributes:
-        factors: One for every own column, in the order in which they are drawn.
-        attributes: The law of the attributes, the first columns, where these have a model of their
-            own; it is drawn first.
-    """
-
-    factors: tuple[Factor, ...]
+    factors: tuple[Factor, ...]  # one for every own column, in the order in which they are drawn
+    # Law of the attributes, the first columns, if they have a model of their own; drawn first.
     attributes: AttributeModel | None = None
 
     def sample(
         self, context: Mapping[int, Codes], rows: int, generator: np.random.Generator
     ) -> dict[int, Codes]:
-        """Cells of all own columns, by place.
-
-        Args:
-            context: Cells of the columns of the context, by place.
-            rows: Number of rows.
-            generator: Source of randomness.
-        """
+        """Cells of all own columns, by place, given those of the context."""
         codes = dict(context)
         if self.attributes is not None:
             drawn = self.attributes.sample(rows, generator)
@@ -227,29 +200,21 @@ def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Synthetic rows of the table that is learned.
+    """Synthetic rows of the table that is learned."""
 
-    Attributes:
-        own: Number of own columns.
-        context: Cells of the columns of the context, by place.
-        weights: Weight of every row, shape (rows,).
-    """
-
-    own: int
-    context: Mapping[int, Codes]
-    weights: Floats
+    own: int  # number of own columns
+    context: Mapping[int, Codes]  # cells of the columns of the context, by place
+    weights: Floats  # weight of every row, shape (rows,)
 
 
 def estimate(
     variables: Sequence[Variable], pairs: Sequence[Pair], rows: Rows, generator: np.random.Generator
 ) -> tuple[TableModel, dict[int, Codes]]:
-    """The model of greatest entropy, factor by factor, and synthetic rows of it.
+    """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.
 
     Columns are placed in order of the gap of their pairs with what is placed. A pair whose table
-    would make a factor too large is taken at a coarser level, or left out.
-
-    Returns:
-        The model, and the cells of own columns and context by place.
+    would make a factor too large is taken at a coarser level, or left out. The rows have the cells
+    of own columns and context.
     """
     count = len(rows.weights)
     codes: dict[int, Codes] = dict(rows.context)

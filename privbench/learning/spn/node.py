@@ -36,8 +36,7 @@ class Bins:
 def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
     """About ``most`` bins, as the default learner groups the cells of a column (`group`).
 
-    Counts are released, not negative, one for each code; ``least`` is the least mass of a bin in a
-    tail.
+    Counts per code are released and at least 0; ``least`` is the least mass of a bin in a tail.
     """
     (of,) = group(counts, domain, least / max(float(counts.sum()), 1e-9), levels=(most,))
     return bins_of(of, counts)
