@@ -135,7 +135,10 @@ def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
 
 
 def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
-    """Cells and places of the values that have a cell; a grid's point has the cell it begins."""
+    """The cells of those of these values that have one, and the place of each among the values.
+
+    A point of a grid has the cell that begins with it.
+    """
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):
         points = np.array([int(value) for value in values], np.int64)

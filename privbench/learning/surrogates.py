@@ -56,7 +56,11 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
 
 
 def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
-    """Falling counts of values up to where noise hides them: least squares over even runs."""
+    """Counts of single values, descending, up to the last block that stands out of the noise.
+
+    Least squares over runs of blocks in which all counts are equal, with a penalty for each run,
+    and an empty end.
+    """
     best: list[tuple[float, Floats]] = [(0.0, np.zeros(0))]
     for end in range(1, len(noisy) + 1):
         tried = []

@@ -269,7 +269,10 @@ class Budget:
         return PairBudget(picks, star, each, half / (picks + star), half)
 
     def _choice(self, table: str, candidates: int, gap: float) -> float:
-        """Amount that detects `LEAST_GAP`; ``gap`` is a score's sensitivity under add/remove."""
+        """Amount of a choice among candidates that detects `LEAST_GAP`.
+
+        ``gap`` is the sensitivity of a score under add/remove.
+        """
         gap *= 2.0 if self.spec.relation.neighbours == "replace" else 1.0
         scale = LEAST_GAP * self.sizes[table].weight / (gap * log(3 * candidates + 2))
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2

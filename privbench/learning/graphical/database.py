@@ -125,7 +125,9 @@ class DatabaseFit:
         return references
 
     def _empty(self) -> None:
-        """Give no rows to tables that may be empty by released totals or, if owned, by their odds.
+        """Give no rows to tables that may be empty by all that was released.
+
+        That is decided by the totals of a table without owners and by the odds of an owned one.
 
         Tables that rows must refer to keep their rows.
         """
@@ -158,7 +160,11 @@ class DatabaseFit:
             self.sizes[name] = self._size(name, first[name][0], free[name])
 
     def _clipped(self, table: str, histogram: Answer, free: float) -> list[Clipped]:
-        """All released Σ min(n, C) over an owned table's units, and C = 1 from the histogram."""
+        """All released values of Σ min(n, C) over the units of an owned table.
+
+        With C = 1 it is the number of units that have rows. That number also follows from the
+        histogram, as all units less those without rows.
+        """
         noisy, sd = histogram
         top = self.spec.top(table)
         spread = [noise for _, _, noise in released_totals(self.session, top)]
@@ -221,7 +227,10 @@ class DatabaseFit:
         )
 
     def _unchanged(self, table: str, context: Mapping[int, Codes]) -> TableModel | None:
-        """The earlier model, with no more to measure; None without one or if a test rejects it."""
+        """The earlier model of a table, unless there is none or a test says that it is out of date.
+
+        Nothing else of the table's columns is measured then.
+        """
         if not all(self._is_known(name) for name in (table, *self.spec.ancestors(table))):
             return None
         model = self.old[table].model
@@ -318,7 +327,10 @@ class DatabaseFit:
         )
 
     def _measure_one_ways(self, table: str, factor: float) -> None:
-        """Measure one-ways, amounts times a factor; combine them with answers that are known."""
+        """Measure the one-ways of a table's own columns, with a factor on their amounts.
+
+        Answers for one column are combined, with that of a released list of its values.
+        """
         asked = one_way_questions(self.budget, table, self.columns[table])
         found = measured_one_ways(self.session, asked, factor, self.sizes[table].weight, self.law)
         for name, answer in found.items():
@@ -373,7 +385,10 @@ class DatabaseFit:
         return 2.0 * sd / self.sizes[table].weight
 
     def _weights(self, table: str) -> Floats:
-        """Weight of every synthetic row by the rule of real rows; the sum is the released one."""
+        """Weight of every synthetic row, by the rule that gives real rows their weights.
+
+        The weights sum to the released weight of the table.
+        """
         spec, units = self.spec.tables[table], self.people.units[table]
         if spec.own is None or not len(units):
             return np.full(len(units), self.sizes[table].weight / max(len(units), 1))

@@ -350,7 +350,11 @@ def _within(units: Ints, targets: Ints, numbers: np.random.Generator) -> Ints:
 
 
 def _distinct(edges: Ints, targets: int, numbers: np.random.Generator) -> Ints:
-    """Edges without a repeated target: a random row keeps it, others take an unused one or NULL."""
+    """Edges in which no target occurs twice.
+
+    Of the rows with the same target, a random one keeps it. The others take an unused target, or
+    NULL where none is left.
+    """
     order = numbers.permutation(len(edges))
     _, first = np.unique(edges[order], return_index=True)
     keeps = np.zeros(len(edges), bool)

@@ -106,7 +106,10 @@ def _local_mean(
 
 
 def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise) -> tuple[Floats, Floats]:
-    """Bells scaled to the plain cells' sum and fits (0 of other cells), both (bells, cells)."""
+    """Expected counts of bells over the places of cells and their fits, shape (bells, cells) both.
+
+    Bells are scaled to the sum of the plain cells, and other cells have a fit of 0.
+    """
     shapes = _shapes(len(noisy))
     total = max(float(noisy[plain].sum()), sd)
     shapes = shapes * (total / shapes[:, plain].sum(axis=1, keepdims=True))
@@ -232,7 +235,7 @@ def one_way(
 
 
 def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
-    """Counts, at least 0, of very many ordered cells, shape (cells,), by halving their total.
+    """Estimate the counts of very many ordered cells, by halving their total again and again.
 
     This is the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and Vidakovic
     1998): each half's share of the count is shrunk towards its share of the cells. The variance of

@@ -133,7 +133,7 @@ class PairLearner:
         return self.session.noise_scale(Histogram(self.table, ()), amount)
 
     def improve(self, shares: Sequence[Floats]) -> None:
-        """Take better one-ways, the shares of cells, of the own columns, in the same groups."""
+        """Take better shares of the cells of every own column, in the same groups."""
         own = zip(self.variables, shares, strict=False)
         better = [replace(item, shares=known) for item, known in own]
         self.variables = [*better, *self.variables[len(better) :]]

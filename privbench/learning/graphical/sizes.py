@@ -286,7 +286,11 @@ def references_per_target(
 
 
 def _room(laws: Floats, targets: Sequence[tuple[float, float, float]]) -> Floats:
-    """Log likelihood of laws, by the part of targets furthest above the law's Lorenz curve."""
+    """Log likelihood of laws given shares of the references that parts of the targets have.
+
+    A part has at most the share at the upper end of the law's Lorenz curve; the part that is
+    furthest beyond it counts.
+    """
     middle = (np.array(MANY.lower) + MANY.ends) / 2
     above = laws[:, ::-1].cumsum(axis=1)[:, ::-1] - laws
     worst, mean = np.zeros(len(laws)), np.maximum(laws @ middle, TINY)
