@@ -109,7 +109,7 @@ class Loader(Filling):
             raise
 
     def table(self, table: Table | TableName | str) -> Table:
-        """The table as the target's own catalog states it; a SchemaError if there is none such."""
+        """The table as the target's own catalog states it; a SchemaError if it has none such."""
         return self._schema.table(table.name if isinstance(table, Table) else table)
 
     def copy_table(

@@ -54,7 +54,7 @@ class Columns:
 
 
 def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
-    """Rows that join as a query's tables do, so that it has an answer, by the table's number.
+    """Rows that join as a query's tables do, so that it has an answer, by number of the table.
 
     Where no row fits, the search starts again from another table; the result is that of the start
     that reached the most tables.

@@ -218,7 +218,7 @@ class _Binder:
     def _types(
         self, marked: Marked, found: Sequence[Site], settled: dict[int, list[str]]
     ) -> dict[int, str]:
-        """Types that the server infers for literals that become constants, by the mark's number."""
+        """Types that the server infers for literals that become constants, by number of mark."""
         asked = [
             site.mark.number
             for site in found
