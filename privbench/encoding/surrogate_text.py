@@ -88,8 +88,9 @@ _ASCII = tuple(
 SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
 
 
-#: Longest text whose length is measured.
-MAX_LENGTH = 2**20
+#: Longest text that is told from longer ones and that is made: noise may fill the top cells, and
+#: must not fill the disk.
+MAX_LENGTH = 2**16
 #: Greatest default length of a text of which nothing is known.
 WORD = 9
 
@@ -101,7 +102,7 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
     ((0, 1, 2, 3, 4), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 21))
     """
     top = MAX_LENGTH if greatest is None else min(greatest, MAX_LENGTH)
-    grid = [*range(18), *(round(2 ** (k / 2)) + 1 for k in range(9, 41))]
+    grid = [*range(18), *(round(2 ** (k / 2)) + 1 for k in range(9, 33))]
     inner = [edge for edge in grid if least < edge < top + 1]
     return (min(least, top), *inner, top + 1)
 

@@ -36,6 +36,7 @@ from privbench.encoding.keys.columns import index_room
 from privbench.encoding.keys.uniqueness import factorize, later_duplicates, replace_rows
 from privbench.encoding.scale import int64_points
 from privbench.encoding.surrogate_text import (
+    MAX_LENGTH,
     SHAPES,
     WORD,
     length_cells,
@@ -60,8 +61,6 @@ from privbench.errors import ConfigError
 from privbench.privacy.data import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
 
-#: Longest text that is generated: noise may fill the top cells, and must not fill the disk.
-MAX_MADE = 2**16
 #: Share of a column without a label up to which it is noise, where the law by rank has none: noise
 #: of a histogram's cell stays below a fiftieth where labels are released at all (twice as much: a
 #: real rest would become labels; half: a few rows would become values of their own).
@@ -156,7 +155,7 @@ class TextCodec(Codec):
         edges = np.array(self.lengths, dtype=np.int64)
         cell = _present(codes[attribute(self.column, "length")], len(edges) - 1, chosen, rng)
         shape = _present(codes[attribute(self.column, "shape")], len(SHAPES), chosen, rng)
-        lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_MADE)
+        lengths = np.minimum(rng.integers(edges[cell], edges[cell + 1], dtype=np.int64), MAX_LENGTH)
         if count is None or value is None:
             return made_text(shape, lengths, rng)
         order = np.lexsort((rng.random(rows), lengths, shape))

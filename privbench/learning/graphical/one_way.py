@@ -214,7 +214,9 @@ def one_way(
     if low > 0:
         back = edges if edges is None else edges[::-1]
         beyond[:low] = _tail(inner[::-1], back, domain.values - low, most, law)[::-1]
-    if high - low < domain.values <= WIDE and domain.ordered:
+    # Lengths have no cells below and above: theirs is no range that may be wrong, and texts that are
+    # made a thousand times too long fill the disk.
+    if {"below", "above"} & {*domain.specials} and domain.values <= WIDE:
         beyond = np.maximum(beyond, _elsewhere(inner, low, high, most, law))
     prediction[:low], prediction[high : domain.values] = beyond[:low], beyond[high:]
     place = np.arange(len(noisy))
