@@ -131,17 +131,18 @@ def _around(values: Floats, width: float) -> Floats:
     return np.asarray(gaussian_filter1d(values, width, mode="constant"))
 
 
-def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law: Noise) -> Floats:
-    """Expected counts of the cells beyond a released range, from the noisy cells around its end.
+def _tail(
+    noisy: Floats, edges: Sequence[int] | None, low: int, high: int, sd: float, law: Noise
+) -> Floats:
+    """Expected counts of the cells beyond a range ``low .. high - 1``, from the noisy ones around it.
 
     The law is in "The one estimator" of ``docs/method.md``. A cell's prediction is the exponential
     of the posterior mean of its logarithm, since the plain mean is ruled by the heaviest tail,
     times the probability that the column goes on so far. ``edges`` are the first point of every
-    cell and one past the last, or None for equal widths; ``high`` is the first cell beyond the
-    range, from where on counts are given.
+    cell and one past the last, or None for equal widths.
     """
     sums = np.cumsum(np.maximum(noisy[:high], 0.0))
-    middle = int(np.searchsorted(sums, sums[-1] / 2)) if high else 0
+    middle = min(int(np.searchsorted(sums, sums[-1] / 2)), max(high - 2, low)) if high else 0
     points = range(len(noisy) + 1) if edges is None else edges
     # Python's integers: edges of a bigint are further apart than int64 holds.
     far = np.array([abs(point - points[middle]) for point in points[middle:]], np.float64)
@@ -210,10 +211,11 @@ def one_way(
     inner, edges = noisy[: domain.values], domain.edges
     beyond = np.zeros(domain.values)
     if high < domain.values:
-        beyond[high:] = _tail(inner, edges, high, most, law)
+        beyond[high:] = _tail(inner, edges, low, high, most, law)
     if low > 0:
         back = edges if edges is None else edges[::-1]
-        beyond[:low] = _tail(inner[::-1], back, domain.values - low, most, law)[::-1]
+        ends = domain.values - high, domain.values - low
+        beyond[:low] = _tail(inner[::-1], back, *ends, most, law)[::-1]
     # Lengths have no cells below and above: theirs is no range that may be wrong, and texts that are
     # made a thousand times too long fill the disk.
     if {"below", "above"} & {*domain.specials} and domain.values <= WIDE:
