@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from privbench.domain import Domain
 from privbench.encoding import Bounds, BoundsNeed
 from privbench.encoding.scale import scale_of
+from privbench.encoding.surrogate_text import WORD, length_cells, length_edges
 from privbench.learning.graphical.one_way import one_way
 from privbench.learning.ranges import cut, find_decimals, find_range, within_likely
 from privbench.learning.spn.node import make_bins
@@ -152,6 +153,21 @@ def test_tails_may_reach_over_all_of_bigint():
         found = one_way(noisy, 28.0, domain, "laplace", float(counts.sum()))
         assert np.isfinite(found).all()
         assert found[60:70].sum() > 0.95
+
+
+@pytest.mark.parametrize("rows", [0.0, 80.0, 5000.0])
+def test_one_way_of_lengths_that_noise_hides_is_that_of_words(rows):
+    """A text that noise makes a thousand times too long fills the disk of the clone."""
+    domain = length_cells(length_edges(0, None), False, WORD).domain
+    middle = np.add(domain.edges[1:], domain.edges[:-1]) / 2
+    counts = np.where(middle < 9, rows / 9, 0.0)
+    means = []
+    for seed in range(40):
+        noisy = counts + noise_of("laplace", max(20.0, rows / 20), domain.size, seed)
+        sd = max(20.0, rows / 20) * 2**0.5
+        means.append(one_way(noisy, sd, domain, "laplace", rows) @ middle)
+    assert np.median(means) < 12
+    assert np.mean(np.greater(means, 200)) <= 0.1
 
 
 def test_edges_of_a_domain_fit_its_cells():

@@ -134,7 +134,7 @@ def _around(values: Floats, width: float) -> Floats:
 def _tail(
     noisy: Floats, edges: Sequence[int] | None, low: int, high: int, sd: float, law: Noise
 ) -> Floats:
-    """Expected counts of the cells beyond a range ``low .. high - 1``, from the noisy ones around it.
+    """Expected counts beyond a range ``low .. high - 1``, from the noisy cells around its end.
 
     The law is in "The one estimator" of ``docs/method.md``. A cell's prediction is the exponential
     of the posterior mean of its logarithm, since the plain mean is ruled by the heaviest tail,
@@ -216,8 +216,8 @@ def one_way(
         back = edges if edges is None else edges[::-1]
         ends = domain.values - high, domain.values - low
         beyond[:low] = _tail(inner[::-1], back, *ends, most, law)[::-1]
-    # Lengths have no cells below and above: theirs is no range that may be wrong, and texts that are
-    # made a thousand times too long fill the disk.
+    # Lengths have no cells below and above: theirs is no range that may be wrong, and texts a
+    # thousand times too long would fill the disk.
     if {"below", "above"} & {*domain.specials} and domain.values <= WIDE:
         beyond = np.maximum(beyond, _elsewhere(inner, low, high, most, law))
     prediction[:low], prediction[high : domain.values] = beyond[:low], beyond[high:]
