@@ -39,13 +39,13 @@ ENDED = 10.0
 INSIDE = 3.0
 #: The chance that most values lie beyond, from which on it counts: noise alone leaves it near a
 #: quarter, and a quarter of the rows beyond a range makes sums a thousand times too large. At 0 or
-#: 0.5: divergences .337 and .597 for .369 (root tables), .380 and .416 for .416; mean distances from
-#: the median are off by e^1.17 and e^.74 for e^.76 (mean of 309 columns of seven databases).
+#: 0.5: divergences .337 and .597 for .369 (root tables), .380 and .416 for .416; mean distances
+#: from the median are off by e^1.17 and e^.74 for e^.76 (309 columns of seven databases).
 EVIDENCE = 0.35
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
 ABSENT = 0.03
-#: The same beyond a range of one cell, which tells no law: every cell has so much of the one before.
-#: At 1: distances are off by e^.70 for e^.59 (231 columns); at 0.5: no change.
+#: The same beyond a range of one cell, which tells no law: every cell has so much of the one
+#: before. At 1: distances are off by e^.70 for e^.59 (231 columns); at 0.5: no change.
 FALL = 0.7
 #: A tail ends at the cell from which on fewer units than this are expected. At a tenth, or without:
 #: maxima of 94 columns are off by 16 or up to 130 times (p90) for 13, but standard deviations of
