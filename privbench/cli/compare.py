@@ -30,7 +30,7 @@ from privbench.metrics import METRICS
 from privbench.report import enforce
 from privbench.report.document import ComparisonDocument, GatePart, json_schema
 from privbench.report.figures import POINTS
-from privbench.report.summary import gate_line
+from privbench.report.headlines import gate_line
 from privbench.report.text import few, seconds
 from privbench.sources import staged
 from privbench.workload import read

@@ -21,10 +21,9 @@ from psycopg import sql
 from privbench.circuit import Circuit, probabilities
 from privbench.encoding import Codec
 from privbench.learning.graphical.estimate import Ints
-from privbench.metrics.heatmap import Heat
-from privbench.metrics.heattree import Kind, Node
+from privbench.metrics.base import Floats
+from privbench.metrics.heattree import Heat, Kind, Node
 from privbench.metrics.routes import drawable, route_of
-from privbench.metrics.summary import Floats
 from privbench.synthesizers.base import FittedModel
 from privbench.synthesizers.model import DatabaseModel
 

@@ -332,7 +332,7 @@ def config_hash(draft: Draft) -> str:
     shared = {
         "config": _public_config(draft.config),
         "schema": draft.catalog.schema.to_json(),
-        **({"since": draft.since.digest} if draft.since else {}),
+        **({"since": draft.since.model.digest} if draft.since else {}),
     }
     text = json.dumps(shared, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

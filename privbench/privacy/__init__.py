@@ -16,7 +16,6 @@ from privbench.privacy.accountant import (
     spendable,
 )
 from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
-from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
@@ -25,7 +24,7 @@ from privbench.privacy.questions import LabelQuery, Labels, Measurement, Questio
 from privbench.privacy.release import Listed, Release, Result
 from privbench.privacy.session import Session, Step, noise_sd, open_session
 from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.standing import Cap
+from privbench.privacy.standing import Cap, UnitDefinition
 
 __all__ = [
     "GRID",

@@ -20,7 +20,6 @@ from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.data import PrivateDatabase, Recoding
-from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.mechanisms import VECTOR
@@ -30,7 +29,7 @@ from privbench.privacy.questions import Measurement, Method, Question, Selection
 from privbench.privacy.release import Release, Result
 from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.standing import Cap
+from privbench.privacy.standing import Cap, UnitDefinition
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """The stability harness: replay the queries of a fit on neighbours and check every claim.
 
 It evaluates each query on two neighbouring databases and compares the exact integer change with
-the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL.
+the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL. Neighbours are
+made here for the audit, too.
 """
 
 from __future__ import annotations
@@ -9,29 +10,140 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privbench.privacy.data import PrivateDatabase, Recoding
-from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units
-from privbench.privacy.query import Integers, Query
+from privbench.errors import SchemaError
+from privbench.privacy.data import BOTTOM, PrivateDatabase, PrivateTable, Recoding
+from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import Index
+
+#: A unit, by its root: table and row index.
+Unit = tuple[str, int]
+
+
+def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> PrivateDatabase:
+    """The neighbour without one unit, by the table and the row of its root.
+
+    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥. The other
+    units keep their random ranks: the two databases are coupled on the rows they share.
+    """
+    units = database._units
+    number = units.number(root_table, row)
+    if not 0 <= row < database._rows(root_table):
+        raise SchemaError("there is no such row.", table=root_table)
+    if int(units.identity(root_table)[row]) != number:
+        raise SchemaError("the row is owned: it is not the root of a unit.", table=root_table)
+    keep = {name: units.identity(name) != number for name in database._tables}
+    tables = {name: _restrict(database, name, keep) for name in database._tables}
+    ranks = {name: units.ranks(name)[keep[name]] for name in database._tables}
+    smaller = PrivateDatabase(database.spec, tables, ranks)
+    smaller.counter = database.counter
+    smaller._recodings = list(database.recodings)
+    return smaller
+
+
+def _restrict(
+    database: PrivateDatabase, name: str, keep: dict[str, NDArray[np.bool_]]
+) -> PrivateTable:
+    table, stays = database._tables[name], keep[name]
+    parents = {}
+    for key in database.spec.tables[name].keys:
+        edges = table._parents[key.name][stays]
+        parents[key.name] = edges if key.role == "public" else _redirect(edges, keep[key.parent])
+    attributes = {
+        label: attribute._restrict(stays) for label, attribute in table._attributes.items()
+    }
+    return PrivateTable(int(stays.sum()), attributes, parents)
+
+
+def _redirect(edges: Index, stays: NDArray[np.bool_]) -> Index:
+    """Row indices after the rows that go; ⊥ where the target goes."""
+    if not stays.size:
+        return edges
+    moved = np.where(stays, np.cumsum(stays) - 1, BOTTOM)
+    return np.where(edges >= 0, moved[np.maximum(edges, 0)], edges).astype(edges.dtype)
+
+
+def all_units(database: PrivateDatabase) -> Iterator[Unit]:
+    """Every unit, by table and row of its root."""
+    for name in database.spec.order():
+        for row in _root_rows(database, name):
+            yield name, int(row)
+
+
+def _root_rows(database: PrivateDatabase, name: str) -> NDArray[np.intp]:
+    rows = database._rows(name)
+    if not rows:
+        return np.zeros(0, dtype=np.intp)
+    start = database._units.number(name, 0)
+    return np.flatnonzero(database._units.identity(name) == np.arange(start, start + rows))
+
+
+def telling_units(database: PrivateDatabase, most: int = 3) -> list[Unit]:
+    """Units of every kind that is likely to break a claim, each once, at most so many of each kind.
+
+    For every root table: the units with most rows, overall and in each table; with most edges into
+    them and out of them by each key; and the first and last ones, which are ordinary.
+    """
+    found: dict[Unit, None] = {}
+    for name in database.spec.tables:
+        roots = _root_rows(database, name)
+        if not roots.size:
+            continue
+        numbers = roots + database._units.number(name, 0)
+        for score in _scores(database):
+            best = roots[np.argsort(-score[numbers], kind="stable")[:most]]
+            found |= dict.fromkeys((name, int(row)) for row in best)
+        found |= dict.fromkeys((name, int(row)) for row in (*roots[:1], *roots[-1:]))
+    return list(found)
+
+
+def worst_hub(database: PrivateDatabase) -> Unit | None:
+    """The unit into which most references of other units lead, or None without any."""
+    units = database._units
+    size = sum(database._rows(name) for name in database.spec.tables)
+    counts = np.zeros(size, dtype=np.int64)
+    for key in (key for table in database.spec.tables.values() for key in table.keys):
+        if key.role != "ref":
+            continue
+        edges = database._parents(key)
+        leads = np.flatnonzero(edges >= 0)
+        target = units.identity(key.parent)[edges[leads]]
+        other = target != units.identity(key.table)[leads]
+        counts += np.bincount(target[other], minlength=size)
+    if not counts.any():
+        return None
+    number = int(counts.argmax())
+    starts = ((name, number - units.number(name, 0)) for name in database.spec.tables)
+    return next((name, row) for name, row in starts if 0 <= row < database._rows(name))
+
+
+def _scores(database: PrivateDatabase) -> Iterator[NDArray[np.integer[Any]]]:
+    """Per unit number: rows in all tables and in each, then edges out and in by each key."""
+    units = database._units
+    size = sum(database._rows(name) for name in database.spec.tables)
+    counts = [np.bincount(units.identity(name), minlength=size) for name in database.spec.tables]
+    yield np.sum(counts, axis=0)
+    yield from counts
+    for table in database.spec.tables.values():
+        for key in table.keys:
+            edges = database._parents(key)
+            leads = edges >= 0
+            yield np.bincount(units.identity(table.name)[leads], minlength=size)
+            if key.role != "public" and database._rows(key.parent):
+                targets = units.identity(key.parent)[edges[leads]]
+                yield np.bincount(targets, minlength=size)
+
 
 #: Relative slack of the L2 comparison, which is in floating point; L1, L∞ and L0 are exact.
 SLACK = 1e-9
 
 #: A statistic: its public shape and its cells; of a list, its public cells and counts by label.
 Statistic = Integers | tuple[Integers, dict[str, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Exact change of a statistic between two neighbours."""
-
-    l1: int
-    l2: float
-    linf: int
-    l0: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +182,8 @@ class StabilityReport:
         return max(self.worst, default=0.0)
 
 
-def change(first: Statistic, second: Statistic) -> Change:
-    """Norms of the difference of two statistics of one query, of two neighbours."""
+def change(first: Statistic, second: Statistic) -> Sensitivity:
+    """How far a statistic moves between two neighbours: norms of the difference, l0 included."""
     (a, labels), (b, others) = _parts(first), _parts(second)
     names = sorted(labels.keys() | others.keys())
     left = [abs(labels.get(name, 0) - others.get(name, 0)) for name in names]
@@ -81,7 +193,7 @@ def change(first: Statistic, second: Statistic) -> Change:
     l2 = math.sqrt(float((size.astype(np.float64) ** 2).sum()))
     # L0 bounds the labels that may be in one map alone; public cells are in both.
     l0 = np.count_nonzero(left) if isinstance(first, tuple) else np.count_nonzero(size)
-    return Change(l1, l2, int(size.max(initial=0)), int(l0))
+    return Sensitivity(l1, l2, int(size.max(initial=0)), int(l0))
 
 
 def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
@@ -194,11 +306,9 @@ def judge(
     if moved.l1 and root not in query.roots(spec):
         yield "roots", math.inf
     claim = query.sensitivity(spec)
-    yield "l1", _over(moved.l1, claim.l1)
-    yield "l2", _over(moved.l2, claim.l2)
-    yield "linf", _over(moved.linf, claim.linf)
-    if claim.l0 is not None:
-        yield "l0", _over(moved.l0, claim.l0)
+    for norm in ("l1", "l2", "linf", "l0"):
+        if getattr(claim, norm) is not None:
+            yield norm, _over(getattr(moved, norm), getattr(claim, norm))
 
 
 def _over(observed: float, claimed: float) -> float:

@@ -24,8 +24,8 @@ from privbench.report.document import (
     WorkloadPart,
 )
 from privbench.report.gates import Gate, parse
+from privbench.report.headlines import markdown
 from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
-from privbench.report.summary import markdown
 from privbench.schema import Schema
 from privbench.workload import Answer, Replay, Workload, read, replay
 from privbench.workload.replay import Load, OnResult, load

@@ -21,7 +21,7 @@ from sqlglot.optimizer.scope import build_scope
 
 from privbench.encoding.base import END, FIRST, Codec
 from privbench.encoding.scale import Scale, scale_of
-from privbench.metrics.heatmap import Predicate
+from privbench.metrics.heattree import Predicate
 from privbench.pgsql.expressions import bare
 from privbench.pgsql.written import computes
 from privbench.schema import Table

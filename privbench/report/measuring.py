@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from privbench.config import Config
 from privbench.metrics import integrity, statistics
-from privbench.metrics.codes import CodedColumn
+from privbench.metrics.base import Floats, summarise
 from privbench.metrics.columns import is_public
 from privbench.metrics.correlation import association
 from privbench.metrics.fanout import FanoutPart, fanout
-from privbench.metrics.fidelity import TableFidelity, fidelity
+from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
 from privbench.metrics.integrity import CheckPart
 from privbench.metrics.modeltree import Modelled
 from privbench.metrics.statistics import ColumnStatistics
-from privbench.metrics.summary import Floats, summarise
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading

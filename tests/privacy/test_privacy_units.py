@@ -28,10 +28,10 @@ from privbench.privacy.data import (
     PrivateDatabase,
     PrivateTable,
 )
-from privbench.privacy.neighbour import all_units, remove_unit
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import GRID
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.stability import all_units, remove_unit
 from privbench.privacy.units import (
     bound,
     contribution,
