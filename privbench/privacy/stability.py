@@ -1,22 +1,21 @@
-"""The stability harness: replay the queries of a fit on neighbours and check every claim.
+"""Stability: neighbouring databases, and what a query claims of them against what it does.
 
-It evaluates each query on two neighbouring databases and compares the exact integer change with
-the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL. Neighbours are
-made here for the audit, too.
+The exact change of a statistic between two neighbours is compared with its registered sensitivity,
+by the audit for a whole fit and by the tests for every query. All of it is computed from private
+rows: CONFIDENTIAL.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
-from privbench.privacy.data import BOTTOM, PrivateDatabase, PrivateTable, Recoding
+from privbench.privacy.data import BOTTOM, PrivateDatabase, PrivateTable
 from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import Index
@@ -146,42 +145,6 @@ SLACK = 1e-9
 Statistic = Integers | tuple[Integers, dict[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A claim that does not hold."""
-
-    event: int  # position of the query in the trace
-    kind: str
-    table: str
-    root: str  # root table of the unit that was removed or replaced
-    # Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic whose root
-    # table is not charged).
-    reason: str
-    ratio: float  # observed over claimed change; infinite for shape and roots
-
-
-@dataclass(slots=True)
-class StabilityReport:
-    """The result of a check."""
-
-    events: int  # number of queries
-    neighbours: int = 0  # number of neighbouring pairs
-    checks: int = 0  # number of comparisons
-    # For every query, the largest ratio of observed to claimed change in any norm.
-    worst: list[float] = field(default_factory=list)
-    violations: list[Violation] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Whether every claim held."""
-        return not self.violations
-
-    @property
-    def worst_ratio(self) -> float:
-        """The largest ratio over all queries, 0 without any."""
-        return max(self.worst, default=0.0)
-
-
 def change(first: Statistic, second: Statistic) -> Sensitivity:
     """How far a statistic moves between two neighbours: norms of the difference, l0 included."""
     (a, labels), (b, others) = _parts(first), _parts(second)
@@ -201,52 +164,6 @@ def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
     return np.asarray(cells, np.int64), labels
 
 
-def check(
-    queries: Sequence[Query],
-    database: PrivateDatabase,
-    *,
-    recodings: Sequence[tuple[str, str, Recoding]] = (),
-    units: Sequence[Unit] | None = None,
-    every: bool = False,
-) -> StabilityReport:
-    """Check the claims of all queries on the neighbours of a database; the report is CONFIDENTIAL.
-
-    Under add/remove every chosen unit is removed in turn. Under replace every pair of chosen units
-    of one root table that follow one another (and the last and the first) is exchanged. Chosen are
-    ``units``, or every unit there is, or else `telling_units`.
-
-    The database is as it was before the fit: ``recodings`` (`PrivateDatabase.recodings` after it)
-    are not yet applied. Queries of raw attributes (``reads_raw``) are evaluated before them, all
-    others after.
-    """
-    chosen = list(all_units(database)) if every else list(units or telling_units(database))
-    report = StabilityReport(len(queries), worst=[0.0] * len(queries))
-    spec = _recoded(database, recodings).spec
-    known: list[tuple[PrivateDatabase, list[Statistic]]] = []
-    for root, first, second in neighbour_pairs(database, chosen):
-        report.neighbours += 1
-        # One side of a pair is a side of the next one as well: it is evaluated once.
-        known = [
-            next((pair for pair in known if pair[0] is side), None)
-            or (side, _statistics(queries, side, recodings))
-            for side in (first, second)
-        ]
-        before, after = (found for _, found in known)
-        for event, query in enumerate(queries):
-            for reason, ratio in judge(query, spec, root, before[event], after[event]):
-                _record(report, event, query, root, reason, ratio)
-    return report
-
-
-def _record(
-    report: StabilityReport, event: int, query: Query, root: str, reason: str, ratio: float
-) -> None:
-    report.checks += 1
-    report.worst[event] = max(report.worst[event], ratio)
-    if ratio > 1 + (SLACK if reason == "l2" else 0):
-        report.violations.append(Violation(event, query.kind, query.table, root, reason, ratio))
-
-
 def neighbour_pairs(
     database: PrivateDatabase, chosen: Sequence[Unit]
 ) -> Iterator[tuple[str, PrivateDatabase, PrivateDatabase]]:
@@ -263,31 +180,6 @@ def neighbour_pairs(
         without = [remove_unit(database, table, row) for row in rows]
         for at in range(len(without) if len(without) > 1 else 0):
             yield table, without[at - 1], without[at]
-
-
-def _recoded(
-    database: PrivateDatabase, recodings: Sequence[tuple[str, str, Recoding]]
-) -> PrivateDatabase:
-    copy = database.copy()
-    for table, attribute, recoding in recodings:
-        copy.recode(table, attribute, recoding)
-    return copy
-
-
-def _statistics(
-    queries: Sequence[Query],
-    database: PrivateDatabase,
-    recodings: Sequence[tuple[str, str, Recoding]],
-) -> list[Statistic]:
-    settled = _recoded(database, recodings)
-    return [_statistic(query, database, settled) for query in queries]
-
-
-def _statistic(query: Query, raw: PrivateDatabase, settled: PrivateDatabase) -> Statistic:
-    side = raw if query.reads_raw else settled
-    counter = getattr(query, "evaluate_labels", None)
-    found: Statistic = query.evaluate(side) if counter is None else counter(side)
-    return found
 
 
 def judge(

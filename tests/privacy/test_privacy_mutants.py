@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Mutants, caught
+from harness import Mutants, caught, check
 from small_databases import ADD, of_tables, two_tables
 
 from privbench.privacy import queries as q
@@ -20,7 +20,6 @@ from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.stability import check
 
 mutants = Mutants()
 

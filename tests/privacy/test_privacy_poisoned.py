@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from harness import check
 from small_databases import ADD, ROW, fill, queries, recodings, settled, table_names, two_tables
 
 from privbench.domain import Domain
@@ -19,7 +20,6 @@ from privbench.privacy.data import (
 )
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.stability import check
 
 MILLION = 10**6
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Mutants
+from harness import Mutants, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_databases import ADD, ROW, fill, of_tables, settled, specs, two_tables
@@ -19,7 +19,6 @@ from privbench.privacy.data import NONE, Cells, PrivateDatabase
 from privbench.privacy.queries import TargetHistogram
 from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
-from privbench.privacy.stability import check
 from privbench.privacy.units import row_weights, single
 
 QUICK = settings(max_examples=30, deadline=None)

@@ -249,20 +249,13 @@ class ClippedGradients(OfFeatures):
         latent = _with_one(self.latent.rows(self.features.rows(whole)))
         before = cut(latent @ self.hidden.values.T.astype(np.float64))
         units = _with_one(np.clip(before, 0, MOST))
-        error = self._chances(units, matrix) - self._targets(whole)
+        scores = np.floor(units @ matrix.T / (STEP * (STEP // FINE)))
+        targets = whole + np.where(self.features.places, STEP // 2, 0.0)
+        error = chances(scores, self.features.groups) - targets
         back = np.clip(cut(error @ matrix[:, 1:]), -(2**20), 2**20) * (before > 0)
         squares = lengths(back) * lengths(latent) + lengths(error) * lengths(units)
         scale = factors(squares, float(self.clip) * STEP) * (weights / STEP)
         return np.trunc(back * scale[:, None]), latent, np.trunc(error * scale[:, None]), units
-
-    def _chances(self, units: Whole, matrix: Whole) -> Whole:
-        """Outputs in steps."""
-        scores = np.floor(units @ matrix.T / (STEP * (STEP // FINE)))
-        return chances(scores, self.features.groups)
-
-    def _targets(self, whole: Whole) -> Whole:
-        """Target values of the outputs, in steps."""
-        return whole + np.where(self.features.places, STEP // 2, 0.0)
 
 
 #: Rows of one block of a gradient; bounds memory.
