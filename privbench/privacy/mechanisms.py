@@ -102,6 +102,16 @@ class Mechanism(ABC):
         raise PrivacyRefusal(f"no scale of the mechanism costs at most {amount:.3g}.")
 
 
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a question is answered: a mechanism with its scale, in grid units."""
+
+    mechanism: Mechanism
+    scale: float
+    threshold: int | None = None  # smallest released count of a threshold release, in grid units
+    public: Mechanism | None = None  # draws the public cells of such a release
+
+
 # Measurements, and losses that they stated, hold no state and depend on public numbers alone: they
 # are kept, as a fit needs the same ones several times for every event.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,6 +34,7 @@ from privbench.report.document import (
 from privbench.report.parts import CLONE, SOURCE
 from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
+from privbench.workload.replay import Tell, silent
 
 #: Most columns of a matrix; a wider one is no longer readable.
 _COLUMNS = 40
@@ -41,12 +42,6 @@ _COLUMNS = 40
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
 Statistics = dict[str, ColumnStatistics]
-#: Called with a step, how many of its kind are done, and how many there are.
-Tell = Callable[[str, int, int], None]
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """Report nothing."""
 
 
 @dataclass(slots=True)

@@ -25,8 +25,7 @@ from privbench.privacy import (
     price,
     rho_for,
 )
-from privbench.privacy.mechanisms import MECHANISMS, VECTOR
-from privbench.privacy.questions import Method
+from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Method
 
 ORDERS = list(1 + np.exp(np.linspace(math.log(1e-4), math.log(1e7), 3000)))
 
