@@ -57,7 +57,7 @@ from privbench.encoding.surrogates import (
 )
 from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
-from privbench.privacy.data import NULL, EdgesRecoding, LabelsRecoding, Recoding
+from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
 
 #: Longest text that is generated: noise may fill the top cells, and must not fill the disk.

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,52 +97,66 @@ class Node:
     codes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
+class Place(NamedTuple):
+    """Where a node goes; see `Node` for the fields."""
+
+    parent: int | None = None
+    route: tuple[sql.Composable, ...] = ()
+    when: str = ""
+    codes: Mapping[str, NDArray[np.bool_]] = MappingProxyType({})
+    depth: int = 0  # sum nodes above it
+
+
+class Grower:
+    """Adds nodes from the root down."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+    def add(self, kind: Kind, columns: tuple[str, ...], at: Place) -> Place:
+        """Add a node; gives the place of its children."""
+        self.nodes.append(Node(kind, at.parent, columns, at.route, at.when, at.codes))
+        return at._replace(parent=len(self.nodes) - 1, when="")
+
+
 def learn(columns: Sequence[CodedColumn]) -> list[Node]:
     """The circuit of one or more columns by the source's codes; parents before their children."""
     rows = len(columns[0].real)
     step = max(1, rows // _ROWS)
-    grower = _Grower(columns, [column.real[::step] for column in columns])
-    every = np.arange(len(grower.codes[0]))
-    grower.grow(every, tuple(range(len(columns))), None, (), "", _SUMS)
-    return grower.nodes
+    learner = _Learner(columns, [column.real[::step] for column in columns])
+    every = np.arange(len(learner.codes[0]))
+    learner.grow(every, tuple(range(len(columns))), Place())
+    return learner.nodes
 
 
-class _Grower:
-    """Adds nodes from the root down."""
+class _Learner(Grower):
+    """Learns the circuit of some columns from codes."""
 
     def __init__(self, columns: Sequence[CodedColumn], codes: Codes) -> None:
+        super().__init__()
         self.columns, self.codes = columns, codes
         # The clone's values have codes too: only those that occur here take room.
         compact = [np.unique(column, return_inverse=True) for column in codes]
         self.occurring = [codes for codes, _ in compact]
         self.places = [place for _, place in compact]
-        self.nodes: list[Node] = []
 
-    def grow(
-        self,
-        rows: NDArray[np.intp],
-        scope: tuple[int, ...],
-        parent: int | None,
-        route: tuple[sql.Composable, ...],
-        when: str,
-        sums: int,
-    ) -> None:
+    def grow(self, rows: NDArray[np.intp], scope: tuple[int, ...], at: Place) -> None:
         """Add the node over some rows and columns, and all that is below it."""
         groups = self._groups(rows, scope)
-        split = self._split(rows, scope) if len(groups) == 1 < len(scope) and sums else None
+        splits = len(groups) == 1 < len(scope) and at.depth < _SUMS
+        split = self._split(rows, scope) if splits else None
         kind: Kind = "leaf" if len(scope) == 1 else "product" if split is None else "sum"
-        place = len(self.nodes)
-        names = tuple(self.columns[i].name for i in scope)
-        self.nodes.append(Node(kind, parent, names, route, when))
+        below = self.add(kind, tuple(self.columns[i].name for i in scope), at)
         if split is not None:
             number, cut = split
             held = cut.holds(self.codes[number][rows])
             for side in (False, True):
-                further, words = (*route, cut.condition(side)), cut.text(side)
-                self.grow(rows[held == side], scope, place, further, words, sums - 1)
+                route = (*at.route, cut.condition(side))
+                inside = Place(below.parent, route, cut.text(side), depth=at.depth + 1)
+                self.grow(rows[held == side], scope, inside)
         elif kind == "product":
             for group in groups if len(groups) > 1 else [(column,) for column in scope]:
-                self.grow(rows, group, place, route, "", sums)
+                self.grow(rows, group, below)
 
     def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Groups of columns; columns of different groups are not associated."""

@@ -25,7 +25,8 @@ from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.privacy import Event, Guarantee, Session, loss_of
-from privbench.privacy.data import Cells, EdgesRecoding, Labels, LabelsRecoding
+from privbench.privacy.data import Cells, Labels
+from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 from privbench.synthesizers import Synthesizer
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
-from privbench.privacy.data import BOTTOM, PrivateDatabase, PrivateTable
+from privbench.privacy.data import PrivateDatabase, PrivateTable
 from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import Index
+from privbench.privacy.units import BOTTOM, Index
 
 #: A unit, by its root: table and row index.
 Unit = tuple[str, int]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
-from privbench.privacy.data import PrivateDatabase, Recoding
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import Query
+from privbench.privacy.recoding import Recoding
 from privbench.privacy.stability import (
     SLACK,
     Statistic,

@@ -15,11 +15,13 @@ from small_databases import ADD, of_tables, two_tables
 
 from privbench.privacy import queries as q
 from privbench.privacy import stability, units
-from privbench.privacy.data import BOTTOM, NONE, NULL, Grid, Labels, PrivateDatabase
+from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
+from privbench.privacy.recoding import NULL
 from privbench.privacy.spec import DatabaseSpec, KeySpec
+from privbench.privacy.units import BOTTOM, NONE
 
 mutants = Mutants()
 

@@ -8,18 +8,11 @@ from small_databases import ADD, ROW, fill, queries, recodings, settled, table_n
 
 from privbench.domain import Domain
 from privbench.privacy import queries as q
-from privbench.privacy.data import (
-    NONE,
-    NULL,
-    Cells,
-    EdgesRecoding,
-    Grid,
-    Labels,
-    LabelsRecoding,
-    PrivateDatabase,
-)
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase
 from privbench.privacy.query import GRID, Query
+from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.units import NONE
 
 MILLION = 10**6
 

@@ -30,23 +30,15 @@ from small_databases import (
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, PrivbenchError, SchemaError
 from privbench.privacy import queries as q
-from privbench.privacy.data import (
-    BOTTOM,
-    NEG_INF,
-    NULL,
-    POS_INF,
-    Cells,
-    EdgesRecoding,
-    Grid,
-    Labels,
-    PrivateDatabase,
-)
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase
 from privbench.privacy.queries import histogram
 from privbench.privacy.queries.references import levels, steps
 from privbench.privacy.queries.regions import overlap, rows_of
 from privbench.privacy.query import GRID, Query
+from privbench.privacy.recoding import NEG_INF, NULL, POS_INF, EdgesRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.stability import change
+from privbench.privacy.units import BOTTOM
 
 QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)

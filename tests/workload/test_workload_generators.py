@@ -24,8 +24,14 @@ from privbench.workload import (
     generate_from_tables,
 )
 from privbench.workload.generators.draft import Draft, JoinTree, draw
-from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryRows
-from privbench.workload.generators.rows import DatabaseAnswers, DatabaseRows, anchored
+from privbench.workload.generators.rows import (
+    Columns,
+    DatabaseAnswers,
+    DatabaseRows,
+    MemoryAnswers,
+    MemoryRows,
+    anchored,
+)
 from privbench.workload.safety import check
 
 Tables = Mapping[str, Columns]

@@ -1,7 +1,6 @@
 """Queries of the private database. Each states its sensitivity and proves it in its docstring."""
 
 from privbench.privacy.queries.axes import (
-    FAN_OUT_BOUNDS,
     Axis,
     Children,
     Column,
@@ -30,7 +29,6 @@ from privbench.privacy.queries.scores import DependenceScores, PairScores
 from privbench.privacy.query import PublicArray
 
 __all__ = [
-    "FAN_OUT_BOUNDS",
     "Axis",
     "Children",
     "ClippedGradients",

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
-from privbench.privacy.data import NEG_INF, POS_INF, Grid, PrivateDatabase
+from privbench.privacy.data import Grid, PrivateDatabase
 from privbench.privacy.queries.axes import AxisLike, OverAxes, Whole, axis
 from privbench.privacy.queries.claims import Moved, RowQuery, claim, up
 from privbench.privacy.queries.counting import Marginals, add, cells, codes_at, joint, marginals
 from privbench.privacy.queries.regions import Region
 from privbench.privacy.query import GRID, Integers, PublicArray, RawQuery, Sensitivity, TableQuery
+from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import single
 

@@ -26,10 +26,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.errors import PrivbenchError, SchemaError
-from privbench.privacy.data import NEG_INF, POS_INF, Grid, Labels, PrivateDatabase
+from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
 from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
+from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import Index, Units, index_type, single
 

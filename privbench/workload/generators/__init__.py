@@ -11,8 +11,15 @@ import psycopg
 from privbench.errors import UsageError
 from privbench.schema import Schema
 from privbench.workload.generators.kinds import KINDS, Plan
-from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryRows
-from privbench.workload.generators.rows import Answers, DatabaseAnswers, DatabaseRows, RowSource
+from privbench.workload.generators.rows import (
+    Answers,
+    Columns,
+    DatabaseAnswers,
+    DatabaseRows,
+    MemoryAnswers,
+    MemoryRows,
+    RowSource,
+)
 from privbench.workload.query import Workload
 
 
