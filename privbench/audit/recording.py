@@ -30,7 +30,8 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import NoiseSource, OpenDPNoise, Session
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.mechanisms import Integers, Mechanism, Method
+from privbench.privacy.mechanisms import Mechanism, Method
+from privbench.privacy.query import Integers
 from privbench.privacy.session import Step
 from privbench.privacy.stability import Statistic
 

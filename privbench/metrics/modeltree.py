@@ -9,8 +9,9 @@ branches of about equal probability. No row is read: structure and probabilities
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +115,8 @@ class _Drawer(Grower):
         self.kept = _kept(model, names)
         self.below: dict[str | None, list[str]] = {}
         for name in self.kept:
-            self.below.setdefault(_nearest(model, name, self.kept), []).append(name)
+            above = next((at for at in _ancestors(model, name) if at in self.kept), None)
+            self.below.setdefault(above, []).append(name)
         self.roots = tuple(self.below.get(None, ()))
 
     def grow(self, roots: tuple[str, ...], at: Place) -> None:
@@ -207,10 +209,8 @@ def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
     """Columns with conditions, and those at which the branches to two of them part."""
     branches: dict[str, set[str]] = {}
     for name in names:
-        child, above = name, model.above.get(name)
-        while above is not None:
+        for child, above in pairwise([name, *_ancestors(model, name)]):
             branches.setdefault(above, set()).add(child)
-            child, above = above, model.above.get(above)
     parting = [name for name, below in branches.items() if len(below) > 1 and name not in names]
     return [
         *names,
@@ -218,8 +218,9 @@ def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
     ]
 
 
-def _nearest(model: ModelledTable, name: str, kept: Sequence[str]) -> str | None:
+def _ancestors(model: ModelledTable, name: str) -> Iterator[str]:
+    """The columns above one in the circuit, nearest first."""
     above = model.above.get(name)
-    while above is not None and above not in kept:
+    while above is not None:
+        yield above
         above = model.above.get(above)
-    return above

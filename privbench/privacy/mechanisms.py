@@ -23,17 +23,14 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from opendp import domains, measurements, measures, metrics, mod
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Accounting, Loss, MechanismName
-from privbench.privacy.query import Sensitivity
+from privbench.privacy.query import Integers, Sensitivity
 from privbench.threads import spread
 
 mod.enable_features("contrib")
-
-Integers = NDArray[np.int64]
 
 #: Statistics are clamped to ± this before noise.
 CLAMP = 2**61

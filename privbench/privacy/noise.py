@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.mechanisms import Integers, Mechanism, Method, Selection, clamp
+from privbench.privacy.mechanisms import Mechanism, Method, Selection, clamp
+from privbench.privacy.query import Integers
 from privbench.rng import generator
 
 

@@ -94,8 +94,8 @@ def joined(
 ) -> dict[int, Row]:
     """Rows that join: a random one of the first table, then along the links a random one that fits.
 
-    Tables are numbered, and ``start`` is the first one's number. Those have a row that were reached
-    before a table had none that fits.
+    Tables are numbered, and ``start`` is the first one's number. The walk ends at a table without a
+    row that fits; the result has a row of every table that was reached until then.
     """
     starts = rows.starts(tables[start])
     found = {start: pick(starts, rng)} if starts else {}

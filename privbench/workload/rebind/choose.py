@@ -107,7 +107,7 @@ class Chooser:
         """New values by the number of the mark, several where it stands for a list."""
         chosen: dict[int, list[str]] = {}
         for site in found:
-            # An empty text tells nothing, and `nullif(x, '')` means it.
+            # An empty literal is no value of a column, and `nullif(x, '')` needs it as it is.
             meant = site.mark.original or site.mark.kind == "parameter"
             if site.role == "value" and site.operand is not None and meant:
                 values = self._value(site, site.operand)
