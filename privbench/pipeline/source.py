@@ -30,6 +30,7 @@ from privbench.postgres.ddl import Ddl, dump_ddl
 from privbench.postgres.failures import database_errors
 from privbench.postgres.introspect import check_access, introspect
 from privbench.postgres.reading import reading
+from privbench.postgres.statement import build
 from privbench.schema import Check, Schema, Table, TableName
 from privbench.sources import is_file, staged
 from privbench.workload.database import refuse_computing
@@ -152,16 +153,13 @@ def _resolve(connection: Connection, table: Table, text: str) -> None:
     It is planned on columns of NULL: no row is read, nor a statistic of any. What the server says
     where it refuses depends on the rule and the catalog, on no row.
     """
-    place = sql.Identifier(table.name.schema, table.name.name)
-    resolved = sql.SQL("SELECT FROM {} WHERE {}").format(place, sql.SQL(text))
-    columns = sql.SQL(", ").join(
-        sql.SQL("NULL::{} AS {}").format(sql.SQL(column.type.sql), sql.Identifier(column.name))
-        for column in table.columns
-    )
-    planned = sql.SQL("EXPLAIN SELECT FROM (SELECT {} OFFSET 0) AS t WHERE {}")
+    rule = sql.SQL(text)
+    resolved = build("SELECT FROM {} WHERE {}", table.name, rule)
+    columns = [build("NULL::{} AS {}", sql.SQL(c.type.sql), c.name) for c in table.columns]
+    planned = build("EXPLAIN SELECT FROM (SELECT {} OFFSET 0) AS t WHERE {}", columns, rule)
     with database_errors("resolving a rule", table.key), connection.transaction():
         _accepted(connection.pgconn.prepare(b"", resolved.as_bytes(None)))
-        _accepted(connection.pgconn.exec_(planned.format(columns, sql.SQL(text)).as_bytes(None)))
+        _accepted(connection.pgconn.exec_(planned.as_bytes(None)))
 
 
 def _accepted(result: pq.abc.PGresult) -> None:
