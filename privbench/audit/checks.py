@@ -23,10 +23,19 @@ from privbench.privacy import Sensitivity
 from privbench.privacy.accountant import epsilon_for
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.mechanisms import MECHANISMS
-from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units, worst_hub
 from privbench.privacy.release import Listed
 from privbench.privacy.session import Step
-from privbench.privacy.stability import SLACK, Change, change, judge, neighbour_pairs
+from privbench.privacy.stability import (
+    SLACK,
+    Unit,
+    all_units,
+    change,
+    judge,
+    neighbour_pairs,
+    remove_unit,
+    telling_units,
+    worst_hub,
+)
 from privbench.rng import generator
 
 #: Chance of a false alarm of all checks of noise in one fit together. Twice as much or half of it
@@ -169,9 +178,9 @@ def _compare(
         found.find(f"a unit of {root} loses ε = {total:.4g} by what it moves, more than is claimed")
 
 
-def _price(step: Step, moved: Change) -> float:
+def _price(step: Step, moved: Sensitivity) -> float:
     """ε or ρ of an event, as if it claimed no more than it was observed to move."""
-    claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
+    claim = replace(moved, l2=min(moved.l2, float(moved.l1)), l0=moved.l0 or 1)
     mechanism = MECHANISMS[step.event.mechanism]
     return mechanism.price(claim, step.event.scale, step.event.threshold).amount
 

@@ -30,7 +30,8 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.privacy import NoiseSource, OpenDPNoise, Session
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.mechanisms import Integers, Mechanism
+from privbench.privacy.mechanisms import Mechanism, Method
+from privbench.privacy.query import Integers
 from privbench.privacy.session import Step
 from privbench.privacy.stability import Statistic
 
@@ -73,20 +74,14 @@ class Recorder(NoiseSource):
         self._source, self._before, self.private = source, before, source.private
         self.calls: dict[str, Call] = {}
 
-    def draw(
-        self,
-        mechanism: Mechanism,
-        exact: Any,
-        scale: float,
-        stream: str,
-        threshold: int | None = None,
-    ) -> Any:
+    def draw(self, method: Method, exact: Any, stream: str) -> Any:
         """See `NoiseSource`."""
-        call, name = Call(mechanism, copy(exact), scale, threshold), stream
+        call = Call(method.mechanism, copy(exact), method.scale, method.threshold)
+        name = stream
         while name in self.calls:
             name += " again"  # A second draw for one event, which belongs to none.
         if self._before is None:
-            found = self._source.draw(mechanism, exact, scale, stream, threshold)
+            found = self._source.draw(method, exact, stream)
         else:
             old = self._before.get(name)
             if old is None or not old.asks(call):

@@ -14,9 +14,9 @@ from privbench.bench.counting import counts
 from privbench.bench.fitting import Made
 from privbench.bench.table import Table, coarse
 from privbench.circuit import log_likelihood
+from privbench.metrics.base import summarise
 from privbench.metrics.kld import Coded, divergence
 from privbench.metrics.qerror import qerrors
-from privbench.metrics.summary import summarise
 from privbench.rng import generator
 
 #: Most codes of a number in λ-way marginals. With half as many, KLD is smaller for all

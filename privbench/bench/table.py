@@ -23,7 +23,7 @@ from privbench.encoding.categories import ListCodec
 from privbench.encoding.ordered import OrderedCodec, public_cells
 from privbench.encoding.scale import LINEAR, Spacing, scale_of
 from privbench.errors import ConfigError
-from privbench.privacy.data import EdgesRecoding
+from privbench.privacy.recoding import EdgesRecoding
 from privbench.rng import generator
 from privbench.schema import ColumnType
 

@@ -13,7 +13,7 @@ from privbench.bench.results import Results
 from privbench.cli.options import State, fail_if_option
 from privbench.report import enforce
 from privbench.report.gates import parse
-from privbench.report.summary import gate_line
+from privbench.report.headlines import gate_line
 
 _SHOWN = ("auroc.mean", "kld.2", "qerror.mean", "loglik.test", "params.l1", "seconds.fit")
 

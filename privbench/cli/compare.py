@@ -30,12 +30,11 @@ from privbench.metrics import METRICS
 from privbench.report import enforce
 from privbench.report.document import ComparisonDocument, GatePart, json_schema
 from privbench.report.figures import POINTS
-from privbench.report.summary import gate_line
+from privbench.report.headlines import gate_line
 from privbench.report.text import few, seconds
 from privbench.sources import staged
 from privbench.workload import read
-from privbench.workload.replay import OnResult
-from privbench.workload.results import QueryResult, failures
+from privbench.workload.results import failures
 from privbench.workload.safety import Trust
 from privbench.workload.session import Before
 
@@ -131,7 +130,7 @@ def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> 
     """
     teller = state.reporter
     with teller.stage("replay"):
-        found = pipeline.run(workload, dsn, on_result=_progress(teller), **given)
+        found = pipeline.run(workload, dsn, tell=teller.advance, **given)
     if found["warning"]:
         LOG.warning("%s", found["warning"])
     with file_errors(f"cannot write {output}"):
@@ -246,7 +245,6 @@ def compare(
                 output,
                 gates,
                 model=pipeline.modelled(model_path) if model_path else None,
-                on_result=_progress(teller),
                 tell=teller.advance,
                 stage=teller.stage,
                 rebound=rebound,
@@ -319,10 +317,3 @@ def compare_schema() -> None:
       privbench compare-schema > comparison.schema.json
     """
     click.echo(json.dumps(json_schema(), indent=2))
-
-
-def _progress(teller: pipeline.Reporter) -> OnResult:
-    def tell(result: QueryResult, done: int, total: int) -> None:
-        teller.advance("queries", done, total)
-
-    return tell

@@ -15,6 +15,7 @@ from privbench.cli.options import (
     ReleaseOptions,
     State,
     choice_options,
+    gathered,
     jobs_option,
     lock_option,
     overwrite_option,
@@ -71,21 +72,17 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
     default="csv",
     help="File format.",
 )
-@choice_options
+@gathered(
+    lambda schemas, tables, excluded: {
+        "choice": Selection(schemas or None, tables or None, excluded)
+    },
+    choice_options,
+)
 @scale_option
 @seed_option
 @click.option("--force", is_flag=True, help="Replace files that are there already.")
 @click.pass_obj
-def sample(
-    state: State,
-    /,
-    model: str,
-    output: str,
-    schemas: tuple[str, ...],
-    tables: tuple[str, ...],
-    excluded: tuple[str, ...],
-    **given: Any,
-) -> None:
+def sample(state: State, /, model: str, output: str, **given: Any) -> None:
     """Write synthetic rows of MODEL as files; needs no source.
 
     A table's file is SCHEMA.TABLE.csv. Bytes of names other than letters of ASCII, digits, _, - and
@@ -101,9 +98,7 @@ def sample(
     Example:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2
     """
-    choice = Selection(schemas or None, tables or None, excluded)
-    written = pipeline.sample(model, output, choice=choice, reporter=state.reporter, **given)
-    for line in written:
+    for line in pipeline.sample(model, output, reporter=state.reporter, **given):
         click.echo(line)
 
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
 import click
 
 from privbench import pipeline
-from privbench.cli.options import SECONDS, State, with_options
+from privbench.cli.options import SECONDS, State, gathered
 from privbench.errors import UsageError
 from privbench.report.text import few
 from privbench.workload import FORMATS, KINDS, Plan, Workload, read, united, write
-from privbench.workload.formats.base import CONFIDENTIAL
+from privbench.workload.formats.base import CONFIDENTIAL, WorkloadFormat
 from privbench.workload.formats.sam import sam
 from privbench.workload.rebind import Rebinding
 from privbench.workload.results import failures
 from privbench.workload.safety import Trust
 
 _SHOWN = 10
+#: A format to read: its name, or itself; None where the content shows it.
+Form = str | WorkloadFormat | None
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)\Z")
 
 
@@ -51,10 +54,24 @@ found_in_option = click.option(
     help="Directory of the ledger: a clone found in it may be the source, and the workload is "
     "CONFIDENTIAL.",
 )
-_sam_options = with_options(
-    click.option("--table", metavar="NAME", help="Table of a sam file."),
-    click.option("--columns", metavar="A,B,…", help="Names of a sam file's column numbers."),
-)
+
+
+def _form(source_form: str | None, table: str | None, columns: str | None) -> dict[str, Any]:
+    """The format to read, with what a sam file does not state."""
+    if table is None and columns is None:
+        return {"form": source_form}
+    names = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    return {"form": sam(table, names)}
+
+
+def _reading(meaning: str) -> Callable[[Any], Any]:
+    """Options of a workload that is read, handed on as ``form``."""
+    return gathered(
+        _form,
+        click.option("--from", "source_form", type=_format_names, help=meaning),
+        click.option("--table", metavar="NAME", help="Table of a sam file."),
+        click.option("--columns", metavar="A,B,…", help="Names of a sam file's column numbers."),
+    )
 
 
 @click.group()
@@ -135,17 +152,9 @@ def generate(state: State, /, source: str, output: str, kind: str, form: str, **
 @workload.command("import")
 @click.argument("workloads", nargs=-1, required=True, metavar="WORKLOAD[@WEIGHT]...")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The native JSON to write.")
-@click.option("--from", "source_form", type=_format_names, help="Their format.")
+@_reading("Their format.")
 @click.option("--name", metavar="NAME", help="Name of the workload.")
-@_sam_options
-def import_(
-    workloads: tuple[str, ...],
-    output: str,
-    source_form: str | None,
-    name: str | None,
-    table: str | None,
-    columns: str | None,
-) -> None:
+def import_(workloads: tuple[str, ...], output: str, name: str | None, form: Form) -> None:
     """Bring workloads of any formats together into one, in the native format.
 
     A weight multiplies those of the file's queries. Where several files are given, ids get their
@@ -161,7 +170,7 @@ def import_(
         path, weight = (weighted[1], float(weighted[2])) if weighted else (item, 1.0)
         if weight <= 0:
             raise UsageError(f"the weight of {path} is not above 0.")
-        made = _read(path, source_form, table, columns)
+        made = read(path, form)
         scaled = (replace(query, weight=query.weight * weight) for query in made)
         found.append(replace(made, queries=tuple(scaled)))
     whole = united(found)
@@ -171,17 +180,9 @@ def import_(
 @workload.command()
 @click.argument("workload_in", metavar="IN")
 @click.argument("workload_out", metavar="OUT")
-@click.option("--from", "source_form", type=_format_names, help="Format of IN; else detected.")
+@_reading("Format of IN; else detected.")
 @click.option("--to", "target_form", type=_format_names, required=True, help="Format of OUT.")
-@_sam_options
-def convert(
-    workload_in: str,
-    workload_out: str,
-    source_form: str | None,
-    target_form: str,
-    table: str | None,
-    columns: str | None,
-) -> None:
+def convert(workload_in: str, workload_out: str, target_form: str, form: Form) -> None:
     """Bring a workload into another format; what that cannot hold is refused by name.
 
     native, sql, card-sql and pgbench keep the SQL text; mscn and sam keep its meaning.
@@ -190,7 +191,7 @@ def convert(
     Example:
       privbench workload convert job-light.csv job-light/ --to sql
     """
-    _write(_read(workload_in, source_form, table, columns), workload_out, target_form)
+    _write(read(workload_in, form), workload_out, target_form)
 
 
 @workload.command()
@@ -285,13 +286,6 @@ def _said(found: Rebinding) -> list[str]:
         lines.append(f"Left out {len(found.left_out):,} queries:")
     reasons = failures((name, "left out", why) for name, why in found.left_out.items())
     return lines + [f"  {len(ids):,}: {why}: {few(ids, _SHOWN)}" for why, ids in reasons]
-
-
-def _read(path: str, form: str | None, table: str | None, columns: str | None) -> Workload:
-    if table is None and columns is None:
-        return read(path, form)
-    names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return read(path, sam(table, names))
 
 
 def _write(made: Workload, path: str, form: str) -> None:

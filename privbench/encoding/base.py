@@ -23,7 +23,8 @@ from pydantic import TypeAdapter
 
 from privbench.domain import Domain, Known
 from privbench.encoding.bounds import Bounds, BoundsNeed
-from privbench.privacy.data import Attribute, Cells, Grid, Labels, Recoding
+from privbench.privacy.data import Attribute, Cells, Grid, Labels
+from privbench.privacy.recoding import Recoding
 from privbench.privacy.spec import PART
 from privbench.schema import Column, ColumnType
 

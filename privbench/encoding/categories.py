@@ -29,7 +29,7 @@ from privbench.encoding.base import (
     within,
 )
 from privbench.encoding.scale import GREATEST, LEAST, scale_of
-from privbench.privacy.data import LabelsRecoding, Recoding
+from privbench.privacy.recoding import LabelsRecoding, Recoding
 from privbench.schema import Column, ColumnType
 
 #: Stands for every text too long to be a category; PostgreSQL text cannot hold it.

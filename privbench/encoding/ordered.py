@@ -43,8 +43,7 @@ from privbench.encoding.scale import (
     Spacing,
     scale_of,
 )
-from privbench.privacy.data import EdgesRecoding, Recoding
-from privbench.privacy.recoding import NAN
+from privbench.privacy.recoding import NAN, EdgesRecoding, Recoding
 
 
 @dataclass(frozen=True)

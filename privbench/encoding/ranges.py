@@ -33,7 +33,8 @@ from privbench.encoding.categories import ListCodec, ListReader
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.scale import Mask, Points, Scale, scale_of
 from privbench.encoding.surrogate_text import joined, quoted
-from privbench.privacy.data import Attribute, Recoding
+from privbench.privacy.data import Attribute
+from privbench.privacy.recoding import Recoding
 from privbench.schema import Column, ColumnType
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Domain
 from privbench.encoding.column_names import packaged
-from privbench.privacy.data import EdgesRecoding
+from privbench.privacy.recoding import EdgesRecoding
 
 #: Base types of text.
 TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")

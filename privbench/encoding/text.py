@@ -58,7 +58,7 @@ from privbench.encoding.surrogates import (
 )
 from privbench.encoding.unmodelled import fill_reader
 from privbench.errors import ConfigError
-from privbench.privacy.data import NULL, EdgesRecoding, LabelsRecoding, Recoding
+from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
 
 #: Share of a column without a label up to which it is noise, where the law by rank has none: noise

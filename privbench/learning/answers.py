@@ -20,8 +20,8 @@ from privbench.privacy import (
     Query,
     Session,
 )
-from privbench.privacy.data import EdgesRecoding, Recoding
 from privbench.privacy.queries import LabelCounts, Total
+from privbench.privacy.recoding import EdgesRecoding, Recoding
 from privbench.privacy.units import single
 
 #: Weight of a table in noise scales, and rows, beyond which rows count by their weights: there is

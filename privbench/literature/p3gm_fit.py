@@ -27,7 +27,7 @@ from privbench.privacy.queries import (
     SecondMoments,
 )
 from privbench.privacy.queries.features import MOST_ORIGIN, STEP
-from privbench.privacy.queries.gradients import MOST
+from privbench.privacy.queries.outer import MOST
 from privbench.synthesizers.base import Options
 from privbench.synthesizers.database import TableFit
 

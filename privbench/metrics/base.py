@@ -1,11 +1,14 @@
-"""Metrics: named figures with a direction, a range and a meaning, and their grades."""
+"""Metrics: named figures with a direction, range, meaning and grade; percentiles of errors."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 #: How a figure is to be taken, in words.
@@ -50,3 +53,76 @@ class Metric:
         if sign * value <= sign * self.good:
             return "good"
         return "fair" if sign * value <= sign * self.fair else "poor"
+
+
+Floats = NDArray[np.float64]
+
+#: The percentiles that are reported.
+PERCENTILES = (50, 75, 90, 95, 99)
+
+
+class SummaryPart(Part):
+    """Mean, percentiles and maximum of n errors."""
+
+    n: int
+    mean: float
+    p50: float  # linear interpolation, as of the other percentiles
+    p75: float
+    p90: float
+    p95: float
+    p99: float
+    max: float
+
+
+def summarise(errors: Iterable[float | None]) -> SummaryPart | None:
+    """Summarise those errors that there are; None without any.
+
+    >>> summarise([1.0, 2.0, None, 3.0]).p50
+    2.0
+    """
+    known = np.array([error for error in errors if error is not None], dtype=np.float64)
+    if len(known) == 0:
+        return None
+    return _summary(known, float(np.mean(known)), np.percentile(known, PERCENTILES))
+
+
+def weighted(errors: Floats, weights: Floats) -> SummaryPart | None:
+    """Summarise errors, shape (n,), that count by weights above 0, shape (n,).
+
+    A percentile is the least error up to which the weights reach that share of their sum. Weights
+    of 2 are as if the error stood there twice. None without errors, and where all weights are
+    equal: `summarise` is for these.
+
+    >>> found = weighted(np.array([1.0, 5.0, 9.0]), np.array([8.0, 1.0, 1.0]))
+    >>> found.mean, found.p50, found.p75, found.p90, found.p95
+    (2.2, 1.0, 1.0, 5.0, 9.0)
+    """
+    if len(errors) == 0 or np.all(weights == weights[0]):
+        return None
+    order = np.argsort(errors, kind="stable")
+    reached = np.cumsum(weights[order]) / weights.sum()
+    # The last share is 1 but for rounding.
+    places = np.searchsorted(reached, np.array(PERCENTILES) / 100 - 1e-12)
+    points = errors[order][np.minimum(places, len(errors) - 1)]
+    return _summary(errors, float(np.average(errors, weights=weights)), points)
+
+
+def _summary(errors: Floats, mean: float, points: Floats) -> SummaryPart:
+    named = {f"p{share}": value for share, value in zip(PERCENTILES, points.tolist(), strict=True)}
+    return SummaryPart(n=len(errors), mean=mean, max=float(np.max(errors)), **named)
+
+
+def joins_label(joins: int | None) -> str:
+    """A number of joins, ``?`` where it is not known."""
+    return "?" if joins is None else str(joins)
+
+
+def by_joins(errors: Iterable[float | None], joins: Sequence[int | None]) -> dict[str, SummaryPart]:
+    """Summaries of the errors of queries by their numbers of joins, unknown numbers last."""
+    groups: dict[str, list[float | None]] = {
+        joins_label(number): [] for number in sorted(set(joins), key=lambda n: (n is None, n or 0))
+    }
+    for error, number in zip(errors, joins, strict=True):
+        groups[joins_label(number)].append(error)
+    parts = {label: summarise(group) for label, group in groups.items()}
+    return {label: part for label, part in parts.items() if part is not None}

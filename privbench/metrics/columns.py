@@ -18,6 +18,8 @@ from privbench.config import ColumnConfig, Config, TableConfig
 from privbench.metrics import canon
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import build
+from privbench.postgres.statement import source as from_table
 from privbench.schema import Column, Table, TableName
 
 #: Distinct values beyond which a column is binned or left out.
@@ -47,9 +49,11 @@ class CellPlan:
         order = canon.order_type(self.column)
         if not self.edges or order is None:
             return canon.text(self.column, name)
-        edges = sql.SQL(", ").join(sql.Literal(edge) for edge in self.edges)
-        return sql.SQL("pg_catalog.width_bucket({}, ARRAY[{}]::{}[])").format(
-            canon.canonical(self.column, name), edges, sql.SQL(canon.SQL_NAMES[order])
+        return build(
+            "pg_catalog.width_bucket({}, ARRAY[{}]::{}[])",
+            canon.canonical(self.column, name),
+            map(sql.Literal, self.edges),
+            sql.SQL(canon.SQL_NAMES[order]),
         )
 
     @property
@@ -123,12 +127,6 @@ def _cells(
         return CellPlan(column, how, tuple(row[0]) if row and row[0] else ())
 
 
-def from_table(table: Table) -> sql.Composable:
-    """The table for FROM: inheritance children are tables of their own, partitions are not."""
-    name = sql.Identifier(table.name.schema, table.name.name)
-    return name if table.kind == "p" else sql.SQL("ONLY {}").format(name)
-
-
 def count(connection: Connection, query: sql.Composed) -> int:
     """The number that a query counts."""
     row = connection.execute(query).fetchone()
@@ -137,24 +135,22 @@ def count(connection: Connection, query: sql.Composed) -> int:
 
 def _distinct(connection: Connection, table: Table, column: Column) -> int:
     """Number of distinct values, counted no further than one past `FEW`."""
-    glance = sql.SQL("LIMIT {}").format(sql.Literal(_GLANCE))
-    found = _distinct_of(connection, table, column, glance)
+    found = _distinct_of(connection, table, column, build("LIMIT {}", _GLANCE))
     return found if found > FEW else _distinct_of(connection, table, column, sql.SQL(""))
 
 
 def _distinct_of(
     connection: Connection, table: Table, column: Column, limit: sql.Composable
 ) -> int:
-    query = SELECT + sql.SQL(
+    query = SELECT + build(
         "pg_catalog.count(*) FROM"
         " (SELECT DISTINCT {value} FROM (SELECT {name} FROM {table}"
-        " WHERE {name} IS NOT NULL {limit}) AS r LIMIT {few}) AS d"
-    ).format(
+        " WHERE {name} IS NOT NULL {limit}) AS r LIMIT {few}) AS d",
         value=canon.text(column, sql.Identifier(column.name)),
-        name=sql.Identifier(column.name),
+        name=column.name,
         table=from_table(table),
         limit=limit,
-        few=sql.Literal(FEW + 1),
+        few=FEW + 1,
     )
     return count(connection, query)
 
@@ -163,39 +159,34 @@ def _quantiles(table: Table, column: Column, order: str, rows: int) -> sql.Compo
     """Bins of equal mass in the source."""
     sample: sql.Composable = sql.SQL("")
     if rows > SAMPLE:
-        sample = sql.SQL("TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)").format(
-            sql.Literal(100 * SAMPLE / rows)
-        )
+        sample = build("TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)", 100 * SAMPLE / rows)
     shares = "{" + ",".join(str(i / BINS) for i in range(BINS)) + "}"
-    return SELECT + sql.SQL(
+    return SELECT + build(
         "pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT DISTINCT pg_catalog.unnest("
         "pg_catalog.percentile_disc({shares}::double precision[])"
         " WITHIN GROUP (ORDER BY {value})) AS v"
-        " FROM {table} {sample} WHERE {name} IS NOT NULL) AS q"
-    ).format(
+        " FROM {table} {sample} WHERE {name} IS NOT NULL) AS q",
         sample=sample,
         label=canon.label(order, sql.Identifier("v")),
         shares=sql.Literal(shares),
         value=canon.canonical(column, sql.Identifier(column.name)),
-        name=sql.Identifier(column.name),
+        name=column.name,
         table=from_table(table),
     )
 
 
 def _public_edges(column: Column, order: str, known: ColumnConfig) -> sql.Composed:
     """Equal bins over the declared range; the last one also takes what lies above it."""
+    kind = sql.SQL(column.type.sql)
     low, high = (
-        canon.canonical(
-            column, sql.SQL("{}::{}").format(sql.Literal(str(end)), sql.SQL(column.type.sql))
-        )
+        canon.canonical(column, build("{}::{}", sql.Literal(str(end)), kind))
         for end in (known.min, known.max)
     )
-    return sql.SQL(
+    return build(
         "SELECT pg_catalog.array_agg({label} ORDER BY v) FROM (SELECT {low} + ({high} - {low})"
-        " * (i::numeric / {bins}) AS v FROM pg_catalog.generate_series(0, {bins} - 1) AS i) AS e"
-    ).format(
+        " * (i::numeric / {bins}) AS v FROM pg_catalog.generate_series(0, {bins} - 1) AS i) AS e",
         label=canon.label(order, sql.Identifier("v")),
         low=low,
         high=high,
-        bins=sql.Literal(known.bins or BINS),
+        bins=known.bins or BINS,
     )

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privbench.metrics.base import Floats
 from privbench.metrics.kld import Coded
-from privbench.metrics.summary import Floats
 
 Codes = NDArray[np.integer[Any]]
 #: Pairs are counted in a table of at most so many cells a row and beside that, else sorted.

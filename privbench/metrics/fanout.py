@@ -6,9 +6,11 @@ import numpy as np
 from psycopg import sql
 
 from privbench.metrics.base import Part
-from privbench.metrics.columns import count, from_table
+from privbench.metrics.columns import count
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import build
+from privbench.postgres.statement import source as from_table
 from privbench.schema import ForeignKey, Table
 
 
@@ -73,8 +75,7 @@ def fanout(
 def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) -> FanoutSidePart:
     with database_errors("counting children", child.key):
         filled = from_table(parent), _filled(key.ref_columns)
-        statement = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE {}").format(*filled)
-        parents = count(connection, statement)
+        parents = count(connection, SELECT + build("pg_catalog.count(*) FROM {} WHERE {}", *filled))
         found = connection.execute(_groups(key, child)).fetchall()
     by_bucket = {int(bucket): int(number) for bucket, number, _, _ in found}
     # A clone whose keys dangle has more groups than parents: nobody is then without children.
@@ -89,19 +90,16 @@ def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) 
 
 def _groups(key: ForeignKey, child: Table) -> sql.Composed:
     """Bucket, parents, children and the largest number of children."""
-    return SELECT + sql.SQL(
+    return SELECT + build(
         "CASE WHEN n = 1 THEN 1"
         " ELSE 1 + pg_catalog.ceil(pg_catalog.log(2, n::numeric))::integer END AS bucket,"
         " pg_catalog.count(*), pg_catalog.sum(n), pg_catalog.max(n) FROM"
-        " (SELECT pg_catalog.count(*) AS n FROM {} WHERE {} GROUP BY {}) AS g GROUP BY 1"
-    ).format(
+        " (SELECT pg_catalog.count(*) AS n FROM {} WHERE {} GROUP BY {}) AS g GROUP BY 1",
         from_table(child),
         _filled(key.columns),
-        sql.SQL(", ").join(sql.Identifier(name) for name in key.columns),
+        key.columns,
     )
 
 
 def _filled(columns: tuple[str, ...]) -> sql.Composed:
-    return sql.SQL(" AND ").join(
-        sql.SQL("{} IS NOT NULL").format(sql.Identifier(name)) for name in columns
-    )
+    return sql.SQL(" AND ").join(build("{} IS NOT NULL", name) for name in columns)

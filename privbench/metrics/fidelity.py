@@ -1,17 +1,156 @@
-"""How close the tables of a clone are to the source's, column sets at a time."""
+"""How close the tables of a clone are to the source's, column sets at a time.
+
+Columns of both tables are common small codes: code 0 is NULL, then the values in their order. Rows
+are coded as they arrive, so that a table needs a byte or two a row and column. A table of more than
+`MOST_CODES` codes a side is thinned: each row is kept with the share that fits, by a seeded draw,
+on that side alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from privbench.config import Config
-from privbench.metrics import codes
-from privbench.metrics.codes import CodedColumn
-from privbench.metrics.columns import plan
-from privbench.metrics.kld import DivergencePart, divergence
+from privbench.metrics import canon
+from privbench.metrics.columns import CellPlan
+from privbench.metrics.columns import plan as plan_cells
+from privbench.metrics.kld import Coded, DivergencePart, divergence
 from privbench.postgres.snapshot import Snapshot
+from privbench.rng import generator
 from privbench.schema import Table
+
+_Codes = NDArray[np.unsignedinteger[Any]]
+
+#: Most codes (rows times compared columns) of a side that are held.
+MOST_CODES = 100_000_000
+SEED = 20240301
+
+
+@dataclass(frozen=True, slots=True)
+class CodedColumn(Coded):
+    """One compared column."""
+
+    plan: CellPlan  # how its values became cells
+    labels: tuple[str, ...]  # what code 1, 2, … stands for
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.plan.column.name
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its codes stand in an order."""
+        return canon.order_type(self.plan.column) is not None
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows of the source and of the clone in each code, each of shape (size,)."""
+        return (
+            np.bincount(self.real, minlength=self.size),
+            np.bincount(self.clone, minlength=self.size),
+        )
+
+
+def share(rows: int, columns: int) -> float:
+    """The share of the rows of a side that is compared: all of them, or what `MOST_CODES` allows.
+
+    >>> share(10_000_000, 10), share(10_000_000, 20)
+    (1.0, 0.5)
+    """
+    return min(1.0, MOST_CODES / max(rows * columns, 1))
+
+
+def encode(
+    plans: Sequence[CellPlan],
+    real: Iterable[pa.RecordBatch],
+    clone: Iterable[pa.RecordBatch],
+    shares: tuple[float, float] = (1.0, 1.0),
+) -> list[CodedColumn]:
+    """Code two streams of the plans' expressions, one column for each plan.
+
+    So large a share of the rows is kept, of the source and of the clone. Only codes are held, in
+    the narrowest type.
+    """
+    values: list[pa.Array] = [pa.array([], pa.string()) for _ in plans]
+    sides = [
+        _codes(plans, values, _thinned(batches, kept, label))
+        for batches, kept, label in zip((real, clone), shares, ("real", "clone"), strict=True)
+    ]
+    return [_column(plan, values[i], *(side[i] for side in sides)) for i, plan in enumerate(plans)]
+
+
+def _thinned(
+    batches: Iterable[pa.RecordBatch], kept: float, label: str
+) -> Iterator[pa.RecordBatch]:
+    rng = generator(SEED, label)
+    for batch in batches:
+        yield batch if kept >= 1 else batch.filter(pa.array(rng.random(len(batch)) < kept))
+
+
+def _narrow(codes: pa.Array) -> _Codes:
+    """Codes in the narrowest type that holds those of this batch."""
+    found = np.asarray(codes.to_numpy(zero_copy_only=False))
+    return found.astype(np.min_scalar_type(int(found.max(initial=0))))
+
+
+def _codes(
+    plans: Sequence[CellPlan], values: list[pa.Array], batches: Iterable[pa.RecordBatch]
+) -> list[_Codes]:
+    """Codes of one side: 0 for NULL, else 1 + the value's number; new values are added."""
+    parts: list[list[_Codes]] = [[np.zeros(0, dtype=np.uint8)] for _ in plans]
+    for batch in batches:
+        for i, plan in enumerate(plans):
+            column = batch.column(i).cast(pa.int64() if plan.edges else pa.string())
+            if not plan.edges:
+                values[i] = _known(values[i], column)
+                column = pc.index_in(column, value_set=values[i])
+            parts[i].append(_narrow(pc.add(pc.fill_null(column, -1), 1)))
+    found = []
+    for i in range(len(plans)):
+        found.append(np.concatenate(parts[i]))
+        parts[i] = []  # The pieces are no longer needed: two whole copies never stand together.
+    return found
+
+
+def _known(values: pa.Array, column: pa.Array) -> pa.Array:
+    """The values, and those of a batch that are new."""
+    fresh = pc.unique(column).drop_null()
+    fresh = fresh.filter(pc.invert(pc.is_in(fresh, value_set=values)))
+    return pa.concat_arrays([values, fresh]) if len(fresh) else values
+
+
+def _column(plan: CellPlan, values: pa.Array, real: _Codes, clone: _Codes) -> CodedColumn:
+    if plan.edges:
+        labels = plan.bin_labels
+    else:
+        texts = [str(text) for text in values.to_pylist()]
+        order = sorted(range(len(texts)), key=lambda i: _place(plan, texts[i]))
+        labels = tuple(texts[i] for i in order)
+        places = np.zeros(len(texts) + 1, dtype=np.min_scalar_type(len(texts) + 1))
+        places[np.array(order, dtype=np.intp) + 1] = np.arange(1, len(texts) + 1)
+        real, clone = places[real], places[clone]
+    size = len(labels) + 1
+    narrow = np.min_scalar_type(size)
+    real, clone = real.astype(narrow, copy=False), clone.astype(narrow, copy=False)
+    return CodedColumn(real, clone, size, plan, labels)
+
+
+def _place(plan: CellPlan, text: str) -> tuple[float, str]:
+    """Where a value stands among its column's."""
+    labels = plan.column.type.labels
+    if text in labels:
+        return float(labels.index(text)), ""
+    if canon.order_type(plan.column) in ("numeric", "float8"):
+        return float(text), ""
+    return 0.0, text
+
 
 #: The λ of λ-way KLD and TVD.
 WAYS = (2, 3, 4)
@@ -52,20 +191,20 @@ def fidelity(
     """Read one table of both databases, to be compared by `TableFidelity.measured`.
 
     Columns that are not `there` in the clone are left out. The config may hold public bins. Where
-    the rows of both tables are known, very large tables are thinned (`codes.share`).
+    the rows of both tables are known, very large tables are thinned (`share`).
     """
-    cells, left_out = plan(source.connection, table, config, rows[0])
+    cells, left_out = plan_cells(source.connection, table, config, rows[0])
     present = set(there)
     for cell in cells:
         if cell.column.name not in present:
             left_out[cell.column.name] = "missing in the clone"
     cells = [cell for cell in cells if cell.column.name in present]
-    shares = codes.share(rows[0], len(cells)), codes.share(rows[1], len(cells))
+    shares = share(rows[0], len(cells)), share(rows[1], len(cells))
     wanted = [(cell.expression, cell.column.name) for cell in cells]
     columns: list[CodedColumn] = []
     if cells:
         sides = source.stream(table, wanted), clone.stream(table, wanted)
-        columns = codes.encode(cells, *sides, shares)
+        columns = encode(cells, *sides, shares)
     return TableFidelity(tuple(columns), left_out, shares)
 
 

@@ -3,14 +3,16 @@
 The structure is learned from the source's codes as that of a sum-product network: a product node
 separates groups of columns that are not associated; where all are, a sum node splits the rows by
 the condition with the highest mutual information with the other columns. Conditions are plain SQL,
-so that each database can count its own rows. All of this reads the source: CONFIDENTIAL.
+so that rows of both databases are routed and counted where they are. All of this reads the source:
+CONFIDENTIAL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,14 @@ from psycopg import sql
 
 from privbench.learning.information import mutual_information
 from privbench.metrics import canon
-from privbench.metrics.codes import CodedColumn
+from privbench.metrics.base import Floats
 from privbench.metrics.correlation import contingency, cramers_v
-from privbench.metrics.summary import Floats
+from privbench.metrics.fidelity import CodedColumn
+from privbench.postgres.connect import SELECT, Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import build
+from privbench.postgres.statement import source as from_table
+from privbench.schema import Table
 
 #: Columns whose Cramér's V is larger are associated.
 DEPENDENT = 0.1
@@ -60,13 +67,10 @@ class Split:
             return sql.SQL("{} IS NOT NULL" if holds else "{} IS NULL").format(name)
         if self.equal or order is None:
             text = canon.text(column, name)
-            test = sql.SQL("({} = {})").format(text, sql.Literal(self.value))
+            test = build("({} = {})", text, sql.Literal(self.value))
         else:
-            test = sql.SQL("({} >= {}::{})").format(
-                canon.canonical(column, name),
-                sql.Literal(self.value),
-                sql.SQL(canon.SQL_NAMES[order]),
-            )
+            value, kind = canon.canonical(column, name), sql.SQL(canon.SQL_NAMES[order])
+            test = build("({} >= {}::{})", value, sql.Literal(self.value), kind)
         return sql.SQL("{} IS TRUE" if holds else "{} IS NOT TRUE").format(test)
 
     def text(self, holds: bool) -> str:
@@ -93,52 +97,66 @@ class Node:
     codes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
+class Place(NamedTuple):
+    """Where a node goes; see `Node` for the fields."""
+
+    parent: int | None = None
+    route: tuple[sql.Composable, ...] = ()
+    when: str = ""
+    codes: Mapping[str, NDArray[np.bool_]] = MappingProxyType({})
+    depth: int = 0  # sum nodes above it
+
+
+class Grower:
+    """Adds nodes from the root down."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+
+    def add(self, kind: Kind, columns: tuple[str, ...], at: Place) -> Place:
+        """Add a node; gives the place of its children."""
+        self.nodes.append(Node(kind, at.parent, columns, at.route, at.when, at.codes))
+        return at._replace(parent=len(self.nodes) - 1, when="")
+
+
 def learn(columns: Sequence[CodedColumn]) -> list[Node]:
     """The circuit of one or more columns by the source's codes; parents before their children."""
     rows = len(columns[0].real)
     step = max(1, rows // _ROWS)
-    grower = _Grower(columns, [column.real[::step] for column in columns])
-    every = np.arange(len(grower.codes[0]))
-    grower.grow(every, tuple(range(len(columns))), None, (), "", _SUMS)
-    return grower.nodes
+    learner = _Learner(columns, [column.real[::step] for column in columns])
+    every = np.arange(len(learner.codes[0]))
+    learner.grow(every, tuple(range(len(columns))), Place())
+    return learner.nodes
 
 
-class _Grower:
-    """Adds nodes from the root down."""
+class _Learner(Grower):
+    """Learns the circuit of some columns from codes."""
 
     def __init__(self, columns: Sequence[CodedColumn], codes: Codes) -> None:
+        super().__init__()
         self.columns, self.codes = columns, codes
         # The clone's values have codes too: only those that occur here take room.
         compact = [np.unique(column, return_inverse=True) for column in codes]
         self.occurring = [codes for codes, _ in compact]
         self.places = [place for _, place in compact]
-        self.nodes: list[Node] = []
 
-    def grow(
-        self,
-        rows: NDArray[np.intp],
-        scope: tuple[int, ...],
-        parent: int | None,
-        route: tuple[sql.Composable, ...],
-        when: str,
-        sums: int,
-    ) -> None:
+    def grow(self, rows: NDArray[np.intp], scope: tuple[int, ...], at: Place) -> None:
         """Add the node over some rows and columns, and all that is below it."""
         groups = self._groups(rows, scope)
-        split = self._split(rows, scope) if len(groups) == 1 < len(scope) and sums else None
+        splits = len(groups) == 1 < len(scope) and at.depth < _SUMS
+        split = self._split(rows, scope) if splits else None
         kind: Kind = "leaf" if len(scope) == 1 else "product" if split is None else "sum"
-        place = len(self.nodes)
-        names = tuple(self.columns[i].name for i in scope)
-        self.nodes.append(Node(kind, parent, names, route, when))
+        below = self.add(kind, tuple(self.columns[i].name for i in scope), at)
         if split is not None:
             number, cut = split
             held = cut.holds(self.codes[number][rows])
             for side in (False, True):
-                further, words = (*route, cut.condition(side)), cut.text(side)
-                self.grow(rows[held == side], scope, place, further, words, sums - 1)
+                route = (*at.route, cut.condition(side))
+                inside = Place(below.parent, route, cut.text(side), depth=at.depth + 1)
+                self.grow(rows[held == side], scope, inside)
         elif kind == "product":
             for group in groups if len(groups) > 1 else [(column,) for column in scope]:
-                self.grow(rows, group, place, route, "", sums)
+                self.grow(rows, group, below)
 
     def _groups(self, rows: NDArray[np.intp], scope: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Groups of columns; columns of different groups are not associated."""
@@ -198,3 +216,85 @@ def _places(column: CodedColumn, counts: Floats) -> list[Split]:
     ranks = below[-1:] * np.linspace(0, 1, _CUTS) if len(present) else np.zeros(0)
     places = np.unique(np.searchsorted(below, ranks))
     return [Split(column, code) for code in present[places[1:]].tolist() if code >= lowest]
+
+
+#: Beyond this many rows a random sample is counted.
+MOST_ROWS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One condition of a query on one table."""
+
+    columns: frozenset[str]  # the columns that it reads
+    text: str  # for people
+    condition: sql.Composable  # as SQL, with bare column names
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Counts or probabilities at the nodes, of one database or of a model."""
+
+    # Rows routed to each node, or in a model the probability of that, shape (nodes,).
+    rows: NDArray[np.int64] | Floats
+    # For each query, the share of them that satisfy its predicates in the node's scope; NaN
+    # where no row is routed there.
+    shares: list[Floats]
+
+
+def count(
+    connection: Connection,
+    table: Table,
+    nodes: Sequence[Node],
+    queries: Sequence[Sequence[Predicate]],
+    share: float = 1.0,
+) -> Heat:
+    """Route the rows of one side, or a share of them, and count them, in one scan of the table.
+
+    Nodes are those of a circuit, and queries have their predicates on the table.
+    """
+    # Conditions are evaluated once a row, under names.
+    selected: dict[str, sql.Composable] = {}
+
+    def named(condition: sql.Composable) -> sql.Composable:
+        text = condition.as_string(None)
+        name = sql.Identifier(f"c{[*selected, text].index(text)}")
+        selected[text] = build("({}) IS TRUE AS {}", condition, name)
+        return name
+
+    wanted = [[named(condition) for condition in node.route] for node in nodes]
+    groups = [wanted]
+    for query in queries:
+        met = [[p for p in query if p.columns <= set(node.columns)] for node in nodes]
+        tests = [[named(p.condition) for p in inside] for inside in met]
+        groups.append([[*route, *test] for route, test in zip(wanted, tests, strict=True)])
+    with database_errors("counting rows for the heat map", table.key):
+        row = connection.execute(_query(table, selected, groups, share)).fetchone()
+    found = np.array(row, dtype=np.int64).reshape(len(groups), len(nodes))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = [np.asarray(counts / found[0], dtype=np.float64) for counts in found[1:]]
+    return Heat(found[0], shares)
+
+
+def _query(
+    table: Table,
+    selected: Mapping[str, sql.Composable],
+    groups: Sequence[Sequence[Sequence[sql.Composable]]],
+    share: float,
+) -> sql.Composed:
+    counts = [
+        build("pg_catalog.count(*) FILTER (WHERE {})", sql.SQL(" AND ").join(tests))
+        if tests
+        else sql.SQL("pg_catalog.count(*)")
+        for group in groups
+        for tests in group
+    ]
+    sample = build(" TABLESAMPLE BERNOULLI ({}) REPEATABLE (1)", 100 * share)
+    # OFFSET 0 keeps the planner from evaluating a condition anew for every count.
+    return SELECT + build(
+        "{} FROM (SELECT {} FROM {}{} OFFSET 0) AS routed",
+        counts,
+        selected.values() or 1,
+        from_table(table),
+        sample if share < 1 else sql.SQL(""),
+    )

@@ -7,9 +7,11 @@ from collections.abc import Container, Iterator
 from psycopg import sql
 
 from privbench.metrics.base import Part
-from privbench.metrics.columns import count, from_table
+from privbench.metrics.columns import count
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import build
+from privbench.postgres.statement import source as from_table
 from privbench.schema import ForeignKey, Schema, Table, TableName, Unique
 
 
@@ -69,8 +71,7 @@ def has_key(schema: Schema, key: ForeignKey) -> bool:
 def row_count(connection: Connection, table: Table) -> int:
     """Exact number of rows."""
     with database_errors("counting rows", table.key):
-        query = SELECT + sql.SQL("pg_catalog.count(*) FROM {}").format(from_table(table))
-        return count(connection, query)
+        return count(connection, SELECT + build("pg_catalog.count(*) FROM {}", from_table(table)))
 
 
 def _table(
@@ -97,10 +98,11 @@ def _table(
         for constraint in table.checks:
             known = (table.key, constraint.name) not in skipped
             if known and there.issuperset(constraint.columns):
-                broken = SELECT + sql.SQL("pg_catalog.count(*) FROM {} WHERE NOT ({})").format(
-                    from_table(table), sql.SQL(constraint.expression)
+                holds = sql.SQL(constraint.expression)
+                broken = build(
+                    "pg_catalog.count(*) FROM {} WHERE NOT ({})", from_table(table), holds
                 )
-                yield "check", constraint.name, count(connection, broken)
+                yield "check", constraint.name, count(connection, SELECT + broken)
 
 
 def _not_null(
@@ -109,26 +111,21 @@ def _not_null(
     names = [column.name for column in table.columns if column.not_null and column.name in there]
     if not names:
         return
-    counts = sql.SQL(", ").join(
-        sql.SQL("pg_catalog.count(*) FILTER (WHERE {} IS NULL)").format(sql.Identifier(name))
-        for name in names
-    )
-    query = SELECT + sql.SQL("{} FROM {}").format(counts, from_table(table))
+    counts = [build("pg_catalog.count(*) FILTER (WHERE {} IS NULL)", name) for name in names]
+    query = SELECT + build("{} FROM {}", counts, from_table(table))
     row = connection.execute(query).fetchone() or ()
     for name, found in zip(names, row, strict=True):
         yield "not null", name, int(found)
 
 
 def _duplicates(table: Table, unique: Unique) -> sql.Composed:
-    columns = [sql.Identifier(name) for name in unique.columns]
-    whole = sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in columns)
-    return SELECT + sql.SQL(
+    whole = sql.SQL(" AND ").join(build("{} IS NOT NULL", name) for name in unique.columns)
+    return SELECT + build(
         "pg_catalog.count(*) FROM (SELECT 1 FROM {table} WHERE {whole}"
-        " GROUP BY {columns} HAVING pg_catalog.count(*) > 1) AS d"
-    ).format(
+        " GROUP BY {columns} HAVING pg_catalog.count(*) > 1) AS d",
         table=from_table(table),
         whole=sql.SQL("true") if unique.nulls_not_distinct else whole,
-        columns=sql.SQL(", ").join(columns),
+        columns=unique.columns,
     )
 
 
@@ -136,13 +133,14 @@ def _dangling(table: Table, key: ForeignKey, target: Table) -> sql.Composed:
     """Rows whose key has no NULL and no parent (with MATCH FULL: also those partly NULL)."""
     child = [sql.Identifier("c", name) for name in key.columns]
     parent = [sql.Identifier("p", name) for name in key.ref_columns]
-    filled = sql.SQL(" AND ").join(sql.SQL("{} IS NOT NULL").format(name) for name in child)
-    empty = sql.SQL(" AND ").join(sql.SQL("{} IS NULL").format(name) for name in child)
-    equal = sql.SQL(" AND ").join(
-        sql.SQL("{} = {}").format(one, other) for one, other in zip(parent, child, strict=True)
-    )
-    asked = sql.SQL("NOT ({})").format(empty) if key.match == "f" else filled
-    return SELECT + sql.SQL(
+    both = sql.SQL(" AND ")
+    filled = both.join(build("{} IS NOT NULL", name) for name in child)
+    empty = both.join(build("{} IS NULL", name) for name in child)
+    return SELECT + build(
         "pg_catalog.count(*) FROM {table} AS c WHERE {asked}"
-        " AND NOT EXISTS (SELECT FROM {target} AS p WHERE {equal})"
-    ).format(table=from_table(table), asked=asked, target=from_table(target), equal=equal)
+        " AND NOT EXISTS (SELECT FROM {target} AS p WHERE {equal})",
+        table=from_table(table),
+        asked=build("NOT ({})", empty) if key.match == "f" else filled,
+        target=from_table(target),
+        equal=both.join(build("{} = {}", *ends) for ends in zip(parent, child, strict=True)),
+    )

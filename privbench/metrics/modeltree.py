@@ -9,22 +9,19 @@ branches of about equal probability. No row is read: structure and probabilities
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import NamedTuple
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import sql
 
 from privbench.circuit import Circuit, probabilities
 from privbench.encoding import Codec
 from privbench.learning.graphical.estimate import Ints
-from privbench.metrics.heatmap import Heat
-from privbench.metrics.heattree import Kind, Node
+from privbench.metrics.base import Floats
+from privbench.metrics.heattree import Grower, Heat, Node, Place
 from privbench.metrics.routes import drawable, route_of
-from privbench.metrics.summary import Floats
 from privbench.synthesizers.base import FittedModel
 from privbench.synthesizers.model import DatabaseModel
 
@@ -73,9 +70,9 @@ _BRANCHES, _LEAST = (3, 2), 0.05
 
 def draw(model: ModelledTable, names: Iterable[str]) -> list[Node]:
     """The circuit over a few columns with codecs that are `drawable`; parents come first."""
-    grower = _Grower(model, sorted(names))
-    grower.grow(grower.roots, _Place())
-    return grower.nodes
+    drawer = _Drawer(model, sorted(names))
+    drawer.grow(drawer.roots, Place())
+    return drawer.nodes
 
 
 def heats(
@@ -109,66 +106,52 @@ def _node_heats(
     return probabilities(model.circuit, weights)
 
 
-class _Place(NamedTuple):
-    """Where a node goes; see `Node` for the fields."""
-
-    parent: int | None = None
-    route: tuple[sql.Composable, ...] = ()
-    when: str = ""
-    codes: Mapping[str, NDArray[np.bool_]] = MappingProxyType({})
-    depth: int = 0  # sum nodes above it
-
-
-class _Grower:
-    """Adds nodes from the root down."""
+class _Drawer(Grower):
+    """Draws a model's circuit over some columns."""
 
     def __init__(self, model: ModelledTable, names: Sequence[str]) -> None:
+        super().__init__()
         self.model, self.used = model, frozenset(names)
         self.kept = _kept(model, names)
         self.below: dict[str | None, list[str]] = {}
         for name in self.kept:
-            self.below.setdefault(_nearest(model, name, self.kept), []).append(name)
+            above = next((at for at in _ancestors(model, name) if at in self.kept), None)
+            self.below.setdefault(above, []).append(name)
         self.roots = tuple(self.below.get(None, ()))
-        self.nodes: list[Node] = []
 
-    def grow(self, roots: tuple[str, ...], at: _Place) -> None:
+    def grow(self, roots: tuple[str, ...], at: Place) -> None:
         """Add the node over some columns and all that stand below them in the circuit."""
         scope = self._scope(roots)
         if len(scope) == 1:
-            self._add("leaf", scope, at)
+            self.add("leaf", scope, at)
         elif len(roots) > 1:
-            below = self._add("product", scope, at)
+            below = self.add("product", scope, at)
             for root in roots:
                 self.grow((root,), below)
         else:
             self._branch(roots[0], scope, at)
 
-    def _branch(self, root: str, scope: tuple[str, ...], at: _Place) -> None:
+    def _branch(self, root: str, scope: tuple[str, ...], at: Place) -> None:
         """A sum node over the bins of a column; below each the columns that depend on it."""
         groups = self._groups(root, at)
         if len(groups) < 2:
-            product = self._add("product", scope, at)
+            product = self.add("product", scope, at)
             for name in scope:
-                self._add("leaf", (name,), product)
+                self.add("leaf", (name,), product)
             return
-        branch, children = self._add("sum", scope, at), tuple(self.below.get(root, ()))
+        branch, children = self.add("sum", scope, at), tuple(self.below.get(root, ()))
         for mask in groups:
             condition, words = route_of(self.model.codecs[root], mask)
-            inside = _Place(
+            inside = Place(
                 branch.parent, (*at.route, condition), words, {**at.codes, root: mask}, at.depth + 1
             )
             if root not in self.used:
                 self.grow(children, inside)
                 continue
-            product = self._add("product", scope, inside)
-            self._add("leaf", (root,), product)
+            product = self.add("product", scope, inside)
+            self.add("leaf", (root,), product)
             for child in children:
                 self.grow((child,), product)
-
-    def _add(self, kind: Kind, scope: tuple[str, ...], at: _Place) -> _Place:
-        """Add a node; gives the place of its children."""
-        self.nodes.append(Node(kind, at.parent, scope, at.route, at.when, at.codes))
-        return at._replace(parent=len(self.nodes) - 1, when="")
 
     def _scope(self, roots: Iterable[str]) -> tuple[str, ...]:
         """Columns with conditions, at or below some columns."""
@@ -178,7 +161,7 @@ class _Grower:
             found += self._scope(self.below.get(root, ()))
         return tuple(found)
 
-    def _groups(self, root: str, at: _Place) -> list[NDArray[np.bool_]]:
+    def _groups(self, root: str, at: Place) -> list[NDArray[np.bool_]]:
         """Codes of a column in branches, by whole bins; fewer than two where it cannot branch."""
         if at.depth >= len(_BRANCHES) or root not in self.model.bins:
             return []
@@ -226,10 +209,8 @@ def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
     """Columns with conditions, and those at which the branches to two of them part."""
     branches: dict[str, set[str]] = {}
     for name in names:
-        child, above = name, model.above.get(name)
-        while above is not None:
+        for child, above in pairwise([name, *_ancestors(model, name)]):
             branches.setdefault(above, set()).add(child)
-            child, above = above, model.above.get(above)
     parting = [name for name, below in branches.items() if len(below) > 1 and name not in names]
     return [
         *names,
@@ -237,8 +218,9 @@ def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
     ]
 
 
-def _nearest(model: ModelledTable, name: str, kept: Sequence[str]) -> str | None:
+def _ancestors(model: ModelledTable, name: str) -> Iterator[str]:
+    """The columns above one in the circuit, nearest first."""
     above = model.above.get(name)
-    while above is not None and above not in kept:
+    while above is not None:
+        yield above
         above = model.above.get(above)
-    return above

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from privbench.metrics.base import Part
+from privbench.metrics.base import Floats, Part
 from privbench.metrics.qerror import qerrors
-from privbench.metrics.summary import Floats
 
 _STRATEGIES = {"Hashed": "HashAggregate", "Sorted": "GroupAggregate", "Mixed": "MixedAggregate"}
 _JOINS = ("Hash Join", "Merge Join", "Nested Loop")

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privbench.metrics.base import Metric, Part
-from privbench.metrics.summary import Floats, SummaryPart, by_joins, summarise, weighted
+from privbench.metrics.base import Floats, Metric, Part, SummaryPart, by_joins, summarise, weighted
 
 QERROR = Metric(
     name="qerror",

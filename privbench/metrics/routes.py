@@ -14,6 +14,7 @@ from privbench.encoding import Codec
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import scale_of
 from privbench.postgres.csvtext import csv_blocks
+from privbench.postgres.statement import build
 from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF, OTHER
 
 #: Values of a list that are named.
@@ -38,15 +39,13 @@ def route_of(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable, str
         condition, words = _ordered(codec, mask)
     else:
         condition, words = _listed(codec, mask)
-    name = sql.Identifier(codec.column)
+    name = codec.column
     if condition is None:
-        return sql.SQL("{} IS NULL").format(name), f"{codec.column} is NULL"
+        return build("{} IS NULL", name), f"{name} is NULL"
     # NULL comes to the node that its code comes to.
     if nulls:
-        return sql.SQL("({} OR {} IS NULL)").format(
-            condition, name
-        ), f"{codec.column} {words} or NULL"
-    return sql.SQL("coalesce({}, false)").format(condition), f"{codec.column} {words}"
+        return build("({} OR {} IS NULL)", condition, name), f"{name} {words} or NULL"
+    return build("coalesce({}, false)", condition), f"{name} {words}"
 
 
 def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | None, str]:
@@ -58,9 +57,7 @@ def _listed(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable | Non
         return None, ""
     named = others if outside else chosen
     form = "NOT ({} = ANY({}::{}[]))" if outside else "{} = ANY({}::{}[])"
-    condition = sql.SQL(form).format(
-        sql.Identifier(codec.column), sql.Literal(named), sql.SQL(codec.type.sql)
-    )
+    condition = build(form, codec.column, sql.Literal(named), sql.SQL(codec.type.sql))
     if outside:
         sign = "≠" if len(others) == 1 else "not in"
         return condition, f"{sign} {_named(others)}" if others else "not NULL"
@@ -78,7 +75,7 @@ def _ordered(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[sql.Composab
     if not pieces:
         return None, ""
     joined = sql.SQL(" OR ").join(condition for condition, _ in pieces)
-    return sql.SQL("({})").format(joined), " or ".join(words for _, words in pieces)
+    return build("({})", joined), " or ".join(words for _, words in pieces)
 
 
 def _line(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], list[_Cut]]:

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privbench.metrics import plans
-from privbench.metrics.base import Metric, Part
+from privbench.metrics.base import Floats, Metric, Part
 from privbench.metrics.plans import WorkPart
-from privbench.metrics.summary import Floats
 
 RUNTIME = Metric(
     name="runtime",

@@ -16,13 +16,18 @@ from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
-from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.since import Since
-from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
+from privbench.pipeline.source import (
+    Catalog,
+    look,
+    require_epsilon,
+    require_identity,
+    require_reviewed,
+)
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
@@ -332,7 +337,7 @@ def config_hash(draft: Draft) -> str:
     shared = {
         "config": _public_config(draft.config),
         "schema": draft.catalog.schema.to_json(),
-        **({"since": draft.since.digest} if draft.since else {}),
+        **({"since": draft.since.model.digest} if draft.since else {}),
     }
     text = json.dumps(shared, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -10,7 +10,7 @@ from typing import Any
 
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import OnResult, load
+from privbench.workload.replay import Tell, load, silent
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
 
@@ -33,7 +33,7 @@ def run(
     explain: bool = False,
     concurrency: int = 0,
     gates: Sequence[str] = (),
-    on_result: OnResult | None = None,
+    tell: Tell = silent,
     trust: Trust = NONE,
 ) -> dict[str, Any]:
     """Run a workload, of any known format, on a database that is only read; keep counts and times.
@@ -59,7 +59,7 @@ def run(
         repeats,
         warmup,
         timeout,
-        on_result,
+        tell,
         explain=explain,
         before=before,
         trust=trust,

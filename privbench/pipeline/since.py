@@ -7,7 +7,6 @@ follows from it has a sensitivity of its own (``docs/adr/incremental-releases.md
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,8 @@ from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.privacy import Event, Guarantee, Session, loss_of
-from privbench.privacy.data import Cells, EdgesRecoding, Labels, LabelsRecoding
+from privbench.privacy.data import Cells, Labels
+from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 from privbench.synthesizers import Synthesizer
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel
@@ -42,7 +42,6 @@ class Since:
 
     learner: GraphicalSynthesizer  # the synthesizer of both
     model: Model
-    digest: str  # SHA-256 of its file
     codecs: Codecs  # its codecs, per private table and modelled column
     laws: Mapping[str, TableLaw]  # its laws of the private tables
 
@@ -56,8 +55,6 @@ class Since:
         if not isinstance(learner, GraphicalSynthesizer):
             raise ConfigError(f"the synthesizer {learner.name!r} has no --since.", remedy=_REMEDY)
         model = Model.load(path)
-        with Path(path).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
         if len(model.events) > _MOST_EVENTS:
             _refuse("has so many events that the header of the next one would be too long.")
         if model.synthesizer != learner.name:
@@ -78,7 +75,7 @@ class Since:
             for name, law in fitted.laws.items():
                 if name not in plan.spec.tables or law.keys != plan.spec.tables[name].keys:
                     _refuse("has other keys.", name)
-        return cls(learner, model, digest, codecs, fitted.laws)
+        return cls(learner, model, codecs, fitted.laws)
 
     def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
         """The privacy of a fit, which has to ask for the accounting of the release or for any."""

@@ -36,9 +36,7 @@ from privbench.workload import (
 )
 from privbench.workload.capture import Capture, capture_logs, capture_statements
 from privbench.workload.database import refuse_computing
-from privbench.workload.generators.database import DatabaseRows
-from privbench.workload.generators.memory import MemoryRows
-from privbench.workload.generators.rows import RowSource
+from privbench.workload.generators.rows import DatabaseRows, MemoryRows, RowSource
 from privbench.workload.rebind import Partners, Planner, Rebinding, by_rank
 from privbench.workload.rebind import rebind as rebind_workload
 from privbench.workload.safety import NONE, Trust

@@ -8,24 +8,21 @@ is.
 from privbench.privacy.accountant import (
     Accountant,
     Guarantee,
-    epsilon_for,
     loss_of,
     loss_within,
-    price,
     rho_for,
     spendable,
 )
 from privbench.privacy.budget import MARGIN, Purse, allocate, root_sums
-from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
 from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from privbench.privacy.query import GRID, Query, Sensitivity
-from privbench.privacy.questions import LabelQuery, Labels, Measurement, Question, Selection
+from privbench.privacy.questions import Labels, Measurement, Question, Selection
 from privbench.privacy.release import Listed, Release, Result
-from privbench.privacy.session import Session, Step, noise_sd, open_session
+from privbench.privacy.session import Session, noise_sd, open_session
 from privbench.privacy.spec import PART, DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.standing import Cap
+from privbench.privacy.standing import Cap, UnitDefinition
 
 __all__ = [
     "GRID",
@@ -39,7 +36,6 @@ __all__ = [
     "Fit",
     "Guarantee",
     "KeySpec",
-    "LabelQuery",
     "Labels",
     "Ledger",
     "Listed",
@@ -56,16 +52,13 @@ __all__ = [
     "Selection",
     "Sensitivity",
     "Session",
-    "Step",
     "TableSpec",
     "UnitDefinition",
     "allocate",
-    "epsilon_for",
     "loss_of",
     "loss_within",
     "noise_sd",
     "open_session",
-    "price",
     "rho_for",
     "root_sums",
     "spendable",

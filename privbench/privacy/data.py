@@ -17,37 +17,12 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes, Domain
 from privbench.errors import PrivacyRefusal, SchemaError
-from privbench.privacy.recoding import (
-    NAN,
-    NEG_INF,
-    NULL,
-    POS_INF,
-    EdgesRecoding,
-    LabelsRecoding,
-    Recoding,
-)
+from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding, Recoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.units import BOTTOM, NONE, Index, Units, index_type
+from privbench.privacy.units import BOTTOM, Index, Units, index_type
 
 if TYPE_CHECKING:
     from privbench.privacy.queries.counting import Counter
-
-__all__ = [
-    "BOTTOM",
-    "NAN",
-    "NEG_INF",
-    "NONE",
-    "NULL",
-    "POS_INF",
-    "Cells",
-    "EdgesRecoding",
-    "Grid",
-    "Labels",
-    "LabelsRecoding",
-    "PrivateDatabase",
-    "PrivateTable",
-    "Recoding",
-]
 
 #: Bytes of derived arrays (region rows, owner context) that one database keeps.
 CACHE_BYTES = 256 * 2**20

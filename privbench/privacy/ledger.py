@@ -37,11 +37,10 @@ from platformdirs import user_state_dir
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for
 from privbench.privacy.budget import round_up
-from privbench.privacy.definition import UnitDefinition
 from privbench.privacy.earlier import convert, lock
 from privbench.privacy.events import Event
 from privbench.privacy.release import Release
-from privbench.privacy.standing import Cap, Standing
+from privbench.privacy.standing import Cap, Standing, UnitDefinition
 from privbench.privacy.store import (
     FILE,
     Book,

@@ -23,17 +23,14 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from opendp import domains, measurements, measures, metrics, mod
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Accounting, Loss, MechanismName
-from privbench.privacy.query import Sensitivity
+from privbench.privacy.query import Integers, Sensitivity
 from privbench.threads import spread
 
 mod.enable_features("contrib")
-
-Integers = NDArray[np.int64]
 
 #: Statistics are clamped to ± this before noise.
 CLAMP = 2**61
@@ -100,6 +97,16 @@ class Mechanism(ABC):
                 return scale
             scale, step = scale + step, step * 2.0
         raise PrivacyRefusal(f"no scale of the mechanism costs at most {amount:.3g}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How a question is answered: a mechanism with its scale, in grid units."""
+
+    mechanism: Mechanism
+    scale: float
+    threshold: int | None = None  # smallest released count of a threshold release, in grid units
+    public: Mechanism | None = None  # draws the public cells of such a release
 
 
 # Measurements, and losses that they stated, hold no state and depend on public numbers alone: they

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privbench.privacy.mechanisms import Integers, Mechanism, Selection, clamp
+from privbench.privacy.mechanisms import Mechanism, Method, Selection, clamp
+from privbench.privacy.query import Integers
 from privbench.rng import generator
 
 
@@ -20,19 +21,12 @@ class NoiseSource:
 
     private = True  # whether the releases are differentially private
 
-    def draw(
-        self,
-        mechanism: Mechanism,
-        exact: Any,
-        scale: float,
-        stream: str,
-        threshold: int | None = None,
-    ) -> Any:
+    def draw(self, method: Method, exact: Any, stream: str) -> Any:
         """What the mechanism releases of an exact statistic (`Mechanism.draw`).
 
         ``stream`` names the event; a source with entropy of its own does not use it.
         """
-        return mechanism.draw(exact, scale, threshold)
+        return method.mechanism.draw(exact, method.scale, method.threshold)
 
 
 class OpenDPNoise(NoiseSource):
@@ -55,27 +49,21 @@ class SeededNoise(NoiseSource):
         found = generator(self._seed, "ranks", table).integers(2**64, size=rows, dtype=np.uint64)
         return np.asarray(found)
 
-    def draw(
-        self,
-        mechanism: Mechanism,
-        exact: Any,
-        scale: float,
-        stream: str,
-        threshold: int | None = None,
-    ) -> Any:
+    def draw(self, method: Method, exact: Any, stream: str) -> Any:
         """See `NoiseSource`."""
+        mechanism, scale = method.mechanism, method.scale
         if isinstance(mechanism, Selection):
             rng = generator(self._seed, "noise", stream)
             law = rng.exponential if mechanism.loss == "epsilon" else rng.gumbel
             noise = law(size=exact.shape)
             shifted = (exact - exact.max()).astype(np.float64)
             return int(np.argmax(shifted + scale * noise))
-        if threshold is None:
+        if method.threshold is None:
             noise = self._noise(mechanism, exact.size, scale, stream)
             return clamp(exact) + noise.reshape(exact.shape)
         extra = self._noise(mechanism, len(exact), scale, stream).tolist()
         noisy = {name: exact[name] + more for name, more in zip(sorted(exact), extra, strict=True)}
-        return {name: count for name, count in noisy.items() if count >= threshold}
+        return {name: count for name, count in noisy.items() if count >= method.threshold}
 
     def _noise(self, mechanism: Mechanism, size: int, scale: float, stream: str) -> Integers:
         """Discrete Laplace or Gaussian noise, from a seeded generator.

@@ -14,7 +14,7 @@ import numpy as np
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.events import Accounting, Event, fingerprint
-from privbench.privacy.mechanisms import SELECTION, THRESHOLD, VECTOR, Mechanism
+from privbench.privacy.mechanisms import SELECTION, THRESHOLD, VECTOR, Mechanism, Method
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import Integers, Query
 from privbench.privacy.release import Listed, Result
@@ -27,16 +27,6 @@ class LabelQuery(Protocol):
 
     def evaluate_labels(self, data: Any) -> tuple[Integers, dict[str, int]]:
         """The public cells, and the counts of labels that are no public cells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """How a question is answered: a mechanism with its scale, in grid units."""
-
-    mechanism: Mechanism
-    scale: float
-    threshold: int | None = None  # smallest released count of a threshold release, in grid units
-    public: Mechanism | None = None  # draws the public cells of such a release
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +50,7 @@ class Question:
     def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
         """Compute the exact statistic of the data and draw."""
         exact = _checked(self.query, self.query.evaluate(data))
-        found: Result = noise.draw(method.mechanism, exact, method.scale, stream)
+        found: Result = noise.draw(method, exact, stream)
         return found
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
@@ -140,8 +130,8 @@ class Labels(Question):
         assert method.public is not None
         exact, counts = self.query.evaluate_labels(data)
         exact = _checked(self.query, exact)
-        cells = noise.draw(method.public, exact, method.scale, f"{stream} cells")
-        found = noise.draw(method.mechanism, counts, method.scale, stream, method.threshold)
+        cells = noise.draw(Method(method.public, method.scale), exact, f"{stream} cells")
+        found = noise.draw(method, counts, stream)
         return Listed(tuple(cells.tolist()), tuple(found), tuple(found.values()))
 
 

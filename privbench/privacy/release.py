@@ -20,7 +20,7 @@ from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, loss_of
 from privbench.privacy.earlier import lock_release
 from privbench.privacy.events import Accounting, Event
-from privbench.privacy.mechanisms import Integers
+from privbench.privacy.query import Integers
 from privbench.privacy.store import Entry, damaged, transaction
 
 

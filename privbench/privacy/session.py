@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal
 from privbench.privacy.accountant import Accountant, Guarantee
-from privbench.privacy.data import PrivateDatabase, Recoding
-from privbench.privacy.definition import UnitDefinition
+from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.ledger import Fit, Ledger
-from privbench.privacy.mechanisms import VECTOR
+from privbench.privacy.mechanisms import VECTOR, Method
 from privbench.privacy.noise import NoiseSource, OpenDPNoise, SeededNoise
 from privbench.privacy.query import Query
-from privbench.privacy.questions import Measurement, Method, Question, Selection
+from privbench.privacy.questions import Measurement, Question, Selection
+from privbench.privacy.recoding import Recoding
 from privbench.privacy.release import Release, Result
 from privbench.privacy.shield import shielded
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.standing import Cap
+from privbench.privacy.standing import Cap, UnitDefinition
 
 
 @dataclass(frozen=True, slots=True)

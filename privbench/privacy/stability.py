@@ -1,21 +1,142 @@
-"""The stability harness: replay the queries of a fit on neighbours and check every claim.
+"""Stability: neighbouring databases, and what a query claims of them against what it does.
 
-It evaluates each query on two neighbouring databases and compares the exact integer change with
-the registered sensitivity. Its report is computed from private rows: CONFIDENTIAL.
+The exact change of a statistic between two neighbours is compared with its registered sensitivity,
+by the audit for a whole fit and by the tests for every query. All of it is computed from private
+rows: CONFIDENTIAL.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privbench.privacy.data import PrivateDatabase, Recoding
-from privbench.privacy.neighbour import Unit, all_units, remove_unit, telling_units
-from privbench.privacy.query import Integers, Query
+from privbench.errors import SchemaError
+from privbench.privacy.data import PrivateDatabase, PrivateTable
+from privbench.privacy.query import Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.units import BOTTOM, Index
+
+#: A unit, by its root: table and row index.
+Unit = tuple[str, int]
+
+
+def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> PrivateDatabase:
+    """The neighbour without one unit, by the table and the row of its root.
+
+    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥. The other
+    units keep their random ranks: the two databases are coupled on the rows they share.
+    """
+    units = database._units
+    number = units.number(root_table, row)
+    if not 0 <= row < database._rows(root_table):
+        raise SchemaError("there is no such row.", table=root_table)
+    if int(units.identity(root_table)[row]) != number:
+        raise SchemaError("the row is owned: it is not the root of a unit.", table=root_table)
+    keep = {name: units.identity(name) != number for name in database._tables}
+    tables = {name: _restrict(database, name, keep) for name in database._tables}
+    ranks = {name: units.ranks(name)[keep[name]] for name in database._tables}
+    smaller = PrivateDatabase(database.spec, tables, ranks)
+    smaller.counter = database.counter
+    smaller._recodings = list(database.recodings)
+    return smaller
+
+
+def _restrict(
+    database: PrivateDatabase, name: str, keep: dict[str, NDArray[np.bool_]]
+) -> PrivateTable:
+    table, stays = database._tables[name], keep[name]
+    parents = {}
+    for key in database.spec.tables[name].keys:
+        edges = table._parents[key.name][stays]
+        parents[key.name] = edges if key.role == "public" else _redirect(edges, keep[key.parent])
+    attributes = {
+        label: attribute._restrict(stays) for label, attribute in table._attributes.items()
+    }
+    return PrivateTable(int(stays.sum()), attributes, parents)
+
+
+def _redirect(edges: Index, stays: NDArray[np.bool_]) -> Index:
+    """Row indices after the rows that go; ⊥ where the target goes."""
+    if not stays.size:
+        return edges
+    moved = np.where(stays, np.cumsum(stays) - 1, BOTTOM)
+    return np.where(edges >= 0, moved[np.maximum(edges, 0)], edges).astype(edges.dtype)
+
+
+def all_units(database: PrivateDatabase) -> Iterator[Unit]:
+    """Every unit, by table and row of its root."""
+    for name in database.spec.order():
+        for row in _root_rows(database, name):
+            yield name, int(row)
+
+
+def _root_rows(database: PrivateDatabase, name: str) -> NDArray[np.intp]:
+    rows = database._rows(name)
+    if not rows:
+        return np.zeros(0, dtype=np.intp)
+    start = database._units.number(name, 0)
+    return np.flatnonzero(database._units.identity(name) == np.arange(start, start + rows))
+
+
+def telling_units(database: PrivateDatabase, most: int = 3) -> list[Unit]:
+    """Units of every kind that is likely to break a claim, each once, at most so many of each kind.
+
+    For every root table: the units with most rows, overall and in each table; with most edges into
+    them and out of them by each key; and the first and last ones, which are ordinary.
+    """
+    found: dict[Unit, None] = {}
+    for name in database.spec.tables:
+        roots = _root_rows(database, name)
+        if not roots.size:
+            continue
+        numbers = roots + database._units.number(name, 0)
+        for score in _scores(database):
+            best = roots[np.argsort(-score[numbers], kind="stable")[:most]]
+            found |= dict.fromkeys((name, int(row)) for row in best)
+        found |= dict.fromkeys((name, int(row)) for row in (*roots[:1], *roots[-1:]))
+    return list(found)
+
+
+def worst_hub(database: PrivateDatabase) -> Unit | None:
+    """The unit into which most references of other units lead, or None without any."""
+    units = database._units
+    size = sum(database._rows(name) for name in database.spec.tables)
+    counts = np.zeros(size, dtype=np.int64)
+    for key in (key for table in database.spec.tables.values() for key in table.keys):
+        if key.role != "ref":
+            continue
+        edges = database._parents(key)
+        leads = np.flatnonzero(edges >= 0)
+        target = units.identity(key.parent)[edges[leads]]
+        other = target != units.identity(key.table)[leads]
+        counts += np.bincount(target[other], minlength=size)
+    if not counts.any():
+        return None
+    number = int(counts.argmax())
+    starts = ((name, number - units.number(name, 0)) for name in database.spec.tables)
+    return next((name, row) for name, row in starts if 0 <= row < database._rows(name))
+
+
+def _scores(database: PrivateDatabase) -> Iterator[NDArray[np.integer[Any]]]:
+    """Per unit number: rows in all tables and in each, then edges out and in by each key."""
+    units = database._units
+    size = sum(database._rows(name) for name in database.spec.tables)
+    counts = [np.bincount(units.identity(name), minlength=size) for name in database.spec.tables]
+    yield np.sum(counts, axis=0)
+    yield from counts
+    for table in database.spec.tables.values():
+        for key in table.keys:
+            edges = database._parents(key)
+            leads = edges >= 0
+            yield np.bincount(units.identity(table.name)[leads], minlength=size)
+            if key.role != "public" and database._rows(key.parent):
+                targets = units.identity(key.parent)[edges[leads]]
+                yield np.bincount(targets, minlength=size)
+
 
 #: Relative slack of the L2 comparison, which is in floating point; L1, L∞ and L0 are exact.
 SLACK = 1e-9
@@ -24,54 +145,8 @@ SLACK = 1e-9
 Statistic = Integers | tuple[Integers, dict[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Exact change of a statistic between two neighbours."""
-
-    l1: int
-    l2: float
-    linf: int
-    l0: int
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A claim that does not hold."""
-
-    event: int  # position of the query in the trace
-    kind: str
-    table: str
-    root: str  # root table of the unit that was removed or replaced
-    # Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic whose root
-    # table is not charged).
-    reason: str
-    ratio: float  # observed over claimed change; infinite for shape and roots
-
-
-@dataclass(slots=True)
-class StabilityReport:
-    """The result of a check."""
-
-    events: int  # number of queries
-    neighbours: int = 0  # number of neighbouring pairs
-    checks: int = 0  # number of comparisons
-    # For every query, the largest ratio of observed to claimed change in any norm.
-    worst: list[float] = field(default_factory=list)
-    violations: list[Violation] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Whether every claim held."""
-        return not self.violations
-
-    @property
-    def worst_ratio(self) -> float:
-        """The largest ratio over all queries, 0 without any."""
-        return max(self.worst, default=0.0)
-
-
-def change(first: Statistic, second: Statistic) -> Change:
-    """Norms of the difference of two statistics of one query, of two neighbours."""
+def change(first: Statistic, second: Statistic) -> Sensitivity:
+    """How far a statistic moves between two neighbours: norms of the difference, l0 included."""
     (a, labels), (b, others) = _parts(first), _parts(second)
     names = sorted(labels.keys() | others.keys())
     left = [abs(labels.get(name, 0) - others.get(name, 0)) for name in names]
@@ -81,58 +156,12 @@ def change(first: Statistic, second: Statistic) -> Change:
     l2 = math.sqrt(float((size.astype(np.float64) ** 2).sum()))
     # L0 bounds the labels that may be in one map alone; public cells are in both.
     l0 = np.count_nonzero(left) if isinstance(first, tuple) else np.count_nonzero(size)
-    return Change(l1, l2, int(size.max(initial=0)), int(l0))
+    return Sensitivity(l1, l2, int(size.max(initial=0)), int(l0))
 
 
 def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
     cells, labels = statistic if isinstance(statistic, tuple) else (statistic, {})
     return np.asarray(cells, np.int64), labels
-
-
-def check(
-    queries: Sequence[Query],
-    database: PrivateDatabase,
-    *,
-    recodings: Sequence[tuple[str, str, Recoding]] = (),
-    units: Sequence[Unit] | None = None,
-    every: bool = False,
-) -> StabilityReport:
-    """Check the claims of all queries on the neighbours of a database; the report is CONFIDENTIAL.
-
-    Under add/remove every chosen unit is removed in turn. Under replace every pair of chosen units
-    of one root table that follow one another (and the last and the first) is exchanged. Chosen are
-    ``units``, or every unit there is, or else `telling_units`.
-
-    The database is as it was before the fit: ``recodings`` (`PrivateDatabase.recodings` after it)
-    are not yet applied. Queries of raw attributes (``reads_raw``) are evaluated before them, all
-    others after.
-    """
-    chosen = list(all_units(database)) if every else list(units or telling_units(database))
-    report = StabilityReport(len(queries), worst=[0.0] * len(queries))
-    spec = _recoded(database, recodings).spec
-    known: list[tuple[PrivateDatabase, list[Statistic]]] = []
-    for root, first, second in neighbour_pairs(database, chosen):
-        report.neighbours += 1
-        # One side of a pair is a side of the next one as well: it is evaluated once.
-        known = [
-            next((pair for pair in known if pair[0] is side), None)
-            or (side, _statistics(queries, side, recodings))
-            for side in (first, second)
-        ]
-        before, after = (found for _, found in known)
-        for event, query in enumerate(queries):
-            for reason, ratio in judge(query, spec, root, before[event], after[event]):
-                _record(report, event, query, root, reason, ratio)
-    return report
-
-
-def _record(
-    report: StabilityReport, event: int, query: Query, root: str, reason: str, ratio: float
-) -> None:
-    report.checks += 1
-    report.worst[event] = max(report.worst[event], ratio)
-    if ratio > 1 + (SLACK if reason == "l2" else 0):
-        report.violations.append(Violation(event, query.kind, query.table, root, reason, ratio))
 
 
 def neighbour_pairs(
@@ -153,31 +182,6 @@ def neighbour_pairs(
             yield table, without[at - 1], without[at]
 
 
-def _recoded(
-    database: PrivateDatabase, recodings: Sequence[tuple[str, str, Recoding]]
-) -> PrivateDatabase:
-    copy = database.copy()
-    for table, attribute, recoding in recodings:
-        copy.recode(table, attribute, recoding)
-    return copy
-
-
-def _statistics(
-    queries: Sequence[Query],
-    database: PrivateDatabase,
-    recodings: Sequence[tuple[str, str, Recoding]],
-) -> list[Statistic]:
-    settled = _recoded(database, recodings)
-    return [_statistic(query, database, settled) for query in queries]
-
-
-def _statistic(query: Query, raw: PrivateDatabase, settled: PrivateDatabase) -> Statistic:
-    side = raw if query.reads_raw else settled
-    counter = getattr(query, "evaluate_labels", None)
-    found: Statistic = query.evaluate(side) if counter is None else counter(side)
-    return found
-
-
 def judge(
     query: Query, spec: DatabaseSpec, root: str, before: Statistic, after: Statistic
 ) -> Iterator[tuple[str, float]]:
@@ -194,11 +198,9 @@ def judge(
     if moved.l1 and root not in query.roots(spec):
         yield "roots", math.inf
     claim = query.sensitivity(spec)
-    yield "l1", _over(moved.l1, claim.l1)
-    yield "l2", _over(moved.l2, claim.l2)
-    yield "linf", _over(moved.linf, claim.linf)
-    if claim.l0 is not None:
-        yield "l0", _over(moved.l0, claim.l0)
+    for norm in ("l1", "l2", "linf", "l0"):
+        if getattr(claim, norm) is not None:
+            yield norm, _over(getattr(moved, norm), getattr(claim, norm))
 
 
 def _over(observed: float, claimed: float) -> float:

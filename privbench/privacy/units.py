@@ -194,7 +194,7 @@ class Units:
 
     @_once
     def members(self, table: str) -> tuple[int, Index]:
-        """The least unit number in a table, and the rows of that unit and of every later number."""
+        """The least unit number in a table, and how many rows that unit and each later one have."""
         identity = self.identity(table)
         least = int(identity.min()) if identity.size else 0
         most = int(identity.max(initial=least - 1))

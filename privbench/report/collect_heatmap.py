@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from privbench.errors import DatabaseError
-from privbench.metrics import heatmap, heattree, modeltree
+from privbench.metrics import heattree, modeltree
+from privbench.metrics.base import Floats
 from privbench.metrics.fidelity import TableFidelity
-from privbench.metrics.heatmap import Heat, Predicate
-from privbench.metrics.heattree import Node
+from privbench.metrics.heattree import Heat, Node, Predicate
 from privbench.metrics.modeltree import ModelledTable
 from privbench.metrics.routes import drawable
-from privbench.metrics.summary import Floats
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.conditions import predicates, weights
 from privbench.report.document import HeatMapPart, HeatNodePart, HeatQueryPart, QueryPart
@@ -43,7 +42,7 @@ class Drawing:
         held = [held for *_, held in self.picks]
         try:
             with side.connection.transaction():
-                return heatmap.count(side.connection, table, self.nodes, held, share)
+                return heattree.count(side.connection, table, self.nodes, held, share)
         except DatabaseError:
             return None
 
@@ -81,7 +80,7 @@ def heatmaps(
     made = []
     for key, drawing in drawn.items():
         table, column = schema.table(key), found[key].columns[0]
-        share = min(1.0, heatmap.MOST_ROWS / max(len(column.real), len(column.clone)))
+        share = min(1.0, heattree.MOST_ROWS / max(len(column.real), len(column.clone)))
         real, copied = (drawing.count(side, table, share) for side in (source, clone))
         if real is not None and copied is not None:
             made.append(_part(table, drawing, (real, copied), share < 1))

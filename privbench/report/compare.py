@@ -24,11 +24,11 @@ from privbench.report.document import (
     WorkloadPart,
 )
 from privbench.report.gates import Gate, parse
-from privbench.report.measuring import Measured, Tell, measure, schema_of, silent
-from privbench.report.summary import markdown
+from privbench.report.headlines import markdown
+from privbench.report.measuring import Measured, measure, schema_of
 from privbench.schema import Schema
 from privbench.workload import Answer, Replay, Workload, read, replay
-from privbench.workload.replay import Load, OnResult, load
+from privbench.workload.replay import Load, Tell, load, silent
 from privbench.workload.results import ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
@@ -73,7 +73,6 @@ def compare(
     other_workload: bool = False,
     junit: str | Path | None = None,
     model: Modelled | None = None,
-    on_result: OnResult | None = None,
     distributions: bool = True,
     tell: Tell = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
@@ -103,8 +102,8 @@ def compare(
       of another workload if ``other_workload`` says so.
     * ``model``: the released model that the clone was made from, whose circuits the heat map shows.
     * ``distributions``: also compare the distributions of columns and of sets of columns.
-    * ``tell`` is called for every table that is read or compared, ``stage`` entered by the name of
-      each stage, as that of a `Reporter`, and ``on_result`` called after every query.
+    * ``tell`` is called for every query that was run and every table that is read or compared,
+      ``stage`` entered by the name of each stage, as that of a `Reporter`.
     * ``trust``: functions that the operator lets the queries call beyond the lists.
     * ``rebound``: queries of the workload, by their ids, with texts of the same rank in the clone
       in place of texts that it lacks: their answers are reported beside those as written.
@@ -136,7 +135,7 @@ def compare(
             repeats,
             warmup,
             timeout,
-            on_result,
+            tell,
             log=folder and folder / "replay.jsonl",
             finish=False,
             explain=explain,

@@ -21,7 +21,7 @@ from sqlglot.optimizer.scope import build_scope
 
 from privbench.encoding.base import END, FIRST, Codec
 from privbench.encoding.scale import Scale, scale_of
-from privbench.metrics.heatmap import Predicate
+from privbench.metrics.heattree import Predicate
 from privbench.pgsql.expressions import bare
 from privbench.pgsql.written import computes
 from privbench.schema import Table
@@ -58,12 +58,11 @@ def predicates(text: str, tables: Tables) -> dict[str, list[Predicate]]:
     except (SqlglotError, RecursionError, *ODD):
         return {}
     sources = scope.sources.items() if scope else ()
-    places = {
-        alias: tables.named(source.name, source.db)
+    aliases = {
+        alias: table
         for alias, source in sources
-        if isinstance(source, exp.Table)
+        if isinstance(source, exp.Table) and (table := tables.named(source.name, source.db))
     }
-    aliases = {alias: table for alias, table in places.items() if table is not None}
     found: dict[str, list[Predicate]] = {alias: [] for alias in aliases}
     for condition in _conditions(named):
         place = _predicate(condition, aliases)

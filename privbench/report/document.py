@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from privbench.metrics.base import Part
+from privbench.metrics.base import Part, SummaryPart
 from privbench.metrics.fanout import FanoutPart
 from privbench.metrics.integrity import CheckPart
 from privbench.metrics.kld import DivergencePart
 from privbench.metrics.plans import WorkPart
 from privbench.metrics.qerror import QErrorPart
 from privbench.metrics.statistics import StatisticPart
-from privbench.metrics.summary import SummaryPart
 from privbench.metrics.work import QueryWorkPart
 
 #: Grows when a field changes its meaning or goes; a new field does not change it.

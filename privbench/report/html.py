@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import gzip
-import json
 from functools import cache
 
-from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from privbench.report.document import ComparisonDocument
@@ -29,7 +27,7 @@ def render(document: ComparisonDocument) -> str:
         fig=fig,
         sections=list(sections(document, fig)),
         plotly=_library(),
-        cells=embedded(_cells(document)),
+        cells=_cells(document),
     )
     return page + "\n"
 
@@ -38,12 +36,6 @@ def render(document: ComparisonDocument) -> str:
 def _library() -> str:
     """plotly.js, packed: three times smaller, and the page is there before it is unpacked."""
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
-
-
-def embedded(data: object) -> Markup:
-    """JSON that can stand inside a script element: no ``<`` that could end it."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c"))  # noqa: S704 - cannot end the element
 
 
 def _cells(document: ComparisonDocument) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from privbench.config import Config
 from privbench.metrics import integrity, statistics
-from privbench.metrics.codes import CodedColumn
+from privbench.metrics.base import Floats, summarise
 from privbench.metrics.columns import is_public
 from privbench.metrics.correlation import association
 from privbench.metrics.fanout import FanoutPart, fanout
-from privbench.metrics.fidelity import TableFidelity, fidelity
+from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
 from privbench.metrics.integrity import CheckPart
 from privbench.metrics.modeltree import Modelled
 from privbench.metrics.statistics import ColumnStatistics
-from privbench.metrics.summary import Floats, summarise
 from privbench.postgres.connect import Connection
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
@@ -35,6 +34,7 @@ from privbench.report.document import (
 from privbench.report.parts import CLONE, SOURCE
 from privbench.schema import Schema, Table
 from privbench.workload.database import refuse_computing
+from privbench.workload.replay import Tell, silent
 
 #: Most columns of a matrix; a wider one is no longer readable.
 _COLUMNS = 40
@@ -42,12 +42,6 @@ _COLUMNS = 40
 _CELLS = 40
 _NULL, _OTHERS = "NULL", "all others"
 Statistics = dict[str, ColumnStatistics]
-#: Called with a step, how many of its kind are done, and how many there are.
-Tell = Callable[[str, int, int], None]
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """Report nothing."""
 
 
 @dataclass(slots=True)

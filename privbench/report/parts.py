@@ -8,9 +8,9 @@ from statistics import median
 import numpy as np
 
 from privbench.metrics import plans, qerror, work
+from privbench.metrics.base import Floats, SummaryPart, by_joins, summarise, weighted
 from privbench.metrics.plans import WorkPart
 from privbench.metrics.qerror import QErrorPart
-from privbench.metrics.summary import Floats, SummaryPart, by_joins, summarise, weighted
 from privbench.metrics.work import discrepancies
 from privbench.report.document import (
     AnswerPart,

@@ -6,9 +6,8 @@ contract forbids.
 """
 
 from privbench.roles.classes import Kind
-from privbench.roles.masks import column_hint, masks
-from privbench.roles.proposal import Proposal, render
-from privbench.roles.propose import propose
+from privbench.roles.facts import column_hint, masks
+from privbench.roles.propose import Proposal, propose, render
 from privbench.roles.resolve import resolve, sections
 
 __all__ = ["Kind", "Proposal", "column_hint", "masks", "propose", "render", "resolve", "sections"]

@@ -1,10 +1,12 @@
-"""From the catalog to a proposal of roles; never reads rows."""
+"""From the catalog to a proposal of roles, as text and as a config; never reads rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
+from privbench.config import Config, TableConfig
 from privbench.roles.choose import Place, choose, rivals
 from privbench.roles.classes import (
     PEOPLE,
@@ -17,8 +19,220 @@ from privbench.roles.classes import (
 )
 from privbench.roles.facts import KeyFacts, TableFacts, gather
 from privbench.roles.names import words
-from privbench.roles.proposal import Proposal, TableProposal, UndeclaredKey
-from privbench.schema import Column, Schema
+from privbench.schema import Column, Schema, TableName
+
+_INDENT = "  "
+#: The role of look-up candidates.
+Lookups = Literal["private", "public"]
+
+
+@dataclass(frozen=True)
+class TableProposal:
+    """The proposal for one table."""
+
+    table: str  # ``schema.table``
+    kind: Kind  # what the table seems to hold
+    own: tuple[str, ...] | None  # columns of the OWN key, or None for a root
+    owner: str | None  # the owning table, or None
+    # Columns and target of every foreign key to another table.
+    keys: tuple[tuple[tuple[str, ...], str], ...]
+    reason: str  # one line
+    lookup_reasons: tuple[str, ...] = ()  # reasons of its score, with points
+    second_owners: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
+    # A line per table that holds part of its people's data in units of their own.
+    spread: tuple[str, ...] = ()
+
+    @property
+    def parents(self) -> frozenset[str]:
+        """Every other table that it refers to."""
+        return frozenset(parent for _, parent in self.keys)
+
+
+@dataclass(frozen=True)
+class UndeclaredKey:
+    """A column that looks like a foreign key and is none; reported, never applied."""
+
+    table: str
+    column: str
+    parent: str  # the table that it seems to point to
+    reason: str  # why it seems so
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Roles proposed from the catalog alone."""
+
+    tables: Mapping[str, TableProposal]  # a proposal per table, in the schema's order
+    # ``owner``, or ``row`` where no table seems to hold people, parties or organisations.
+    unit: Literal["owner", "row"]
+    # References that seem to be meant and are not declared.
+    undeclared: tuple[UndeclaredKey, ...] = ()
+
+    @property
+    def lookups(self) -> tuple[str, ...]:
+        """Tables that look like look-ups."""
+        return tuple(name for name, item in self.tables.items() if item.kind is Kind.LOOKUP)
+
+    def roots(self) -> tuple[str, ...]:
+        """Tables without an owner."""
+        return tuple(name for name, item in self.tables.items() if item.own is None)
+
+    def owned(self, table: str) -> tuple[str, ...]:
+        """Tables that a table owns directly."""
+        return tuple(name for name, item in self.tables.items() if item.owner == table)
+
+    def public(self) -> frozenset[str]:
+        """Look-ups that could be declared public: they point to nothing private."""
+        chosen = set(self.lookups)
+        while True:
+            bad = {name for name in chosen if not self.tables[name].parents <= chosen}
+            if not bad:
+                return frozenset(chosen)
+            chosen -= bad
+
+    def to_config(self, base: Config, lookups: Lookups = "private") -> Config:
+        """The base config with every open decision filled in, stamped ``roles = "proposed"``.
+
+        What the base decides stays: role, ``own`` and ``unit = "row"``. Look-up candidates
+        are declared public if that is asked for and they point to nothing private.
+        """
+        unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
+        given = {str(TableName.parse(name)): name for name in base.tables}
+        sections = {
+            name: base.tables.get(given.get(name, ""), TableConfig()) for name in self.tables
+        }
+        if lookups == "public":
+            opened = {
+                name: sections[name].model_copy(update={"role": "public"})
+                for name in self.public()
+                if "role" not in sections[name].model_fields_set
+            }
+            sections |= opened
+        own = self._own(sections, unit)
+        filled = {
+            given.get(name, name): section
+            if section.role == "public"
+            else section.model_copy(update={"own": own[name]})
+            for name, section in sections.items()
+        }
+        rest = {name: base.tables[name] for key, name in given.items() if key not in self.tables}
+        return base.model_copy(update={"tables": {**filled, **rest}}).with_privacy(
+            roles="proposed", unit=unit
+        )
+
+    def _own(self, sections: Mapping[str, TableConfig], unit: str) -> dict[str, list[str]]:
+        """OWN columns per table, from the base config; the proposal fills in undecided tables.
+
+        A proposed OWN key is left out where its owner is not private, or where it would close a
+        cycle of owners.
+        """
+        own = {name: list(section.own or ()) for name, section in sections.items()}
+        owner = {name: self._owner(name, tuple(columns)) for name, columns in own.items()}
+        for name, item in self.tables.items():
+            undecided = sections[name].own is None and sections[name].role == "private"
+            if not undecided or unit == "row" or item.own is None or item.owner is None:
+                continue
+            if sections[item.owner].role == "private" and name not in _line(item.owner, owner):
+                own[name], owner[name] = list(item.own), item.owner
+        return own
+
+    def _owner(self, table: str, columns: tuple[str, ...]) -> str | None:
+        """The table that a key on these columns points to."""
+        keys = self.tables[table].keys
+        return next((parent for cols, parent in keys if set(cols) == set(columns)), None)
+
+
+def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
+    """A table and its owners up to the root."""
+    line: set[str] = set()
+    current: str | None = table
+    while current is not None and current not in line:
+        line.add(current)
+        current = owner[current]
+    return line
+
+
+def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
+    """The forest, look-ups, second owners, spread and undeclared keys; ``opened`` are public."""
+    tables = {_short(name): item for name, item in proposal.tables.items()}
+    second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
+    spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
+    undeclared = [
+        f"{_short(item.table)}.{item.column} → {_short(item.parent)}: {item.reason}"
+        for item in proposal.undeclared
+    ]
+    sections = [
+        _unit(proposal),
+        _forest(proposal),
+        _lookups(proposal, opened),
+        _block("Tables that reach a second owner (one owns, the others are REF)", second),
+        _block("A person's data in several units: ε does not hold per person", spread),
+        _block("References that are not declared (reported only)", undeclared),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _unit(proposal: Proposal) -> list[str]:
+    if proposal.unit == "row":
+        return [
+            "Privacy unit: a single row.",
+            "No table seems to hold people, parties or organisations, so nothing owns anything.",
+            'If one does, name the OWN keys in the config and set unit = "owner".',
+        ]
+    trees = [root for root in proposal.roots() if proposal.owned(root)]
+    named = ", ".join(_short(root) for root in trees) or "each table's own row"
+    return [f"Privacy unit: a row of a root table and all that it owns. Trees: {named}."]
+
+
+def _forest(proposal: Proposal) -> list[str]:
+    roots = sorted(proposal.roots(), key=lambda root: not proposal.owned(root))
+    rows = [row for root in roots for row in _tree(proposal, root, 0)]
+    width = max((len(label) for label, _ in rows), default=0)
+    return ["Forest:", *(f"{_INDENT}{label:<{width}}  {why}" for label, why in rows)]
+
+
+def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str]]:
+    item = proposal.tables[table]
+    branch = _INDENT * depth + ("└ " if depth else "")
+    yield f"{branch}{_short(table)}", item.reason
+    for child in proposal.owned(table):
+        yield from _tree(proposal, child, depth + 1)
+
+
+def _lookups(proposal: Proposal, opened: frozenset[str]) -> list[str]:
+    names = proposal.lookups
+    if not names:
+        return []
+    listed = ", ".join(_short(name) for name in names)
+    if opened & {*names}:
+        found = [f"Look-ups ({listed}); those that are PUBLIC are COPIED VERBATIM:"]
+    else:
+        noun, kept = f"{len(names)} tables look like look-ups", "They are"
+        if len(names) == 1:
+            noun, kept = "1 table looks like a look-up", "It is"
+        found = [
+            f"{noun} ({listed}). {kept} PRIVATE: labels will",
+            "be synthetic and filters on them will not match. If nothing in such a table is",
+            "confidential, use --lookups public (COPIED VERBATIM).",
+        ]
+    public = proposal.public()
+    return [*found, *(_INDENT + _lookup(proposal.tables[name], public, opened) for name in names)]
+
+
+def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str]) -> str:
+    barred = "" if item.table in public else "; stays private: it points to private tables"
+    barred = "; PUBLIC" if item.table in opened else barred
+    return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
+
+
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [f"{title}:", *(_INDENT + line for line in lines)] if lines else []
+
+
+def _short(table: str) -> str:
+    """A table's name without the schema that everybody has."""
+    return table.removeprefix("public.")
+
 
 #: Where part of a person's data may lie although the key points away from the person.
 _HOLDERS = frozenset({Kind.SATELLITE, Kind.PROXY, Kind.GUEST, Kind.SUBJECT})

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated
 
-import sqlglot
 from pydantic import Field, with_config
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+
+from privbench.pgsql.expressions import expression_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,8 @@ def united(workloads: Sequence[Workload]) -> Workload:
     return Workload(workloads[0].name, tuple(queries), any(item.confidential for item in workloads))
 
 
-@lru_cache(maxsize=4096)
-def parse(sql: str) -> exp.Expression | None:
-    """The syntax tree of one PostgreSQL statement, or None where sqlglot cannot read it."""
-    try:
-        tree = sqlglot.parse_one(sql, dialect="postgres")
-    except (SqlglotError, RecursionError):
-        return None
-    return tree if isinstance(tree, exp.Expression) else None
+#: The syntax tree of one PostgreSQL statement, or None where sqlglot cannot read it.
+parse = lru_cache(maxsize=4096)(expression_tree)
 
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:

@@ -25,13 +25,15 @@ from privbench.workload.results import Answer, QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import ALIGNED, NOTHING, Before, Session, summarise
 
-#: Called after each query with its result, how many are done, and how many there are.
-OnResult = Callable[[QueryResult, int, int], None]
+#: Called with a step, how many of its kind are done, and how many there are.
+Tell = Callable[[str, int, int], None]
 
 #: Name of the second run on the first database, which gives a replay its noise floor.
 AGAIN = "source again"
-#: Rows after which a fetch is cut off.
-MOST_ROWS = 1_000_000
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 def replay(
@@ -40,7 +42,7 @@ def replay(
     repeats: int = 3,
     warmup: int = 1,
     timeout: float = 60.0,
-    on_result: OnResult | None = None,
+    tell: Tell = silent,
     *,
     settings: Mapping[str, str] | None = None,
     log: Path | None = None,
@@ -48,7 +50,6 @@ def replay(
     explain: bool = False,
     floor: bool = False,
     before: Before = NOTHING,
-    row_limit: int = MOST_ROWS,
     trust: Trust = NONE,
 ) -> Replay:
     """Run every query on every database; results come in the order of the workload.
@@ -69,7 +70,7 @@ def replay(
         repeats: Timed runs a query and side, at least 1.
         warmup: Untimed runs before them.
         timeout: Seconds that one run may take, as the servers' ``statement_timeout``.
-        on_result: Called with every new result.
+        tell: Called after every query that was run.
         settings: Session settings that override the first side's.
         log: JSON lines written as the replay goes; a broken replay is taken up from them.
         finish: Mark the log done at the end, so that the next replay begins anew. Without it the
@@ -77,7 +78,6 @@ def replay(
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
         floor: Also run the first database against itself.
         before: Steps before each run.
-        row_limit: Rows after which a fetch is cut off.
         trust: Functions that the operator lets the queries call beyond the lists.
 
     Raises:
@@ -88,7 +88,7 @@ def replay(
     """
     _check(workload, dsns, repeats, timeout)
     parts = {**dsns, AGAIN: next(iter(dsns.values()))} if floor else dict(dsns)
-    with sessions(parts, row_limit) as opened:
+    with sessions(parts) as opened:
         common = _align(opened, settings or {}, timeout)
         _judge(workload, {name: opened[name] for name in dsns}, common["search_path"], trust)
         sides = {name: opened[name].describe() for name in dsns}
@@ -109,8 +109,7 @@ def replay(
             if result is None:
                 result = _rounds(query, number, opened, (warmup, repeats), before, explain)
                 book.add(result)
-                if on_result is not None:
-                    on_result(result, number, len(workload))
+                tell("queries", number, len(workload))
             results.append(result)
         if log is not None and finish:
             ReplayLog.finish(log)
@@ -139,12 +138,12 @@ def _judge(workload: Workload, opened: Mapping[str, Session], path: str, trust: 
 
 
 @contextmanager
-def sessions(dsns: Mapping[str, str], row_limit: int) -> Iterator[dict[str, Session]]:
+def sessions(dsns: Mapping[str, str]) -> Iterator[dict[str, Session]]:
     """A session for each name, closed at the end."""
     with ExitStack() as stack:
         opened = {}
         for name, dsn in dsns.items():
-            opened[name] = Session(dsn, row_limit)
+            opened[name] = Session(dsn)
             stack.callback(opened[name].close)
         yield opened
 
@@ -287,7 +286,7 @@ def load(
     chosen, names = tuple(ended), list(next(iter(ended.values())))
     first = next(iter(dsns.values()))
     wanted = {f"{name} {i}": dsns.get(name, first) for name in names for i in range(clients)}
-    with sessions(wanted, MOST_ROWS) as opened:
+    with sessions(wanted) as opened:
         for session in opened.values():
             session.align(ran.settings, ran.timeout)
         crews = {name: [opened[f"{name} {i}"] for i in range(clients)] for name in names}

@@ -56,6 +56,9 @@ RECORDED = (
     "effective_io_concurrency", "huge_pages", "data_checksums", "server_encoding",
 )  # fmt: skip
 
+#: Rows after which a fetch is cut off.
+MOST_ROWS = 1_000_000
+
 _INTEGERS = {20, 21, 23}
 _CHUNK = 4096
 _TIMEOUT = "57014"
@@ -113,9 +116,8 @@ NOTHING = Before()
 class Session:
     """A connection of its own on which queries are timed."""
 
-    def __init__(self, dsn: str, row_limit: int) -> None:
+    def __init__(self, dsn: str) -> None:
         self.dsn = dsn
-        self.row_limit = row_limit
         self.connection = reading(dsn)
         refuse_unfinished(self.connection)
         self._aligned: Mapping[str, str] = {}
@@ -235,7 +237,7 @@ class Session:
             if rows == 0 and result.ntuples == 1:
                 number = _integer(result)
             rows += result.ntuples
-            if rows > self.row_limit and not truncated:
+            if rows > MOST_ROWS and not truncated:
                 truncated = True
                 self.connection.cancel_safe(timeout=10)
         # The cancellation at the row limit is no error.

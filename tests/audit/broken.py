@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from privbench.audit import recording
 from privbench.config import Config, LedgerConfig
 from privbench.privacy import OpenDPNoise
 from privbench.privacy.data import Labels, PrivateDatabase
-from privbench.privacy.mechanisms import VectorMechanism
+from privbench.privacy.mechanisms import Method, VectorMechanism
 
 #: The module, which the package hides behind the function of that name.
 fit = importlib.import_module("privbench.pipeline.fit")
@@ -45,13 +46,13 @@ def config(ledger, **privacy) -> Config:
 class Otherwise(OpenDPNoise):
     """Cells of statistics are drawn by `vector`, choices and labels as they should be."""
 
-    def draw(self, mechanism, exact, scale, stream, threshold=None):
-        if isinstance(mechanism, VectorMechanism):
-            return self.vector(mechanism, exact, scale, stream)
-        return super().draw(mechanism, exact, scale, stream, threshold)
+    def draw(self, method, exact, stream):
+        if isinstance(method.mechanism, VectorMechanism):
+            return self.vector(method.mechanism, exact, method.scale, stream)
+        return super().draw(method, exact, stream)
 
     def vector(self, mechanism, values, scale, stream):
-        return super().draw(mechanism, values, scale, stream)
+        return super().draw(Method(mechanism, scale), values, stream)
 
 
 class HalfNoise(Otherwise):
@@ -94,8 +95,8 @@ class _HalfScale:
     def __init__(self, noise: Any) -> None:
         self._noise = noise
 
-    def draw(self, mechanism, exact, scale, stream):
-        return self._noise.draw(mechanism, exact, scale / 2, stream)
+    def draw(self, method, exact, stream):
+        return self._noise.draw(replace(method, scale=method.scale / 2), exact, stream)
 
 
 def half_the_scale(draw, data, noise, stream):

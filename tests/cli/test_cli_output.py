@@ -16,7 +16,7 @@ from pyarrow import parquet
 from privbench import cli
 from privbench.config import Config
 from privbench.pipeline import Model
-from privbench.privacy import epsilon_for
+from privbench.privacy.accountant import epsilon_for
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -37,7 +37,7 @@ from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.registry import codec_from_json
 from privbench.encoding.unmodelled import FillReader
 from privbench.errors import ModelError
-from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
+from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
 from privbench.schema import ColumnType
 

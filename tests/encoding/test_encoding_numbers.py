@@ -19,7 +19,7 @@ from privbench.encoding.keys.generate import fill_keys
 from privbench.encoding.keys.references import TableRows
 from privbench.encoding.registry import codec_from_json
 from privbench.errors import ModelError
-from privbench.privacy.data import NAN, NEG_INF, NULL, POS_INF
+from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
 from privbench.rng import generator
 
 FLOATS = [FLOAT8, FLOAT4, NUMERIC]

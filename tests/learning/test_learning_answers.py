@@ -17,17 +17,11 @@ from privbench.privacy import (
     TableSpec,
     open_session,
 )
-from privbench.privacy.data import (
-    EdgesRecoding,
-    Grid,
-    Labels,
-    LabelsRecoding,
-    PrivateDatabase,
-    PrivateTable,
-)
+from privbench.privacy.data import Grid, Labels, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import LabelCounts
 from privbench.privacy.queries.labels import BLOCKS, block_ends
 from privbench.privacy.questions import Labels as List
+from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 
 #: Codes of texts, −1 for NULL: "a" is in 500 rows, "b" in 300, "c" in one.
 CODES = np.repeat([0, 1, 2, -1], [500, 300, 1, 199])

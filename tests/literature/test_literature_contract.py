@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from harness import check
 
 from privbench import synthesizers
 from privbench.errors import ConfigError
 from privbench.privacy import Relation
-from privbench.privacy.stability import check
 from privbench.synthesizers import PlanInput
 
 P3GM = {"latent": 2, "hidden": 4, "iterations": 2, "steps": 3}

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from harness import check
 
 from privbench.circuit import log_likelihood, marginal
 from privbench.errors import PrivacyRefusal
 from privbench.literature.classify import class_law
 from privbench.literature.dpspn import DpspnSynthesizer
-from privbench.privacy.stability import check
 from privbench.synthesizers import PlanInput
 
 VARIANTS = pytest.mark.parametrize(

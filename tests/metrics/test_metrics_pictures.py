@@ -11,12 +11,12 @@ from scipy.stats import chi2_contingency, spearmanr
 from scipy.stats import contingency as reference
 from sql_files import database_of, sql_of
 
-from privbench.metrics import heatmap, heattree
-from privbench.metrics.codes import CodedColumn
+from privbench.metrics import heattree
 from privbench.metrics.columns import CellPlan
 from privbench.metrics.correlation import association, cramers_v, spearman
 from privbench.metrics.fanout import fanout
-from privbench.metrics.heatmap import Predicate
+from privbench.metrics.fidelity import CodedColumn
+from privbench.metrics.heattree import Predicate
 from privbench.metrics.kld import Coded
 from privbench.postgres.introspect import introspect
 from privbench.schema import Column, ColumnType, Table
@@ -117,7 +117,7 @@ def test_rows_are_routed_and_counted(goods):
         assert any(node.kind == "sum" for node in nodes)
         cheap = Predicate(frozenset({"price"}), "price < 20", sql.SQL("price < 20"))
         red = Predicate(frozenset({"colour"}), "red", sql.SQL("colour = 'red'"))
-        heat = heatmap.count(connection, table, nodes, [[cheap, red], [red]])
+        heat = heattree.count(connection, table, nodes, [[cheap, red], [red]])
     tests: dict[str, Callable[[tuple[object, ...]], bool]] = {
         "price": lambda row: isinstance(row[0], int) and row[0] < 20,
         "colour": lambda row: row[2] == "red",

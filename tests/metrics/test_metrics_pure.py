@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privbench.metrics import METRICS, codes, kld
-from privbench.metrics.codes import CodedColumn
+from privbench.metrics import METRICS, fidelity, kld
+from privbench.metrics.base import summarise
 from privbench.metrics.columns import CellPlan
-from privbench.metrics.fidelity import TableFidelity, overall
+from privbench.metrics.fidelity import CodedColumn, TableFidelity, overall
 from privbench.metrics.kld import MOST_SETS, Coded, column_sets, divergence
 from privbench.metrics.qerror import report
-from privbench.metrics.summary import summarise
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType
 
@@ -159,13 +158,13 @@ def _batches(rows: int) -> list[pa.RecordBatch]:
 def test_large_sides_are_thinned_by_their_own_share():
     column = Column(name="c", position=1, type=ColumnType("text", "text", "b", "S"))
     plan = CellPlan(column, "values")
-    (whole,) = codes.encode([plan], _batches(20_000), _batches(10_000))
-    (thin,) = codes.encode([plan], _batches(20_000), _batches(10_000), (0.25, 1.0))
+    (whole,) = fidelity.encode([plan], _batches(20_000), _batches(10_000))
+    (thin,) = fidelity.encode([plan], _batches(20_000), _batches(10_000), (0.25, 1.0))
     assert whole.real.dtype == np.uint8
     assert len(whole.real) == 20_000
     assert 4500 < len(thin.real) < 5500
     assert thin.clone.tolist() == whole.clone.tolist()
     shares = [np.bincount(c.real, minlength=8) / len(c.real) for c in (whole, thin)]
     assert np.abs(shares[0] - shares[1]).max() < 0.03
-    assert codes.share(1000, 8) == 1
-    assert codes.share(codes.MOST_CODES, 4) == 0.25
+    assert fidelity.share(1000, 8) == 1
+    assert fidelity.share(fidelity.MOST_CODES, 4) == 0.25

@@ -5,7 +5,7 @@ import pytest
 from sql_files import sql_of
 
 from privbench.metrics import statistics
-from privbench.metrics.summary import weighted
+from privbench.metrics.base import weighted
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.report.measuring import statistics_part

@@ -6,9 +6,8 @@ from sql_files import sql_of
 
 from privbench.config import Config
 from privbench.metrics import integrity
-from privbench.metrics.codes import CodedColumn
 from privbench.metrics.columns import is_public
-from privbench.metrics.fidelity import TableFidelity, fidelity
+from privbench.metrics.fidelity import CodedColumn, TableFidelity, fidelity
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fits import fit
 from halting import kill_at
+from harness import check
 from sql_files import sql_of
 
 from privbench import pipeline
@@ -16,7 +17,6 @@ from privbench.errors import LedgerError, PrivbenchError
 from privbench.learning.graphical import select
 from privbench.pipeline import Model
 from privbench.privacy import loss_within
-from privbench.privacy.stability import check
 from privbench.publish.accounts import certificate_of, require_sound
 from privbench.synthesizers import get as find_synthesizer
 

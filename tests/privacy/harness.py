@@ -1,14 +1,125 @@
-"""What the stability harness must find of a query: nothing, or how a mutant breaks its claim."""
+"""The stability harness: evaluates queries on neighbouring databases and checks every claim.
 
-from collections.abc import Callable, Iterator
+It must find nothing of a sound query, and how a mutant breaks its claim.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.query import Query
-from privbench.privacy.stability import check
+from privbench.privacy.recoding import Recoding
+from privbench.privacy.stability import (
+    SLACK,
+    Statistic,
+    Unit,
+    all_units,
+    judge,
+    neighbour_pairs,
+    telling_units,
+)
 
 Kind = TypeVar("Kind", bound=type[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A claim that does not hold."""
+
+    event: int  # position of the query in the trace
+    kind: str
+    table: str
+    root: str  # root table of the unit that was removed or replaced
+    # Which claim failed: l1, l2, linf, l0, shape, or roots (a unit moved the statistic whose root
+    # table is not charged).
+    reason: str
+    ratio: float  # observed over claimed change; infinite for shape and roots
+
+
+@dataclass(slots=True)
+class StabilityReport:
+    """The result of a check."""
+
+    # For every query, the largest ratio of observed to claimed change in any norm.
+    worst: list[float]
+    neighbours: int = 0  # number of neighbouring pairs
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every claim held."""
+        return not self.violations
+
+    @property
+    def worst_ratio(self) -> float:
+        """The largest ratio over all queries, 0 without any."""
+        return max(self.worst, default=0.0)
+
+
+def check(
+    queries: Sequence[Query],
+    database: PrivateDatabase,
+    *,
+    recodings: Sequence[tuple[str, str, Recoding]] = (),
+    units: Sequence[Unit] | None = None,
+    every: bool = False,
+) -> StabilityReport:
+    """Check the claims of all queries on the neighbours of a database.
+
+    Under add/remove every chosen unit is removed in turn. Under replace every pair of chosen units
+    of one root table that follow one another (and the last and the first) is exchanged. Chosen are
+    ``units``, or every unit there is, or else `telling_units`.
+
+    The database is as it was before the fit: ``recodings`` (`PrivateDatabase.recodings` after it)
+    are not yet applied. Queries of raw attributes (``reads_raw``) are evaluated before them, all
+    others after.
+    """
+    chosen = list(all_units(database)) if every else list(units or telling_units(database))
+    report = StabilityReport([0.0] * len(queries))
+    spec = _recoded(database, recodings).spec
+    known: list[tuple[PrivateDatabase, list[Statistic]]] = []
+    for root, first, second in neighbour_pairs(database, chosen):
+        report.neighbours += 1
+        # One side of a pair is a side of the next one as well: it is evaluated once.
+        known = [
+            next((pair for pair in known if pair[0] is side), None)
+            or (side, _statistics(queries, side, recodings))
+            for side in (first, second)
+        ]
+        before, after = (found for _, found in known)
+        for event, query in enumerate(queries):
+            for reason, ratio in judge(query, spec, root, before[event], after[event]):
+                report.worst[event] = max(report.worst[event], ratio)
+                if ratio > 1 + (SLACK if reason == "l2" else 0):
+                    found = Violation(event, query.kind, query.table, root, reason, ratio)
+                    report.violations.append(found)
+    return report
+
+
+def _recoded(
+    database: PrivateDatabase, recodings: Sequence[tuple[str, str, Recoding]]
+) -> PrivateDatabase:
+    copy = database.copy()
+    for table, attribute, recoding in recodings:
+        copy.recode(table, attribute, recoding)
+    return copy
+
+
+def _statistics(
+    queries: Sequence[Query],
+    database: PrivateDatabase,
+    recodings: Sequence[tuple[str, str, Recoding]],
+) -> list[Statistic]:
+    settled = _recoded(database, recodings)
+    return [_statistic(query, database, settled) for query in queries]
+
+
+def _statistic(query: Query, raw: PrivateDatabase, settled: PrivateDatabase) -> Statistic:
+    side = raw if query.reads_raw else settled
+    counter = getattr(query, "evaluate_labels", None)
+    found: Statistic = query.evaluate(side) if counter is None else counter(side)
+    return found
 
 
 def caught(query: Query, database: PrivateDatabase, **given: Any) -> set[str]:

@@ -11,24 +11,19 @@ from hypothesis import strategies as st
 from privbench.domain import Domain
 from privbench.learning.graphical.columns import children
 from privbench.privacy import queries as q
-from privbench.privacy.data import (
-    BOTTOM,
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, PrivateTable
+from privbench.privacy.query import Query
+from privbench.privacy.recoding import (
     NAN,
     NEG_INF,
-    NONE,
     NULL,
     POS_INF,
-    Cells,
     EdgesRecoding,
-    Grid,
-    Labels,
     LabelsRecoding,
-    PrivateDatabase,
-    PrivateTable,
     Recoding,
 )
-from privbench.privacy.query import Query
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
+from privbench.privacy.units import BOTTOM, NONE
 
 ADD = Relation()
 REPLACE = Relation(neighbours="replace")

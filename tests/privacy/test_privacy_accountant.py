@@ -20,13 +20,11 @@ from privbench.privacy import (
     Event,
     Guarantee,
     Measurement,
-    epsilon_for,
     loss_of,
-    price,
     rho_for,
 )
-from privbench.privacy.mechanisms import MECHANISMS, VECTOR
-from privbench.privacy.questions import Method
+from privbench.privacy.accountant import epsilon_for, price
+from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Method
 
 ORDERS = list(1 + np.exp(np.linspace(math.log(1e-4), math.log(1e7), 3000)))
 

@@ -13,11 +13,11 @@ from small_databases import two_tables
 from privbench.errors import SchemaError
 from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.neighbour import remove_unit
 from privbench.privacy.queries.features import STEP
 from privbench.privacy.queries.outer import OfFeatures
 from privbench.privacy.query import Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
+from privbench.privacy.stability import remove_unit
 
 
 def small(rows: int = 12, seed: int = 0) -> PrivateDatabase:

@@ -38,9 +38,9 @@ class Telling(OpenDPNoise):
     def __init__(self, tell) -> None:
         self.tell = tell
 
-    def draw(self, mechanism, exact, scale, stream, threshold=None):
+    def draw(self, method, exact, stream):
         self.tell(("draw", stream, None))
-        return super().draw(mechanism, exact, scale, stream, threshold)
+        return super().draw(method, exact, stream)
 
 
 def fit(path, tell, resume=None, cap=None):

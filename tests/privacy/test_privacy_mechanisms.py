@@ -12,7 +12,7 @@ from scipy import integrate, stats
 
 from privbench.errors import PrivacyRefusal
 from privbench.privacy import OpenDPNoise, SeededNoise, Sensitivity, mechanisms
-from privbench.privacy.mechanisms import CLAMP, MECHANISMS, SELECTION, THRESHOLD, VECTOR
+from privbench.privacy.mechanisms import CLAMP, MECHANISMS, SELECTION, THRESHOLD, VECTOR, Method
 
 DRAWS = 30_000
 #: Labels for a rate of release: a scale that is wrong by a tenth still shows.
@@ -60,10 +60,10 @@ def law_p_value(noise: np.ndarray, law: Callable[[np.ndarray], np.ndarray], scal
 def test_vector_noise_has_the_claimed_law(accounting, scale, source):
     mechanism, law = VECTOR[accounting], LAWS[accounting](scale)
     zeros = np.zeros(DRAWS, np.int64)
-    noise = SOURCES[source].draw(mechanism, zeros, scale, "right")
+    noise = SOURCES[source].draw(Method(mechanism, scale), zeros, "right")
     assert law_p_value(noise, law, scale) > ALARM
     assert noise.std() == pytest.approx(mechanism.sd(scale), rel=0.05)
-    halved = SOURCES[source].draw(mechanism, zeros, scale / 2, "halved")
+    halved = SOURCES[source].draw(Method(mechanism, scale / 2), zeros, "halved")
     assert law_p_value(halved, law, scale) < ALARM
 
 
@@ -72,9 +72,9 @@ def test_vector_noise_has_the_claimed_law(accounting, scale, source):
 def test_vector_noise_on_the_weight_grid(accounting, law, source):
     mechanism, scale = VECTOR[accounting], 1.7 * 2**31
     zeros = np.zeros(DRAWS, np.int64)
-    noise = SOURCES[source].draw(mechanism, zeros, scale, "right")
+    noise = SOURCES[source].draw(Method(mechanism, scale), zeros, "right")
     assert stats.kstest(noise / scale, law.cdf).pvalue > ALARM
-    halved = SOURCES[source].draw(mechanism, zeros, scale / 2, "halved")
+    halved = SOURCES[source].draw(Method(mechanism, scale / 2), zeros, "halved")
     assert stats.kstest(halved / scale, law.cdf).pvalue < ALARM
 
 
@@ -140,8 +140,8 @@ def test_selection_has_the_claimed_law(accounting, law, source):
     assert expected.sum() == pytest.approx(1.0, abs=1e-8)
 
     def p_value(scale: float, draws: int) -> float:
-        mechanism, noise = SELECTION[accounting], SOURCES[source]
-        picks = [noise.draw(mechanism, scores, scale, f"{scale}/{i}") for i in range(draws)]
+        method, noise = Method(SELECTION[accounting], scale), SOURCES[source]
+        picks = [noise.draw(method, scores, f"{scale}/{i}") for i in range(draws)]
         counts = np.bincount(picks, minlength=scores.size)
         return float(stats.chisquare(counts, expected * len(picks)).pvalue)
 
@@ -153,7 +153,7 @@ def release_rate(
     source, mechanism, count: int, scale: float, threshold: int, draws: int = DRAWS
 ) -> float:
     counts = {f"label {i}": count for i in range(draws)}
-    kept = source.draw(mechanism, counts, scale, f"{count}/{scale}", threshold)
+    kept = source.draw(Method(mechanism, scale, threshold), counts, f"{count}/{scale}")
     assert list(kept) == sorted(kept)
     return len(kept) / draws
 
@@ -285,7 +285,8 @@ def test_impossible_thresholds_are_refused():
 
 def test_seeded_noise_repeats_itself_per_stream():
     zeros = np.zeros(50, np.int64)
-    draw = lambda seed, stream: SeededNoise(seed).draw(VECTOR["pure"], zeros, 9.0, stream)  # noqa: E731
+    method = Method(VECTOR["pure"], 9.0)
+    draw = lambda seed, stream: SeededNoise(seed).draw(method, zeros, stream)  # noqa: E731
     assert (draw(1, "a") == draw(1, "a")).all()
     assert (draw(1, "a") != draw(1, "b")).any()
     assert (draw(1, "a") != draw(2, "a")).any()

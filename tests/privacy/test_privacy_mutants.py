@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Mutants, caught
+from harness import Mutants, caught, check
 from small_databases import ADD, of_tables, two_tables
 
-from privbench.privacy import neighbour, units
 from privbench.privacy import queries as q
-from privbench.privacy.data import BOTTOM, NONE, NULL, Grid, Labels, PrivateDatabase
+from privbench.privacy import stability, units
+from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
+from privbench.privacy.recoding import NULL
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.stability import check
+from privbench.privacy.units import BOTTOM, NONE
 
 mutants = Mutants()
 
@@ -234,7 +235,7 @@ def hub(rows: int = 12) -> PrivateDatabase:
 
 def test_null_for_bottom_in_the_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     """SET NULL as a reading of removal: the harness would show what it costs."""
-    monkeypatch.setattr(neighbour, "BOTTOM", NONE)
+    monkeypatch.setattr(stability, "BOTTOM", NONE)
     assert "l1" in caught(presence()(hub()), hub())
 
 
@@ -294,7 +295,7 @@ def test_ranks_drawn_anew_break_the_coupling(monkeypatch: pytest.MonkeyPatch) ->
     def uncoupled(spec: Any, tables: Any, ranks: Any = None) -> PrivateDatabase:
         return PrivateDatabase(spec, tables)
 
-    monkeypatch.setattr(neighbour, "PrivateDatabase", uncoupled)
+    monkeypatch.setattr(stability, "PrivateDatabase", uncoupled)
     assert "l1" in caught(query, database)
 
 

@@ -3,23 +3,16 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from harness import check
 from small_databases import ADD, ROW, fill, queries, recodings, settled, table_names, two_tables
 
 from privbench.domain import Domain
 from privbench.privacy import queries as q
-from privbench.privacy.data import (
-    NONE,
-    NULL,
-    Cells,
-    EdgesRecoding,
-    Grid,
-    Labels,
-    LabelsRecoding,
-    PrivateDatabase,
-)
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase
 from privbench.privacy.query import GRID, Query
+from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.stability import check
+from privbench.privacy.units import NONE
 
 MILLION = 10**6
 

@@ -30,23 +30,15 @@ from small_databases import (
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, PrivbenchError, SchemaError
 from privbench.privacy import queries as q
-from privbench.privacy.data import (
-    BOTTOM,
-    NEG_INF,
-    NULL,
-    POS_INF,
-    Cells,
-    EdgesRecoding,
-    Grid,
-    Labels,
-    PrivateDatabase,
-)
-from privbench.privacy.queries import normed
-from privbench.privacy.queries.fanin import levels, steps
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase
+from privbench.privacy.queries import histogram
+from privbench.privacy.queries.references import levels, steps
 from privbench.privacy.queries.regions import overlap, rows_of
 from privbench.privacy.query import GRID, Query
+from privbench.privacy.recoding import NEG_INF, NULL, POS_INF, EdgesRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.stability import change
+from privbench.privacy.units import BOTTOM
 
 QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)
@@ -396,7 +388,7 @@ def test_units_are_counted_alike_in_a_dense_table_and_by_sorting(
     database = two_tables(rng.integers(0, 40, 600), [rng.integers(0, 9, 600)], [9])
     query = q.NormedHistogram("posts", q.Histogram.of(database.spec, "posts", ("a0",)).axes)
     dense = query.evaluate(database).tolist()
-    monkeypatch.setattr(normed, "_DENSE", 0)
+    monkeypatch.setattr(histogram, "_DENSE", 0)
     assert query.evaluate(database).tolist() == dense
     assert sum(dense) > 40 * GRID
 
@@ -406,7 +398,7 @@ def test_what_a_unit_adds_to_a_normed_histogram_never_passes_its_norm(rows: list
     """In exact integers, also of units of millions of rows."""
     found = np.zeros(len(rows), np.int64)
     cells = np.repeat(np.arange(len(rows)), rows)
-    normed._add(found, np.zeros(len(cells), np.int64), cells, 1)
+    histogram._add(found, np.zeros(len(cells), np.int64), cells, 1)
     squares = sum(int(value) ** 2 for value in found)
     assert squares <= GRID**2
     assert squares > 0.99 * GRID**2

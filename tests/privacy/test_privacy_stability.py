@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from harness import check
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_databases import (
@@ -21,9 +22,8 @@ from small_databases import (
 )
 
 from privbench.privacy import queries as q
-from privbench.privacy.neighbour import all_units, telling_units, worst_hub
 from privbench.privacy.spec import DatabaseSpec, KeySpec
-from privbench.privacy.stability import change, check
+from privbench.privacy.stability import all_units, change, telling_units, worst_hub
 
 #: A claim of half its size shows in two examples of three under add/remove; under replace, where
 #: both units of a pair must be heavy, in one of four (measured for every kind of query, on

@@ -8,19 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness import Mutants
+from harness import Mutants, check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_databases import ADD, ROW, fill, of_tables, settled, specs, two_tables
 
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
-from privbench.privacy.data import NONE, Cells, PrivateDatabase
+from privbench.privacy.data import Cells, PrivateDatabase
 from privbench.privacy.queries import TargetHistogram
 from privbench.privacy.query import GRID, Integers, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation
-from privbench.privacy.stability import check
-from privbench.privacy.units import row_weights, single
+from privbench.privacy.units import NONE, row_weights, single
 
 QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)

@@ -14,25 +14,14 @@ from small_databases import ADD, ROW, fill, specs, two_tables
 from privbench.domain import Domain
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy import Accountant, OpenDPNoise, SeededNoise, open_session, queries
-from privbench.privacy.data import (
-    BOTTOM,
-    NAN,
-    NEG_INF,
-    NULL,
-    POS_INF,
-    Cells,
-    EdgesRecoding,
-    Grid,
-    Labels,
-    LabelsRecoding,
-    PrivateDatabase,
-    PrivateTable,
-)
-from privbench.privacy.neighbour import all_units, remove_unit
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, PrivateTable
 from privbench.privacy.noise import NoiseSource
 from privbench.privacy.query import GRID
+from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF, EdgesRecoding, LabelsRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
+from privbench.privacy.stability import all_units, remove_unit
 from privbench.privacy.units import (
+    BOTTOM,
     bound,
     contribution,
     random_ranks,

@@ -8,7 +8,8 @@ from junitparser import JUnitXml
 from privbench.errors import GateFailed
 from privbench.report import ComparisonDocument, compare, enforce, figures, summary
 from privbench.report.html import render
-from privbench.workload import QueryResult, Workload, write
+from privbench.workload import Workload, write
+from privbench.workload.replay import Tell, silent
 
 
 def test_answers_and_qerrors_are_true(document):
@@ -101,21 +102,21 @@ def test_a_comparison_that_was_broken_off_goes_on(
     """In the replay, after so many queries, or in what follows it."""
     write(Workload("few", loans.queries[:4]), tmp_path / "few.sql")
 
-    def stop(result: QueryResult, done: int, total: int) -> None:
-        if done == after:
+    def stop(step: str, done: int, total: int) -> None:
+        if (step, done) == ("queries", after):
             raise ZeroDivisionError
 
-    def again(broken: bool = False) -> ComparisonDocument:
+    def again(tell: Tell = silent) -> ComparisonDocument:
         return compare(
             library, library_clone, tmp_path / "few.sql", None, tmp_path / "out", repeats=1,
-            explain=False, distributions=False, on_result=stop if broken else None,
+            explain=False, distributions=False, tell=tell,
         )  # fmt: skip
 
     with monkeypatch.context() as patch:
         if not after:
             patch.setattr("privbench.metrics.integrity.row_count", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            again(broken=True)
+            again(stop)
     assert not (tmp_path / "out" / "comparison.json").exists()
     assert again().replay.resumed == (after or 4)
     assert again().replay.resumed == 0

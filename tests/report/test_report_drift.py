@@ -154,7 +154,7 @@ def test_gates_over_what_is_not_measured_are_refused_first(library, library_clon
         pytest.fail("the workload was run")
 
     with pytest.raises(UsageError, match="no figure"):
-        compare(library, library_clone, FEW, gates=[gate], on_result=ran, **options)  # type: ignore[arg-type]
+        compare(library, library_clone, FEW, gates=[gate], tell=ran, **options)  # type: ignore[arg-type]
 
 
 def test_a_baseline_of_another_workload_is_refused(library, folder, itself, tmp_path):

@@ -2,10 +2,9 @@
 
 import pytest
 
-from privbench.metrics.summary import SummaryPart
+from privbench.metrics.base import SummaryPart
 from privbench.report.document import ComparisonDocument
-from privbench.report.headlines import Headline, headlines
-from privbench.report.summary import markdown, summary
+from privbench.report.headlines import Headline, headlines, markdown, summary
 
 QUERIES = 100
 

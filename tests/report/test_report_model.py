@@ -9,7 +9,7 @@ from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.report import compare
-from privbench.workload import Query, QueryResult, Workload
+from privbench.workload import Query, Workload
 
 CONFIG = """
 [privacy]
@@ -101,7 +101,7 @@ def test_the_page_shows_the_models_figures_as_they_stand_in_the_json(document, o
 def test_a_model_of_another_schema_is_refused_before_the_work(
     model_path, library_clone, make_database
 ):
-    def ran(result: QueryResult, done: int, total: int) -> None:
+    def ran(*_: object) -> None:
         pytest.fail("the workload was run")
 
     with pytest.raises(UsageError, match="another schema") as error:
@@ -110,6 +110,6 @@ def test_a_model_of_another_schema_is_refused_before_the_work(
             library_clone,
             Workload("one", (Query("q", "SELECT 1"),)),
             model=pipeline.modelled(model_path),
-            on_result=ran,
+            tell=ran,
         )
     assert error.value.remedy

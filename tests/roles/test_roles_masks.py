@@ -14,7 +14,7 @@ from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.roles import Kind, masks
-from privbench.roles.masks import PROVIDERS
+from privbench.roles.facts import PROVIDERS
 from privbench.schema import Table, TableName
 
 #: Column, label, and what the config says of the column then.

@@ -11,7 +11,7 @@ from privbench.errors import UsageError
 from privbench.postgres.connect import connect
 from privbench.postgres.introspect import introspect
 from privbench.workload import Query, Workload
-from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, rebind
 
 SHOP = sql_of(__file__, "names_schema")

@@ -23,7 +23,7 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 from privbench.workload import Query, Workload, replay
 from privbench.workload.capture.gather import reason_against
-from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, rebind
 from privbench.workload.safety import Trust
 

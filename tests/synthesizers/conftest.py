@@ -18,10 +18,10 @@ COUNTRIES = 12
 class Exact(SeededNoise):
     """Draws nothing: statistics are exact."""
 
-    def draw(self, mechanism, exact, scale, stream, threshold=None):
-        if threshold is not None:
-            return super().draw(mechanism, exact, scale, stream, threshold)
-        return int(np.argmax(exact)) if isinstance(mechanism, Selection) else exact.copy()
+    def draw(self, method, exact, stream):
+        if method.threshold is not None:
+            return super().draw(method, exact, stream)
+        return int(np.argmax(exact)) if isinstance(method.mechanism, Selection) else exact.copy()
 
 
 def own(name, table, parent, **more):

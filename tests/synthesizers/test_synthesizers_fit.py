@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from harness import check
 
 from privbench.domain import Domain
 from privbench.errors import ConfigError, ModelError
-from privbench.privacy.stability import check
 from privbench.synthesizers import PlanInput, get, names, roots_of
 
 PUBLIC = {"countries": 12}

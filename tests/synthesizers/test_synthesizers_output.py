@@ -112,11 +112,11 @@ class Scripted:
     asked: list[Asked] = field(default_factory=list)
     private = False
 
-    def draw(self, mechanism, exact, scale, stream, threshold=None):
-        assert threshold is None, "a fit of settled domains releases no labels"
-        selection = mechanism.name == "noisy_max"
-        assert selection or mechanism.name == "discrete_laplace"
-        scale = scale * self.factor
+    def draw(self, method, exact, stream):
+        assert method.threshold is None, "a fit of settled domains releases no labels"
+        selection = method.mechanism.name == "noisy_max"
+        assert selection or method.mechanism.name == "discrete_laplace"
+        scale = method.scale * self.factor
         answer = self.choose(len(self.asked), exact, scale, selection)
         self.asked.append(Asked(exact.copy(), scale, answer))
         return answer if selection else answer.astype(np.int64).reshape(exact.shape)

@@ -19,7 +19,7 @@ from privbench.pipeline.model import Model
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.introspect import introspect
 from privbench.workload import Plan, Query, Workload, write
-from privbench.workload.generators.database import DatabaseRows
+from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, Rebinding, rebind
 from privbench.workload.rebind.marks import Mark, mark
 

@@ -23,10 +23,15 @@ from privbench.workload import (
     generate_from_source,
     generate_from_tables,
 )
-from privbench.workload.generators.database import DatabaseAnswers, DatabaseRows
 from privbench.workload.generators.draft import Draft, JoinTree, draw
-from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryRows
-from privbench.workload.generators.rows import anchored
+from privbench.workload.generators.rows import (
+    Columns,
+    DatabaseAnswers,
+    DatabaseRows,
+    MemoryAnswers,
+    MemoryRows,
+    anchored,
+)
 from privbench.workload.safety import check
 
 Tables = Mapping[str, Columns]

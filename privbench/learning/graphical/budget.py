@@ -26,7 +26,7 @@ from privbench.privacy.queries import (
     Total,
     UnitRows,
 )
-from privbench.privacy.queries.fanin import KEPT
+from privbench.privacy.queries.references import KEPT
 
 #: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. References: that part
 #: times R / (R + T), R references that touch the tree and T its tables; half as much again: no

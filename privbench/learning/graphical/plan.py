@@ -27,7 +27,7 @@ from privbench.learning.graphical.database import PLAIN_FLOOR
 from privbench.learning.graphical.references import marginals, target_questions
 from privbench.privacy import KeySpec, Measurement, Selection
 from privbench.privacy.queries import PublicArray
-from privbench.privacy.queries.fanin import KEPT
+from privbench.privacy.queries.references import KEPT
 
 
 def planned(

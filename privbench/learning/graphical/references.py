@@ -33,7 +33,7 @@ from privbench.learning.graphical.sizes import MANY
 from privbench.learning.information import uncertainty_coefficient
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
-from privbench.privacy.queries.fanin import most_kept
+from privbench.privacy.queries.references import most_kept
 
 #: Marginals of targets that are measured, at most, and their parts of the amount.
 PARTS = (0.6, 0.4)

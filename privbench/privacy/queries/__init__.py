@@ -1,7 +1,6 @@
 """Queries of the private database. Each states its sensitivity and proves it in its docstring."""
 
 from privbench.privacy.queries.axes import (
-    FAN_OUT_BOUNDS,
     Axis,
     Children,
     Column,
@@ -13,21 +12,23 @@ from privbench.privacy.queries.axes import (
     Whole,
 )
 from privbench.privacy.queries.claims import Joint
-from privbench.privacy.queries.fanin import FanIn
 from privbench.privacy.queries.features import Features, Latent
-from privbench.privacy.queries.gradients import ClippedGradients
-from privbench.privacy.queries.histogram import GridHistogram, Histogram, Total
+from privbench.privacy.queries.histogram import (
+    GridHistogram,
+    Histogram,
+    NormedGridHistogram,
+    NormedHistogram,
+    Total,
+)
 from privbench.privacy.queries.labels import LabelCounts, RankedCounts
 from privbench.privacy.queries.moments import RegionMoments
-from privbench.privacy.queries.normed import NormedGridHistogram, NormedHistogram
-from privbench.privacy.queries.outer import Lengths, MixtureMoments, SecondMoments
-from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.queries.outer import ClippedGradients, Lengths, MixtureMoments, SecondMoments
+from privbench.privacy.queries.references import FanIn, TargetHistogram
 from privbench.privacy.queries.regions import Region, Split
 from privbench.privacy.queries.scores import DependenceScores, PairScores
-from privbench.privacy.queries.targets import TargetHistogram
+from privbench.privacy.query import PublicArray
 
 __all__ = [
-    "FAN_OUT_BOUNDS",
     "Axis",
     "Children",
     "ClippedGradients",

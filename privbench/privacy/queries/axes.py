@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import PrivacyRefusal, SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.query import TableQuery
+from privbench.privacy.query import PublicArray, TableQuery
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import NONE, tally
 

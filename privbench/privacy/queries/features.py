@@ -21,8 +21,7 @@ from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column
 from privbench.privacy.queries.counting import View
-from privbench.privacy.queries.public import PublicArray
-from privbench.privacy.query import GRID
+from privbench.privacy.query import GRID, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 
 #: Steps of 1 of a coordinate.

@@ -26,9 +26,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from privbench.errors import PrivbenchError, SchemaError
-from privbench.privacy.data import NEG_INF, POS_INF, Grid, Labels, PrivateDatabase
+from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
+from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
+from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import Index, Units, index_type, single
 
@@ -178,8 +180,7 @@ def _weights(unit: NDArray[np.int64], rows: Integers, norm: Norm, clip: int) -> 
 def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
     """The root of integers up to 2¹⁶ (`ROWS` squared), rounded up to `_BITS` fractional bits."""
     scaled = squares << (2 * _BITS)
-    root = np.floor(np.sqrt(scaled.astype(np.float64))).astype(np.int64)
-    root -= root * root > scaled
+    root = root_down(scaled)
     return root + (root * root < scaled)
 
 

@@ -14,9 +14,8 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Column, Whole
 from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import View
-from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region, Split
-from privbench.privacy.query import GRID, Integers
+from privbench.privacy.query import GRID, Integers, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 
 #: Steps of a coordinate: −½ is −STEP/2, ½ is STEP/2.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privbench.domain import Codes
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase
-from privbench.privacy.queries.public import PublicArray
+from privbench.privacy.query import PublicArray
 from privbench.privacy.units import Index, index_type
 
 _BLOCK = 2**17

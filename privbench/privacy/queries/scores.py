@@ -19,9 +19,8 @@ from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Axis, AxisLike, OverAxes, axis
 from privbench.privacy.queries.claims import Moved, RowQuery
 from privbench.privacy.queries.counting import Marginals, cells, marginals
-from privbench.privacy.queries.public import PublicArray
 from privbench.privacy.queries.regions import Region
-from privbench.privacy.query import GRID, Integers
+from privbench.privacy.query import GRID, Integers, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 
 #: Largest sum of the entries of a prediction, in grid units.

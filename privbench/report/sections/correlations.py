@@ -62,22 +62,18 @@ def _grids(part: CorrelationPart) -> list[Grid]:
 
 
 def _grid(title: str, side: str, matrix: Matrix) -> Grid:
-    size = SIDE / len(matrix)
+    size, few = SIDE / len(matrix), len(matrix) <= _NUMBERED
     paths: dict[str, str] = {}
+    numbers: list[tuple[int, int, str]] = []
     for y, row in enumerate(matrix):
         for x, value in enumerate(row):
+            name = step(value)
             if x != y:
-                name = step(value)
                 cell = f"M{x * size:.4g} {y * size:.4g}h{size:.4g}v{size:.4g}h{-size:.4g}z"
                 paths[name] = paths.get(name, "") + cell
-    few = len(matrix) <= _NUMBERED
-    known = [
-        (y, x, step(value))
-        for y, row in enumerate(matrix)
-        for x, value in enumerate(row)
-        if value is not None
-    ]
-    return Grid(title, side, paths, known if few else [])
+            if few and value is not None:
+                numbers.append((y, x, name))
+    return Grid(title, side, paths, numbers)
 
 
 def step(value: float | None) -> str:

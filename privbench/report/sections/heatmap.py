@@ -19,7 +19,7 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     if not maps:
         return None
     return {
-        "maps": [(part, _spots(part.nodes), *_size(part.nodes), _sides(part)) for part in maps],
+        "maps": [(part, *_layout(part.nodes), _sides(part)) for part in maps],
         "box": BOX,
         "heat": heat,
         "asked": _asked,
@@ -52,22 +52,19 @@ def _asked(predicates: list[str], node: HeatNodePart) -> bool:
     return any(column.lower() in words for column in node.columns)
 
 
-def _depths(nodes: list[HeatNodePart]) -> list[int]:
+def _layout(nodes: list[HeatNodePart]) -> tuple[list[Spot], float, float]:
+    """Spots, width and height: leaves in rows, other nodes halfway from first to last child."""
     depths: list[int] = []
-    for node in nodes:
+    children: list[list[int]] = [[] for _ in nodes]
+    for place, node in enumerate(nodes):
         depths.append(0 if node.parent is None else depths[node.parent] + 1)
-    return depths
-
-
-def _size(nodes: list[HeatNodePart]) -> tuple[float, float]:
-    leaves = sum(node.kind == "leaf" for node in nodes)
-    return LEVEL * max(_depths(nodes)) + BOX[0] + NAMES, ROW * leaves + 8
-
-
-def _spots(nodes: list[HeatNodePart]) -> list[Spot]:
-    """Leaves in rows, every other node in the middle of its children."""
-    depths = _depths(nodes)
-    ys = _heights(nodes)
+        if node.parent is not None:
+            children[node.parent].append(place)
+    leaves = [place for place, below in enumerate(children) if not below]
+    ys = {place: ROW * (row + 0.5) + 8 for row, place in enumerate(leaves)}
+    for place in reversed(range(len(nodes))):
+        if below := children[place]:
+            ys[place] = (ys[below[0]] + ys[below[-1]]) / 2
     spots = []
     for place, node in enumerate(nodes):
         x, y, edge = LEVEL * depths[place], ys[place], ""
@@ -77,18 +74,4 @@ def _spots(nodes: list[HeatNodePart]) -> list[Spot]:
             curve = f"{bend:g} {high:.4g} {bend:g} {y:.4g}"
             edge = f"M{left:g} {high:.4g}C{curve} {x:g} {y:.4g}"
         spots.append((x, y, edge))
-    return spots
-
-
-def _heights(nodes: list[HeatNodePart]) -> list[float]:
-    """Leaves in rows, every other node halfway between its first child and its last."""
-    children: list[list[int]] = [[] for _ in nodes]
-    for place, node in enumerate(nodes):
-        if node.parent is not None:
-            children[node.parent].append(place)
-    leaves = [place for place, below in enumerate(children) if not below]
-    ys = {place: ROW * (row + 0.5) + 8 for row, place in enumerate(leaves)}
-    for place in reversed(range(len(nodes))):
-        if below := children[place]:
-            ys[place] = (ys[below[0]] + ys[below[-1]]) / 2
-    return [ys[place] for place in range(len(nodes))]
+    return spots, LEVEL * max(depths) + BOX[0] + NAMES, ROW * len(leaves) + 8

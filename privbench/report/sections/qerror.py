@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup
 
 from privbench.metrics import qerror
-from privbench.metrics.summary import joins_label
+from privbench.metrics.base import joins_label
 from privbench.report.document import ComparisonDocument
 from privbench.report.sections.charts import QUIET_COLOUR, SOURCE_COLOUR, curve, embed, short, ticks
 from privbench.report.text import joins as in_words

@@ -18,6 +18,7 @@ def _environment(package: str, folder: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     environment.filters |= {
         "number": text.number,
         "seconds": text.seconds,

@@ -10,10 +10,16 @@ import psycopg
 
 from privbench.errors import UsageError
 from privbench.schema import Schema
-from privbench.workload.generators.database import DatabaseAnswers, DatabaseRows
 from privbench.workload.generators.kinds import KINDS, Plan
-from privbench.workload.generators.memory import Columns, MemoryAnswers, MemoryRows
-from privbench.workload.generators.rows import Answers, RowSource
+from privbench.workload.generators.rows import (
+    Answers,
+    Columns,
+    DatabaseAnswers,
+    DatabaseRows,
+    MemoryAnswers,
+    MemoryRows,
+    RowSource,
+)
 from privbench.workload.query import Workload
 
 

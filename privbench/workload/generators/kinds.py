@@ -68,7 +68,7 @@ def collect(
     """Draw until there are enough different queries with answers in the plan's range.
 
     Numbers of joins take turns; a draw that fails, or whose answer does not fit, is tried again.
-    Answers are stated if those of the source are, unless they are not to be ``stated`` at all.
+    A query states its answer where `Answers.stated` says so; with ``stated=False`` none does.
     """
     found: dict[str, int | None] = {}
     enough = None if stated or plan.most is not None else plan.least

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from privbench.workload.rebind.partners import Partners, by_rank
-from privbench.workload.rebind.rebind import Bound, Planner, Rebinding, rebind
+from privbench.workload.rebind.rebind import Planner, Rebinding, rebind
 
-__all__ = ["Bound", "Partners", "Planner", "Rebinding", "by_rank", "rebind"]
+__all__ = ["Partners", "Planner", "Rebinding", "by_rank", "rebind"]

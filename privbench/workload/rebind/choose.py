@@ -1,16 +1,22 @@
-"""New literals, from synthetic rows, for literals that are compared with a column."""
+"""New literals, from synthetic rows, for literals that are compared with a column.
+
+Functions around a column are applied to values as PostgreSQL prints them.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 
 from privbench.workload.generators.draft import Row, pick
 from privbench.workload.generators.rows import RowSource, joined
-from privbench.workload.rebind import functions
 from privbench.workload.rebind.columns import Operand
 from privbench.workload.rebind.sites import Site
 
@@ -49,7 +55,7 @@ class Columns:
     def value(operand: Operand, row: Row) -> str | None:
         """The value in one row, None where it is NULL, not known or too long."""
         text = row[operand.column.name]
-        found = None if text is None else functions.apply(text, operand.steps)
+        found = None if text is None else apply(text, operand.steps)
         return None if found is None or len(found) > _LONGEST else found
 
 
@@ -101,7 +107,7 @@ class Chooser:
         """New values by the number of the mark, several where it stands for a list."""
         chosen: dict[int, list[str]] = {}
         for site in found:
-            # An empty text tells nothing, and `nullif(x, '')` means it.
+            # An empty literal is no value of a column, and `nullif(x, '')` needs it as it is.
             meant = site.mark.original or site.mark.kind == "parameter"
             if site.role == "value" and site.operand is not None and meant:
                 values = self._value(site, site.operand)
@@ -179,7 +185,7 @@ def place(text: str) -> tuple[int, float, str]:
 def _fitted(site: Site, text: str) -> str | None:
     """The value in the type that the literal is cast to, without the sign that stands before it."""
     if site.cast and site.shape in ("equal", "member", *_RANGES):
-        fitted = functions.apply(text, (f"cast {site.cast}",))
+        fitted = apply(text, (f"cast {site.cast}",))
         if fitted is None:
             return None
         text = fitted
@@ -229,3 +235,94 @@ def _start(spare: int, open_start: bool, open_end: bool, rng: np.random.Generato
 
 def _escaped(text: str) -> str:
     return re.sub(r"([\\%_])", r"\\\1", text)
+
+
+_WHOLE = ("smallint", "int", "bigint")
+_UNITS = ("year", "month", "day", "hour", "minute", "second")
+_REAL = ("decimal", "numeric", "real", "double", "float")
+
+
+def apply(text: str, steps: tuple[str, ...]) -> str | None:
+    """The value after all steps, or None where it is not known.
+
+    >>> apply("2024-05-17 10:00:00", ("extract month",)), apply(" Ab ", ("trim", "lower"))
+    ('5', 'ab')
+    """
+    try:
+        return functools.reduce(_step, steps, text)
+    except (ValueError, OverflowError, LookupError, TypeError):
+        return None
+
+
+def _step(text: str, step: str) -> str:
+    name, _, argument = step.partition(" ")
+    if name == "cast":
+        return _cast(text, argument)
+    if name == "extract":
+        return str(_PARTS[argument](_moment(text)))
+    if name == "trunc":
+        return _trunc(text, argument)
+    return _PLAIN[name](text)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _cast(text: str, kind: str) -> str:
+    if kind == "date":
+        return _moment(text).date().isoformat()
+    if kind.startswith("timestamp"):
+        return str(_moment(text))
+    if kind.startswith(_WHOLE):
+        return str(round(float(text)))
+    if kind.startswith(_REAL):
+        return str(float(text)) if "." in text or "e" in text.lower() else str(int(text))
+    return text
+
+
+def _trunc(text: str, unit: str) -> str:
+    at = _moment(text).replace(microsecond=0)
+    if unit == "week":
+        at, unit = at - timedelta(days=at.weekday()), "day"
+    if unit == "quarter":
+        at, unit = at.replace(month=at.month - (at.month - 1) % 3, day=1), "month"
+    below = _UNITS[_UNITS.index(unit) + 1 :]
+    least: dict[str, Any] = {part: int(part in ("month", "day")) for part in below}
+    return str(at.replace(**least))
+
+
+def _element(text: str) -> str:
+    """The first element of an array of plain values."""
+    first = text.strip("{}").split(",")[0].strip('"')
+    if not first or not text.startswith("{"):
+        raise ValueError("the array has no element")
+    return first
+
+
+_PARTS: dict[str, Callable[[datetime], int]] = {
+    "year": lambda at: at.year,
+    "quarter": lambda at: (at.month + 2) // 3,
+    "month": lambda at: at.month,
+    "week": lambda at: at.isocalendar().week,
+    "day": lambda at: at.day,
+    "dow": lambda at: at.isoweekday() % 7,
+    "isodow": lambda at: at.isoweekday(),
+    "doy": lambda at: at.timetuple().tm_yday,
+    "hour": lambda at: at.hour,
+    "minute": lambda at: at.minute,
+    "epoch": lambda at: round(at.timestamp()),
+}
+_PLAIN: dict[str, Callable[[str], str]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "initcap": str.title,
+    "trim": str.strip,
+    "length": lambda text: str(len(text)),
+    "abs": lambda text: text.lstrip("-"),
+    "neg": lambda text: text[1:] if text.startswith("-") else f"-{text}",
+    "round": lambda text: str(round(float(text))),
+    "floor": lambda text: str(math.floor(float(text))),
+    "ceil": lambda text: str(math.ceil(float(text))),
+    "element": _element,
+}

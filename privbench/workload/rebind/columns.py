@@ -38,7 +38,7 @@ _FIRST = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.Coalesce, exp.Nullif,
     exp.Greatest, exp.Least,
 )  # fmt: skip
-#: What `functions.apply` does, where it is not called as sqlglot calls it.
+#: What `choose.apply` does, where it is not called as sqlglot calls it.
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Neg: "neg", exp.Date: "cast date", exp.TsOrDsToDate: "cast date",
 }  # fmt: skip
@@ -51,7 +51,7 @@ class Operand:
     source: int  # A number for each occurrence of a table in a query
     table: Table
     column: Column
-    steps: tuple[str, ...] = ()  # names of functions in `functions.apply`, innermost first
+    steps: tuple[str, ...] = ()  # names of functions in `choose.apply`, innermost first
     numeric: bool = False  # whether what is compared is a number as PostgreSQL sees it
 
     def then(self, step: str) -> Operand:

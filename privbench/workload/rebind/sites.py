@@ -107,7 +107,7 @@ class _Climb:
         return self._plain("constant")
 
     def _placed(self, child: exp.Expr, parent: exp.Expr) -> Site | None:
-        """The site of what is no value because of its place; None elsewhere."""
+        """The site of a literal that its place makes something else than a value; else None."""
         role = _PLACES.get(type(parent))
         if role is not None:
             return None if role == "unit" and child is not parent.this else self._plain(role)
@@ -124,7 +124,7 @@ class _Climb:
         return None
 
     def _passes(self, child: exp.Expr, parent: exp.Expr) -> bool:
-        """Whether what holds the literal gives it on, so that the way goes on above."""
+        """Whether the node only hands on the literal's value, so that its own parent decides."""
         self._negated ^= isinstance(parent, exp.Neg)
         self._listed |= isinstance(parent, exp.Array)
         quantifier = isinstance(parent, exp.Anonymous) and parent.name.lower() in _QUANTIFIERS
