@@ -170,6 +170,17 @@ def test_one_way_of_lengths_that_noise_hides_is_that_of_words(rows):
     assert np.mean(np.greater(means, 200)) <= 0.1
 
 
+def test_one_way_of_a_clear_column_has_next_to_no_rows_far_beyond_its_range():
+    """Most rows hold a value before the range, which says nothing of what lies behind it."""
+    domain = Domain(140, True, ("below", "above"), core=(5, 110))
+    counts = np.zeros(domain.size)
+    counts[0], counts[20:90] = 46_000.0, 35.0
+    for seed in range(20):
+        noisy = counts + noise_of("gaussian", 12.0, domain.size, seed)
+        found = one_way(noisy, 12.0, domain, "gaussian", float(counts.sum()))
+        assert found[115:140].sum() * counts.sum() < 2
+
+
 def test_edges_of_a_domain_fit_its_cells():
     with pytest.raises(ValueError, match="one edge more"):
         Domain(3, True, edges=(0, 1, 2))
