@@ -117,15 +117,10 @@ class Repair:
         return Repaired(dict(+clone.changed), dict(+clone.deleted), loose)
 
     def _check(self, touched: set[str], *, everywhere: bool = False) -> None:
-        """CHECKs, and circles of self-references in tables of which rows were changed."""
-        for _ in range(2):
-            with self._clone.watch() as changed:
-                self._checks.repair(None if everywhere else touched)
-            touched |= changed
-            with self._clone.watch() as ended:
-                references.end_circles(self._clone, touched)
-            if not ended:
-                break
+        """CHECKs, in tables of which rows were changed; more may be changed by that."""
+        with self._clone.watch() as changed:
+            self._checks.repair(None if everywhere else touched)
+        touched |= changed
 
     def _part(self, suspects: Collection[str], *, last: bool) -> None:
         """UNIQUE indexes."""
