@@ -16,55 +16,29 @@ from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
 from privbench.schema import Schema, Table
 
-#: Objects of users, most visible first: relations, routines, types, then schemas besides public and
-#: besides those that an extension lives in.
+#: What lies in schemas of users, most visible first, besides what belongs to an extension or goes
+#: with another object; then the schemas, besides public and those that an extension lives in.
 _CONTENTS: LiteralString = """
-WITH members AS (
-  SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'),
-spaces AS (
-  SELECT n.oid, n.nspname FROM pg_catalog.pg_namespace n
-  WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-    AND ('pg_catalog.pg_namespace'::regclass, n.oid) NOT IN (SELECT classid, objid FROM members))
+WITH held AS (
+  SELECT d.classid, d.objid, n.oid AS space, ARRAY(SELECT t.deptype FROM pg_catalog.pg_depend t
+    WHERE t.classid = d.classid AND t.objid = d.objid AND t.objsubid = 0) AS ties
+  FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_namespace n ON n.oid = d.refobjid
+  WHERE d.refclassid = 'pg_catalog.pg_namespace'::regclass AND d.deptype = 'n'
+    AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'),
+of_extensions AS (
+  SELECT space FROM held WHERE 'e' = ANY (ties) OR classid = 'pg_catalog.pg_extension'::regclass
+  UNION ALL
+  SELECT objid FROM pg_catalog.pg_depend
+  WHERE classid = 'pg_catalog.pg_namespace'::regclass AND deptype = 'e')
 SELECT i.type AS kind, i.identity AS name FROM (
-  SELECT 1 AS rank, 'pg_catalog.pg_class'::regclass::oid AS catalog, c.oid
-  FROM pg_catalog.pg_class c JOIN spaces s ON s.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
+  SELECT classid, objid FROM held
+  WHERE NOT ties && '{a,e,i}' AND classid <> 'pg_catalog.pg_extension'::regclass
   UNION ALL
-  SELECT 2, 'pg_catalog.pg_proc'::regclass, p.oid
-  FROM pg_catalog.pg_proc p JOIN spaces s ON s.oid = p.pronamespace
-  UNION ALL
-  SELECT 3, 'pg_catalog.pg_type'::regclass, t.oid
-  FROM pg_catalog.pg_type t JOIN spaces s ON s.oid = t.typnamespace
-  WHERE t.typtype IN ('d', 'e', 'r') OR t.typtype = 'c' AND EXISTS (
-    SELECT FROM pg_catalog.pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')
-  UNION ALL
-  SELECT 4, 'pg_catalog.pg_operator'::regclass, o.oid
-  FROM pg_catalog.pg_operator o JOIN spaces s ON s.oid = o.oprnamespace
-  UNION ALL
-  SELECT 5, 'pg_catalog.pg_opfamily'::regclass, f.oid
-  FROM pg_catalog.pg_opfamily f JOIN spaces s ON s.oid = f.opfnamespace
-  UNION ALL
-  SELECT 6, 'pg_catalog.pg_collation'::regclass, l.oid
-  FROM pg_catalog.pg_collation l JOIN spaces s ON s.oid = l.collnamespace
-  UNION ALL
-  SELECT 7, 'pg_catalog.pg_conversion'::regclass, v.oid
-  FROM pg_catalog.pg_conversion v JOIN spaces s ON s.oid = v.connamespace
-  UNION ALL
-  SELECT 8, 'pg_catalog.pg_ts_config'::regclass, g.oid
-  FROM pg_catalog.pg_ts_config g JOIN spaces s ON s.oid = g.cfgnamespace
-  UNION ALL
-  SELECT 9, 'pg_catalog.pg_ts_dict'::regclass, d.oid
-  FROM pg_catalog.pg_ts_dict d JOIN spaces s ON s.oid = d.dictnamespace
-  UNION ALL
-  SELECT 10, 'pg_catalog.pg_namespace'::regclass, s.oid
-  FROM spaces s WHERE s.nspname <> 'public' AND NOT EXISTS (
-    SELECT FROM pg_catalog.pg_depend d
-    WHERE d.refclassid = 'pg_catalog.pg_namespace'::regclass AND d.refobjid = s.oid
-      AND (d.classid = 'pg_catalog.pg_extension'::regclass
-        OR (d.classid, d.objid) IN (SELECT classid, objid FROM members)))
-) objects, LATERAL pg_catalog.pg_identify_object(objects.catalog, objects.oid, 0) i
-WHERE (objects.catalog, objects.oid) NOT IN (SELECT classid, objid FROM members)
-ORDER BY objects.rank, i.identity
+  SELECT 'pg_catalog.pg_namespace'::regclass, oid FROM pg_catalog.pg_namespace
+  WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')
+    AND oid NOT IN (SELECT space FROM of_extensions)
+) o, LATERAL pg_catalog.pg_identify_object(o.classid, o.objid, 0) i
+ORDER BY array_position('{pg_class,pg_proc,pg_type}'::regclass[], o.classid::regclass), 1, 2
 """
 
 _DROP: LiteralString = """
