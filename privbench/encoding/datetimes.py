@@ -6,7 +6,8 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,38 +38,25 @@ _DAY = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 def days(text: str) -> int:
-    """Days since 1970-01-01 of an ISO date."""
-    return _since_1970(text.strip()[:10], "D")
-
-
-#: A timestamp with the offset of a time zone.
-_ZONED = re.compile(r"(.*T.*)([+-])([^+-]*)")
+    """Days since 1970-01-01 of an ISO date; a time after it counts for nothing."""
+    return microseconds(text.strip()[:10]) // _DAY
 
 
 def microseconds(text: str) -> int:
-    """Microseconds since 1970-01-01 of an ISO timestamp; a zone's offset is subtracted.
+    """Microseconds since 1970-01-01 of an ISO timestamp, which is UTC unless it names an offset.
 
     >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
     (1000000, 0)
     """
-    text, offset = text.strip().replace(" ", "T", 1).removesuffix("Z"), 0
-    zoned = _ZONED.fullmatch(text)
-    if zoned is not None:
-        text, sign, zone = zoned.groups()
-        hours, _, minutes = zone.partition(":")
-        offset = int(f"{sign}1") * (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
-    return _since_1970(text, "us") - offset
-
-
-#: numpy takes 20200101 for a year, and accepts words such as "today".
-_ISO_DATE = re.compile(r"\d{4,}-\d\d-\d\d")
-
-
-def _since_1970(text: str, unit: Literal["D", "us"]) -> int:
-    if not _ISO_DATE.match(text):
-        raise ValueError("not a date")
-    return int(np.datetime64(text, unit).astype(np.int64))
+    moment = datetime.fromisoformat(text.strip())
+    if "-" not in text:
+        raise ValueError("a date is written with dashes")
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 class _Calendar(Scale):
