@@ -16,7 +16,6 @@ from privbench.encoding.checks import Limits, allowed, column_limits, length_lim
 from privbench.encoding.column_names import plain_name
 from privbench.encoding.keys.columns import (
     Role,
-    folded_uniques,
     index_room,
     kept_uniques,
     role_of,
@@ -93,8 +92,7 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
 
 def _unique(table: Table, column: Column) -> bool:
     """Whether no two rows share a value of a column."""
-    sets = kept_uniques(table) + folded_uniques(table)
-    return any(item.columns == (column.name,) for item in sets)
+    return any(item.columns == (column.name,) for item in kept_uniques(table))
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

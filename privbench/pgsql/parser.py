@@ -207,6 +207,18 @@ def tokens(text: str) -> list[Token]:
     ]
 
 
+def names_in(text: str) -> set[str]:
+    """All words of an expression or a definition that may be names; none if it cannot be cut.
+
+    >>> {"First Name", "name"} & names_in('lower("First Name")')
+    {'First Name'}
+    """
+    try:
+        return {token.name for token in tokens(text)}
+    except SqlError:
+        return set()
+
+
 def _characters(data: bytes) -> Callable[[int], int]:
     """Places in characters of places in bytes."""
     if data.isascii():

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 
 from psycopg import sql
 
-from privbench.pgsql import SqlError, tokens
+from privbench.pgsql import names_in
 from privbench.postgres.connect import Connection
 from privbench.postgres.statement import Part, build, run
 from privbench.schema import Table, TableName
@@ -268,10 +268,7 @@ def is_free(table: Table, column: str) -> bool:
 
 def columns_in(table: Table, text: str) -> list[str]:
     """Columns of a table that an expression reads."""
-    try:
-        words = {word.name for word in tokens(text)}
-    except SqlError:
-        return []
+    words = names_in(text)
     return [column.name for column in table.columns if column.name in words]
 
 
