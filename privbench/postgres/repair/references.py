@@ -48,7 +48,7 @@ def _tied(table: Table, key: ForeignKey) -> set[str]:
 def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> None:
     """End references to rows that are not there, or give them another target, or delete the rows.
 
-    Columns that other keys need stay: a row goes on to refer to rows of its own tenant.
+    Columns that other keys or UNIQUE sets need stay.
     """
     # Tables that inherit from the target do not count.
     parent = own_rows(key.ref_table, whole=target is None or target.kind == "p")
@@ -60,13 +60,11 @@ def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> No
     if ended:
         clone.update(table, rows.nulls(ended), bad)
         return
-    needed = _tied(table, key)
-    taken = {ours: theirs for ours, theirs in pairs.items() if ours not in needed}
-    if not key.is_self:
-        alike = {ours: theirs for ours, theirs in pairs.items() if ours in needed}
-        good = build("{} WHERE {}", parent, rows.present(key.ref_columns))
-        clone.borrow(table, taken, bad, good, alike)
-    elif taken:
+    taken = {ours: theirs for ours, theirs in pairs.items() if ours not in _tied(table, key)}
+    if key.is_self and taken:
         own = [build("{} = broken.{}", *pair) for pair in taken.items()]
         clone.update(table, build("{}", own), bad)
+    elif taken == pairs:
+        good = build("{} WHERE {}", parent, rows.present(key.ref_columns))
+        clone.borrow(table, taken, bad, good)
     clone.delete(table, bad)

@@ -135,12 +135,7 @@ class Rows:
         return deleted
 
     def borrow(
-        self,
-        table: Table,
-        columns: Mapping[str, str],
-        bad: sql.Composable,
-        good: sql.Composable,
-        alike: Mapping[str, str] | None = None,
+        self, table: Table, columns: Mapping[str, str], bad: sql.Composable, good: sql.Composable
     ) -> int:
         """Give bad rows some columns of good rows drawn at random, each as often as any other.
 
@@ -151,38 +146,22 @@ class Rows:
             columns: Columns to take, and those of the good rows that they become.
             bad: A query of the bad rows (see `rows_of`).
             good: A FROM clause of the good rows, with its condition.
-            alike: Columns on which both rows must agree, and those of the good rows.
         """
         if not columns:
             return 0
-        alike = alike or {}
         taken = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
-        same = [sql.Identifier(f"same {place}") for place in range(len(alike))]
         statement = build(
             "WITH lent AS MATERIALIZED (SELECT {lent} FROM {good} ORDER BY random() LIMIT {most}),"
-            " wanting AS MATERIALIZED (SELECT {wanting} FROM ({bad}) AS listed JOIN {table} AS mine"
-            " ON mine.ctid = listed.id AND mine.tableoid = listed.t),"
-            # A turn is one number, so that PostgreSQL can hash it: to compare every row with every
-            # other one of its group takes the square of their number.
-            " sizes AS MATERIALIZED (SELECT {slots} count(*) AS size,"
-            " row_number() OVER () << 40 AS part FROM lent {grouped}),"
-            " good AS MATERIALIZED (SELECT lent.*, part + row_number() OVER (PARTITION BY part) - 1"
-            " AS turn FROM lent JOIN sizes ON {lent_alike}),"
-            " bad AS MATERIALIZED (SELECT wanting.*,"
-            " part + (row_number() OVER (PARTITION BY part) - 1) % size AS turn"
-            " FROM wanting JOIN sizes ON size > 0 AND {wanting_alike})"
+            " good AS MATERIALIZED (SELECT *, row_number() OVER () - 1 AS turn FROM lent),"
+            " bad AS MATERIALIZED (SELECT t, id, (row_number() OVER () - 1)"
+            " % nullif((SELECT count(*) FROM lent), 0) AS turn FROM ({bad}) AS listed)"
             " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
             " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
-            lent=renamed([*columns.values(), *alike.values()], [*taken, *same]),
+            lent=renamed(columns.values(), taken),
             good=good,
             most=_LENDERS,
-            wanting=[sql.SQL("listed.t, listed.id"), *renamed(alike, same)],
             bad=bad,
             table=table.name,
-            slots=build("{},", same) if same else NOTHING,
-            grouped=build("GROUP BY {}", same) if same else NOTHING,
-            lent_alike=every(build("lent.{0} = sizes.{0}", slot) for slot in same),
-            wanting_alike=every(build("wanting.{0} = sizes.{0}", slot) for slot in same),
             assignments=[build("{} = good.{}", *pair) for pair in zip(columns, taken, strict=True)],
         )
         return self.pair_off(table, statement)
