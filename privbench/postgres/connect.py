@@ -127,7 +127,8 @@ def redact(dsn: str) -> str:
     """
     parts = conninfo.conninfo_to_dict(libpq_dsn(dsn))
     secret = _secret_options()
-    return _joined({key: _HIDDEN if key in secret else value for key, value in parts.items()})
+    shown = {key: _HIDDEN if key in secret else value for key, value in parts.items()}
+    return conninfo.make_conninfo("", **shown)
 
 
 def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
@@ -157,7 +158,7 @@ def opened(dsn: str) -> Connection:
     try:
         # Prepared statements would break behind a pooler.
         return psycopg.connect(
-            _joined({**ours, **given, "client_encoding": "UTF8"}),
+            conninfo.make_conninfo("", **{**ours, **given, "client_encoding": "UTF8"}),
             autocommit=True,
             prepare_threshold=None,
         )
@@ -271,12 +272,6 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
         statement = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
         return not ask_one(other, statement, key)[0]
-
-
-def _joined(parts: Mapping[str, str | int | None]) -> str:
-    return conninfo.make_conninfo(
-        "", **{key: str(value) for key, value in parts.items() if value is not None}
-    )
 
 
 def _secret_options() -> frozenset[str]:

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Self
 
 import psycopg
 import pyarrow as pa
@@ -50,7 +49,7 @@ SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
 """
 
 
-class Snapshot:
+class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
     """One REPEATABLE READ READ ONLY transaction of a DSN, and readers bound to its snapshot.
 
     Rows of a table come in the same order in every stream of one snapshot. Streams are
@@ -80,9 +79,6 @@ class Snapshot:
         except BaseException:
             self.connection.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *failure: object) -> None:
         self.close()
