@@ -77,11 +77,7 @@ class Node:
         while waiting:
             node = waiting.pop()
             yield node
-            for held in node.fields.values():
-                if isinstance(held, Node):
-                    waiting.append(held)
-                elif isinstance(held, list):
-                    waiting += [item for item in held if isinstance(item, Node)]
+            waiting += node.children()
 
     def names(self, field: str) -> tuple[str, ...]:
         """The words of a qualified name; ``*`` for what is no word."""

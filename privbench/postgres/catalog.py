@@ -19,7 +19,7 @@ from privbench.postgres.reading import SEARCH_PATH, assignment
 
 #: Schemas of users: not the system's, not temporary, not an extension's own.
 SCHEMAS: LiteralString = """
-SELECT n.nspname AS name
+SELECT n.oid::bigint AS oid, n.nspname AS name
 FROM pg_catalog.pg_namespace n
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND NOT EXISTS (
@@ -214,7 +214,8 @@ ORDER BY n.nspname, c.relname
 """
 
 EXTENSIONS: LiteralString = """
-SELECT extname AS name FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' ORDER BY extname
+SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension
+WHERE extname <> 'plpgsql' ORDER BY extname
 """
 
 

@@ -37,10 +37,6 @@ FROM objects o, LATERAL pg_catalog.pg_identify_object(o.classid, o.objid, 0) i
 WHERE i.schema IS NOT NULL
 """
 
-_NAMESPACES: LiteralString = """
-SELECT oid::bigint AS oid, nspname AS name FROM pg_catalog.pg_namespace
-"""
-
 #: Foreign tables, views, materialised views, routines: objects that reports name.
 _KNOWN: LiteralString = """
 SELECT i.type AS kind, i.identity AS name
@@ -49,10 +45,6 @@ LEFT JOIN pg_catalog.pg_class c ON c.oid = o.oid AND o.catalog = 'pg_catalog.pg_
   LATERAL pg_catalog.pg_identify_object(o.catalog, o.oid, 0) i
 WHERE c.relkind IN ('f', 'v', 'm') OR o.catalog = 'pg_catalog.pg_proc'::regclass
 ORDER BY i.type, i.identity
-"""
-
-_EXTENSIONS: LiteralString = """
-SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension WHERE oid >= 16384
 """
 
 
@@ -99,7 +91,7 @@ class Dependencies:
         # Views that nobody chose are not missed.
         views = {(_CLASS, row.oid) for row in relations if row.kind in "vm"} & outside
         self.left_behind = _left_behind(connection, (inside & dropped) - self._members - views)
-        extensions = catalog.ask(connection, _EXTENSIONS, {})
+        extensions = catalog.ask(connection, catalog.EXTENSIONS, {})
         self.needed_extensions = tuple(
             sorted(row.name for row in extensions if (_EXTENSION, row.oid) in self.kept)
         )
@@ -124,7 +116,7 @@ class Dependencies:
 
     def _start(self, connection: Connection, schema: Schema) -> set[Object]:
         objects = catalog.ask(connection, _OBJECTS, {})
-        namespaces = catalog.ask(connection, _NAMESPACES, {})
+        namespaces = catalog.ask(connection, catalog.SCHEMAS, {})
         inside = {(row.catalog, row.oid) for row in objects if row.schema in schema.schemas}
         own = {(_NAMESPACE, row.oid) for row in namespaces if row.name in schema.schemas}
         return (inside | own) - self._members
