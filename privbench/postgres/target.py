@@ -41,12 +41,6 @@ SELECT i.type AS kind, i.identity AS name FROM (
 ORDER BY array_position('{pg_class,pg_proc,pg_type}'::regclass[], o.classid::regclass), 1, 2
 """
 
-_DROP: LiteralString = """
-SELECT pg_catalog.format('DROP %%s IF EXISTS %%s CASCADE', upper(kind), name) AS statement
-FROM unnest(%(kinds)s::text[], %(names)s::text[]) WITH ORDINALITY AS objects(kind, name, position)
-ORDER BY position
-"""
-
 #: What a role may do beyond its own objects. A member of a role can become it, so that of another
 #: role than the owner of the database, which grants nothing elsewhere, is one right too many.
 _POWERS: LiteralString = """
@@ -103,16 +97,14 @@ def refuse_contents(found: list[tuple[str, str]]) -> None:
 
 def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
     """Drop everything that `contents` found, within the running transaction."""
-    # The catalog's own description of an object has the form of a DROP.
-    listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
     with catalog.bare_search_path(target):
-        statements = catalog.ask(target, _DROP, listed)
         for kind, name in found:
             if kind == "table":
                 lock(target, sql.SQL(name), name, "ACCESS EXCLUSIVE")
         with database_errors("dropping what the target holds"):
-            for row in statements:
-                run(target, row.statement.encode())
+            for kind, name in found:
+                # The catalog's own description of an object has the form of a DROP.
+                run(target, f"DROP {kind.upper()} IF EXISTS {name} CASCADE".encode())
 
 
 def refuse_missing_extensions(
