@@ -67,11 +67,9 @@ class Checks:
                 found.add(key)
         return found
 
-    def repair(self, among: Collection[str] | None = None) -> None:
-        """Repair the rows of some tables; None means all."""
+    def repair(self) -> None:
+        """Repair the rows of all tables."""
         for key, rules in self._rules.items():
-            if among is not None and key not in among:
-                continue
             with database_errors("repairing rows that break a CHECK constraint", key):
                 try:
                     with self._clone.attempt():
