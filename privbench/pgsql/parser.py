@@ -22,6 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -203,16 +204,17 @@ def tokens(text: str) -> list[Token]:
     ]
 
 
-def names_in(text: str) -> set[str]:
+@lru_cache(maxsize=1024)
+def names_in(text: str) -> frozenset[str]:
     """All words of an expression or a definition that may be names; none if it cannot be cut.
 
-    >>> {"First Name", "name"} & names_in('lower("First Name")')
-    {'First Name'}
+    >>> sorted(names_in('lower("First Name")').intersection(["First Name", "name"]))
+    ['First Name']
     """
     try:
-        return {token.name for token in tokens(text)}
+        return frozenset(token.name for token in tokens(text))
     except SqlError:
-        return set()
+        return frozenset()
 
 
 def _characters(data: bytes) -> Callable[[int], int]:

@@ -189,7 +189,7 @@ def index_room(table: Table, name: str) -> int | None:
     bytes: of columns, of those that are only included, and of expressions over columns, among them
     those of generated columns.
     """
-    sets = [set(item.columns) for item in table.unique_sets]
+    sets = [frozenset(item.columns) for item in table.unique_sets]
     for index in table.indexes:
         if _SMALL.search(index.definition):
             text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]

@@ -27,22 +27,15 @@ def end_dangling(clone: Rows) -> None:
                         _end(clone, table, key, known.get(parent))
 
 
-def _ending(table: Table, key: ForeignKey) -> list[str]:
-    """Columns to set to NULL to end a reference: all of the key under MATCH FULL, or none."""
+def _ending(table: Table, key: ForeignKey, others: set[str]) -> list[str]:
+    """Columns to set to NULL to end a reference: all of the key under MATCH FULL, or none.
+
+    Else those that no other key of the table has, if there are such columns.
+    """
     nullable = [name for name in key.columns if not table.column(name).not_null]
     if key.match == "f":
         return nullable if len(nullable) == len(key.columns) else []
-    return [name for name in nullable if name not in _others(table, key)] or nullable
-
-
-def _others(table: Table, key: ForeignKey) -> set[str]:
-    """Columns of a table's other foreign keys."""
-    return {name for o in table.foreign_keys if o.name != key.name for name in o.columns}
-
-
-def _tied(table: Table, key: ForeignKey) -> set[str]:
-    """Columns that other foreign keys or UNIQUE sets of a table need."""
-    return _others(table, key) | {name for item in table.unique_sets for name in item.columns}
+    return [name for name in nullable if name not in others] or nullable
 
 
 def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> None:
@@ -56,11 +49,13 @@ def _end(clone: Rows, table: Table, key: ForeignKey, target: Table | None) -> No
     equal = (build("parent.{} = {}.{}", t, table.name, o) for o, t in pairs.items())
     there = build("EXISTS (SELECT FROM {} AS parent WHERE {})", parent, rows.every(equal))
     bad = rows.rows_of(source(table), build("{} AND NOT {}", rows.present(key.columns), there))
-    ended = _ending(table, key)
+    others = {name for o in table.foreign_keys if o.name != key.name for name in o.columns}
+    ended = _ending(table, key, others)
     if ended:
         clone.update(table, rows.nulls(ended), bad)
         return
-    taken = {ours: theirs for ours, theirs in pairs.items() if ours not in _tied(table, key)}
+    tied = others.union(*(item.columns for item in table.unique_sets))
+    taken = {ours: theirs for ours, theirs in pairs.items() if ours not in tied}
     if key.is_self and taken:
         own = [build("{} = broken.{}", *pair) for pair in taken.items()]
         clone.update(table, build("{}", own), bad)
