@@ -9,7 +9,7 @@ from threading import Lock
 
 import psycopg
 import pyarrow as pa
-from psycopg import conninfo, sql
+from psycopg import conninfo
 
 from privbench.domain import Known
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
@@ -19,7 +19,7 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import lock
 from privbench.postgres.packed import READS_PAGES, Pages
 from privbench.postgres.reading import ROWS, WAIT, reading
-from privbench.postgres.statement import source
+from privbench.postgres.statement import build, source
 from privbench.postgres.stream import Expression, stream
 from privbench.schema import Schema, Table, quoted
 
@@ -172,10 +172,7 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
         """
         for table in schema:
             columns = [column for column in table.columns if not column.generated]
-            chosen = [
-                (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), column.name)
-                for column in columns
-            ]
+            chosen = [(build(c.type.text_form, c.name), c.name) for c in columns]
             try:
                 self._read_through(table, chosen)
             except DatabaseError:
