@@ -225,10 +225,8 @@ def ask(connection: Connection, question: LiteralString, values: Mapping[str, An
         database_errors("reading the catalog"),
         connection.cursor(row_factory=namedtuple_row) as cursor,
     ):
-        # psycopg sends a list as an array, but a tuple as a record. A question without
-        # place-holders goes without values: it may hold a % sign.
-        given = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        return cursor.execute(question, given or None).fetchall()
+        # A question without place-holders goes without values: it may hold a % sign.
+        return cursor.execute(question, values or None).fetchall()
 
 
 @contextlib.contextmanager

@@ -122,7 +122,7 @@ def refuse_missing_extensions(
         " LEFT JOIN pg_catalog.pg_available_extensions a ON a.name = w.name"
         " LEFT JOIN pg_catalog.pg_extension e ON e.extname = w.name"
         " LEFT JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace ORDER BY 1",
-        {"names": wanted, "spaces": [spaces.get(name) for name in wanted]},
+        {"names": list(wanted), "spaces": [spaces.get(name) for name in wanted]},
     )
     lacking = [row.name for row in rows if row.lacking]
     if lacking:
