@@ -142,12 +142,11 @@ class _Calendar(Scale):
     def points_of(self, array: pa.Array) -> Points:
         if not pa.types.is_string(array.type):
             return int64_points(array.cast(self._storage).cast(pa.int64()))
-        low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
-        finite = pc.if_else(pc.or_(low, high), "2000-01-01", array)
-        plain = pa.date32() if self.per_day == 1 else pa.timestamp("us")
-        points = self.points_of(pc.replace_substring(finite, "+00", "").cast(plain))
-        points[low.fill_null(False).to_numpy(zero_copy_only=False)] = NEG_INF
-        points[high.fill_null(False).to_numpy(zero_copy_only=False)] = POS_INF
+        ends = {"-infinity": NEG_INF, "infinity": POS_INF}
+        infinite = pc.is_in(array, pa.array([*ends]))
+        points = self.points_of(pc.if_else(infinite, None, array).cast(self._arrow))
+        for word, point in ends.items():
+            points[pc.equal(array, word).fill_null(False).to_numpy(zero_copy_only=False)] = point
         return points
 
     @property
@@ -313,9 +312,8 @@ class TimeScale(Clock):
 
     def points_of(self, array: pa.Array) -> Points:
         if pa.types.is_string(array.type):
-            clock = pc.replace_substring(array, "+00", "")
-            moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
-            array = moment.cast(pa.timestamp("us"))
+            moment = pc.binary_join_element_wise("1970-01-01", array, " ")
+            array = moment.cast(pa.timestamp("us", "UTC"))
         return int64_points(array.cast(pa.int64()))
 
     def candidates(self) -> Points:
