@@ -96,11 +96,13 @@ def fill_reader(
     how: str,
     why: str,
     *,
-    measured: bool = True,
     blank: bool = False,
 ) -> FillReader:
-    """The reader of a column that is filled in; see `FillCodec`, without NULL nothing is read."""
-    measured = measured and (blank or not column.not_null)
+    """The reader of a column that is filled in; see `FillCodec`.
+
+    Nothing is read where all values are made alike, NULL or not.
+    """
+    measured = (blank or not column.not_null) and filler not in ("null", "default")
     return FillReader(table, column, FillCodec(*head(column), filler, measured, blank), how, why)
 
 
@@ -115,9 +117,9 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
         return fill_reader(table, column, filler, "valid placeholder, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
     if not column.not_null:
-        return fill_reader(table, column, "null", "NULL", unknown, measured=False)
+        return fill_reader(table, column, "null", "NULL", unknown)
     if column.default is not None:
-        return fill_reader(table, column, "default", "column default", unknown, measured=False)
+        return fill_reader(table, column, "default", "column default", unknown)
     raise SchemaError(
         f"{unknown}, and the column is NOT NULL without a default.",
         table=table,
@@ -130,14 +132,12 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
     """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read."""
     why = 'kind = "skip"'
     if not column.not_null:
-        return fill_reader(table, column, "null", "NULL, not read", why, measured=False)
+        return fill_reader(table, column, "null", "NULL, not read", why)
     if column.default is not None or column.identity or column.generated:
-        return fill_reader(
-            table, column, "default", "column default, not read", why, measured=False
-        )
+        return fill_reader(table, column, "default", "column default, not read", why)
     problem = f"a NOT NULL column of type {column.type.sql} without a default cannot be skipped."
     filler = _stand_in(table, column, problem, "Give it a DEFAULT, or another kind.")
-    return fill_reader(table, column, filler, "one constant, not read", why, measured=False)
+    return fill_reader(table, column, filler, "one constant, not read", why)
 
 
 def period_reader(table: str, column: Column) -> ColumnReader:
