@@ -25,7 +25,6 @@ from privbench.encoding.scale import (
     int64_points,
     integer_array,
     log_grid,
-    marked,
     register_scale,
 )
 from privbench.privacy.recoding import NEG_INF, POS_INF
@@ -128,15 +127,13 @@ class _Calendar(Scale):
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """Typed dates or timestamps; text where the column can hold infinities."""
-        null = marked(marks, "null", len(points))
-        typed = integer_array(points, null, self._storage).cast(self._arrow)
+        typed = integer_array(points, marks, self._storage).cast(self._arrow)
         if "inf" not in marks and "-inf" not in marks:
             return typed
         text = self._text(typed)
         for name, word in (("-inf", "-infinity"), ("inf", "infinity")):
-            mask = marked(marks, name, len(points))
-            if mask.any():
-                text = pc.if_else(mask, word, text)
+            if name in marks and marks[name].any():
+                text = pc.if_else(marks[name], word, text)
         return text
 
     def points_of(self, array: pa.Array) -> Points:
@@ -304,8 +301,7 @@ class TimeScale(Clock):
         return super().edges(lo, hi, spacing)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        null = marked(marks, "null", len(points))
-        typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
+        typed = integer_array(points, marks, pa.int64()).cast(pa.time64("us"))
         if not self.zoned:
             return typed
         return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
@@ -359,9 +355,8 @@ class IntervalScale(Scale):
         return min(max(interval_seconds(text), lo), hi)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        null = marked(marks, "null", len(points))
         whole = points // _UNITS[self.unit]
-        text = integer_array(whole, null, pa.int64()).cast(pa.string())
+        text = integer_array(whole, marks, pa.int64()).cast(pa.string())
         return pc.binary_join_element_wise(text, self.unit + "s", " ")
 
     def points_of(self, array: pa.Array) -> Points:
