@@ -14,13 +14,7 @@ from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
 from privbench.encoding.checks import Limits, allowed, column_limits, length_limits, unread_checks
 from privbench.encoding.column_names import plain_name
-from privbench.encoding.keys.columns import (
-    Role,
-    index_room,
-    kept_uniques,
-    role_of,
-    unkept_indexes,
-)
+from privbench.encoding.keys.columns import Role, index_room, kept_uniques, role_of, unkept_indexes
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.patterns import is_understood
 from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader

@@ -90,13 +90,7 @@ class FillReader(SettledReader):
 
 
 def fill_reader(
-    table: str,
-    column: Column,
-    filler: str,
-    how: str,
-    why: str,
-    *,
-    blank: bool = False,
+    table: str, column: Column, filler: str, how: str, why: str, *, blank: bool = False
 ) -> FillReader:
     """The reader of a column that is filled in; see `FillCodec`.
 

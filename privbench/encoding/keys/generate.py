@@ -10,12 +10,7 @@ import pyarrow as pa
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
-from privbench.encoding.keys.columns import (
-    is_counted,
-    is_discriminator,
-    kept_uniques,
-    role_of,
-)
+from privbench.encoding.keys.columns import is_counted, is_discriminator, kept_uniques, role_of
 from privbench.encoding.keys.references import (
     TableRows,
     break_cycles,
