@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -126,11 +125,6 @@ def shape_domain(nullable: bool) -> Domain:
     """The domain of shape classes; numbers, addresses and hashes only if clear of noise."""
     core = SHAPES.index("lower"), len(SHAPES)
     return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
-
-
-def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
-    """The domain of lengths; beside labels they only shape surrogate text."""
-    return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
 
 
 def shapes(text: pa.Array) -> NDArray[np.uint8]:
