@@ -7,7 +7,6 @@ from privbench.encoding.base import (
     CoverageLine,
     Decimals,
     DecimalsNeed,
-    Need,
     Released,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
@@ -25,7 +24,6 @@ __all__ = [
     "Decimals",
     "DecimalsNeed",
     "KeyedTable",
-    "Need",
     "Released",
     "Role",
     "codec_from_json",

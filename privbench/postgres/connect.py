@@ -14,17 +14,14 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString, TypeVar
+from urllib.parse import quote, unquote
 
-import lazy_loader
 import psycopg
 from psycopg import abc, conninfo, pq, sql
 from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
 from privbench.postgres.failures import database_errors, describe
-
-#: Imported when a URL is SQLAlchemy's.
-sqlalchemy = lazy_loader.load("sqlalchemy")
 
 Connection = psycopg.Connection[TupleRow]
 T = TypeVar("T")
@@ -33,7 +30,8 @@ APPLICATION = "privbench"
 #: Begins every statement that reads rows of a source. Captured workloads leave such statements out
 #: by the comment, since pg_stat_statements names no application and a log may not.
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
-_SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
+#: How an SQLAlchemy URL begins, which need not escape its password; the rest is as in libpq's.
+_SQLALCHEMY = re.compile(r"\Apostgres(?:ql)?\+\w+://(?:([^:/@]*(?::[^@]*)?)@)?")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
@@ -95,16 +93,15 @@ STAGED = "privbench.staged"
 
 
 def libpq_dsn(dsn: str) -> str:
-    """The DSN as libpq understands it; SQLAlchemy URLs are translated.
+    """The DSN as libpq understands it: in an SQLAlchemy URL, without the name of the driver.
 
     Raises:
-        UsageError: Neither libpq nor SQLAlchemy can read it. Its text is not repeated.
+        UsageError: libpq cannot read it. Its text is not repeated.
 
     >>> libpq_dsn("postgresql+psycopg://ada@db.example:5433/shop?sslmode=require")
-    'sslmode=require host=db.example port=5433 user=ada dbname=shop'
+    'postgresql://ada@db.example:5433/shop?sslmode=require'
     """
-    if _SQLALCHEMY.match(dsn):
-        dsn = _from_sqlalchemy(dsn)
+    dsn = _SQLALCHEMY.sub(_of_libpq, dsn)
     try:
         conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -117,6 +114,11 @@ def libpq_dsn(dsn: str) -> str:
     return dsn
 
 
+def _of_libpq(beginning: re.Match[str]) -> str:
+    user = f"{quote(unquote(beginning[1]), ':')}@" if beginning[1] else ""
+    return f"postgresql://{user}"
+
+
 def redact(dsn: str) -> str:
     """The DSN with its secrets replaced by asterisks, for people.
 
@@ -125,7 +127,8 @@ def redact(dsn: str) -> str:
     """
     parts = conninfo.conninfo_to_dict(libpq_dsn(dsn))
     secret = _secret_options()
-    return _joined({key: _HIDDEN if key in secret else value for key, value in parts.items()})
+    shown = {key: _HIDDEN if key in secret else value for key, value in parts.items()}
+    return conninfo.make_conninfo("", **shown)
 
 
 def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
@@ -155,7 +158,7 @@ def opened(dsn: str) -> Connection:
     try:
         # Prepared statements would break behind a pooler.
         return psycopg.connect(
-            _joined({**ours, **given, "client_encoding": "UTF8"}),
+            conninfo.make_conninfo("", **{**ours, **given, "client_encoding": "UTF8"}),
             autocommit=True,
             prepare_threshold=None,
         )
@@ -217,8 +220,8 @@ def identity(connection: Connection, declared: str | None = None) -> Identity:
         (staged,) = ask_one(connection, statement, [STAGED])
     if staged:
         return OF_FILES if declared is None else Identity(declared, _DECLARED)
-    system = _system_identifier(connection)
-    own = None if system is None else f"{system}:{_oid(connection)}"
+    system, oid = _place(connection)
+    own = None if system is None else f"{system}:{oid}"
     if declared is not None:
         return Identity(declared, _DECLARED, system, own)
     if own is not None:
@@ -236,8 +239,8 @@ def same_database(one: Connection, other: Connection) -> bool:
         return True
     if _advisory_conflict(one, other):
         return True
-    first, second = _system_identifier(one), _system_identifier(other)
-    return first is not None and first == second and _oid(one) == _oid(other)
+    place = _place(one)
+    return place[0] is not None and place == _place(other)
 
 
 def ask_one(
@@ -248,26 +251,17 @@ def ask_one(
     return row
 
 
-def _system_identifier(connection: Connection) -> str | None:
-    allowed = "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
-    with database_errors("asking for the system identifier"):
-        if not ask_one(connection, f"SELECT {allowed}")[0]:
-            return None
-        (found,) = ask_one(
-            connection,
-            "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c",
-        )
-    return str(found)
-
-
-def _oid(connection: Connection) -> int:
+def _place(connection: Connection) -> tuple[str | None, int]:
+    """The system identifier, if this role may read it, and the database's OID."""
     with database_errors("asking which database it is"):
-        (found,) = ask_one(
+        allowed, oid = ask_one(
             connection,
-            "SELECT d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
+            "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE'),"
+            " d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
             " WHERE d.datname = pg_catalog.current_database()",
         )
-    return int(found)
+        asked = "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
+        return ask_one(connection, asked)[0] if allowed else None, oid
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
@@ -278,26 +272,6 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
         statement = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
         return not ask_one(other, statement, key)[0]
-
-
-def _from_sqlalchemy(dsn: str) -> str:
-    try:
-        url = sqlalchemy.make_url(dsn)
-    except (sqlalchemy.exc.ArgumentError, ValueError):
-        raise UsageError("the SQLAlchemy URL cannot be read.") from None
-    parts = {"host": url.host, "port": url.port, "user": url.username, "dbname": url.database}
-    parts["password"] = url.password
-    query = {key: value for key, value in url.query.items() if isinstance(value, str)}
-    try:
-        return _joined(query | {key: value for key, value in parts.items() if value is not None})
-    except psycopg.ProgrammingError:
-        raise UsageError("the SQLAlchemy URL has a parameter that libpq does not know.") from None
-
-
-def _joined(parts: Mapping[str, str | int | None]) -> str:
-    return conninfo.make_conninfo(
-        "", **{key: str(value) for key, value in parts.items() if value is not None}
-    )
 
 
 def _secret_options() -> frozenset[str]:
