@@ -14,14 +14,17 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString, TypeVar
-from urllib.parse import quote, unquote
 
+import lazy_loader
 import psycopg
 from psycopg import abc, conninfo, pq, sql
 from psycopg.rows import TupleRow
 
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
 from privbench.postgres.failures import database_errors, describe
+
+#: Imported when a URL is SQLAlchemy's.
+sqlalchemy = lazy_loader.load("sqlalchemy")
 
 Connection = psycopg.Connection[TupleRow]
 T = TypeVar("T")
@@ -30,8 +33,7 @@ APPLICATION = "privbench"
 #: Begins every statement that reads rows of a source. Captured workloads leave such statements out
 #: by the comment, since pg_stat_statements names no application and a log may not.
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
-#: How an SQLAlchemy URL begins, which need not escape its password; the rest is as in libpq's.
-_SQLALCHEMY = re.compile(r"\Apostgres(?:ql)?\+\w+://(?:([^:/@]*(?::[^@]*)?)@)?")
+_SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
 _HIDDEN = "********"
 _ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
@@ -93,15 +95,16 @@ STAGED = "privbench.staged"
 
 
 def libpq_dsn(dsn: str) -> str:
-    """The DSN as libpq understands it: in an SQLAlchemy URL, without the name of the driver.
+    """The DSN as libpq understands it; SQLAlchemy URLs are translated.
 
     Raises:
-        UsageError: libpq cannot read it. Its text is not repeated.
+        UsageError: Neither libpq nor SQLAlchemy can read it. Its text is not repeated.
 
     >>> libpq_dsn("postgresql+psycopg://ada@db.example:5433/shop?sslmode=require")
-    'postgresql://ada@db.example:5433/shop?sslmode=require'
+    'sslmode=require host=db.example port=5433 user=ada dbname=shop'
     """
-    dsn = _SQLALCHEMY.sub(_of_libpq, dsn)
+    if _SQLALCHEMY.match(dsn):
+        dsn = _from_sqlalchemy(dsn)
     try:
         conninfo.conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -112,11 +115,6 @@ def libpq_dsn(dsn: str) -> str:
             "ledger alone.",
         ) from None
     return dsn
-
-
-def _of_libpq(beginning: re.Match[str]) -> str:
-    user = f"{quote(unquote(beginning[1]), ':')}@" if beginning[1] else ""
-    return f"postgresql://{user}"
 
 
 def redact(dsn: str) -> str:
@@ -272,6 +270,21 @@ def _advisory_conflict(one: Connection, other: Connection) -> bool:
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
         statement = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"
         return not ask_one(other, statement, key)[0]
+
+
+def _from_sqlalchemy(dsn: str) -> str:
+    try:
+        url = sqlalchemy.make_url(dsn)
+    except (sqlalchemy.exc.ArgumentError, ValueError):
+        raise UsageError("the SQLAlchemy URL cannot be read.") from None
+    parts = {"host": url.host, "port": url.port, "user": url.username, "dbname": url.database}
+    parts["password"] = url.password
+    query = {key: value for key, value in url.query.items() if isinstance(value, str)}
+    given = query | {key: str(value) for key, value in parts.items() if value is not None}
+    try:
+        return conninfo.make_conninfo("", **given)
+    except psycopg.ProgrammingError:
+        raise UsageError("the SQLAlchemy URL has a parameter that libpq does not know.") from None
 
 
 def _secret_options() -> frozenset[str]:
