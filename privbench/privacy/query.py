@@ -7,12 +7,13 @@ of a fit on every neighbour and checks the claim against the exact integers.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privbench.limits import Amount, Natural
 from privbench.privacy.spec import DatabaseSpec
@@ -20,11 +21,6 @@ from privbench.privacy.units import GRID as GRID
 
 if TYPE_CHECKING:
     from privbench.privacy.data import PrivateDatabase
-
-
-import hashlib
-
-from numpy.typing import ArrayLike
 
 #: An exact statistic, any shape.
 Integers = NDArray[np.int64]
