@@ -1,7 +1,7 @@
 """Whole databases: a release each, loaded into a server of its own, and compared.
 
-What is judged are Q-errors of the workload's joins, sizes of tables, and retention: how much of the
-association between the columns of a table and of the one that a key leads to the clone keeps.
+The figures are Q-errors of the workload's joins, sizes of tables, and retention: the share of the
+association between columns of a table and those of the table it refers to that the clone keeps.
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ def literal(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-#: A public range of more grid steps than this is a limit alone, unless `bins` cuts it.
+#: A public range of fewer grid steps than this, or with `bins`, has its values as cells at no cost;
+#: any other only limits what is released of its column.
 CLOSE = 512
 
 

@@ -23,7 +23,7 @@ from privbench.schema import Column, ColumnType, Table, TableName
 
 Numbers = NDArray[np.int64]
 
-#: Room of makers that have no limit of their own.
+#: Most distinct values that a maker is taken to have.
 _WIDE = 2**40
 #: Points lie on a grid of so many columns, at a distance at which shapes do not touch.
 _ACROSS, _APART = 1000, 10

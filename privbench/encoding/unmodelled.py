@@ -184,7 +184,7 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
 
-#: Most bytes of a generated element, character or bit, where it is not one.
+#: Most bytes of a generated element of an array or tsvector, or of a bit; a character has one.
 _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
 
 

@@ -144,7 +144,7 @@ TVD = Metric(
     fair=0.15,
 )
 
-#: Where there are more sets, so many are sampled.
+#: Most sets of columns that a divergence is the mean of; of more, so many are sampled.
 MOST_SETS = 1001
 SEED = 20240229
 

@@ -75,7 +75,7 @@ class Made(Scope):
 
 
 def _qualified(text: str) -> Name:
-    """The words of a qualified name as regclass reads it; empty where it is none."""
+    """The parts of a qualified name as regclass reads it; empty if the text is no such name."""
     words, at = [], 0
     while found := _IDENTIFIER.match(text, at):
         words.append(found[1].replace('""', '"') if found[1] is not None else found[2])

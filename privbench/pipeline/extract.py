@@ -32,7 +32,7 @@ from privbench.threads import JOBS, spread, streamed
 #: SQL by the name that its column gets.
 Expressions = dict[str, sql.Composable]
 
-#: Parts of a table for each worker: one that is slow keeps the others waiting for a small one.
+#: Parts of a table per worker. With several, the others wait for a small part of a slow worker's.
 PARTS = 4
 
 

@@ -208,7 +208,7 @@ class Standing:
             self.cap = self.cap.stricter(earlier.cap)
 
     def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
-        """The header of a release that is open, for the same fit if one is given."""
+        """The header of a release; LedgerError if it is closed, or its header is not the one given."""
         account = self._account(release_id)
         if account.spent is not None:
             raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")

@@ -38,7 +38,7 @@ class Drawing:
     model: Heat | None = None  # what the model says, where the circuit is a model's
 
     def count(self, side: Snapshot, table: Table, share: float) -> Heat | None:
-        """None where a predicate cannot be evaluated by itself (it names what is out of reach)."""
+        """Rows at every node; None if a predicate needs more than the table, so that its SQL fails."""
         held = [held for *_, held in self.picks]
         try:
             with side.connection.transaction():

@@ -18,7 +18,7 @@ from privbench.schema import Column, ForeignKey, Schema, Table
 
 _LABEL = re.compile(r"MASKED\s+WITH\s+(?:VALUE\b|FUNCTION\s+(?:\w+\.)?(\w+)\s*\()", re.IGNORECASE)
 _MAKERS = re.compile(r"(?:fake|dummy|pseudo|random|partial)_")
-#: Semantic types of what the functions of the extension make, by the rest of their names.
+#: Semantic types of what masking functions make, by their names without ``fake_`` and the like.
 PROVIDERS = {
     **{
         name: name

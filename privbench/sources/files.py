@@ -276,7 +276,7 @@ def _spelled(name: str, names: Iterable[str]) -> str:
 
 
 def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
-    """The tables, of which there are some, each with a name of its own."""
+    """The tables; a SchemaError if there are none, or two have one name."""
     if not tables:
         raise SchemaError(f"{path} holds no tables.")
     for name, count in Counter(table.name for table in tables).items():

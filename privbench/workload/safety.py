@@ -94,7 +94,7 @@ class Text(_Names):
         return known or users or of_extension(name[-1])
 
     def operator(self, name: Name) -> bool:
-        """Any: a name does not show what it runs. So are the two that follow."""
+        """Any operator passes, since its name does not show what it runs; so do types and relations."""
         return True
 
     type = relation = operator

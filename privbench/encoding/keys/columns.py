@@ -86,7 +86,7 @@ class ValueSpace:
         return np.array([self.scale.parse(value) for value in self.values], dtype=np.int64)
 
 
-#: First point and step of surrogate keys that are no numbers with decimals.
+#: First grid point and step of surrogate keys, by type; `_start` has those of other types.
 _STARTS = {
     **dict.fromkeys((*INTEGERS, "interval"), (1, 1)),
     **dict.fromkeys(("time", "timetz"), (0, _SECOND)),

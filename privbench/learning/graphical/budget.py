@@ -2,7 +2,7 @@
 
 Units of different trees of ownership are disjoint, so every tree has the whole amount; an event is
 charged to every tree whose units can move it, and gets the least of what they set aside for it.
-Shares and the rule within them are in "Budget" of ``docs/method.md``.
+"Budget" in ``docs/method.md`` tells the shares, and how each is split among measurements.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
 #: variation: .0334 at half, .0314 here, .0330 at nearly double.
 PICKS, ROUNDS = 1.2, 3
-#: Candidates of a round, at most, and scores of all selections of a table, or cells of the joint
-#: groups of a score of targets: what a table of hundreds of columns can wait for (seconds). Up to
-#: 80 columns all pairs are candidates at every level.
+#: Most candidates of a round; and most scores of all selections of a table, which is also the most
+#: cells of joint groups that a score of targets counts. They keep a table of hundreds of columns
+#: to seconds. Up to 80 columns all pairs are candidates at every level.
 MOST_CANDIDATES, MOST_SCORES = 10_000, 300_000
 #: Cells of a column beyond which its share of the one-ways does not grow: shrinkage makes noise of
 #: more cells cheap. Half or double: not measured.
@@ -342,7 +342,7 @@ def one_way_questions(
 
 
 def targets_part(columns: int) -> float:
-    """Part of a reference's amount for the columns of its targets, of which there are so many."""
+    """Part of a reference's budget for its targets' columns, given the number of these columns."""
     return TARGETS * min(columns / SOME_COLUMNS, 1.0)
 
 

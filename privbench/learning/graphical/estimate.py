@@ -31,9 +31,10 @@ EM_ROUNDS = 15
 #: Synthetic rows that P(S) is counted on, and cells of a stratum that its prior is learned from, at
 #: most; for time and memory. Half: no change within scatter; double: slower.
 COUNTED = 60_000
-#: Relative error of a shape that likelihoods allow for. Half: shapes win over cells that the family
-#: cannot have; double: sizes of trees of a few hundred units scatter more. Of associations twice as
-#: much: else the many cells of ordinary rows outweigh the few of a tail (stats5 2.40 for 2.32).
+#: Relative error of every fitted shape that likelihoods allow for, as no family is exact. Half: a
+#: shape wins over cells that its family cannot have; double: sizes of trees of a few hundred units
+#: scatter more. For associations it is doubled: else the many cells of ordinary rows outweigh the
+#: few of a tail (stats5 2.40 for 2.32).
 MISFIT = 0.15
 #: Prior sd of the association of normal scores, ρ/(1 − ρ²) of a Gaussian copula. At 1.5: stats5
 #: 2.41 for 2.34, within scatter.

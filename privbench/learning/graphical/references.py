@@ -43,7 +43,7 @@ TOGETHER = 1.2
 SWEEPS, STEP = 10, 0.7
 #: Largest logarithm of a factor, either way.
 LARGEST = 9.0
-#: What is added to shares before they are compared: two random orders are too coarse for less.
+#: Added to shares before they are divided, since shares from two random orders are no finer.
 COARSE = 0.003
 #: Most weight that one target unit may count, where a unit can send several references or hold
 #: both ends; 1 else, since noise grows with it. By least squared error: stats5 2.71 for 2.68.

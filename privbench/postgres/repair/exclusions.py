@@ -45,7 +45,7 @@ ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
-#: The periods of a key's targets, those of one target that adjoin as one.
+#: Temporary table of the periods of a PERIOD key's targets; adjoining ones of one target are one.
 _PIECES = sql.Identifier("pg_temp", "privbench periods")
 _NUMBERS = frozenset({"int2", "int4", "int8", "date", "numeric", "float4", "float8"})
 _TIMES = frozenset({"timestamp", "timestamptz"})
@@ -160,7 +160,7 @@ class Exclusion:
 
     @property
     def reads(self) -> set[str]:
-        """Columns that may no longer change once the rows have their places."""
+        """Columns that may no longer change once the rows keep the constraint."""
         return {*self.columns, *rows.columns_in(self.table, self.definition)}
 
     @property

@@ -145,7 +145,7 @@ class Repair:
             self._check(moved)
 
     def _end_dangling(self) -> None:
-        """References to deleted rows; ending them may break another rule, and rows go for that."""
+        """Repair references to deleted rows; rows that then break another rule are repaired or deleted."""
         with self._clone.watch() as touched:
             references.end_dangling(self._clone)
             for key in self._periods:

@@ -1,8 +1,9 @@
 """UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
 
-Of rows with the same key all but one leave the index if it has a predicate (they take its columns
-from a row outside it), else a text of the key gets a number, else one of several columns comes from
-another row, else a column becomes NULL where that leaves the index. What then is not unique goes.
+Of rows with the same key all but one are changed, in the first way that is possible. In an index
+with a predicate they take the predicate's columns from a row outside it; else a text of the key
+gets a number, one of the key's several columns takes its value from another row, or a column
+becomes NULL if the index ignores NULL. Rows that are still not unique at last are deleted.
 """
 
 from __future__ import annotations

@@ -325,7 +325,7 @@ def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
 
 
 def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:
-    """Those of ``log_destination = csvlog``."""
+    """Entries of ``log_destination = csvlog``."""
     csv.field_size_limit(_LONGEST_FIELD)
     try:
         for row in csv.reader(lines):
@@ -336,7 +336,7 @@ def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:
 
 
 def _of_json(lines: Iterable[str]) -> Iterator[Entry]:
-    """Those of ``log_destination = jsonlog``, one object a line; cut off ones are passed over."""
+    """Entries of ``log_destination = jsonlog``, one object a line; incomplete lines are skipped."""
     for item in map(_object, lines):
         if item.get("error_severity") == "LOG":
             message, detail = (str(item.get(name, "")) for name in ("message", "detail"))
