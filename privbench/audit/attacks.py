@@ -30,7 +30,7 @@ from privbench.pipeline.model import Model
 _PROOF = 1000.0
 #: Records held out, at most: the interval of a risk is then about ± .04.
 _HELD_OUT = 500
-#: Fewer give intervals that say nothing.
+#: Fewest records held out: with fewer, intervals say nothing.
 _FEWEST = 50
 _LIMIT = 900
 #: Versions of Python on which anonymeter's pins resolve, and the pins.

@@ -198,7 +198,7 @@ def _vector(type_: ColumnType) -> Maker:
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
-#: Types whose values follow from more than their names.
+#: Makers of types whose values depend on more than the type's name; others have templates.
 _MAKERS: dict[str, Callable[[ColumnType], Maker]] = {
     **dict.fromkeys(("bit", "varbit"), _bits),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), _vector),

@@ -167,7 +167,7 @@ _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
 def _kinds(*, nullable: bool) -> Domain:
-    """Cells of the kinds of ranges; those of ``(,)`` and ``empty`` count only if far above noise."""
+    """Cells of the kinds of ranges; ``(,)`` and ``empty`` count only where far above noise."""
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 

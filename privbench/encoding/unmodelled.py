@@ -83,7 +83,7 @@ class FillReader(SettledReader):
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """0 for a value; 1 for NULL, or for the empty text where that has a cell."""
+        """Codes: 0 for a value, then 1 for the empty text if it has a cell of its own, then NULL."""
         if not self.codec.measured:
             return {}
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}

@@ -64,7 +64,7 @@ class Made(Scope):
 
     @contextlib.contextmanager
     def statement(self) -> Iterator[None]:
-        """Within it one statement is judged; what it claims is not made if it is left out."""
+        """A context to judge one statement in; if that is refused, what it has claimed is not made."""
         self._recent = []
         try:
             yield

@@ -225,7 +225,7 @@ def rest_law(
 
 Found = Mapping[tuple[str, str], Released]
 Ends = tuple[int, int]
-#: Dates that have nothing to do with when others are.
+#: Names of columns whose dates say nothing about other dates of a row.
 _APART = re.compile(
     r"(?:^|_)(?:birth\w*|born|dob|death|died|deceased|dod|founded|found(?:ing|ation)|expir\w*)(?:_|$)"
 )

@@ -64,8 +64,8 @@ _ENOUGH = 300.0
 _TYPICAL = 0.5
 #: Part of its error that an item must save to be measured.
 _WORTH = 0.05
-#: Amounts that are compared, the least of them as a part of the whole, and the error beyond the
-#: least that makes no difference.
+#: Number of amounts that an item's error is computed for, the least of them as a part of the whole;
+#: and the relative excess over the least error that makes no difference.
 _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 

@@ -118,7 +118,7 @@ class Since:
     def composed(
         self, events: Iterable[Event], delta_conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
-        """All events of the earlier release and this one, lost ones included, and their joint cost."""
+        """All events of the earlier release and of this one, lost ones too, and what they cost."""
         every = enumerate([*self.model.events, *events])
         both = tuple(replace(event, id=place) for place, event in every)
         return both, loss_of(both, self.model.promise.accounting, delta_conversion)
@@ -180,7 +180,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 
 
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
-    """A codec of the release; refused unless its cells are of what the reader reads."""
+    """A codec of the earlier release; a ModelError unless its attributes are those of the reader."""
     aside = {need.attribute for need in reader.needs if isinstance(need, DecimalsNeed)}
     # What the reader makes of no rows has its kinds of attributes.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}

@@ -26,13 +26,13 @@ from privbench.privacy.recoding import NEG_INF, POS_INF
 READS_PAGES = 140_000
 #: Pages that are read at once, and most int8 of a row: with more of them COPY is as fast.
 _PAGES, _WORDS = 1024, 64
-#: Bytes that are sent at once at most, of which the server holds a few copies, and rows that fit on
-#: a page: rows of NULL alone are many times larger packed than stored.
+#: Most bytes that are sent at once, of which the server holds a few copies; and most rows that fit
+#: on a page, since rows of NULL alone are many times larger packed than stored.
 _BYTES, _ROWS = 2**24, 291
 #: Bits of an int8 that hold numbers, and most numbers that a dictionary lists.
 _BITS, _LISTED = 63, 2**14
 _OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**31)}
-#: What no text of PostgreSQL is.
+#: Stands for every text that a list does not hold; no text of PostgreSQL is equal to it.
 OTHER = "\x00"
 
 #: The first page of some, and one past the last; None for all that follow.

@@ -61,7 +61,7 @@ class Mark:
     version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
-        """The mark with a seed of its own where it has none."""
+        """This mark, with a random seed if it has none."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:

@@ -38,7 +38,7 @@ class Drawing:
     model: Heat | None = None  # what the model says, where the circuit is a model's
 
     def count(self, side: Snapshot, table: Table, share: float) -> Heat | None:
-        """Rows at every node; None if a predicate needs more than the table, so that its SQL fails."""
+        """Count rows at the nodes; None if a predicate refers to more than the table, and fails."""
         held = [held for *_, held in self.picks]
         try:
             with side.connection.transaction():

@@ -94,7 +94,7 @@ class Text(_Names):
         return known or users or of_extension(name[-1])
 
     def operator(self, name: Name) -> bool:
-        """Any operator passes, since its name does not show what it runs; so do types and relations."""
+        """Any operator, type or relation: its name does not show what it runs."""
         return True
 
     type = relation = operator

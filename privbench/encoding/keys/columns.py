@@ -130,7 +130,7 @@ def modelled_values(
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
 _LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a-z ]+)?\)\Z""")
-#: A plain column as a key, and what parts keys.
+#: An index key that is a plain column; and the separator of several keys.
 _PLAIN = re.compile(r"""\A("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\Z""")
 _PARTS = re.compile(r""", (?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
 #: Kinds of indexes whose entries have to be small.

@@ -69,8 +69,8 @@ TARGETS, SOME_COLUMNS = 0.6, 4
 TESTS = 0.05
 
 
-#: How columns of a table are learned: singly and in pairs; singly; or attributes by a learner of
-#: their own, which gets what their one-ways and pairs would, and all other columns singly.
+#: How a table's columns are learned: by one-ways and pairs; by one-ways; or attributes by a learner
+#: of their own, with the budget of their one-ways and pairs, and all other columns by one-ways.
 Learns = Literal["pairs", "columns", "attributes"]
 
 

@@ -182,7 +182,7 @@ class Variable:
         return np.append(ndtri(share), np.zeros(len(mass) - ordered))
 
     def grouped(self, level: int) -> Axis:
-        """The axis of the groups of a level."""
+        """The axis whose cells are the groups of a level."""
         groups = self.levels[level]
         if self.groups(level) == len(groups):
             return self.axis

@@ -201,8 +201,8 @@ def one_way(
     """Shares of a column's cells from its noisy histogram, shape (cells,), which sum to 1.
 
     ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum
-    where there is one; more than `WIDE` ordered cells are estimated by `halves` instead. See "The one
-    estimator" in ``docs/method.md``.
+    where there is one; more than `WIDE` ordered cells are estimated by `halves` instead. See "The
+    one estimator" in ``docs/method.md``.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)

@@ -26,7 +26,7 @@ from privbench.schema import ForeignKey
 MOST, _AT_ONCE = 96, 16
 #: Broken rows of one statement, so that all their candidates stay within some gigabytes of disk.
 _BATCH = 1_000_000
-#: Rows that are drawn from, once those that keep the rule and once any; values of a column.
+#: Most rows to draw from, among those that keep the rule and among all; most values of a column.
 _POOL, _DRAWN = 50_000, 10_000
 #: Draws of a single column, and of all columns of a row.
 _DRAWS, _ROWS = 3, 8

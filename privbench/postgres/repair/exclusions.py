@@ -1,11 +1,12 @@
-"""EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are put in one by one.
+"""EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are inserted one by one.
 
 A row that conflicts with one before it moves by a random multiple of its own length; where it finds
 no room it is left out. Rows of a partition that has a constraint of its own stay in it.
 
-What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row takes
-a target, one of those whose periods hold its own, else any, into whose period its own is fitted.
-References that still hold nothing end, or their rows go.
+What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row gets
+a target here. That is one whose periods hold the row's own period, else any target, and the row's
+period is fitted into the target's. References that still lead nowhere become NULL, or their rows
+are deleted.
 """
 
 from __future__ import annotations

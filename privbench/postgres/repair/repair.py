@@ -129,7 +129,7 @@ class Repair:
             uniques.repair(self._clone, index, suspects, kept, last=last)
 
     def _place(self, among: Collection[str] | None = None) -> None:
-        """EXCLUDE constraints of some tables, or all and keys of periods; rows move under them."""
+        """Repair EXCLUDE constraints of some tables, or all of them and PERIOD keys, by moving rows."""
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
         with self._clone.watch() as moved:
             # Those without targets first, then targets of periods before what refers to them.
@@ -145,7 +145,7 @@ class Repair:
             self._check(moved)
 
     def _end_dangling(self) -> None:
-        """Repair references to deleted rows; rows that then break another rule are repaired or deleted."""
+        """End references to deleted rows; repair or delete rows that break another rule by that."""
         with self._clone.watch() as touched:
             references.end_dangling(self._clone)
             for key in self._periods:

@@ -40,7 +40,7 @@ _PLAN = re.compile(
 )
 
 
-#: Statements around a query: what each holds is what ran.
+#: Statements that hold a query (COPY, DECLARE, PREPARE, …): it counts as the query that ran.
 _COPY = re.compile(r"\s*copy\s*\((?P<query>.*)\)\s*to\s", re.IGNORECASE | re.DOTALL)
 _DECLARE = re.compile(
     r"\s*declare\s+(?:\"[^\"]+\"|\w+)(?:\s+(?:binary|asensitive|insensitive|no|scroll))*\s+cursor"
