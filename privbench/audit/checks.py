@@ -52,9 +52,9 @@ _FINE = 2.0**20
 class Row:
     """One event: the claimed sensitivity, and the largest change between neighbours.
 
-    ``claimed`` and ``observed`` are norms L1, L2 and L∞, the latter of the worst neighbours, in
-    units of which a count of 1 is ``unit``. ``ratio`` is the largest ratio of observed to claimed, L0
-    included where it is claimed. ``broken`` names the claims that do not hold.
+    ``claimed`` and ``observed`` are norms L1, L2 and L∞, the latter of the worst neighbours; a
+    count of 1 is ``unit`` of their units. ``ratio`` is the largest ratio of observed to claimed,
+    L0 included where it is claimed. ``broken`` names the claims that do not hold.
     """
 
     label: str

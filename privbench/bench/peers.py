@@ -1,8 +1,8 @@
 """Other people's synthesizers, each in an environment and a process of its own, by CSV and JSON.
 
 The table of peers is ``peers.toml`` beside this file: pins, a script of a few lines, and whether
-the privacy proof holds. Peers get the same codes as installed synthesizers, but of a number at most
-as many as the grid says. So they spend nothing on bounds.
+the privacy proof holds. Peers get the same codes as installed synthesizers, so they spend
+nothing on bounds; a column of numbers has at most as many codes as the config says.
 """
 
 from __future__ import annotations

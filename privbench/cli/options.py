@@ -232,7 +232,7 @@ choice_options = with_options(
         )
     )
 )
-#: Of a command that fills a target, handed on as ``as_role`` and ``strict``.
+#: Options of a command that fills a target, handed on as ``as_role`` and ``strict``.
 target_options = with_options(
     click.option(
         "--as-role",

@@ -372,7 +372,7 @@ def type_to_json(type_: ColumnType) -> dict[str, Any]:
 
 
 def type_from_json(data: Mapping[str, Any]) -> ColumnType:
-    """The type that `type_to_json` wrote (labels, domains and checks are kept of parts alone)."""
+    """The type that `type_to_json` wrote; only its parts have labels and checks of domains."""
     known = {name: data[name] for name in _TYPE_FIELDS}
     parts = (
         replace(

@@ -68,9 +68,9 @@ class BoundsNeed:
 
     @property
     def likely_cells(self) -> tuple[int, int] | None:
-        """The cells beyond which counts must be clear of noise, inclusive; None without any.
+        """First and last likely cell: beyond them counts must be clear of noise. None without any.
 
-        Those of the default that the name suggests, else those of what is plausible.
+        They are the cells of the range that the name suggests, else of the plausible range.
         """
         inside = (self.default.lo, self.default.hi) if self.named else self.plausible
         if inside is None:

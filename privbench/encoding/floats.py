@@ -121,7 +121,8 @@ def decimals_of(numbers: NDArray[np.float64], *, single: bool = False) -> Points
 
 #: Makes the cells of a decimal grid, whose steps are integers.
 _STEPS = IntegerScale("int8")
-#: Steps of far tails are cut to this, and places of cells to so many units.
+#: Largest step of a decimal grid, to which those of far tails are clipped; and number of units that
+#: the largest place of a cell may have.
 _FAR, _UNITS = 2**60, 2.0**60
 
 

@@ -50,7 +50,7 @@ class IntegerScale(Scale):
 
     @property
     def default_range(self) -> tuple[str, str]:
-        """Of smallint, which mostly holds codes, a few values."""
+        """A guess at the column's range; a narrow one for smallint, which mostly holds codes."""
         return ("0", "10") if self.base == "int2" else ("0", "100")
 
     def select(self, identifier: sql.Composable) -> sql.Composable:

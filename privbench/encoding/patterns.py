@@ -260,7 +260,7 @@ def _letter_class(letters: str) -> str:
 
 #: Rounds in which distinct texts are drawn.
 _DRAWS = 4
-#: Characters of a text of which nothing but its case is demanded.
+#: Characters of a text of which a CHECK demands nothing but its case.
 _WORD = 8
 
 

@@ -31,7 +31,7 @@ _WIDE = Context(prec=400)
 
 #: Ranges of at most this many grid steps, public or released, get one cell per step.
 UNIT_STEPS = 256
-#: The same where noise leaves few cells worth having.
+#: At least this many steps get a cell each, where noise leaves few cells worth having.
 LEAST_UNITS = 32
 #: Number of linear cells in a wider range.
 LINEAR = 128

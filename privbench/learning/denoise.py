@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: Standard deviations of noise from which on a count may be more than noise: values beyond a range
-#: and rows without an owner are there, a gap is none. Half: one column in forty has such values by
-#: noise, and one table in six such rows.
+#: Standard deviations of noise from which on a count may be more than noise: then a column has
+#: values beyond its range, a table has rows without an owner, and cells of a range are no gap.
+#: Half: one column in forty has such values by noise, and one table in six such rows.
 PRESENT = 2.0
 #: Standard deviations from which on a difference counts: of a measured pair from its prediction
 #: (chi-squared), of a column's numbers from ones with few decimals. Half: small trees get false

@@ -72,7 +72,7 @@ def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> C
 
 
 def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> NDArray[np.int64]:
-    """The same of one block of rows."""
+    """Numbers of the combinations of one block of rows."""
     codes = columns[0][begin : begin + _BLOCK].astype(np.int64)
     for column, size in zip(columns[1:], sizes[1:], strict=True):
         codes *= size

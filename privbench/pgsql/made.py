@@ -64,7 +64,7 @@ class Made(Scope):
 
     @contextlib.contextmanager
     def statement(self) -> Iterator[None]:
-        """A context to judge one statement in; if that is refused, what it has claimed is not made."""
+        """A context in which one statement is judged; if it is refused, its claims are undone."""
         self._recent = []
         try:
             yield

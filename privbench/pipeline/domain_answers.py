@@ -229,7 +229,7 @@ Ends = tuple[int, int]
 _APART = re.compile(
     r"(?:^|_)(?:birth\w*|born|dob|death|died|deceased|dod|founded|found(?:ing|ation)|expir\w*)(?:_|$)"
 )
-#: Dates before and after these are marks.
+#: Dates before the first or from the second on are marks, such as 9999-12-31 for "open".
 _TIMES = ("1800-01-01", "2100-01-01")
 
 

@@ -54,8 +54,9 @@ DOMAINS, UNITS, LAWS = 0.4, 0.05, 0.25
 EQUAL = 0.3
 #: Units of a table in noise scales of its laws, at least, unless that costs so many equal shares.
 _SCALES, _COSTLY = 12.0, 8.0
-#: Units of a table in noise scales of its laws at most; rows of a table in noise scales of a
-#: histogram for all, beyond which its units count by rows.
+#: A law by rank gets no more budget than makes a table's units this many times its noise scale. And
+#: a table with more rows than this many noise scales of a histogram of labels has its rows counted
+#: per unit, clipped.
 _ENOUGH = 300.0
 #: Norm of a unit's rows by label, as a part of the mean number of rows of a unit. A clip C above
 #: that makes labels of many units weigh less and corrects nothing. Twice as much loses a tenth of
@@ -65,7 +66,7 @@ _TYPICAL = 0.5
 #: Part of its error that an item must save to be measured.
 _WORTH = 0.05
 #: Number of amounts that an item's error is computed for, the least of them as a part of the whole;
-#: and the relative excess over the least error that makes no difference.
+#: and how much more error than the least makes no difference.
 _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 

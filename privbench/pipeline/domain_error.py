@@ -62,7 +62,7 @@ class Noise:
             return np.asarray(np.sqrt(0.5 / amount), np.float64)
 
     def deviation(self, amount: float) -> float:
-        """The same of one amount."""
+        """Standard deviation at one amount."""
         return float(self.sd(np.array([amount]))[0])
 
     def amount(self, sd: float) -> float:

@@ -55,7 +55,7 @@ class _Encoded:
 
 @dataclass(frozen=True, repr=False)
 class _Raw:
-    """One table before its keys are matched; each key's columns go when it is."""
+    """One table before its keys are matched; a key's columns are dropped once it is matched."""
 
     rows: int
     attributes: Mapping[str, Attribute]

@@ -180,7 +180,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 
 
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
-    """A codec of the earlier release; a ModelError unless its attributes are those of the reader."""
+    """A codec of the earlier release; ModelError if its cells are not what the reader makes."""
     aside = {need.attribute for need in reader.needs if isinstance(need, DecimalsNeed)}
     # What the reader makes of no rows has its kinds of attributes.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}

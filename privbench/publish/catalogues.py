@@ -163,7 +163,7 @@ def _family(column: Column) -> str:
 
 
 def _given(**items: Any) -> dict[str, Any]:
-    """Those that say something."""
+    """The items whose values are not empty."""
     return {name: value for name, value in items.items() if value}
 
 

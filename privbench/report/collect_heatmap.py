@@ -134,7 +134,7 @@ def _choose(
 
 
 def _widest(queries: Sequence[QueryPart], names: Mapping[str, set[str]]) -> list[QueryPart]:
-    """Those with conditions on at least three columns, or on as many as any has."""
+    """Queries with conditions on at least three columns; if none has three, on the most."""
     least = min(3, max((len(names[query.id]) for query in queries), default=0))
     return [query for query in queries if len(names[query.id]) >= least]
 

@@ -195,7 +195,7 @@ class Files(contextlib.AbstractContextManager["Files"]):
         return _checked(listed, path)
 
     def _lock(self, folders: Sequence[Path]) -> None:
-        """From here on nothing but these folders can be opened, whatever a file refers to."""
+        """Keep DuckDB from opening anything but these folders, whatever a file refers to."""
         allowed = ", ".join(literal(f"{folder}/") for folder in folders)
         self._connection.execute(f"SET allowed_directories = [{allowed}]")
         self._connection.execute("SET enable_external_access = false")

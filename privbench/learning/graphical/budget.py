@@ -32,7 +32,8 @@ from privbench.privacy.queries.references import KEPT
 #: times R / (R + T), R references that touch the tree and T its tables; half as much again: no
 #: difference beyond scatter.
 SIZES, REFERENCES = 0.15, 0.4
-#: Share of one-ways, of them and the pairs. At .24: 2-way divergence of coded Adult .044 for .040.
+#: Share of one-ways in the budget of one-ways and pairs. At .24: 2-way divergence of coded Adult
+#: .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
 #: The same in a tree with a target column that the others are to predict. On car, .1 and .4 gave
 #: an AUROC .01 higher and .02 lower with an earlier learner.

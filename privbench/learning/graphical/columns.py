@@ -272,7 +272,7 @@ def shares_of(codes: Codes, weights: Floats, cells: int) -> Floats:
 
 
 def needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:
-    """Some tables, and all that rows of theirs must refer to."""
+    """The tables in ``present``, and all tables that their rows must refer to."""
     found, new = set[str](), set(present)
     while new:
         found |= new

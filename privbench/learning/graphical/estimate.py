@@ -21,8 +21,9 @@ Ints = NDArray[np.int64]
 STRATA = ((0.3, 0.25), (1.0, 0.25), (3.0, 0.25), (10.0, 0.1), (40.0, 0.03))
 #: Largest log ratio of a cell to its prediction on the grid; double: slower, no change.
 REACH = 4.0
-#: Prior sd of the log ratio, and of the power of a column's odds that the shares of targets are
-#: multiplied by. Half: true ratios above 3 are flattened; double: more noise is kept.
+#: Prior sd of the log ratio; and, of references, of the power of a column's odds by which shares of
+#: targets are multiplied. Half: true ratios above 3 are flattened; double: more noise
+#: is kept.
 RATIO_SD = 0.7
 #: Weight of that prior, in cells, against what the cells of a stratum say themselves.
 PRIOR_CELLS = 6.0
@@ -83,9 +84,10 @@ def shrink(
 
 
 def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floats:
-    """Posterior means of counts given their noisy sum, from those without it.
+    """Posterior means of counts given their noisy sum, from their means and variances without it.
 
-    They are Gaussian where the sum adds to them; else Gamma, under which no count becomes 0.
+    If the sum is larger than that of the means, the posterior is taken as Gaussian; if smaller, as
+    Gamma, under which no count becomes 0.
     """
     off = total - float(mean.sum())
     if off >= 0:

@@ -94,9 +94,10 @@ ONE = Buckets((0, 1), 1)
 
 
 def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
-    """Shares of buckets whose mean count is ``mean``: positive ones times a power of their mean.
+    """Change shares of buckets so that the mean count is ``mean``.
 
-    The share of 0 stays, as far as the mean can be reached with it.
+    Shares of positive counts are multiplied by a power of their bucket's mean. The share of 0
+    stays, as far as the mean can be reached with it.
     """
     held = shares[1:].sum()
     if held <= 0 or mean <= 0:

@@ -161,7 +161,7 @@ class Rule:
         return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
 
     def share(self, clone: Rows) -> float:
-        """Share of the rows it concerns that break it."""
+        """Share of the rows that break the rule, among those that it concerns."""
         query = "SELECT coalesce(avg((({}) IS FALSE)::int), 0)::float8 FROM {} WHERE {}"
         return float(clone.first(query, self.condition, self.place, self.within)[0])
 

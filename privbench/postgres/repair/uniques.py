@@ -21,7 +21,8 @@ from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
 _TEXTS = ("text", "varchar", "citext")
-#: Of those with expressions and of collations that take different texts for equal, it says so.
+#: UNIQUE indexes, and whether one has an expression or a collation that takes different texts for
+#: equal: keys that were made unique may be equal there.
 _INDEXES: LiteralString = """
 SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
   coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false),
@@ -105,10 +106,11 @@ def find(clone: Rows) -> list[UniqueIndex]:
 def repair(
     clone: Rows, index: UniqueIndex, suspects: Collection[str], kept: sql.Composable, *, last: bool
 ) -> None:
-    """Make rows unique.
+    """Make rows unique in an index.
 
-    ``kept`` is the condition of the rows that keep the table's CHECKs. Plain keys may only be
-    disturbed in suspects. The last time, what is not unique is deleted at once.
+    ``kept`` is the condition of the rows that keep the table's CHECKs. Tables that are no suspects
+    still have the unique plain keys they were made with. With ``last`` rows that are not unique are
+    deleted at once.
     """
     if index.plain and index.table.key not in suspects:
         return

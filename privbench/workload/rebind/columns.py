@@ -55,7 +55,7 @@ class Operand:
     numeric: bool = False  # whether what is compared is a number as PostgreSQL sees it
 
     def then(self, step: str) -> Operand:
-        """With one more function around it."""
+        """This operand with one more function around it."""
         return replace(self, steps=(*self.steps, step))
 
 
