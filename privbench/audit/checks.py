@@ -255,7 +255,7 @@ def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
 
 
 def _chance(parts: Iterable[tuple[float, int]]) -> float:
-    """Probability that χ² sums, with their degrees of freedom, are in all so small; 1 if none."""
+    """Probability of χ² sums as small as these together, by their degrees of freedom; 1 if none."""
     sums, degrees = zip(*parts, strict=True) if parts else ((), ())
     return float(chi2.cdf(sum(sums), sum(degrees))) if degrees else 1.0
 

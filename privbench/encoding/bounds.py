@@ -246,7 +246,7 @@ def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal 
 
 
 def _octaves_inside(points: Points, lo: int, hi: int, *, below: bool) -> tuple[int, int]:
-    """Two octaves from the public end on that is nearer to the default range."""
+    """A range of two octaves from a public end on: the lower one if ``below``, else the upper."""
     if below:
         end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
         return lo, min(int(points[end]), hi)

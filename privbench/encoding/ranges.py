@@ -136,7 +136,7 @@ class PointCodec(Codec):
         return self.x.recodings | self.y.recodings
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Literals of points; if only the second coordinate is NULL, another row's stands for it."""
+        """Literals; where only the second coordinate is NULL, another row's takes its place."""
         x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
         known = y.is_valid().to_numpy(zero_copy_only=False)
         there, lost = np.flatnonzero(known), np.flatnonzero(~known)

@@ -136,9 +136,9 @@ def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
 
 
 def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
-    """The cells of those of these values that have one, and the place of each among the values.
+    """The cells that stand for single values, and the place of each one's value in ``values``.
 
-    A point of a grid has the cell that begins with it.
+    A point of a grid has the cell that begins with it; values without a cell are left out.
     """
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):

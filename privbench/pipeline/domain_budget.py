@@ -50,13 +50,14 @@ TOTALS, TOTALS_BESIDE = 0.05, 0.02
 #: Most of the budget for columns' domains; and parts of that for counts of units of owned tables,
 #: and for laws by rank.
 DOMAINS, UNITS, LAWS = 0.4, 0.05, 0.25
-#: Part of what is left of it that is shared equally.
+#: Part of what is then left for domains that is shared equally.
 EQUAL = 0.3
-#: Units of a table in noise scales of its laws, at least, unless that costs so many equal shares.
+#: An item of `_spread` gets enough for its units to be at least this many times its noise scale. If
+#: that costs more than so many equal shares, it is not measured.
 _SCALES, _COSTLY = 12.0, 8.0
-#: A law by rank gets no more budget than makes a table's units this many times its noise scale. And
-#: a table with more rows than this many noise scales of a histogram of labels has its rows counted
-#: per unit, clipped.
+#: An item of `_spread` gets no more than makes its units this many times its noise scale. And a
+#: table's units count by rows (a clip C above 1) if its rows are more than this many noise scales of
+#: a histogram with an equal share of the budget.
 _ENOUGH = 300.0
 #: Norm of a unit's rows by label, as a part of the mean number of rows of a unit. A clip C above
 #: that makes labels of many units weigh less and corrects nothing. Twice as much loses a tenth of

@@ -163,7 +163,7 @@ def _released(model: ModelledTable, asked: Asked, queries: Sequence[QueryPart]) 
 
 
 def _known(model: ModelledTable, predicate: Predicate) -> bool:
-    """Whether it is one on a single column that the model can evaluate."""
+    """Whether a predicate reads a single column and the model can evaluate it."""
     name = next(iter(predicate.columns))
     if len(predicate.columns) > 1 or name not in model.codecs or name not in model.circuit.domains:
         return False

@@ -56,7 +56,7 @@ def masks(table: Table) -> dict[str, str]:
 
 
 def column_hint(made: str, *, text: bool, nullable: bool) -> ColumnConfig | None:
-    """The config of a column by what its mask makes; None where its type's kind does as well."""
+    """The config of a column by what its mask makes; None if the column's type needs no config."""
     if not made and nullable:
         return ColumnConfig(kind="skip")
     return ColumnConfig(kind="text", faker=PROVIDERS.get(made)) if text else None

@@ -42,7 +42,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "2GB",
 }
 _ROWS = 1 << 16
-#: Names that PostgreSQL would cut off.
+#: Most bytes of a name: PostgreSQL would cut off longer ones.
 _LONGEST = 63
 _TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables()

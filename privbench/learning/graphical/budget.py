@@ -61,8 +61,8 @@ FILLER = 0.03
 #: Parts of an owned table's size amount: clipped sum, rows without an owner; the rest goes to the
 #: histogram. Half or double: not measured.
 CLIPPED, FREE = 0.3, 0.15
-#: Most of a reference's amount that goes to columns of the targets, and number of columns from
-#: which on it does; the rest goes to fan-in.
+#: Largest part of a reference's amount that goes to columns of its targets, and least number of
+#: columns for which it is that large; the rest goes to fan-in.
 TARGETS, SOME_COLUMNS = 0.6, 4
 #: Most of a tree's amount that the tests of its tables against an earlier model take. It binds in
 #: tables of few units alone: Adult's test takes under a thousandth of that. Half or double: not

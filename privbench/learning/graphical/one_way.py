@@ -37,10 +37,11 @@ ENDED = 10.0
 #: Prior odds that most values lie in a column's range and not beyond. At 1 or 10: divergences of
 #: ordered columns of three databases .380 and .430 for .391 (root tables), .455 and .501 for .457.
 INSIDE = 3.0
-#: The chance that most values lie beyond, from which on it counts: noise alone leaves it near a
-#: quarter, and a quarter of the rows beyond a range makes sums a thousand times too large. At 0 or
-#: 0.5: divergences .337 and .597 for .369 (root tables), .380 and .416 for .416; mean distances
-#: from the median are off by e^1.17 and e^.74 for e^.76 (309 columns of seven databases).
+#: Probability that most values lie beyond a column's range, above which that is considered: noise
+#: alone leaves it near a quarter, and a quarter of the rows beyond a range makes sums a thousand
+#: times too large. At 0 or 0.5: divergences .337 and .597 for .369 (root tables), .380 and .416 for
+#: .416; mean distances from the median are off by e^1.17 and e^.74 for e^.76 (309 columns of seven
+#: databases).
 EVIDENCE = 0.35
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
 ABSENT = 0.03

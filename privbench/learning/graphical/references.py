@@ -37,7 +37,8 @@ from privbench.privacy.queries.references import most_kept
 
 #: Marginals of targets that are measured, at most, and their parts of the amount.
 PARTS = (0.6, 0.4)
-#: Least first eigenvalue of a score's columns, against what chance makes of it.
+#: Columns form a score if the first eigenvalue of their correlations is at least this many times
+#: what chance gives.
 TOGETHER = 1.2
 #: Sweeps of fitting factors, and step of each; 30 sweeps: noise is fitted (stats5 2.81 for 2.68).
 SWEEPS, STEP = 10, 0.7

@@ -124,17 +124,17 @@ class Rule:
 
     @property
     def computes(self) -> bool:
-        """Whether it says what some column is, computed from others: ``gross = net + tax``."""
+        """Whether the rule says that a column is computed from others: ``gross = net + tax``."""
         return any(item.equal and item.reads for item in self.values)
 
     @property
     def kept(self) -> sql.Composable:
-        """Condition of the table's rows that keep it, or that it does not concern."""
+        """Condition of the table's rows that keep the rule, or that it does not concern."""
         return build("(NOT {} OR ({})) IS NOT FALSE", self.within, self.condition)
 
     @property
     def broken(self) -> sql.Composable:
-        """Condition of the table's rows that break it."""
+        """Condition of the table's rows that break the rule."""
         return build("(NOT {} OR ({})) IS FALSE", self.within, self.condition)
 
     @property
@@ -147,11 +147,11 @@ class Rule:
         return rows.rows_of(self.place, broken)
 
     def breaks(self, clone: Rows) -> bool:
-        """Whether some row breaks it."""
+        """Whether some row breaks the rule."""
         return bool(clone.first("SELECT EXISTS ({})", self.broken_rows)[0])
 
     def batches(self, clone: Rows, most: int) -> list[tuple[int, int]]:
-        """Ranges of blocks in which about so many rows break it; none if none does."""
+        """Ranges of blocks with about ``most`` broken rows each; none if no row breaks the rule."""
         count, blocks = clone.first(
             "SELECT count(*), 1 + max(split_part(ltrim(id::text, '('), ',', 1)::int8)"
             " FROM ({}) AS broken",
@@ -263,8 +263,8 @@ def values(
 ) -> list[Value]:
     """Values to try in a row that breaks a CHECK, by column.
 
-    The text is that which the target's catalog prints; VALUE of a domain's CHECK ``stands_for`` a
-    column.
+    ``text`` is the CHECK as the target's catalog prints it. In a domain's CHECK, VALUE means the
+    column ``stands_for``.
 
     >>> from privbench.schema import Column, ColumnType, TableName
     >>> names = [Column(name, 1, ColumnType("integer", "int4", category="N")) for name in "abc"]
