@@ -56,8 +56,8 @@ EQUAL = 0.3
 #: that costs more than so many equal shares, it is not measured.
 _SCALES, _COSTLY = 12.0, 8.0
 #: An item of `_spread` gets no more than makes its units this many times its noise scale. And a
-#: table's units count by rows (a clip C above 1) if its rows are more than this many noise scales of
-#: a histogram with an equal share of the budget.
+#: table's units count by rows (a clip C above 1) if its rows are more than this many noise scales
+#: of a histogram with an equal share of the budget.
 _ENOUGH = 300.0
 #: Norm of a unit's rows by label, as a part of the mean number of rows of a unit. A clip C above
 #: that makes labels of many units weigh less and corrects nothing. Twice as much loses a tenth of

@@ -172,7 +172,7 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def _id(text: str) -> str:
-    """A name without blanks and signs, which no ``@id`` may hold: each is its number."""
+    """A name for an ``@id``, which may hold no blanks and signs: each is replaced by its number."""
     return re.sub(r"[^A-Za-z0-9_.-]", lambda found: f"-{ord(found[0]):x}-", text)
 
 
