@@ -109,8 +109,8 @@ def literal(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-#: A public range of fewer grid steps than this, or one that `bins` cuts, gives a column's cells at no
-#: cost; any other only limits what is released of the column.
+#: A public range of fewer grid steps than this, or one that `bins` cuts, gives a column's cells at
+#: no cost; any other only limits what is released of the column.
 CLOSE = 512
 
 

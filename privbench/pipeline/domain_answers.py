@@ -34,7 +34,7 @@ from privbench.schema import Table
 
 #: Standard deviations of noise from which on values below zero count as present.
 _CLEAR = 2.0
-#: Standard deviations from which on a cell holds rows beside values that are counted apart.
+#: Standard deviations from which on a cell holds more rows than those of its listed values.
 _LEFT = 4.0
 #: How many public candidates of a column noise alone may make look present, on the mean.
 _BY_CHANCE = 0.02

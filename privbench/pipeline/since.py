@@ -118,7 +118,7 @@ class Since:
     def composed(
         self, events: Iterable[Event], delta_conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
-        """All events of both releases, earlier and new, lost ones included, and their cost at that δ."""
+        """All events of the earlier and new release, lost ones too, and their cost at that δ."""
         every = enumerate([*self.model.events, *events])
         both = tuple(replace(event, id=place) for place, event in every)
         return both, loss_of(both, self.model.promise.accounting, delta_conversion)

@@ -26,8 +26,9 @@ from privbench.learning.graphical.estimate import (
 from privbench.privacy import Measurement, Session
 from privbench.privacy.queries import NormedHistogram
 
-#: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
-#: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
+#: What is expected at least of NULL and of any other cell without a rule of its own, in noise
+#: sds. At a tenth of it what noise hides is lost, and queries for NULL or rare labels find nothing
+#: in trees of few units.
 UNSEEN = 0.3
 #: Cells before the end of a released range that, with those beyond, show how counts fall.
 BEFORE = 20
