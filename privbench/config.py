@@ -302,7 +302,7 @@ class Config(_Section):
         return self.model_copy(update={section: after})
 
     def with_privacy(self, **changes: Any) -> Self:
-        """The same of ``[privacy]``."""
+        """A copy with some fields of ``[privacy]`` changed."""
         return self.changed("privacy", **changes)
 
 

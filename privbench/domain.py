@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 #: Codes of one attribute: shape (rows,), the narrowest unsigned type that holds the domain.
 Codes = NDArray[np.unsignedinteger[Any]]
-#: What is publicly known of values that SQL gives, so that they can be sent in few bits: a range of
-#: an int8, beyond which they may come as −∞ and +∞ of a grid (and −2⁶³ as the next greater number),
-#: or a list of ASCII texts, beside which others may come as one.
+#: What is publicly known of values that SQL gives, so that they can be sent in few bits. Either a
+#: range of int8: values beyond it may arrive as −∞ and +∞ of a grid (and −2⁶³ as the next greater
+#: number). Or a list of ASCII texts: all texts that it lacks may arrive as one.
 Known = range | tuple[str, ...]
 
 

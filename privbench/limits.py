@@ -97,7 +97,7 @@ Modifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-#: As many as a table has columns; as a schema has parts; as an enum has labels.
+#: Lists of at most as many items as a table may have columns, a schema parts, an enum labels.
 Few = Annotated[tuple[_Item, ...], Field(max_length=MAX_COLUMNS)]
 Many = Annotated[tuple[_Item, ...], Field(max_length=MAX_PARTS)]
 Labels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]

@@ -1,8 +1,8 @@
 """The frozen picture of a PostgreSQL schema: what the catalog states, nothing from rows.
 
 All of it is public knowledge by contract. It is plain data: `privbench.postgres` fills it from
-``pg_catalog``, everything else reads it. The types of its fields say what a stranger's model may
-hold there (`privbench.limits`).
+``pg_catalog``, everything else reads it. The types of its fields limit
+what a model from somebody unknown may hold there (`privbench.limits`).
 """
 
 from __future__ import annotations

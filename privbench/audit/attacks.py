@@ -25,11 +25,12 @@ from privbench.pipeline.decode import decode
 from privbench.pipeline.fit import fit
 from privbench.pipeline.model import Model
 
-#: What a text of its own in a release counts, in scatters of other features: more than all of them.
+#: Weight of a canary's own text found in a release, in standard deviations of the other features:
+#: more than all of these.
 _PROOF = 1000.0
 #: Records held out, at most: the interval of a risk is then about ± .04.
 _HELD_OUT = 500
-#: Fewer give intervals that say nothing.
+#: Fewest records held out: with fewer, intervals say nothing.
 _FEWEST = 50
 _LIMIT = 900
 #: Versions of Python on which anonymeter's pins resolve, and the pins.
@@ -67,9 +68,9 @@ with open(job["said"], "w") as file:
 def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
     """How often the values of each canary, in or out, stand in a model file and a clone of it.
 
-    A row for each canary. In each column in which canaries stand out the number of rows that have
-    its value, or that lie so near it that a fiftieth of the clone's range is between; last how many
-    of its own texts are in the model file or in the clone.
+    The result has a row for each canary. For each column in which canaries stand out it has the
+    number of the clone's rows with the canary's value, or within a hundredth of the clone's range
+    of it; and last, how many of the canary's own texts are in the model file or in the clone.
     """
     with zipfile.ZipFile(path) as members:
         released = b"\0".join(members.read(name) for name in members.namelist())

@@ -219,7 +219,7 @@ class Planter:
                 yield item, _where(zip(key.columns, values, strict=True), "=")
 
     def _plantable(self, connection: Connection, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """The rows of a unit of which a copy can be put in; the others go."""
+        """The rows of a unit that can be inserted as a copy; the others are left out."""
         kept: list[Part] = []
         for part in parts:
             reason = self._refused(connection, [*kept, part], {})

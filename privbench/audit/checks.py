@@ -53,8 +53,8 @@ class Row:
     """One event: the claimed sensitivity, and the largest change between neighbours.
 
     ``claimed`` and ``observed`` are norms L1, L2 and L∞, the latter of the worst neighbours; a
-    counted 1 is ``unit`` of their units. ``ratio`` is the largest ratio of observed to claimed, L0
-    included where it is claimed. ``broken`` names the claims that do not hold.
+    count of 1 is ``unit`` of their units. ``ratio`` is the largest ratio of observed to claimed,
+    L0 included where it is claimed. ``broken`` names the claims that do not hold.
     """
 
     label: str
@@ -255,7 +255,7 @@ def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
 
 
 def _chance(parts: Iterable[tuple[float, int]]) -> float:
-    """Probability that χ² sums, with their degrees of freedom, are in all so small; 1 if none."""
+    """Probability of χ² sums as small as these together, by their degrees of freedom; 1 if none."""
     sums, degrees = zip(*parts, strict=True) if parts else ((), ())
     return float(chi2.cdf(sum(sums), sum(degrees))) if degrees else 1.0
 

@@ -54,7 +54,7 @@ class Call:
     drawn: Integers | int | dict[str, int] = 0
 
     def asks(self, other: Call) -> bool:
-        """Whether their public arguments are equal; how many labels there are is private."""
+        """Whether two calls have equal public arguments; the number of labels is none of these."""
         sizes = [None if isinstance(c.exact, dict) else c.exact.shape for c in (self, other)]
         ours = self.mechanism, self.scale, self.threshold, sizes[0]
         return ours == (other.mechanism, other.scale, other.threshold, sizes[1])

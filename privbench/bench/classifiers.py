@@ -40,7 +40,7 @@ LEARNERS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {},
     ),
 }
-#: Those whose inputs are scaled.
+#: Learners whose inputs are scaled.
 _SCALED = frozenset({"lr", "mlp"})
 
 

@@ -198,7 +198,7 @@ class BenchConfig(_Section):
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables within tables; what stands in ``more`` comes first."""
+    """Both tables as one, and so for tables within them; of two values that of ``more`` counts."""
     found = dict(base)
     for key, value in more.items():
         old = found.get(key)

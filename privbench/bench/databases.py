@@ -1,7 +1,7 @@
 """Whole databases: a release each, loaded into a server of its own, and compared.
 
-What is judged are Q-errors of the workload's joins, sizes of tables, and retention: how much of the
-association between the columns of a table and of the one that a key leads to the clone keeps.
+The figures are Q-errors of the workload's joins, sizes of tables, and retention: the share of the
+association between columns of a table and those of the table it refers to that the clone keeps.
 """
 
 from __future__ import annotations
@@ -150,7 +150,10 @@ def _columns(table: Table) -> list[str]:
 
 
 def _strong(real: pd.DataFrame, made: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Associations of columns of child and parent on both sides, `_STRONG` ones in the source."""
+    """Associations of a child's with a parent's columns, in source and clone.
+
+    Only pairs whose association in the source is at least `_STRONG` count.
+    """
     coded = [_coded(real[name], made[name]) for name in real.columns]
     found = association([column for column, _ in coded], [ordered for _, ordered in coded])
     child = np.array([name.startswith("c.") for name in real.columns])

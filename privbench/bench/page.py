@@ -43,7 +43,7 @@ _TITLES = {
     "rows.max_difference": "sizes off by, %",
     "seconds.fit": "fit, s",
 }
-#: Those that are drawn over ε.
+#: Figures that are drawn over ε.
 _CURVES = ("auroc.mean", "auprc.mean", "pmse.ratio", "kld.2", "qerror.mean", "loglik.test",
            "params.l1", "map.accuracy")  # fmt: skip
 #: Okabe and Ito's colours without yellow, distinct for colour-blind readers; then other dashes.

@@ -1,8 +1,8 @@
 """Other people's synthesizers, each in an environment and a process of its own, by CSV and JSON.
 
 The table of peers is ``peers.toml`` beside this file: pins, a script of a few lines, and whether
-the privacy proof holds. Peers get the same codes as installed synthesizers, but of a number at most
-as many as the grid says. So they spend nothing on bounds.
+the privacy proof holds. Peers get the same codes as installed synthesizers, so they spend
+nothing on bounds; a column of numbers has at most as many codes as the config says.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from privbench.literature.proofs import Proof
 
 #: Where environments are made, unless this variable says otherwise.
 VARIABLE = "PRIVBENCH_PEERS"
-#: Seconds that making one may take: torch alone is some hundred megabytes.
+#: Seconds that making an environment may take: torch alone is some hundred megabytes.
 _INSTALL = 3600
 _READY = "ready"
 #: Beginnings of the environment variables that installers and peers get.
@@ -208,7 +208,7 @@ def run(
 
 
 def _codes(table: Table, found: pd.DataFrame) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
-    """A peer's codes, rounded to whole ones of the domain where it gives numbers between."""
+    """The codes that a peer made, rounded to whole numbers and clipped to the domain."""
     if missing := [name for name in table.columns if name not in found.columns]:
         raise PeerFailed(f"gave no column {missing[0]!r}.")
     codes = {}

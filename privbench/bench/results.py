@@ -23,7 +23,7 @@ from privbench.literature.proofs import Proof, proof_of
 from privbench.report.document import GatePart
 from privbench.report.gates import Gate
 
-#: Figures of models, of which training on real rows has them too.
+#: Figures of predictive models: those trained on real rows have them too.
 _SCORES = ("auroc", "auprc", "f1", "rmse")
 
 
@@ -55,7 +55,7 @@ class Line:
 
     @property
     def place(self) -> str:
-        """As gates name it: ``adult/privbench/1``."""
+        """The point's name in gates: ``adult/privbench/1``."""
         at = "" if self.epsilon is None else f"/{self.epsilon:g}"
         return f"{self.data}/{self.synthesizer}{at}"
 

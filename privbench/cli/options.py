@@ -100,7 +100,7 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]
 def gathered(
     make: Callable[..., dict[str, Any]], *options: Callable[[Any], Any]
 ) -> Callable[[Command], Command]:
-    """A decorator that adds options to a command, with arguments made of their values by name."""
+    """A decorator that adds options to a command, which gets what ``make`` returns for them."""
     alone = click.command()(with_options(*options)(lambda: None))
     names = [option.name for option in alone.params if option.expose_value]
 
@@ -153,7 +153,7 @@ jobs_option = click.option(
     help="Use so many connections (to a target: with --resumable), and so many cores.  "
     "[default: one, all cores]",
 )
-#: Of a command that loads, handed on as ``resumable`` and ``where``.
+#: Options of a command that loads, handed on as ``resumable`` and ``where``.
 resumable_options = with_options(
     click.option(
         "--resumable",
@@ -232,7 +232,7 @@ choice_options = with_options(
         )
     )
 )
-#: Of a command that fills a target, handed on as ``as_role`` and ``strict``.
+#: Options of a command that fills a target, handed on as ``as_role`` and ``strict``.
 target_options = with_options(
     click.option(
         "--as-role",

@@ -40,8 +40,8 @@ END: Final = 2**63
 Rng = np.random.Generator
 
 
-#: Most decimals that are distinguished, what numbers with more count as, and what zero does: it has
-#: a cell of its own, and lies on every decimal grid.
+#: Most decimals that are distinguished; the code of numbers with more; and that of zero, which lies
+#: on every decimal grid and so has a cell of its own.
 MOST, MORE, ZERO = 6, 7, -9
 #: Decimals to take where nothing is known of a column.
 DEFAULT_DECIMALS = 2
@@ -372,7 +372,7 @@ def type_to_json(type_: ColumnType) -> dict[str, Any]:
 
 
 def type_from_json(data: Mapping[str, Any]) -> ColumnType:
-    """The type that `type_to_json` wrote (labels, domains and checks are kept of parts alone)."""
+    """The type that `type_to_json` wrote; only its parts have labels and checks of domains."""
     known = {name: data[name] for name in _TYPE_FIELDS}
     parts = (
         replace(

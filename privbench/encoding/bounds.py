@@ -68,9 +68,9 @@ class BoundsNeed:
 
     @property
     def likely_cells(self) -> tuple[int, int] | None:
-        """The cells beyond which counts must be clear of noise, inclusive; None without any.
+        """First and last likely cell: beyond them counts must be clear of noise. None without any.
 
-        Those of the default that the name suggests, else those of what is plausible.
+        They are the cells of the range that the name suggests, else of the plausible range.
         """
         inside = (self.default.lo, self.default.hi) if self.named else self.plausible
         if inside is None:
@@ -109,7 +109,8 @@ def literal(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-#: A public range of more grid steps than this is a limit alone, unless `bins` cuts it.
+#: A public range of fewer grid steps than this, or one that `bins` cuts, gives a column's cells at
+#: no cost; any other only limits what is released of the column.
 CLOSE = 512
 
 
@@ -245,7 +246,7 @@ def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal 
 
 
 def _octaves_inside(points: Points, lo: int, hi: int, *, below: bool) -> tuple[int, int]:
-    """Two octaves from the public end on that is nearer to the default range."""
+    """A range of two octaves from a public end on: the lower one if ``below``, else the upper."""
     if below:
         end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
         return lo, min(int(points[end]), hi)

@@ -83,7 +83,7 @@ def text_of(tree: exp.Expr) -> str | None:
 
 
 def texts_of(trees: list[exp.Expr]) -> tuple[str, ...] | None:
-    """The texts of literals, or None if one of them is none."""
+    """The texts of literals, or None if one of the expressions is no literal."""
     values = [text_of(tree) for tree in trees]
     known = tuple(value for value in values if value is not None)
     return known if len(known) == len(values) else None

@@ -36,7 +36,7 @@ class Semantic:
     listed: bool
 
 
-#: Fewest columns of a table that may share a prefix, and the part of all that must.
+#: A prefix is ignored if at least so many columns of a table share it, and this part of them all.
 _LEAST_ALIKE, _ALIKE = 3, 0.8
 
 
@@ -175,7 +175,7 @@ _LITERAL = re.compile(r"'((?:[^'\\]|'')*)'(?:::[^':()]+(?:\(\d+\))?)?\Z")
 def default_label(column: Column, least: int, greatest: int) -> str | None:
     """The literal that a column of text has by default; None without one of fitting length.
 
-    Rows that take it are to be expected, and it travels with the DDL.
+    Many rows are likely to have it, and it is public, as a model holds the DDL.
 
     >>> from privbench.schema import ColumnType
     >>> zone = Column("zone", 1, ColumnType("text", "text"), default="'It''s UTC'::text")

@@ -54,7 +54,8 @@ def rounded_to(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDAr
     return rounded
 
 
-#: A double does not distinguish steps further from zero; numbers further are cut.
+#: Steps that are further from zero than the first are not distinct doubles; numbers that are
+#: further than the second are clipped.
 _REACH, _HUGE = 2**53, 1e38
 
 
@@ -75,7 +76,7 @@ class DecimalGrid:
         return result.astype(np.float32).astype(np.float64) if self.single else result
 
     def first(self, numbers: NDArray[np.float64]) -> Points:
-        """The least step whose float is not below each number, for numbers `within` reach."""
+        """For each number, the least step whose float is at least that number; see `within`."""
         near = np.clip(numbers, -_HUGE, _HUGE)
         if self.single:
             # Far out many steps share a float; its first one lies halfway from the float below.
@@ -120,7 +121,8 @@ def decimals_of(numbers: NDArray[np.float64], *, single: bool = False) -> Points
 
 #: Makes the cells of a decimal grid, whose steps are integers.
 _STEPS = IntegerScale("int8")
-#: Steps of far tails are cut to this, and places of cells to so many units.
+#: Largest step of a decimal grid, to which those of far tails are clipped; and number of units that
+#: the largest place of a cell may have.
 _FAR, _UNITS = 2**60, 2.0**60
 
 

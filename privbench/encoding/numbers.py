@@ -50,7 +50,7 @@ class IntegerScale(Scale):
 
     @property
     def default_range(self) -> tuple[str, str]:
-        """Of smallint, which mostly holds codes, a few values."""
+        """A guess at the column's range; a narrow one for smallint, which mostly holds codes."""
         return ("0", "10") if self.base == "int2" else ("0", "100")
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
@@ -77,7 +77,7 @@ register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")
 _DIGITS = 18
 #: Digits after the point that are kept even where the whole range does not fit then.
 _DECIMALS = 6
-#: Multiples of up to so many tens are distinguished: thousands.
+#: Multiples of 10, 100 and so on are distinguished up to this power of ten: thousands.
 _TENS = 3
 #: What money is printed with.
 _BARE = str.maketrans("", "", "$,")

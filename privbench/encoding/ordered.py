@@ -227,7 +227,7 @@ class OrderedReader(ColumnReader):
         )
 
     def _within(self, points: Points, *more: int) -> Points:
-        """Points of the public range, its ends, and of some more those within it."""
+        """The ends of the public range and the given points that lie within it, ascending."""
         lo, hi = self.range.lo, self.range.hi
         every = np.concatenate([points, [lo, hi, *more]])
         return np.unique(every[(every >= lo) & (every <= hi)])

@@ -62,8 +62,8 @@ _POSIX = {
     "[:punct:]": r"!#%&*+,\-./:;=?@_",
     "[:xdigit:]": "0-9a-f",
 }
-#: What PostgreSQL reads otherwise: a collating element, or a class of characters that is not known,
-#: within brackets; ``{,3}``, which is plain text.
+#: What PostgreSQL reads otherwise than Python: within brackets, a collating element or a class of
+#: characters that is not listed above; and ``{,3}``, which PostgreSQL takes as plain text.
 _FOREIGN = re.compile(r"\[[^][]*\[[.=:]|\{,")
 
 
@@ -198,7 +198,7 @@ def _alphabet(members: Iterable[tuple[Any, Any]]) -> str:
 
 #: Alphabets whose letters stand in the same order in every collation.
 _ALPHABETS = (string.ascii_uppercase, string.ascii_lowercase, string.digits)
-#: Longest bound that is understood, and letters that a longer text may have past it.
+#: Most letters of a CHECK's bound that is understood, and most that a text may have beyond those.
 _LONGEST_BOUND, _LONGER = 16, 6
 
 
@@ -260,7 +260,7 @@ def _letter_class(letters: str) -> str:
 
 #: Rounds in which distinct texts are drawn.
 _DRAWS = 4
-#: Characters of a text of which nothing but its case is demanded.
+#: Characters of a text of which a CHECK demands nothing but its case.
 _WORD = 8
 
 

@@ -23,7 +23,7 @@ from privbench.schema import Column, ColumnType, Table, TableName
 
 Numbers = NDArray[np.int64]
 
-#: Room of makers that have no limit of their own.
+#: Most distinct values that a maker is taken to have.
 _WIDE = 2**40
 #: Points lie on a grid of so many columns, at a distance at which shapes do not touch.
 _ACROSS, _APART = 1000, 10
@@ -198,7 +198,7 @@ def _vector(type_: ColumnType) -> Maker:
 
 
 _LETTERS = pa.array([chr(code) for code in range(33, 127) if chr(code) not in "\\"])
-#: Types whose values follow from more than their names.
+#: Makers of types whose values depend on more than the type's name; others have templates.
 _MAKERS: dict[str, Callable[[ColumnType], Maker]] = {
     **dict.fromkeys(("bit", "varbit"), _bits),
     **dict.fromkeys(("vector", "halfvec", "sparsevec"), _vector),

@@ -80,7 +80,7 @@ class PartsReader(ColumnReader):
 def _ordered_part(
     whole: ColumnReader, part: str, type_: ColumnType, *, not_null: bool = False
 ) -> OrderedReader:
-    """The reader of a part of a column that has a type with a grid."""
+    """The reader of one part of a column, say a range's end; the part's type must have a grid."""
     column = whole.column
     named = Column(attribute(column.name, part), column.position, type_, not_null=not_null)
     scale = _scale(type_)
@@ -136,7 +136,7 @@ class PointCodec(Codec):
         return self.x.recodings | self.y.recodings
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Literals; a second coordinate that is NULL where the first is not is another row's."""
+        """Literals; where only the second coordinate is NULL, another row's takes its place."""
         x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
         known = y.is_valid().to_numpy(zero_copy_only=False)
         there, lost = np.flatnonzero(known), np.flatnonzero(~known)
@@ -149,7 +149,7 @@ class PointCodec(Codec):
 _WHOLE = ColumnType("bigint", "int8", category="N")
 _REAL = ColumnType("numeric", "numeric", category="N")
 _SPAN = ColumnType("interval", "interval", category="T")
-#: Type of a size, by the type of the bounds.
+#: Type of a range's length, by the type of its bounds.
 _SIZES = {
     **dict.fromkeys(("int2", "int4", "int8", "date"), _WHOLE),
     **dict.fromkeys(("numeric", "float4", "float8"), _REAL),
@@ -167,7 +167,7 @@ _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
 def _kinds(*, nullable: bool) -> Domain:
-    """Cells of the kinds; ``(,)`` and ``empty`` stay empty unless they stand out from noise."""
+    """Cells of the kinds of ranges; ``(,)`` and ``empty`` count only where far above noise."""
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 

@@ -31,12 +31,12 @@ _WIDE = Context(prec=400)
 
 #: Ranges of at most this many grid steps, public or released, get one cell per step.
 UNIT_STEPS = 256
-#: The same where noise leaves few cells worth having.
+#: At least this many steps get a cell each, where noise leaves few cells worth having.
 LEAST_UNITS = 32
 #: Number of linear cells in a wider range.
 LINEAR = 128
-#: Cells beyond released bounds, and beyond upper ones of scales with octaves: to 150,000 times
-#: the width of the range's twelfth.
+#: Growing cells beyond a released bound; and those above the range on a scale with octaves, which
+#: reach as far as 150,000 times a twelfth of the range's width.
 TAILS, LONG_TAILS = 6, 32
 
 
@@ -126,7 +126,7 @@ class Scale(ABC):
         """Public ascending grid points for the release of bounds, at most about 2,000."""
 
     def coarser(self) -> tuple[Points, ...]:
-        """The same with ever fewer points, for columns with few rows."""
+        """Sets like `candidates` with ever fewer points, for columns with few rows."""
         if not self.octaves:
             return ()
         return tuple(log_grid(*self.limits, per_octave=step, near=step) for step in (2, 1))

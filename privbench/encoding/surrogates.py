@@ -55,7 +55,7 @@ def surrogates_from_json(data: Any) -> Surrogates:
 faker = lazy_loader.load("faker")
 #: Values in one pool.
 POOL = 2000
-#: Draws for each distinct value: of as many as there are, one in fifty is missed.
+#: Draws for each distinct value that is wanted: if the type has just as many, 2 % are not drawn.
 _DRAWS = 4
 #: Types of which few rows share a value.
 _OWN = frozenset(

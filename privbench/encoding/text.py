@@ -60,9 +60,9 @@ from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
 
-#: Share of a column without a label up to which it is noise, where the law by rank has none: noise
-#: of a histogram's cell stays below a fiftieth where labels are released at all (twice as much: a
-#: real rest would become labels; half: a few rows would become values of their own).
+#: Up to this share of a column, rows without a label are taken for noise if the law by rank has no
+#: such rows: where labels are released, a histogram cell's noise stays below a fiftieth. Twice as
+#: much: a real rest would become labels; half: a few rows would become values of their own.
 _NOISE = 0.05
 #: Up to this share, a rest that the law does not show is a few values; more can only be many rare
 #: ones, as noise would not have hidden few (half or twice: 10 values instead of 1,000, or the

@@ -83,7 +83,7 @@ class FillReader(SettledReader):
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """0 for a value; 1 for NULL, or for the empty text where that has a cell."""
+        """Codes: 0 for a value, then one for the empty text if that has a cell, then NULL."""
         if not self.codec.measured:
             return {}
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
@@ -101,7 +101,7 @@ def fill_reader(
 
 
 def fallback_reader(table: str, column: Column) -> ColumnReader:
-    """For types that are never modelled."""
+    """The reader of a column whose type is never modelled."""
     filler = filler_of(column.type)
     if filler == "uuid":
         how, why = "random version-4 uuid, NULL rate only", "a uuid carries nothing to model"
@@ -184,7 +184,7 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
 
-#: Most bytes of a generated element, character or bit, where it is not one.
+#: Most bytes of a generated element of an array or tsvector, or of a bit; a character has one.
 _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
 
 

@@ -24,8 +24,9 @@ from privbench.privacy.queries import LabelCounts, Total
 from privbench.privacy.recoding import EdgesRecoding, Recoding
 from privbench.privacy.units import single
 
-#: Weight of a table in noise scales, and rows, beyond which rows count by their weights: there is
-#: little noise then, and norms take a second for ten million rows. With three times the weight
+#: From this weight of a table (in noise scales) on, or from this many rows on, marginals count rows
+#: by weight and not units by norm: there is little noise then, and norms take a second for ten
+#: million rows. With three times the weight
 #: stats5 is off by 2.63 for 2.48, which is within scatter.
 PLENTY, MOST_ROWS = 1000.0, 2**23
 
@@ -135,9 +136,9 @@ def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
 
 
 def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
-    """The cells of those of these values that have one, and the place of each among the values.
+    """The cells that stand for single values, and the place of each one's value in ``values``.
 
-    A point of a grid has the cell that begins with it.
+    A point of a grid has the cell that begins with it; values without a cell are left out.
     """
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: Standard deviations of noise from which on a count may be more than noise: values beyond a range
-#: and rows without an owner are there, a gap is none. Half: one column in forty has such values by
-#: noise, and one table in six such rows.
+#: Standard deviations of noise from which on a count may be more than noise: then a column has
+#: values beyond its range, a table has rows without an owner, and cells of a range are no gap.
+#: Half: one column in forty has such values by noise, and one table in six such rows.
 PRESENT = 2.0
-#: Standard deviations by which a measured pair must differ from its prediction (chi-squared), and
-#: numbers from those of few decimals. Half: false pairs in small trees; double: effects at a
-#: thousand units are lost.
+#: Standard deviations from which on a difference counts: of a measured pair from its prediction
+#: (chi-squared), of a column's numbers from ones with few decimals. Half: small trees get false
+#: pairs; double: effects at a thousand units are lost.
 SIGNIFICANT = 2.5
 #: Standard deviations of noise from which on a count is surely more than noise. Half or double: not
 #: measured.

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from privbench.learning.denoise import PRESENT, SIGNIFICANT, SURE, Floats
 
-#: A single cell holds rows where Laplace noise would pass for them in one column of so many over
-#: all cells together, halved; a wide run of cells from `SURE` standard deviations of its sum on.
+#: A single cell holds rows if it is so high that Laplace noise reaches that in any cell of only one
+#: column in twice this many; a wide run of cells if its sum passes `SURE` standard deviations.
 _ODDS = 25.0
-#: Share of rows that may have more decimals than a column is said to have; at most, noise and all.
+#: Share of rows that may have more decimals than a column is said to have; and its most with the
+#: allowance for noise.
 _MORE, _AT_MOST = 0.02, 0.25
 #: Part of the rows of a wide range that a narrower one within must hold.
 _NEARLY_ALL = 0.9

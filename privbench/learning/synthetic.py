@@ -74,7 +74,7 @@ class Parts(Mapping[str, Codes]):
 
 
 class Window:
-    """Codes of ``rows`` of a table, taken in ascending order; parts that are passed are freed."""
+    """Codes of ``rows`` of a table, taken in ascending order; frees parts that lie before them."""
 
     def __init__(self, codes: Mapping[str, Codes], rows: NDArray[np.int64]) -> None:
         self._codes = codes

@@ -20,9 +20,9 @@ from privbench.synthesizers.base import Options, PlanInput
 #: would leave on one histogram of each column. Measured on nltcs, adult and bank: half or double
 #: costs .02 in log-likelihood and less than .01 in AUROC.
 LEAST = 10.0
-#: Where that noise is this many times the table's rows, nothing can be learned but that the table
-#: is small: columns are measured once. Far above 1, since it is only there to keep shares of shares
-#: of a tiny budget within what noise can be drawn for.
+#: If that noise is more than this many times the table's rows, nothing can be learned but that the
+#: table is small, and columns are measured once. It is far above 1, since its only purpose is to
+#: keep shares of shares of a tiny budget within what noise can be drawn for.
 HOPELESS = 100.0
 #: Shares of histograms of whole columns, of the label, and of k-means; leaves get the rest. The
 #: first are for bins and priors; halving or doubling any of them moves nltcs by less than .02.

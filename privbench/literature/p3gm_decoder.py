@@ -79,7 +79,7 @@ class Decoder:
     label: str  # a column whose shares in sampled rows are the released ones, or none
 
     def with_noise(self, variances: Floats, random: np.random.Generator) -> Decoder:
-        """With the noise that brings numbers to their released variances."""
+        """This decoder, with the noise that brings numbers to their released variances."""
         made = self._outputs(self.mixture.sample(_CHUNK, random))
         chances = np.concatenate([np.full(g, g > 1) for g in self._groups()])
         decoded = np.var(1 / (1 + np.exp(-made)), axis=0)

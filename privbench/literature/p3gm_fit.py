@@ -183,7 +183,7 @@ def reach(features: Features) -> tuple[int, int]:
 
 
 def lengths_of(features: Features) -> Lengths:
-    """Counts of rows by length: from the greatest down by √2 each."""
+    """Counts of rows by length, at steps of a factor √2 down from the greatest length."""
     _, most = reach(features)
     return Lengths(features, PublicArray([int(most * 2 ** (-k / 2)) for k in range(15, 0, -1)]))
 

@@ -15,7 +15,7 @@ _ORDERED: Final = {
     "date": "timestamp", "timestamp": "timestamp", "timestamptz": "timestamp", "time": "time",
 }  # fmt: skip
 
-#: The order types in words of SQL's own grammar, which no schema can take the place of.
+#: The types of bins, named by words of SQL's grammar, which no type of a user can replace.
 SQL_NAMES: Final = {
     "numeric": "numeric", "float8": "double precision", "timestamp": "timestamp", "time": "time",
 }  # fmt: skip

@@ -17,7 +17,8 @@ from privbench.metrics.base import Floats
 from privbench.metrics.kld import Coded
 
 Codes = NDArray[np.integer[Any]]
-#: Pairs are counted in a table of at most so many cells a row and beside that, else sorted.
+#: Pairs of values are counted in an array of at most so many cells per row, and so many more; where
+#: it would be larger, pairs are sorted instead.
 _CELLS_A_ROW, _CELLS = 4, 1 << 16
 
 

@@ -175,7 +175,7 @@ class TableFidelity:
         return len(self.columns[0].real) if self.columns else 0
 
     def measured(self) -> TableFidelity:
-        """The same with its divergence, which needs neither database."""
+        """This fidelity with the divergence computed, which needs neither database."""
         found = {way: divergence(self.columns, way) for way in WAYS}
         return replace(self, divergence={way: item for way, item in found.items() if item})
 

@@ -74,7 +74,7 @@ class Split:
         return sql.SQL("{} IS TRUE" if holds else "{} IS NOT TRUE").format(test)
 
     def text(self, holds: bool) -> str:
-        """For people."""
+        """The condition, or its negation, in words."""
         name = self.column.name
         if self.code == 0:
             return f"{name} is {'not ' if holds else ''}NULL"

@@ -72,7 +72,7 @@ def _joint(columns: Sequence[Codes], sizes: Sequence[int], kind: type[Any]) -> C
 
 
 def _block(columns: Sequence[Codes], sizes: Sequence[int], begin: int) -> NDArray[np.int64]:
-    """The same of one block of rows."""
+    """Numbers of the combinations of one block of rows."""
     codes = columns[0][begin : begin + _BLOCK].astype(np.int64)
     for column, size in zip(columns[1:], sizes[1:], strict=True):
         codes *= size
@@ -144,7 +144,7 @@ TVD = Metric(
     fair=0.15,
 )
 
-#: Where there are more sets, so many are sampled.
+#: Most sets of columns that a divergence is the mean of; of more, so many are sampled.
 MOST_SETS = 1001
 SEED = 20240229
 

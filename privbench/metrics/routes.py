@@ -17,7 +17,7 @@ from privbench.postgres.csvtext import csv_blocks
 from privbench.postgres.statement import build
 from privbench.privacy.recoding import ABOVE, BELOW, IS_NAN, IS_NEG_INF, IS_POS_INF, OTHER
 
-#: Values of a list that are named.
+#: Values that a condition on a list shows by name; of the others, only the number is shown.
 _NAMED = 3
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 

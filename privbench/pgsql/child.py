@@ -26,9 +26,9 @@ from google.protobuf.descriptor import Descriptor
 from postgast import PgQueryError, pg_query_pb2, scan
 from postgast.native import lib
 
-#: Of one statement: bytes, and tokens. The largest of 3,700 real ones has 9,000 and 2,500.
+#: Most bytes and tokens of a statement. The largest of 3,700 real ones has 9,000 and 2,500.
 _LONGEST, _TOKENS = 1 << 20, 100_000
-#: A stack for trees of that many tokens, and Python's limit within it.
+#: Bytes of a stack for trees of that many tokens, and Python's recursion limit within it.
 _STACK, _DEPTH = 1 << 29, 500_000
 #: Bytes of memory; a text of 64 MiB takes 2 GiB.
 _MEMORY = 1 << 32

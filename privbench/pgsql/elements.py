@@ -119,7 +119,7 @@ def elements(tree: Node, made: Made, *kinds: str) -> None:
 
     Raises:
         NotAllowed: Something in it is not listed.
-        ModelError: No dump holds it.
+        ModelError: It holds something that pg_dump never writes.
     """
     columns = judge(tree, made, _PARTS | {tree.kind, *kinds})
     made.add("columns", *((name,) for name in columns))

@@ -64,7 +64,7 @@ class Made(Scope):
 
     @contextlib.contextmanager
     def statement(self) -> Iterator[None]:
-        """Within it one statement is judged; what it claims is not made if it is left out."""
+        """A context in which one statement is judged; if it is refused, its claims are undone."""
         self._recent = []
         try:
             yield
@@ -75,7 +75,7 @@ class Made(Scope):
 
 
 def _qualified(text: str) -> Name:
-    """The words of a qualified name as regclass reads it; empty where it is none."""
+    """The parts of a qualified name as regclass reads it; empty if the text is no such name."""
     words, at = [], 0
     while found := _IDENTIFIER.match(text, at):
         words.append(found[1].replace('""', '"') if found[1] is not None else found[2])

@@ -125,7 +125,7 @@ def _bytes(text: str) -> bytes:
 
 
 def statement(text: str) -> Statement:
-    """The one statement of a text; a SqlError if there are several, or none, too."""
+    """The one statement of a text; a SqlError if it cannot be parsed or is not exactly one."""
     found = statements(text)
     if len(found) != 1:
         raise SqlError("it is not exactly one statement.")

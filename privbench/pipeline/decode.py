@@ -27,7 +27,7 @@ from privbench.synthesizers import get as find_synthesizer
 
 #: Rows that are decoded at a time.
 CHUNK = 1 << 16
-#: Chunks of a part: as many rows as the learner draws at a time.
+#: Chunks of a part. Together they have as many rows as the learner draws at a time.
 CHUNKS = 4
 
 

@@ -34,7 +34,7 @@ from privbench.schema import Table
 
 #: Standard deviations of noise from which on values below zero count as present.
 _CLEAR = 2.0
-#: Standard deviations from which on a cell holds rows beside values that are counted apart.
+#: Standard deviations from which on a cell holds more rows than those of its listed values.
 _LEFT = 4.0
 #: How many public candidates of a column noise alone may make look present, on the mean.
 _BY_CHANCE = 0.02
@@ -225,11 +225,11 @@ def rest_law(
 
 Found = Mapping[tuple[str, str], Released]
 Ends = tuple[int, int]
-#: Dates that have nothing to do with when others are.
+#: Names of columns whose dates say nothing about other dates of a row.
 _APART = re.compile(
     r"(?:^|_)(?:birth\w*|born|dob|death|died|deceased|dod|founded|found(?:ing|ation)|expir\w*)(?:_|$)"
 )
-#: Dates before and after these are marks.
+#: Dates before the first or from the second on are marks, such as 9999-12-31 for "open".
 _TIMES = ("1800-01-01", "2100-01-01")
 
 

@@ -47,23 +47,27 @@ from privbench.privacy.units import bound, single
 
 #: Part of the budget for totals, and where every table's histograms show its size too.
 TOTALS, TOTALS_BESIDE = 0.05, 0.02
-#: The most for columns' domains, and of that: for units of owned tables, and for laws by rank.
+#: Most of the budget for columns' domains; and parts of that for counts of units of owned tables,
+#: and for laws by rank.
 DOMAINS, UNITS, LAWS = 0.4, 0.05, 0.25
-#: Part of what is left of it that is shared equally.
+#: Part of what is then left for domains that is shared equally.
 EQUAL = 0.3
-#: Units of a table in noise scales of its laws, at least, unless that costs so many equal shares.
+#: An item of `_spread` gets enough for its units to be at least this many times its noise scale. If
+#: that costs more than so many equal shares, it is not measured.
 _SCALES, _COSTLY = 12.0, 8.0
-#: Units of a table in noise scales of its laws at most; rows of a table in noise scales of a
-#: histogram for all, beyond which its units count by rows.
+#: An item of `_spread` gets no more than makes its units this many times its noise scale. And a
+#: table's units count by rows (a clip C above 1) if its rows are more than this many noise scales
+#: of a histogram with an equal share of the budget.
 _ENOUGH = 300.0
-#: Norm of a unit's rows by label, as a part of their mean number: C beyond it makes labels of many
-#: units weigh less and corrects nothing. Twice as much loses a tenth of the labels of a table with
-#: 20 rows a unit; half as much changes nothing there, and counts heavy units for less.
+#: Norm of a unit's rows by label, as a part of the mean number of rows of a unit. A clip C above
+#: that makes labels of many units weigh less and corrects nothing. Twice as much loses a tenth of
+#: the labels of a table with 20 rows a unit; half as much changes nothing there, and counts heavy
+#: units for less.
 _TYPICAL = 0.5
 #: Part of its error that an item must save to be measured.
 _WORTH = 0.05
-#: Amounts that are compared, the least of them as a part of the whole, and the error beyond the
-#: least that makes no difference.
+#: Number of amounts that an item's error is computed for, the least of them as a part of the whole;
+#: and how much more error than the least makes no difference.
 _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 

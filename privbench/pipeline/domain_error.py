@@ -38,11 +38,13 @@ Floats: TypeAlias = NDArray[np.float64]
 _TEXTS = (0.35, 0.15, 0.15, 0.12, 0.10, 0.06, 0.04, 0.03)
 _NAMES = (0.05, 0.03, 0.04, 0.05, 0.06, 0.06, 0.06, 0.06)
 _NUMBERS = (0.12, 0.04, 0.04, 0.04, 0.04, 0.04)
-#: How often queries select a single number, and cells that separate numbers anyway.
+#: Share of queries that select a single number; and number of cells that tell numbers apart even
+#: without a list.
 _NAMED, _CELLS = 1 / 3, 64.0
-#: Rows in noise scales of a range, and what is lost of it then. At 40 a cell at the end that a
-#: tenth of the rows are in passes for noise, or is taken with all that lies beyond it: dates up to
-#: 2025 came out up to 2048. What is gained beyond 40 is small, as a small table's lists need it.
+#: Numbers of rows, in noise scales of a range's histogram, and the range's error at each. At 40 the
+#: range's last cell, with a tenth of the rows, may pass for noise, or be taken with all that lies
+#: beyond it: dates up to 2025 came out up to 2048. Errors fall slowly beyond 40, so that a small
+#: table's budget goes to its lists.
 _SCALES, _ERRORS = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.012)
 
 
@@ -60,7 +62,7 @@ class Noise:
             return np.asarray(np.sqrt(0.5 / amount), np.float64)
 
     def deviation(self, amount: float) -> float:
-        """The same of one amount."""
+        """Standard deviation at one amount."""
         return float(self.sd(np.array([amount]))[0])
 
     def amount(self, sd: float) -> float:

@@ -32,7 +32,7 @@ from privbench.threads import JOBS, spread, streamed
 #: SQL by the name that its column gets.
 Expressions = dict[str, sql.Composable]
 
-#: Parts of a table for each worker: one that is slow keeps the others waiting for a small one.
+#: Parts of a table per worker. With several, the others wait for a small part of a slow worker's.
 PARTS = 4
 
 
@@ -55,7 +55,7 @@ class _Encoded:
 
 @dataclass(frozen=True, repr=False)
 class _Raw:
-    """One table before its keys are matched; each key's columns go when it is."""
+    """One table before its keys are matched; a key's columns are dropped once it is matched."""
 
     rows: int
     attributes: Mapping[str, Attribute]

@@ -30,7 +30,7 @@ from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.units import single
 from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_of
 
-#: Units that a table must have before a table is worth learning: 90·d/ε (see docs/privacy.md).
+#: A table is worth learning from 90·d/ε privacy units on (see docs/privacy.md).
 LEAST = 90.0
 #: What laws by rank may say of a column, which decides what its list gets, as shares of blocks of
 #: ranks: what is expected of its kind; two values; some two hundred, as frequent by octave.

@@ -38,7 +38,7 @@ from privbench.limits import (
 from privbench.privacy import Event, Guarantee, loss_within
 from privbench.schema import Schema, Table
 
-#: Bytes of the header.
+#: Most bytes of the header.
 MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.

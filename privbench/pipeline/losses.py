@@ -30,11 +30,11 @@ from privbench.roles import Proposal, propose
 from privbench.roles.classes import PERSON_LIKE, Kind
 from privbench.synthesizers import get as find_synthesizer
 
-#: ε beyond which more of it is no advice.
+#: Most ε that is advised.
 MOST_EPSILON = 10.0
 #: Units in noise scales from which on a histogram shows a range, even if it equals the default.
 CLEAR = 16.0
-#: The weight of a table beyond which more of it is no advice.
+#: Most weight in the budget that a table is advised to have.
 MOST_WEIGHT = 4.0
 TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
 NOTHING = "no line helps: only more units would"

@@ -34,7 +34,7 @@ from privbench.postgres.ddl import Ddl
 from privbench.privacy import Event
 from privbench.schema import Schema
 
-#: What the parts of a model raise that a stranger has put together so that they do not fit.
+#: Errors that parts of a hostile or damaged model raise if they do not fit together.
 UNFIT = (
     ArithmeticError,
     AssertionError,

@@ -57,8 +57,8 @@ def copy_parts(
 ) -> list[CloneTable]:
     """Copy the large tables part by part; what a load before this one has copied stays as it is.
 
-    The loader is in its last transaction. Gives the tables that are there; it has to copy the
-    others itself. Where a part cannot be copied, those that were stay.
+    The loader is in its last transaction. Returns the tables that were copied; the loader has to
+    copy the others. If a part cannot be copied, those that were stay.
     """
     large = [
         item
@@ -106,7 +106,7 @@ def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
 
 
 def _copied_there(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
-    """The same by workers; what one that dies had begun is begun anew by another."""
+    """Like `_copied_here` by workers; if one dies, another begins its part anew."""
     with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)
         try:

@@ -61,7 +61,7 @@ class Reporter:
         """A stage begins."""
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Some of a stage is done, in rows or items."""
+        """Part of a stage is done: so many rows or items, of a total if it is known."""
 
     def end(self, stage: StageTime) -> None:
         """A stage is done."""

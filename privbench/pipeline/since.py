@@ -118,7 +118,7 @@ class Since:
     def composed(
         self, events: Iterable[Event], delta_conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
-        """All events of both releases, lost ones included, and what they cost at that δ."""
+        """All events of the earlier and new release, lost ones too, and their cost at that δ."""
         every = enumerate([*self.model.events, *events])
         both = tuple(replace(event, id=place) for place, event in every)
         return both, loss_of(both, self.model.promise.accounting, delta_conversion)
@@ -180,7 +180,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 
 
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
-    """A codec of the release; refused unless its cells are of what the reader reads."""
+    """A codec of the earlier release; ModelError if its cells are not what the reader makes."""
     aside = {need.attribute for need in reader.needs if isinstance(need, DecimalsNeed)}
     # What the reader makes of no rows has its kinds of attributes.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}

@@ -29,7 +29,7 @@ WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname
 """
 
-#: Everything with rows or numbers of its own.
+#: All tables, views, materialised views, sequences and foreign tables of users.
 RELATIONS: LiteralString = """
 SELECT c.oid::bigint AS oid, n.nspname AS schema, c.relname AS name,
   c.relkind::pg_catalog.text AS kind,

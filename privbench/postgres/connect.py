@@ -86,7 +86,8 @@ class Identity:
         return self.system is not None and ledger.startswith(f"{self.system}/")
 
 
-#: Of a source that is files. What they are copied into for a release is no database of anybody's.
+#: Identity of a source that is files: the database that they are copied into exists for one release
+#: alone, so its own identity says nothing.
 OF_FILES = Identity(None, "files are copied, moved and written anew, and no name is declared")
 _DECLARED = "declared in the config"
 _GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"

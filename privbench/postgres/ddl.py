@@ -42,7 +42,8 @@ _OPTIONS = (
     "--encoding=UTF8",
 )
 _ENTRY = re.compile(r"(?P<id>\d+); (?P<catalog>\d+) (?P<oid>\d+) (?P<rest>.*)", re.DOTALL)
-#: What current minor releases put around their text, against a server that smuggles in others.
+#: What pg_dump of current minor releases puts around its text, so that psql refuses meta-commands
+#: that a hostile server has put into it.
 _RESTRICT = re.compile(
     r"\A(.*?)^\\restrict (\w+)\n(.*)^\\unrestrict \2\n(.*)\Z", re.MULTILINE | re.DOTALL
 )

@@ -25,7 +25,7 @@ NO_TEXT = (
     "The database is in an encoding, such as SQL_ASCII, that takes bytes which are no UTF-8: "
     "repair them, or leave the table out."
 )
-#: Remedies by kind of error. Conflicts with recovery cancel reads alone, on a standby.
+#: Remedies by kind of error. SerializationFailure: a standby's recovery has cancelled a read.
 _REMEDIES: dict[type[psycopg.Error], str] = {
     errors.UntranslatableCharacter: NO_TEXT,
     errors.CharacterNotInRepertoire: NO_TEXT,

@@ -76,7 +76,7 @@ def _data(text: str) -> list[str | None]:
 
 
 def _extreme(values: Sequence[str | None], sign: int) -> str | None:
-    """The least (−1) or greatest (1) value; None where one is open or they do not compare."""
+    """The least (−1) or greatest (1) of some bounds; None if one is open or their order unknown."""
     known = [value for value in values if value is not None and value not in _OPEN]
     if len(known) < len(values) or not known:
         return None

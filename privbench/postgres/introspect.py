@@ -27,7 +27,8 @@ from privbench.schema import (
 )
 from privbench.schema import Sequence as SchemaSequence
 
-#: pg_dump locks every table and every partition, for which a right on some columns is not enough.
+#: Rights of the role on every table and partition: pg_dump locks all, and a right on some columns
+#: is not enough for that.
 _RIGHTS: LiteralString = """
 SELECT n.nspname AS schema, c.relname AS name, current_user::pg_catalog.text AS role,
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS usage,

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 #: Called with what is being done, and the rows copied into that table so far (or None).
 Progress = Callable[[str, int | None], None]
 
-#: Features, parameters, syntax and names that a server refuses if it is too old for them.
+#: SQLSTATE classes (feature, parameter, syntax or name) of what a server refuses if it is too old.
 _UNKNOWN = ("0A", "22", "42")
 #: Memory for checking a foreign key: what the server gives, or as much as its administrator has set
 #: aside for shared buffers, at most 1 GB. Of 36 million rows it then takes 4.2 s for 6.4. An index
@@ -296,8 +296,8 @@ class Loader(Filling):
     def _making(self, what: str) -> Iterator[None]:
         """A context for the model's DDL, which must not change transaction, settings or role.
 
-        Nor may it make temporary objects (TargetError). A server may be too old for it: the remedy
-        says so.
+        A TargetError if it makes temporary objects. If the server refuses something that it may be
+        too old for, the error's remedy says so.
         """
         here = major_version(self.connection)
         try:

@@ -45,9 +45,9 @@ def lock(
     mode: LiteralString = "ACCESS SHARE",
     seconds: float | None = None,
 ) -> None:
-    """Lock a table until the transaction ends; messages call it by a name.
+    """Lock a table until the transaction ends; messages call it by ``name``.
 
-    A line says where it has to be waited for: for so many seconds, else those of `WAIT`.
+    If the lock is not free, log a line and wait up to ``seconds``, by default as long as `WAIT`.
     """
     wait = WAIT.get() if seconds is None else seconds
     statement = sql.SQL("LOCK TABLE {} IN " + mode + " MODE").format(relation)

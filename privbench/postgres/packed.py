@@ -24,15 +24,15 @@ from privbench.privacy.recoding import NEG_INF, POS_INF
 
 #: The first version that reads a range of pages without looking at all others.
 READS_PAGES = 140_000
-#: Pages that are read at once, and most int8 of a row: more are no faster than what COPY sends.
+#: Pages that are read at once, and most int8 of a row: with more of them COPY is as fast.
 _PAGES, _WORDS = 1024, 64
-#: Bytes that are sent at once at most, of which the server holds a few copies, and rows that fit on
-#: a page: rows of NULL alone are many times larger packed than stored.
+#: Most bytes that are sent at once, of which the server holds a few copies; and most rows that fit
+#: on a page, since rows of NULL alone are many times larger packed than stored.
 _BYTES, _ROWS = 2**24, 291
 #: Bits of an int8 that hold numbers, and most numbers that a dictionary lists.
 _BITS, _LISTED = 63, 2**14
 _OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**31)}
-#: What no text of PostgreSQL is.
+#: Stands for every text that a list does not hold; no text of PostgreSQL is equal to it.
 OTHER = "\x00"
 
 #: The first page of some, and one past the last; None for all that follow.
@@ -55,10 +55,10 @@ class Packing:
     _used: dict[int, int] = field(default_factory=dict)
 
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
-        """A SELECT of one row: the rows of some pages, and where others begin.
+        """Two parts of a SELECT of one row: the rows of some pages, and where the next pages begin.
 
-        The size of a table, which is not public, is so not needed. A condition follows each part,
-        that of the other pages first, and ``) AS r`` ends the statement.
+        Thanks to the latter the size of a table, which is not public, is not needed. The caller
+        adds a condition after each part, first that of the next pages, and ends with ``) AS r``.
         """
         words = (
             build("pg_catalog.int8send({})", sql.SQL(" | ").join(word))

@@ -44,7 +44,7 @@ PRINTING = {
     "bytea_output": "hex",
     "extra_float_digits": "1",
 }
-#: Settings under which rows of tables are read besides: a row filter is an error, and views and
+#: The same, and settings under which rows of tables are read: a row filter is an error; views and
 #: foreign tables, which may run code of users, are refused; the planner looks at no CHECK.
 ROWS = PRINTING | {
     "row_security": "off",

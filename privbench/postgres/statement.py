@@ -34,7 +34,7 @@ def own_rows(name: TableName, *, whole: bool) -> sql.Composed:
 
 
 def source(table: Table) -> sql.Composed:
-    """The same of a table of the schema."""
+    """A table of the schema in a FROM clause, see `own_rows`."""
     return own_rows(table.name, whole=table.kind == "p")
 
 

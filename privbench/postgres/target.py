@@ -41,8 +41,8 @@ SELECT i.type AS kind, i.identity AS name FROM (
 ORDER BY array_position('{pg_class,pg_proc,pg_type}'::regclass[], o.classid::regclass), 1, 2
 """
 
-#: What a role may do beyond its own objects. A member of a role can become it, so that of another
-#: role than the owner of the database, which grants nothing elsewhere, is one right too many.
+#: What a role may do beyond its own objects. Members of a role can become it, so each membership is
+#: a right too many; but for pg_database_owner, which grants nothing outside the database.
 _POWERS: LiteralString = """
 SELECT array_remove(ARRAY[
     CASE WHEN r.rolsuper THEN 'is a superuser' END,

@@ -95,7 +95,7 @@ class Types:
 
 
 def _base(row: Any) -> str:
-    """The type's name; with its schema where it only bears the name of a type known by its name."""
+    """The type's name; with its schema if it only shares the name of a type that is known."""
     stands_in = row.namesake and row.kind != "b"
     return str(TableName(row.schema, row.name)) if stands_in else str(row.name)
 

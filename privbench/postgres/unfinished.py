@@ -61,7 +61,7 @@ class Mark:
     version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
-        """The mark with a seed of its own where it has none."""
+        """This mark, with a random seed if it has none."""
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:
@@ -101,9 +101,9 @@ def refuse_unfinished(connection: Connection) -> None:
 
 
 def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
-    """The parts that were copied, by the table's key and the part's number: whether all rows fit.
+    """Copied parts by the table's key and the part's number, and whether all of its rows fit.
 
-    No part comes after this; what is under way is waited for, if not for too long.
+    Parts that are being copied are waited for, within a time limit; none can be copied afterwards.
     """
     with database_errors("reading which parts are loaded"):
         run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
@@ -127,7 +127,7 @@ def copy_part(
     columns: Sequence[str],
     batches: Iterable[pa.Table],
 ) -> None:
-    """Copy a part in a transaction of its own, unless it is there; a TargetError of another mark.
+    """Copy a part in a transaction of its own, unless it is there; TargetError if the mark differs.
 
     Args:
         filling: To the target.

@@ -82,7 +82,7 @@ class Tally:
             self._delta[root] = self.delta(root) + Fraction(cost.delta)
 
     def copy(self) -> Tally:
-        """The same sums, to be added to apart."""
+        """A copy; what is added to it leaves this tally as it is."""
         made = Tally()
         made._amount, made._delta = dict(self._amount), dict(self._delta)
         return made

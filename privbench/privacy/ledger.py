@@ -203,7 +203,7 @@ class Ledger:
 
     @contextmanager
     def _book(self) -> Iterator[Book]:
-        """One transaction on this ledger, which is made where there is none."""
+        """One transaction on this ledger, whose file is made first if there is none."""
         with usable(self.directory):
             folders = (self.directory, *self.directory.parents)
             missing = [item for item in folders if not there(item)]

@@ -208,7 +208,7 @@ class DiscreteGaussian(_OfL2, VectorMechanism):
         return l2_up(sensitivity)
 
     def sd(self, scale: float) -> float:
-        """At most σ; below σ = 4 summed exactly over the law."""
+        """A standard deviation of at most σ; below σ = 4 it is summed exactly over the law."""
         if scale >= 4.0:
             return scale
         reach = np.arange(-64, 65, dtype=np.float64)

@@ -101,7 +101,7 @@ class UnitDefinition:
         return Guarantee(2.0 * loss.epsilon, min(1.0, (1.0 + math.exp(loss.epsilon)) * loss.delta))
 
 
-#: What an opening says besides the fit that a resumed release must share.
+#: Fields of an opening that a resumed release need not share; all others describe the fit.
 _NOT_OF_THE_FIT = ("type", "release", "time", "database")
 
 
@@ -208,7 +208,7 @@ class Standing:
             self.cap = self.cap.stricter(earlier.cap)
 
     def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
-        """The header of a release that is open, for the same fit if one is given."""
+        """A release's header; LedgerError if it is closed, or was opened with another header."""
         account = self._account(release_id)
         if account.spent is not None:
             raise LedgerError(f"release {release_id} is closed.", remedy="Start a new one.")

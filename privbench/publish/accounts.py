@@ -47,7 +47,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
 def require_sound(certificate: Certificate) -> None:
     """Price every event again, and refuse a certificate that states less than they add up to.
 
-    Its parts must fit each other, too.
+    A certificate whose parts contradict each other is refused, too.
     """
     promise = certificate.promise
     if not promise.private:

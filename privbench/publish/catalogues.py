@@ -163,7 +163,7 @@ def _family(column: Column) -> str:
 
 
 def _given(**items: Any) -> dict[str, Any]:
-    """Those that say something."""
+    """The items whose values are not empty."""
     return {name: value for name, value in items.items() if value}
 
 
@@ -172,7 +172,7 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def _id(text: str) -> str:
-    """A name without blanks and signs, which no ``@id`` may hold: each is its number."""
+    """A name for an ``@id``, which may hold no blanks and signs: each is replaced by its number."""
     return re.sub(r"[^A-Za-z0-9_.-]", lambda found: f"-{ord(found[0]):x}-", text)
 
 

@@ -28,7 +28,7 @@ WORKLOAD, QUERIES = "workload/workload.json", "workload/queries.sql"
 PLANNER = "statistics.sql"
 SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 
-#: Most bytes of such a file: it is parsed as a whole, to some thirty times as much memory. A
+#: Most bytes of a file of facts: it is parsed as a whole, to some thirty times as much memory. A
 #: certificate of 10,000 events has 4 MiB; half of this would refuse some 20,000 tables.
 MAX_FACTS = 16 * 2**20
 #: No control characters (a line break would end a line of psql), no line separators, and no marks
@@ -60,7 +60,8 @@ STATISTIC_TYPES: Mapping[str, str] = {
     "range_bounds_histogram": "text",
 }
 Statistic = Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")]
-#: psql ends a line at a NUL, and would read what follows of the script with quotes exchanged.
+#: A text without NUL: psql ends a line there, and would take the script's further quotes the other
+#: way round.
 Value = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 #: PostgreSQL's catalog holds numbers of pages in 32 bits with a sign; partitioned tables have -1.
 Pages = Annotated[int, Field(ge=-1, lt=2**31)]

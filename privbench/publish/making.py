@@ -43,7 +43,7 @@ from privbench.schema import Schema, Table, quoted
 from privbench.workload import KINDS, Query, Workload, generate_from_source, read, write
 
 _Part = TypeVar("_Part")
-#: Joins around rows that join: no answer is zero, however long the query.
+#: Kind of the workload: joins drawn around rows that join, so that no answer is zero.
 _KIND = "joins"
 _FILLED: LiteralString = """
 SELECT n.nspname AS schema, c.relname AS name FROM pg_catalog.pg_class c

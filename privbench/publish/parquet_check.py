@@ -70,7 +70,10 @@ def _serve() -> None:
 
 
 def _expect(fault: str, *holds: bool) -> None:
-    """Say what is wrong unless these hold; or, with none given, if the process ends next."""
+    """Print the fault and exit if a condition fails; without conditions, print it beforehand.
+
+    The caller takes the last line printed for the fault if the process then dies.
+    """
     if not all(holds) or not holds:
         print(fault, flush=True)
     if not all(holds):

@@ -27,7 +27,7 @@ from privbench.workload import Workload
 _TEMPLATES = (
     "README.md", "certificate.md", "deployment.yaml", "compose.yaml", "start.sh", "load.sql",
 )  # fmt: skip
-#: With statistics.
+#: Files that a bundle has only with statistics.
 _OF_EMPTY = (facts.PLANNER, "empty.sql")
 
 

@@ -105,7 +105,7 @@ def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Tab
 def write_parquet(files: Sequence[Path], columns: Sequence[Column]) -> list[str]:
     """Write a Parquet file beside every CSV file of a table.
 
-    Gives what the columns are: where a value does not fit, text.
+    Returns the type of every column; a column with a value that does not fit its type is text.
     """
     names, kinds = [column.name for column in columns], [kind_of(column) for column in columns]
     for path in files:

@@ -127,7 +127,7 @@ def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
 def _schema(
     folder: Path, bundle: Bundle, certificate: Certificate, statistics: Statistics | None
 ) -> Ddl:
-    """The DDL, judged; what the facts name is what it makes."""
+    """The DDL, once judged safe and found to make exactly what the other files name."""
     texts: list[str] = []
     for path in (facts.BEFORE, facts.AFTER):
         with _named(path):

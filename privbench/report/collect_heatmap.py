@@ -38,7 +38,7 @@ class Drawing:
     model: Heat | None = None  # what the model says, where the circuit is a model's
 
     def count(self, side: Snapshot, table: Table, share: float) -> Heat | None:
-        """None where a predicate cannot be evaluated by itself (it names what is out of reach)."""
+        """Count rows at the nodes; None if a predicate refers to more than the table, and fails."""
         held = [held for *_, held in self.picks]
         try:
             with side.connection.transaction():
@@ -134,7 +134,7 @@ def _choose(
 
 
 def _widest(queries: Sequence[QueryPart], names: Mapping[str, set[str]]) -> list[QueryPart]:
-    """Those with conditions on at least three columns, or on as many as any has."""
+    """Queries with conditions on at least three columns; if none has three, on the most."""
     least = min(3, max((len(names[query.id]) for query in queries), default=0))
     return [query for query in queries if len(names[query.id]) >= least]
 
@@ -163,7 +163,7 @@ def _released(model: ModelledTable, asked: Asked, queries: Sequence[QueryPart]) 
 
 
 def _known(model: ModelledTable, predicate: Predicate) -> bool:
-    """Whether it is one on a single column that the model can evaluate."""
+    """Whether a predicate reads a single column and the model can evaluate it."""
     name = next(iter(predicate.columns))
     if len(predicate.columns) > 1 or name not in model.codecs or name not in model.circuit.domains:
         return False

@@ -8,7 +8,7 @@ from typing import Any
 from privbench.metrics.fidelity import WAYS, TableFidelity, overall
 from privbench.report.document import ComparisonDocument, TablePart
 
-#: What a figure with a spread is followed by.
+#: Ends of the names of the figures that sum up a spread.
 POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
 #: Figures with a spread, and where their summaries stand in the document.
 _SPREADS = {

@@ -50,7 +50,7 @@ QUERY_FIGURES: dict[str, Callable[[QueryPart], float | None]] = {
     "query.seconds": lambda query: query.clone.median,
 }
 _NAMED = 3
-#: Ends of figures that a list of them joins in one.
+#: Ends of the names of figures that an error's list of known names puts together as one.
 _POINT = re.compile(r"\.(mean|p\d\d|max)\Z")
 
 

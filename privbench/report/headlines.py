@@ -139,7 +139,7 @@ def _kld(document: ComparisonDocument) -> Headline:
 
 
 def _work(document: ComparisonDocument) -> Headline:
-    """No grade: the noise floor of work is 0, and how much of it matters is the workload's."""
+    """Work discrepancy, ungraded: its noise floor is 0, and how much matters is the workload's."""
     rows = f"rows through the plans: {number(document.figures.get('work.rows.p50'))} %"
     return _metric(document, WORK, "Work discrepancy, median", None, (rows, "work.rows.p50"))
 

@@ -75,14 +75,14 @@ def _whole(*answers: AnswerPart) -> bool:
 
 
 def _qerror(source: AnswerPart, clone: AnswerPart) -> float | None:
-    """None where an answer is missing or was cut off."""
+    """Q-error of a query; None where an answer is missing or was cut off."""
     if not _whole(source, clone) or source.rows is None or clone.rows is None:
         return None
     return float(qerror.qerrors([source.rows], [clone.rows])[0])
 
 
 def _discrepancy(one: AnswerPart, other: AnswerPart) -> float | None:
-    """Of the median run times, per cent; None where a side did not end or was cut off."""
+    """Discrepancy of the median run times, in per cent; None if a side failed or was cut off."""
     if not _whole(one, other) or one.median is None or other.median is None:
         return None
     return float(discrepancies([one.median], [other.median])[0])

@@ -25,7 +25,7 @@ def _share(value: float | None) -> str:
     return f"{100 * value:.2g} %"
 
 
-#: Ways to print one figure …
+#: Ways to print a figure of the document.
 FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "number": text.number,
     "seconds": text.seconds,
@@ -37,7 +37,7 @@ FORMS: Final[dict[str, Callable[[Any], str]]] = {
     "coefficient": _coefficient,
     "count": lambda value: text.number(len(value)),
 }
-#: … and one that is made of two.
+#: Ways to print a figure that is computed from two of the document.
 PAIRS: Final[dict[str, Callable[[Any, Any], str]]] = {
     "difference": lambda now, before: text.percent((now - before) / before) if before else "–",
     "less": lambda now, before: _coefficient(now - before),

@@ -16,7 +16,7 @@ _LEAST_BY_ROOT = {
     **dict.fromkeys((Kind.ORG, Kind.FIGURE, Kind.GUEST), 1.0),
 }
 _LEAST = 2.6
-#: What is lost with every step away from the person.
+#: What a key's score loses with every step away from the person.
 _STEP = 0.5
 
 

@@ -45,7 +45,7 @@ class Kind(Enum):
         return "an" if self.label[0] in "aeiou" else "a"
 
 
-#: People, and what a unit may be named after where there are none.
+#: Kinds of tables that hold people; with these, kinds that may stand for people where none do.
 PEOPLE = frozenset({Kind.SUBJECT, Kind.WORK})
 PERSON_LIKE = PEOPLE | {Kind.ROLE, Kind.PROXY, Kind.GUEST, Kind.ORG, Kind.FIGURE}
 _MAY_EXTEND = PEOPLE | {Kind.THING}

@@ -18,7 +18,7 @@ from privbench.schema import Column, ForeignKey, Schema, Table
 
 _LABEL = re.compile(r"MASKED\s+WITH\s+(?:VALUE\b|FUNCTION\s+(?:\w+\.)?(\w+)\s*\()", re.IGNORECASE)
 _MAKERS = re.compile(r"(?:fake|dummy|pseudo|random|partial)_")
-#: Semantic types of what the functions of the extension make, by the rest of their names.
+#: Semantic types of what masking functions make, by their names without ``fake_`` and the like.
 PROVIDERS = {
     **{
         name: name
@@ -56,7 +56,7 @@ def masks(table: Table) -> dict[str, str]:
 
 
 def column_hint(made: str, *, text: bool, nullable: bool) -> ColumnConfig | None:
-    """The config of a column by what its mask makes; None where its type's kind does as well."""
+    """The config of a column by what its mask makes; None if the column's type needs no config."""
     if not made and nullable:
         return ColumnConfig(kind="skip")
     return ColumnConfig(kind="text", faker=PROVIDERS.get(made)) if text else None

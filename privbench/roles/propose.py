@@ -153,7 +153,7 @@ def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
 
 
 def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
-    """The forest, look-ups, second owners, spread and undeclared keys; ``opened`` are public."""
+    """The proposal in words; ``opened`` are look-ups that are declared public."""
     tables = {_short(name): item for name, item in proposal.tables.items()}
     second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]

@@ -42,7 +42,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "2GB",
 }
 _ROWS = 1 << 16
-#: Names that PostgreSQL would cut off.
+#: Most bytes of a name: PostgreSQL would cut off longer ones.
 _LONGEST = 63
 _TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables()
@@ -195,7 +195,7 @@ class Files(contextlib.AbstractContextManager["Files"]):
         return _checked(listed, path)
 
     def _lock(self, folders: Sequence[Path]) -> None:
-        """From here on nothing but these folders can be opened, whatever a file refers to."""
+        """Keep DuckDB from opening anything but these folders, whatever a file refers to."""
         allowed = ", ".join(literal(f"{folder}/") for folder in folders)
         self._connection.execute(f"SET allowed_directories = [{allowed}]")
         self._connection.execute("SET enable_external_access = false")
@@ -276,7 +276,7 @@ def _spelled(name: str, names: Iterable[str]) -> str:
 
 
 def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
-    """The tables, of which there are some, each with a name of its own."""
+    """The tables; a SchemaError if there are none, or two have one name."""
     if not tables:
         raise SchemaError(f"{path} holds no tables.")
     for name, count in Counter(table.name for table in tables).items():

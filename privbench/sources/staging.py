@@ -113,7 +113,7 @@ def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
 
 
 def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTable:
-    """The table with every key once; keys whose columns the table lacks are refused."""
+    """The table without duplicate keys; a key on a column that the table lacks is an error."""
     foreign = dict.fromkeys(_whole(table, key, known) for key in table.foreign)
     unique = dict.fromkeys(columns for columns in table.unique if columns != table.primary)
     for columns in (table.primary, *unique, table.not_null, *(key.columns for key in foreign)):

@@ -57,7 +57,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """Questions of a learner of attributes in a table, for an amount of ε or ρ."""
+        """The measurements by which a table's attributes are learned, for so much ε or ρ."""
         return []
 
     @classmethod
@@ -117,10 +117,10 @@ class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """The questions of `fit_table` for a table that may spend so much, ε or ρ."""
+        """The measurements that `fit_table` takes of a table which may spend so much ε or ρ."""
 
     def check(self, session: Session) -> None:
-        """Refuse a fit that cannot be, before anything is spent."""
+        """Refuse, before anything is spent, a fit that this synthesizer cannot do."""
 
     def _learner(self, session: Session, start: PlanInput) -> AttributeLearner | None:
         self.check(session)

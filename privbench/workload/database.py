@@ -31,7 +31,7 @@ from privbench.workload.safety import NONE, Scope, Trust, uncomputed
 
 #: What functions written in SQL may be made of: expressions of their parameters.
 _BODIES = (EXPRESSIONS | {"ParamRef"}) - {"RangeVar"}
-#: What servers before PostgreSQL 17 take for calls of functions that may be users'.
+#: Functions, perhaps of users, that servers before PostgreSQL 17 call where later ones have syntax.
 _CALLS = {
     "JsonArrayAgg": ("json_arrayagg",),
     "JsonArrayConstructor": ("json_array",),

@@ -10,10 +10,11 @@ from privbench.postgres.connect import Connection
 #: Objects that initdb makes have lower OIDs.
 FIRST_USER_OID = 16384
 
-#: With the body where that is SQL whose names are looked up at every call, whether arguments have
-#: defaults, which the planner computes, whether nothing beside the body runs (``plain``), whether
-#: one argument is enough (``alone``), and the range type that PostgreSQL made it for. It counts as
-#: an extension's only if a superuser made it: whoever owns an extension can add his own to it.
+#: Functions of users: the body if it is SQL, whose names are looked up at every call; whether
+#: arguments have defaults, which the planner computes; whether nothing but the body runs
+#: (``plain``) and one argument is enough (``alone``); the range type that PostgreSQL made it for. A
+#: function counts as an extension's only if a superuser made it: an extension's owner can add his
+#: own functions to it.
 FUNCTIONS: LiteralString = """
 SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
   CASE l.lanname WHEN 'sql' THEN p.prosrc ELSE '' END AS body, p.pronargdefaults > 0 AS defaults,
@@ -41,7 +42,8 @@ SELECT DISTINCT p.proname AS name FROM pg_catalog.pg_proc p
 WHERE p.oid < %(first)s AND (p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults
   AND p.pronargs) AND NOT 'pg_catalog.internal'::pg_catalog.regtype = ANY(p.proargtypes)
 """
-#: With the functions of their commutators and negators, which the planner may put in their place.
+#: Operators with the functions of their commutators and negators, which the planner may use for
+#: them.
 OPERATORS: LiteralString = """
 SELECT n.nspname AS schema, o.oprname AS name, r.oprcode::pg_catalog.oid::pg_catalog.int8 AS code,
   f.proname AS function
@@ -120,7 +122,7 @@ FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_attrdef d
   ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = %(oid)s AND a.attgenerated = 'v'
 """
-#: Since PostgreSQL 14.
+#: Extended statistics on expressions, which PostgreSQL has since version 14.
 STATISTICS: LiteralString = """
 SELECT 'the statistics ' || s.stxname AS what, e.text, '' AS part
 FROM pg_catalog.pg_statistic_ext s,

@@ -50,7 +50,7 @@ class Answer:
 class QueryResult:
     """One query on every database, by the database's name in the replay.
 
-    The first database's second part is missing where its first one did not end.
+    A replay may run the first database twice; its second answer is missing if the first one failed.
     """
 
     id: str

@@ -94,7 +94,7 @@ class Text(_Names):
         return known or users or of_extension(name[-1])
 
     def operator(self, name: Name) -> bool:
-        """Any: a name does not show what it runs. So are the two that follow."""
+        """Any operator, type or relation: its name does not show what it runs."""
         return True
 
     type = relation = operator
@@ -244,8 +244,7 @@ class Scope(_Names):
     def calls(self, field: str) -> bool:
         """Whether a function or a type of this name may be neither called nor cast to.
 
-        A definition as the server prints it has every call in the form of a call, so no field of
-        it calls anything.
+        Never for a field of a definition that the server printed: it prints every call as a call.
         """
         if self._deep:
             return False

@@ -80,7 +80,7 @@ class Before:
     statement: str | None = None
 
     def __str__(self) -> str:
-        """In words; empty where nothing is done."""
+        """What is done before a run, in words; empty for nothing."""
         steps = [
             f"command: {self.command}" if self.command else "",
             "new connection" if self.fresh else "",

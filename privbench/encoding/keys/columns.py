@@ -86,7 +86,7 @@ class ValueSpace:
         return np.array([self.scale.parse(value) for value in self.values], dtype=np.int64)
 
 
-#: First point and step of surrogate keys that are no numbers with decimals.
+#: First grid point and step of surrogate keys, by type; `_start` has those of other types.
 _STARTS = {
     **dict.fromkeys((*INTEGERS, "interval"), (1, 1)),
     **dict.fromkeys(("time", "timetz"), (0, _SECOND)),
@@ -130,7 +130,7 @@ def modelled_values(
 
 #: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
 _LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a-z ]+)?\)\Z""")
-#: A plain column as a key, and what parts keys.
+#: An index key that is a plain column; and the separator of several keys.
 _PLAIN = re.compile(r"""\A("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\Z""")
 _PARTS = re.compile(r""", (?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
 #: Kinds of indexes whose entries have to be small.

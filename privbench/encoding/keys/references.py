@@ -312,7 +312,7 @@ def _free(work: TableRows, key: ForeignKey, shared: Sequence[str]) -> list[str]:
 
 
 def refill_self_reference(work: TableRows, key: ForeignKey) -> None:
-    """A self-reference's columns again, after a repair may have moved what they refer to."""
+    """Fill a self-reference's columns again: a repair may have moved the keys they refer to."""
     work.referred[key.name] = work.own_keys(key)
     _fill(work, key, [name for name in key.columns if not _filled_by_others(work, key, name)])
 

@@ -129,10 +129,11 @@ def _redraw_gaps(work: TableRows, low: str, high: str) -> None:
 
 
 def exchanged(left: Indices, right: Indices) -> Indices:
-    """A permutation of the rows, so that ``left <= right[order]`` as far as that was found.
+    """A permutation of the rows, so that ``left <= right[order]`` as far as possible.
 
-    Rows that are out of order are sorted together with those of the greatest distances: as few of
-    these as bring all in order; where none do, as many as are out of order.
+    Rows that are out of order are sorted together with helpers, the rows of the greatest distances.
+    Their number is doubled until all are in order; if even all rows do not help, there are as many
+    helpers as rows out of order.
 
     >>> exchanged(np.array([1, 5]), np.array([9, 2])).tolist()
     [1, 0]

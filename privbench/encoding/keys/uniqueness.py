@@ -119,7 +119,7 @@ def replace_rows(array: pa.Array, rows: Indices, new: pa.Array) -> pa.Array:
 
 
 def _fitted(made: pa.Array, head: pa.Array, suffix: pa.Array, tail: pa.Array, top: int) -> pa.Array:
-    """Texts that are too long lose the end of their head; without room, the tail goes too."""
+    """Shorten texts over ``top``: drop the end of the head or, if it is too short, the tail too."""
     length = pc.utf8_length(made).to_numpy(zero_copy_only=False)
     excess = np.maximum(length - top, 0)
     room = pc.utf8_length(head).to_numpy(zero_copy_only=False)

@@ -2,7 +2,7 @@
 
 Units of different trees of ownership are disjoint, so every tree has the whole amount; an event is
 charged to every tree whose units can move it, and gets the least of what they set aside for it.
-Shares and the rule within them are in "Budget" of ``docs/method.md``.
+"Budget" in ``docs/method.md`` tells the shares, and how each is split among measurements.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from privbench.privacy.queries.references import KEPT
 #: times R / (R + T), R references that touch the tree and T its tables; half as much again: no
 #: difference beyond scatter.
 SIZES, REFERENCES = 0.15, 0.4
-#: Share of one-ways, of them and the pairs. At .24: 2-way divergence of coded Adult .044 for .040.
+#: Share of one-ways in the budget of one-ways and pairs. At .24: 2-way divergence of coded Adult
+#: .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
 #: The same in a tree with a target column that the others are to predict. On car, .1 and .4 gave
 #: an AUROC .01 higher and .02 lower with an earlier learner.
@@ -47,9 +48,9 @@ LEAST_GAP = 0.05
 #: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
 #: variation: .0334 at half, .0314 here, .0330 at nearly double.
 PICKS, ROUNDS = 1.2, 3
-#: Candidates of a round, at most, and scores of all selections of a table, or cells of the joint
-#: groups of a score of targets: what a table of hundreds of columns can wait for (seconds). Up to
-#: 80 columns all pairs are candidates at every level.
+#: Most candidates of a round; and most scores of all selections of a table, which is also the most
+#: cells of joint groups that a score of targets counts. They keep a table of hundreds of columns
+#: to seconds. Up to 80 columns all pairs are candidates at every level.
 MOST_CANDIDATES, MOST_SCORES = 10_000, 300_000
 #: Cells of a column beyond which its share of the one-ways does not grow: shrinkage makes noise of
 #: more cells cheap. Half or double: not measured.
@@ -60,8 +61,8 @@ FILLER = 0.03
 #: Parts of an owned table's size amount: clipped sum, rows without an owner; the rest goes to the
 #: histogram. Half or double: not measured.
 CLIPPED, FREE = 0.3, 0.15
-#: Most of a reference's amount that goes to columns of the targets, and number of columns from
-#: which on it does; the rest goes to fan-in.
+#: Largest part of a reference's amount that goes to columns of its targets, and least number of
+#: columns for which it is that large; the rest goes to fan-in.
 TARGETS, SOME_COLUMNS = 0.6, 4
 #: Most of a tree's amount that the tests of its tables against an earlier model take. It binds in
 #: tables of few units alone: Adult's test takes under a thousandth of that. Half or double: not
@@ -69,8 +70,8 @@ TARGETS, SOME_COLUMNS = 0.6, 4
 TESTS = 0.05
 
 
-#: How columns of a table are learned: singly and in pairs; singly; or attributes by a learner of
-#: their own, which gets what their one-ways and pairs would, and all other columns singly.
+#: How a table's columns are learned: by one-ways and pairs; by one-ways; or attributes by a learner
+#: of their own, with the budget of their one-ways and pairs, and all other columns by one-ways.
 Learns = Literal["pairs", "columns", "attributes"]
 
 
@@ -342,7 +343,7 @@ def one_way_questions(
 
 
 def targets_part(columns: int) -> float:
-    """Part of a reference's amount for the columns of its targets, of which there are so many."""
+    """Part of a reference's budget for its targets' columns, given the number of these columns."""
     return TARGETS * min(columns / SOME_COLUMNS, 1.0)
 
 

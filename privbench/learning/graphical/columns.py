@@ -182,7 +182,7 @@ class Variable:
         return np.append(ndtri(share), np.zeros(len(mass) - ordered))
 
     def grouped(self, level: int) -> Axis:
-        """The axis of the groups of a level."""
+        """The axis whose cells are the groups of a level."""
         groups = self.levels[level]
         if self.groups(level) == len(groups):
             return self.axis
@@ -272,7 +272,7 @@ def shares_of(codes: Codes, weights: Floats, cells: int) -> Floats:
 
 
 def needed(spec: DatabaseSpec, present: Iterable[str]) -> set[str]:
-    """Some tables, and all that rows of theirs must refer to."""
+    """The tables in ``present``, and all tables that their rows must refer to."""
     found, new = set[str](), set(present)
     while new:
         found |= new

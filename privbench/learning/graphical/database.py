@@ -62,8 +62,8 @@ from privbench.privacy.queries import Histogram, Total
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
-#: Synthetic rows of a table that a fit looks at, at most, and units of a tree, at least: for time
-#: and memory alone.
+#: A fit draws synthetic rows to learn from: at most so many of the largest table, unless some tree
+#: would have fewer units than the second number. For time and memory alone.
 MOST_ROWS, LEAST_UNITS = 200_000, 3_000
 #: Prior odds that an owned table has rows. At 1: one in eight releases loses the 24 managers of
 #: 10,000 employees, and one empty table in twenty gets rows; at 2: one in twenty, and one in four.

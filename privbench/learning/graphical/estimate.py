@@ -21,8 +21,9 @@ Ints = NDArray[np.int64]
 STRATA = ((0.3, 0.25), (1.0, 0.25), (3.0, 0.25), (10.0, 0.1), (40.0, 0.03))
 #: Largest log ratio of a cell to its prediction on the grid; double: slower, no change.
 REACH = 4.0
-#: Prior sd of the log ratio, and of the power of a column's odds that the shares of targets are
-#: multiplied by. Half: true ratios above 3 are flattened; double: more noise is kept.
+#: Prior sd of the log ratio; and, of references, of the power of a column's odds by which shares of
+#: targets are multiplied. Half: true ratios above 3 are flattened; double: more noise
+#: is kept.
 RATIO_SD = 0.7
 #: Weight of that prior, in cells, against what the cells of a stratum say themselves.
 PRIOR_CELLS = 6.0
@@ -31,9 +32,10 @@ EM_ROUNDS = 15
 #: Synthetic rows that P(S) is counted on, and cells of a stratum that its prior is learned from, at
 #: most; for time and memory. Half: no change within scatter; double: slower.
 COUNTED = 60_000
-#: Relative error of a shape that likelihoods allow for. Half: shapes win over cells that the family
-#: cannot have; double: sizes of trees of a few hundred units scatter more. Of associations twice as
-#: much: else the many cells of ordinary rows outweigh the few of a tail (stats5 2.40 for 2.32).
+#: Relative error of every fitted shape that likelihoods allow for, as no family is exact. Half: a
+#: shape wins over cells that its family cannot have; double: sizes of trees of a few hundred units
+#: scatter more. For associations it is doubled: else the many cells of ordinary rows outweigh the
+#: few of a tail (stats5 2.40 for 2.32).
 MISFIT = 0.15
 #: Prior sd of the association of normal scores, ρ/(1 − ρ²) of a Gaussian copula. At 1.5: stats5
 #: 2.41 for 2.34, within scatter.
@@ -82,9 +84,10 @@ def shrink(
 
 
 def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floats:
-    """Posterior means of counts given their noisy sum, from those without it.
+    """Posterior means of counts given their noisy sum, from their means and variances without it.
 
-    They are Gaussian where the sum adds to them; else Gamma, under which no count becomes 0.
+    If the sum is larger than that of the means, the posterior is taken as Gaussian; if smaller, as
+    Gamma, under which no count becomes 0.
     """
     off = total - float(mean.sum())
     if off >= 0:

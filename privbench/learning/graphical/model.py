@@ -173,9 +173,10 @@ class Population:
 
 
 def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
-    """Degrees of which a share is kept and others are 0, by a systematic sample of those in order.
+    """Keep a share of the degrees and set the others to 0.
 
-    So of every size about the same share is kept, and their sum is near its expectation.
+    A systematic sample of the sorted degrees is kept: so about the same share of every size, and
+    the sum is near its expectation.
     """
     order = numbers.permutation(len(degrees))
     order = order[np.argsort(degrees[order], kind="stable")]

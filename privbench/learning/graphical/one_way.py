@@ -26,8 +26,9 @@ from privbench.learning.graphical.estimate import (
 from privbench.privacy import Measurement, Session
 from privbench.privacy.queries import NormedHistogram
 
-#: What is expected of any other special cell at least, in noise sds: at a tenth of it what noise
-#: hides is lost, and queries for NULL or rare labels find nothing in trees of few units.
+#: What is expected at least of NULL and of any other cell without a rule of its own, in noise
+#: sds. At a tenth of it what noise hides is lost, and queries for NULL or rare labels find nothing
+#: in trees of few units.
 UNSEEN = 0.3
 #: Cells before the end of a released range that, with those beyond, show how counts fall.
 BEFORE = 20
@@ -37,19 +38,21 @@ ENDED = 10.0
 #: Prior odds that most values lie in a column's range and not beyond. At 1 or 10: divergences of
 #: ordered columns of three databases .380 and .430 for .391 (root tables), .455 and .501 for .457.
 INSIDE = 3.0
-#: The chance that most values lie beyond, from which on it counts: noise alone leaves it near a
-#: quarter, and a quarter of the rows beyond a range makes sums a thousand times too large. At 0 or
-#: 0.5: divergences .337 and .597 for .369 (root tables), .380 and .416 for .416; mean distances
-#: from the median are off by e^1.17 and e^.74 for e^.76 (309 columns of seven databases).
+#: Probability that most values lie beyond a column's range, above which that is considered: noise
+#: alone leaves it near a quarter, and a quarter of the rows beyond a range makes sums a thousand
+#: times too large. At 0 or 0.5: divergences .337 and .597 for .369 (root tables), .380 and .416 for
+#: .416; mean distances from the median are off by e^1.17 and e^.74 for e^.76 (309 columns of seven
+#: databases).
 EVIDENCE = 0.35
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
 ABSENT = 0.03
-#: The same beyond a range of one cell, which tells no law: every cell has so much of the one
-#: before. At 1: distances are off by e^.70 for e^.59 (231 columns); at 0.5: no change.
+#: Beyond a range of one cell, which tells no law, every cell is expected to have this part of the
+#: one before. At 1: distances are off by e^.70 for e^.59 (231 columns); at 0.5: no change.
 FALL = 0.7
-#: A tail ends at the cell from which on fewer units than this are expected. At a tenth, or without:
-#: maxima of 94 columns are off by 16 or up to 130 times (p90) for 13, but standard deviations of
-#: the heaviest tails (`views`, package sizes) by e^.7 and e^1.9 for e^.9 and e^2.3.
+#: A tail ends where fewer units than this are expected from there on. At a tenth, or without an
+#: end: maxima of 94 columns are wrong by a factor (p90) of 16, or up to 130, for 13 here; standard
+#: deviations of the two heaviest tails (`views`, package sizes) by e^.7 and e^1.9 for e^.9 and
+#: e^2.3 here.
 NOBODY = 0.5
 #: Ordered cells from which on a one-way is estimated as a tree. Without, `capital_gain` in 100,000
 #: cells is off by .79 for .03 (total variation of 24 parts, noise 10), `duration` in 3,880 by .23
@@ -84,10 +87,11 @@ def smooth(noisy: Floats, sd: Floats, law: Noise, ordered: bool) -> Floats:
 def _local_mean(
     noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise, ordered: bool
 ) -> tuple[Floats, Floats]:
-    """The mean of the plain cells around each, with it and without; of all if they are unordered.
+    """The mean of the plain cells around each cell, first with that cell and then without it.
 
-    Ordered cells have kernels of several widths, and the posterior mean of bells, which a few noisy
-    cells tell better, weighted by the likelihood of leave-one-out errors in the cell's region:
+    Unordered cells all have the mean of all plain ones. For ordered cells several estimates, by
+    kernels of several widths and by the posterior mean of bells (better with few, noisy cells), are
+    averaged; their weights are likelihoods of the leave-one-out errors in the cell's region, as
     steep counts want a narrow kernel and a long tail a wide one.
     """
     if not ordered:
@@ -198,9 +202,9 @@ def one_way(
 ) -> Floats:
     """Shares of a column's cells from its noisy histogram, shape (cells,), which sum to 1.
 
-    The noise is one or that of each cell. All are shrunk to a prediction, with a known sum where
-    there is one; more than `WIDE` ordered cells are estimated by `halves` instead. See "The one
-    estimator" in ``docs/method.md``.
+    ``sd`` is one number or one per cell. All cells are shrunk to a prediction, with a known sum
+    where there is one; more than `WIDE` ordered cells are estimated by `halves` instead. See "The
+    one estimator" in ``docs/method.md``.
     """
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)

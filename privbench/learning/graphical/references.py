@@ -37,13 +37,14 @@ from privbench.privacy.queries.references import most_kept
 
 #: Marginals of targets that are measured, at most, and their parts of the amount.
 PARTS = (0.6, 0.4)
-#: Least first eigenvalue of a score's columns, against what chance makes of it.
+#: Columns form a score if the first eigenvalue of their correlations is at least this many times
+#: what chance gives.
 TOGETHER = 1.2
 #: Sweeps of fitting factors, and step of each; 30 sweeps: noise is fitted (stats5 2.81 for 2.68).
 SWEEPS, STEP = 10, 0.7
 #: Largest logarithm of a factor, either way.
 LARGEST = 9.0
-#: What is added to shares before they are compared: two random orders are too coarse for less.
+#: Added to shares before they are divided, since shares from two random orders are no finer.
 COARSE = 0.003
 #: Most weight that one target unit may count, where a unit can send several references or hold
 #: both ends; 1 else, since noise grows with it. By least squared error: stats5 2.71 for 2.68.

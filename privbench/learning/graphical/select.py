@@ -229,11 +229,12 @@ class PairLearner:
     def differs(self, noises: Sequence[float], amount: Callable[[int, float], float]) -> bool:
         """Whether a noisy test says that the rows are no longer as an earlier model has them.
 
-        Among the own columns and, at the coarse level, their pairs, the largest score is selected
-        and measured; if it shows no change, among pairs with the context as well. Margins of the
-        context, which are the owners' affair, do not score there. ``noises`` are standard
-        deviations of the noise of one-ways, by own column; ``amount`` is that of a choice among so
-        many candidates, by gap, the sensitivity of scores under add/remove.
+        The largest score among the table's own columns and, at the coarse level, their pairs is
+        selected and measured. If it shows no change, the same is done among pairs with columns of
+        the context; their scores leave out the context's margins, which the owners' tables test.
+        ``noises`` are standard deviations of the noise of one-ways, by own column. ``amount`` gives
+        the budget of a choice from the number of candidates and the gap (the sensitivity of scores
+        under add/remove).
         """
         pairs = candidates(self.variables, self.rows.own) if self.budget.pairs else []
         coarse = [candidate for candidate in pairs if not candidate.level]

@@ -27,7 +27,7 @@ from privbench.learning.graphical.estimate import (
     shrink,
 )
 
-#: Relative error from which on a total adds nothing to the family's posterior. Half or
+#: A total with a larger relative error than this is left out of the family's posterior. Half or
 #: double: no change, since such totals weigh next to nothing.
 IMPRECISE = 0.5
 #: Power of the mean number of rows per unit by which a law is less likely beforehand. At 0, noise
@@ -35,7 +35,7 @@ IMPRECISE = 0.5
 #: sizes of 24 units of 1, 4 or 17 rows are off by .63, .56, .94 (noise 9); by .91, .71, .86 at 0,
 #: by .51, .61, 1.21 at .5, where tables of a hundred rows a unit come out at half their size.
 LARGE = 0.25
-#: Least part of a shape that lies before its end.
+#: A shape cut off at an end is considered only if more than this part of it lies before the end.
 REACHED = 0.3
 
 
@@ -85,7 +85,7 @@ class Buckets:
         return np.clip(found, np.array(self.lower)[codes], self.ends[codes])
 
 
-#: Buckets of a key that many rows may share, and of a unique one.
+#: Buckets of the number of rows with one key: of any key, and of a unique one.
 MANY = Buckets(
     (0, 1, 2, 3, 4, *(2**k + 1 + half for k in range(2, 15) for half in (0, 2 ** (k - 1))), 32769),
     65536,
@@ -94,9 +94,10 @@ ONE = Buckets((0, 1), 1)
 
 
 def with_mean(shares: Floats, means: Floats, mean: float) -> Floats:
-    """Shares of buckets whose mean count is ``mean``: positive ones times a power of their mean.
+    """Change shares of buckets so that the mean count is ``mean``.
 
-    The share of 0 stays, as far as the mean can be reached with it.
+    Shares of positive counts are multiplied by a power of their bucket's mean. The share of 0
+    stays, as far as the mean can be reached with it.
     """
     held = shares[1:].sum()
     if held <= 0 or mean <= 0:

@@ -76,7 +76,7 @@ def column_split(matrix: Floats, alpha: float) -> list[list[int]]:
 
 
 def strongest(matrix: Floats, places: Sequence[int]) -> int:
-    """The attribute, of some, that depends most on the others of them."""
+    """The attribute among ``places`` that depends most on the others there."""
     return places[int(np.nansum(matrix[np.ix_(places, places)], axis=1).argmax())]
 
 

@@ -26,14 +26,14 @@ from privbench.schema import ForeignKey
 MOST, _AT_ONCE = 96, 16
 #: Broken rows of one statement, so that all their candidates stay within some gigabytes of disk.
 _BATCH = 1_000_000
-#: Rows that are drawn from, once those that keep the rule and once any; values of a column.
+#: Most rows to draw from, among those that keep the rule and among all; most values of a column.
 _POOL, _DRAWN = 50_000, 10_000
 #: Draws of a single column, and of all columns of a row.
 _DRAWS, _ROWS = 3, 8
-#: Costs of changing a column: any, one that is a kind of row; and what is added where the value
-#: follows from others, is NULL, or is one that no row need have; and those of another row's columns
-#: before and after anything else, when it may break another rule, whose turn it is then. Only
-#: their order matters.
+#: Costs of changing a column, and one that says what kind of row it is; what is added if the value
+#: is computed from others, is NULL, or is one that perhaps no row has. The last two are costs of
+#: another row's columns: before all other candidates, and after them, when they may break another
+#: rule, which is repaired next. Only the order of costs matters.
 _PLAIN, _LABEL, _READ, _EMPTY, _MADE = 1.0, 4.0, 0.2, 0.5, 0.7
 _FIRST, _LAST = 0.0, 99.0
 _COST, _PICK = sql.Identifier("privbench cost"), sql.Identifier("privbench pick")

@@ -1,11 +1,12 @@
-"""EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are put in one by one.
+"""EXCLUDE constraints, keys WITHOUT OVERLAPS and PERIOD keys: rows are inserted one by one.
 
 A row that conflicts with one before it moves by a random multiple of its own length; where it finds
 no room it is left out. Rows of a partition that has a constraint of its own stay in it.
 
-What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row takes
-a target, one of those whose periods hold its own, else any, into whose period its own is fitted.
-References that still hold nothing end, or their rows go.
+What a PERIOD key refers to is never modelled: its columns come as placeholders, and every row gets
+a target here. That is one whose periods hold the row's own period, else any target, and the row's
+period is fitted into the target's. References that still lead nowhere become NULL, or their rows
+are deleted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
 _DEFERRED = re.compile(r" DEFERRABLE(?: INITIALLY DEFERRED)?\Z")
 _STAGE = sql.Identifier("pg_temp", "privbench rows")
 _PLACE = sql.Identifier("pg_temp", "privbench place")
-#: The periods of a key's targets, those of one target that adjoin as one.
+#: Temporary table of the periods of a PERIOD key's targets; adjoining ones of one target are one.
 _PIECES = sql.Identifier("pg_temp", "privbench periods")
 _NUMBERS = frozenset({"int2", "int4", "int8", "date", "numeric", "float4", "float8"})
 _TIMES = frozenset({"timestamp", "timestamptz"})
@@ -160,7 +161,7 @@ class Exclusion:
 
     @property
     def reads(self) -> set[str]:
-        """Columns that may no longer change once the rows have their places."""
+        """Columns that may no longer change once the rows keep the constraint."""
         return {*self.columns, *rows.columns_in(self.table, self.definition)}
 
     @property

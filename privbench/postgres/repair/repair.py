@@ -60,7 +60,7 @@ class Repair:
             self._checks = Checks(self._clone)
 
     def missing(self, table: Table, count: int) -> None:
-        """Say that rows could not be copied, which others may refer to."""
+        """Note that rows of a table could not be copied: other rows may refer to them."""
         self._clone.note(table.key, deleted=count)
 
     @property
@@ -129,7 +129,7 @@ class Repair:
             uniques.repair(self._clone, index, suspects, kept, last=last)
 
     def _place(self, among: Collection[str] | None = None) -> None:
-        """EXCLUDE constraints of some tables, or all and keys of periods; rows move under them."""
+        """Move rows to fit EXCLUDE constraints of some tables, or all of these and PERIOD keys."""
         turns = {key: turn for turn, key in enumerate(self._periods, start=1)}
         with self._clone.watch() as moved:
             # Those without targets first, then targets of periods before what refers to them.
@@ -145,7 +145,7 @@ class Repair:
             self._check(moved)
 
     def _end_dangling(self) -> None:
-        """References to deleted rows; ending them may break another rule, and rows go for that."""
+        """End references to deleted rows; repair or delete rows that break another rule by that."""
         with self._clone.watch() as touched:
             references.end_dangling(self._clone)
             for key in self._periods:

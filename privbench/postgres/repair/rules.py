@@ -37,10 +37,9 @@ JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid
 WHERE k.contype = 'c' AND k.conislocal AND k.coninhcount = 0
 ORDER BY own.part IS NOT NULL, k.conname, own.schema, own.name
 """
-#: Domains with a CHECK, and the columns of that type or of a domain over it; and the type that it
-#: stands over, without a length, as the SQL names character and bit mean those of length one.
-#: PostgreSQL cannot put a CHECK back on a domain that stands within an array, a range or a
-#: composite type: those stay.
+#: Every domain with a CHECK, the columns of its type or of a domain over it, and its base type by
+#: `format_type`, as the plain SQL names character and bit mean those of length one. Domains within
+#: an array, a range or a composite type are left out: PostgreSQL cannot put their CHECKs back.
 _DOMAIN_CHECKS: LiteralString = """
 WITH RECURSIVE over(base, type) AS (
   SELECT oid, oid FROM pg_catalog.pg_type WHERE typtype = 'd'
@@ -68,8 +67,8 @@ ORDER BY n.nspname, t.typname, k.conname
 """
 #: Values of one column that are tried at most: half as many end some lists of labels too soon.
 MOST = 16
-#: Characters of a CHECK that is read for values: of longer ones, which may be many megabytes, every
-#: comparison would be cut out of all of it. Lists of some hundred labels are shorter.
+#: A CHECK with more characters than this is not searched for values to try, as that takes time with
+#: the square of its length. Lists of some hundred labels are shorter.
 _READ = 20_000
 _COMPARING = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
@@ -77,8 +76,8 @@ _COMPARING = (
 )
 #: A step beyond an open bound, by category of the column's type.
 _STEPS = {"N": "1", "D": "interval '1 day'", "T": "interval '1 hour'"}
-#: What else is tried, by category or name of a column's type, where a CHECK concerns a property of
-#: the value that is not modelled. Sizes and words are those of the CHECK.
+#: Further values to try, by category or name of a column's type, for CHECKs of what no model holds,
+#: such as a length. Numbers and words come from the CHECK.
 _SHAPES = {
     "A": ["array_fill({column}[1], ARRAY[{size}])"],
     "N": ["{column} * {size}"],
@@ -125,34 +124,34 @@ class Rule:
 
     @property
     def computes(self) -> bool:
-        """Whether it says what some column is, computed from others: ``gross = net + tax``."""
+        """Whether the rule says that a column is computed from others: ``gross = net + tax``."""
         return any(item.equal and item.reads for item in self.values)
 
     @property
     def kept(self) -> sql.Composable:
-        """Condition of the table's rows that keep it, or that it does not concern."""
+        """Condition of the table's rows that keep the rule, or that it does not concern."""
         return build("(NOT {} OR ({})) IS NOT FALSE", self.within, self.condition)
 
     @property
     def broken(self) -> sql.Composable:
-        """Condition of the table's rows that break it."""
+        """Condition of the table's rows that break the rule."""
         return build("(NOT {} OR ({})) IS FALSE", self.within, self.condition)
 
     @property
     def broken_rows(self) -> sql.Composable:
-        """Query of the rows that break it.
+        """Query of the rows that break the rule.
 
-        It reads `place` alone, as reading all partitions for the CHECK of one takes long.
+        It reads `place` alone: reading all partitions for the CHECK of one of them takes long.
         """
         broken = build("{} AND ({}) IS FALSE", self.within, self.condition)
         return rows.rows_of(self.place, broken)
 
     def breaks(self, clone: Rows) -> bool:
-        """Whether some row breaks it."""
+        """Whether some row breaks the rule."""
         return bool(clone.first("SELECT EXISTS ({})", self.broken_rows)[0])
 
     def batches(self, clone: Rows, most: int) -> list[tuple[int, int]]:
-        """Ranges of blocks in which about so many rows break it; none if none does."""
+        """Ranges of blocks with about ``most`` broken rows each; none if no row breaks the rule."""
         count, blocks = clone.first(
             "SELECT count(*), 1 + max(split_part(ltrim(id::text, '('), ',', 1)::int8)"
             " FROM ({}) AS broken",
@@ -162,7 +161,7 @@ class Rule:
         return [(start, start + size) for start in range(0, blocks or 0, size or 1)]
 
     def share(self, clone: Rows) -> float:
-        """Share of the rows it concerns that break it."""
+        """Share of the rows that break the rule, among those that it concerns."""
         query = "SELECT coalesce(avg((({}) IS FALSE)::int), 0)::float8 FROM {} WHERE {}"
         return float(clone.first(query, self.condition, self.place, self.within)[0])
 
@@ -235,8 +234,8 @@ def _rule(
 def guarded(clone: Rows, rule: Rule, number: int) -> Rule:
     """The rule, evaluated by a function that gives FALSE where the CHECK raises an error.
 
-    The function, of a number that no other rule has, goes with the session. A CHECK that reads no
-    column is the same for all rows and stays as it is.
+    The function is temporary, so the session's end drops it; ``number``, different for every rule,
+    is part of its name. A CHECK that reads no column is the same for all rows and stays as it is.
     """
     columns = [column.name for column in rule.table.columns if column.name in rule.uses]
     if not columns:
@@ -264,8 +263,8 @@ def values(
 ) -> list[Value]:
     """Values to try in a row that breaks a CHECK, by column.
 
-    The text is that which the target's catalog prints; VALUE of a domain's CHECK ``stands_for`` a
-    column.
+    ``text`` is the CHECK as the target's catalog prints it. In a domain's CHECK, VALUE means the
+    column ``stands_for``.
 
     >>> from privbench.schema import Column, ColumnType, TableName
     >>> names = [Column(name, 1, ColumnType("integer", "int4", category="N")) for name in "abc"]

@@ -1,8 +1,9 @@
 """UNIQUE indexes that keys by construction do not cover: of expressions, of parts of the rows.
 
-Of rows with the same key all but one leave the index if it has a predicate (they take its columns
-from a row outside it), else a text of the key gets a number, else one of several columns comes from
-another row, else a column becomes NULL where that leaves the index. What then is not unique goes.
+Of rows with the same key all but one are changed, in the first way that is possible. In an index
+with a predicate they take the predicate's columns from a row outside it; else a text of the key
+gets a number, one of the key's several columns takes its value from another row, or a column
+becomes NULL if the index ignores NULL. Rows that are still not unique at last are deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from privbench.postgres.statement import build, own_rows
 from privbench.schema import Table, TableName
 
 _TEXTS = ("text", "varchar", "citext")
-#: Of those with expressions and of collations that take different texts for equal, it says so.
+#: UNIQUE indexes, and whether one has an expression or a collation that takes different texts for
+#: equal: keys that were made unique may be equal there.
 _INDEXES: LiteralString = """
 SELECT wanted.schema, wanted.name, pg_catalog.pg_get_expr(i.indpred, i.indrelid),
   coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false),
@@ -104,10 +106,11 @@ def find(clone: Rows) -> list[UniqueIndex]:
 def repair(
     clone: Rows, index: UniqueIndex, suspects: Collection[str], kept: sql.Composable, *, last: bool
 ) -> None:
-    """Make rows unique.
+    """Make rows unique in an index.
 
-    ``kept`` is the condition of the rows that keep the table's CHECKs. Plain keys may only be
-    disturbed in suspects. The last time, what is not unique is deleted at once.
+    ``kept`` is the condition of the rows that keep the table's CHECKs. Tables that are no suspects
+    still have the unique plain keys they were made with. With ``last`` rows that are not unique are
+    deleted at once.
     """
     if index.plain and index.table.key not in suspects:
         return

@@ -60,7 +60,7 @@ class Axis(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Column(Axis):
-    """A settled attribute, or a public binning of its codes."""
+    """An attribute whose domain is settled, by its codes or by public bins of them."""
 
     attribute: str  # its name
     size: int  # number of cells: the domain's size, or the number of bins
@@ -113,7 +113,7 @@ class Whole(Axis):
 
 
 def _edges(data: PrivateDatabase, key: KeySpec, table: str) -> NDArray[np.integer[Any]]:
-    """Row of the parent of every row of a table, which has the key."""
+    """The parent row index of every row of ``table``, which must be the table that has the key."""
     if table != key.table:
         raise SchemaError(f"it has no key {key.name!r}.", table=table)
     return data._parents(key)

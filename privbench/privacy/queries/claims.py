@@ -100,7 +100,7 @@ class Joint(Query):
         return np.concatenate([part.evaluate(data).ravel() for part in self.parts])
 
     def split(self, measured: ArrayLike) -> list[NDArray[np.float64]]:
-        """The part of a result of `Session.measure` that belongs to each part, of its shape."""
+        """Cut a result of `Session.measure` into an array for each part, of that part's shape."""
         ends = np.cumsum([math.prod(part.shape) for part in self.parts])
         pieces = np.split(np.asarray(measured, np.float64), ends[:-1])
         return [piece.reshape(part.shape) for piece, part in zip(pieces, self.parts, strict=True)]

@@ -24,7 +24,7 @@ from privbench.privacy.queries.counting import View
 from privbench.privacy.query import GRID, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 
-#: Steps of 1 of a coordinate.
+#: Grid steps in a coordinate of 1.
 STEP = 2**14
 #: Most coordinates of a row; with `STEP` it keeps sums of products below 2⁵³.
 MOST_COORDINATES = 2**12
@@ -48,7 +48,7 @@ def lengths(rows: Whole) -> Whole:
 
 
 def shortened(rows: Whole, bound: int) -> Whole:
-    """Rows of at most that length: longer ones are scaled down and rounded toward zero."""
+    """Rows of length ``bound`` at most: longer ones are scaled down and rounded toward zero."""
     norms = np.sqrt(lengths(rows))
     long = norms > bound
     rows[long] = np.trunc(rows[long] * (bound / norms[long] * _DOWN)[:, None])
@@ -56,7 +56,7 @@ def shortened(rows: Whole, bound: int) -> Whole:
 
 
 def factors(squares: Whole, bound: float) -> Whole:
-    """Factors that bring vectors of these squared lengths to at most a length."""
+    """Factors that scale vectors, given their squared lengths, to a length of at most ``bound``."""
     norms = np.maximum(np.sqrt(squares), bound)
     return np.asarray(bound / norms * _DOWN)
 

@@ -218,7 +218,7 @@ class LabelCounts(_Weighted):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the public part; which other values there are is private until they are released."""
+        """Shape of the public part: which other values there are is private until their release."""
         return (1 + len(self.public),)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:

@@ -63,8 +63,8 @@ class RegionMoments(RowQuery):
     ) -> Self:
         """Moments over settled attributes by name.
 
-        ``coordinates`` are, for each attribute, that of every code in [−½, ½]; None for equal
-        steps.
+        ``coordinates`` hold for each attribute the coordinate of every code, in [−½, ½]; None for
+        equal steps.
         """
         axes = tuple(Column.of(spec, region.table, name) for name in attributes)
         lines = coordinates or [np.linspace(-0.5, 0.5, axis.size) for axis in axes]

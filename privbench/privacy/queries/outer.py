@@ -244,7 +244,7 @@ class ClippedGradients(OfFeatures):
         return inner.reshape(self.hidden.shape), outer.reshape(self.output.shape)
 
     def _factors(self, whole: Whole, weights: Whole) -> tuple[Whole, Whole, Whole, Whole]:
-        """w·c·g, (1, z), w·c·e and (1, h) of rows."""
+        """w·c·g, (1, z), w·c·e and (1, h) of rows, in the letters of the class."""
         matrix = self.output.values.astype(np.float64)
         latent = _with_one(self.latent.rows(self.features.rows(whole)))
         before = cut(latent @ self.hidden.values.T.astype(np.float64))

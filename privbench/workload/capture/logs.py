@@ -40,7 +40,7 @@ _PLAN = re.compile(
 )
 
 
-#: Statements around a query: what each holds is what ran.
+#: Statements that hold a query (COPY, DECLARE, PREPARE, …): it counts as the query that ran.
 _COPY = re.compile(r"\s*copy\s*\((?P<query>.*)\)\s*to\s", re.IGNORECASE | re.DOTALL)
 _DECLARE = re.compile(
     r"\s*declare\s+(?:\"[^\"]+\"|\w+)(?:\s+(?:binary|asensitive|insensitive|no|scroll))*\s+cursor"
@@ -325,7 +325,7 @@ def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
 
 
 def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:
-    """Those of ``log_destination = csvlog``."""
+    """Entries of ``log_destination = csvlog``."""
     csv.field_size_limit(_LONGEST_FIELD)
     try:
         for row in csv.reader(lines):
@@ -336,7 +336,7 @@ def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:
 
 
 def _of_json(lines: Iterable[str]) -> Iterator[Entry]:
-    """Those of ``log_destination = jsonlog``, one object a line; cut off ones are passed over."""
+    """Entries of ``log_destination = jsonlog``, one object a line; incomplete lines are skipped."""
     for item in map(_object, lines):
         if item.get("error_severity") == "LOG":
             message, detail = (str(item.get(name, "")) for name in ("message", "detail"))

@@ -18,7 +18,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.GT: ">", exp.LTE: "<=", exp.GTE: ">=",
 }  # fmt: skip
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-# All that such a SELECT may consist of.
+# Clauses of a SELECT that counts rows under a conjunction, and parts of its joins.
 _CLAUSES = frozenset({"expressions", "from_", "joins", "where"})
 _JOIN_PARTS = frozenset({"this", "on", "kind"})
 
@@ -68,7 +68,7 @@ class Conjunction:
 
 
 class _Beyond(Exception):
-    """The query is beyond what such a format holds."""
+    """The query is more than a count under a conjunction; the message says where."""
 
 
 def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjunction:

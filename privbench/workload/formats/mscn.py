@@ -36,7 +36,7 @@ _QUOTED = re.compile(r"'((?:[^']|'')*)'(?:::(.+))?\Z")
 
 
 def _detects(path: Path) -> bool:
-    """Whether the first line has such a form."""
+    """Whether the first line of the file is a query in the MSCN format."""
     if not path.is_file():
         return False
     first = next(iter(read_lines(path)), "")

@@ -133,7 +133,7 @@ def _read(path: Path) -> Workload:
 
 
 def _write(workload: Workload, path: Path) -> None:
-    """Write a script for each query, and their weights; into a path of a script, the only query."""
+    """Write a folder of weighted scripts, one per query; or one script if the path names one."""
     scripts = {query.id: _script(query) for query in workload}
     mark = _MARK if workload.confidential else ""
     if path.suffix in _SUFFIXES:

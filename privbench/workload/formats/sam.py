@@ -172,10 +172,10 @@ def _card(query: Query) -> str:
 
 
 def sam(table: str | None = None, columns: tuple[str, ...] = ()) -> WorkloadFormat:
-    """The format, for a file that does not state all of it.
+    """The format SAM for a file that does not state its table or its columns.
 
-    The table that the queries are on is else stated by the file, or by its name. Columns are the
-    table's in the order of the file's column numbers.
+    ``table`` is what the queries are on; None takes it from the file, or from the file's name.
+    ``columns`` are the table's, in the order of the file's column numbers.
     """
     return WorkloadFormat("sam", _detects, lambda path: _read(path, table, columns), _write)
 

@@ -277,7 +277,7 @@ def _by_itself(
 
 
 def _fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:
-    """The plan's operators that make sense: equality if it does, the others if ranges do."""
+    """The plan's operators: ``=`` only if ``equal`` is set, all others only if ``ranged`` is."""
     return [operator for operator in plan.operators if (equal if operator == "=" else ranged)]
 
 

@@ -138,7 +138,7 @@ class DatabaseRows(RowSource):
         self._seed = seed
 
     def sample(self, table: Table, most: int) -> list[Row]:
-        """The first rows in the order of the hash."""
+        """At most so many rows of a table: the first in the order of their hashes."""
         return self._rows(table, sql.SQL("true"), self._seed, most)
 
     def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:

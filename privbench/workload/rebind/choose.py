@@ -44,7 +44,7 @@ class Columns:
         self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
 
     def values(self, operand: Operand) -> list[str]:
-        """The values of rows that have one that is known and not too long."""
+        """The operand's values in sampled rows, but for NULL, unknown and too long ones."""
         key = (operand.table.key, operand.column.name, operand.steps)
         if key not in self._values:
             found = (self.value(operand, row) for row in self.rows.starts(operand.table))

@@ -38,7 +38,7 @@ _FIRST = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.DPipe, exp.Coalesce, exp.Nullif,
     exp.Greatest, exp.Least,
 )  # fmt: skip
-#: What `choose.apply` does, where it is not called as sqlglot calls it.
+#: Names of functions in `choose.apply` that differ from sqlglot's names.
 _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Neg: "neg", exp.Date: "cast date", exp.TsOrDsToDate: "cast date",
 }  # fmt: skip
@@ -55,7 +55,7 @@ class Operand:
     numeric: bool = False  # whether what is compared is a number as PostgreSQL sees it
 
     def then(self, step: str) -> Operand:
-        """With one more function around it."""
+        """This operand with one more function around it."""
         return replace(self, steps=(*self.steps, step))
 
 
