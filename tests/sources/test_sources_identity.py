@@ -5,6 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -14,23 +15,7 @@ from privbench.sources import staged
 
 TABLE = "CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER)"
 ROWS = "INSERT INTO t SELECT i, i % 5 FROM range(500) r (i)"
-CONFIG = """
-[privacy]
-epsilon = 1.0
-[ledger]
-path = "{ledger}"
-cap_epsilon = 3.5
-[synthesizer]
-name = "independent"
-[tables."public.t"]
-own = []
-[tables."public.t".columns.v]
-kind = "range"
-min = 0
-max = 4
-[source.tables."public.t"]
-primary_key = ["id"]
-"""
+CONFIG = sql_of(__file__, "files.toml")
 
 
 @pytest.fixture
