@@ -231,11 +231,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "said"), REFUSED)
 def test_another_database_or_promise_is_refused_before_anything_is_spent(
-    make_database, small, tmp_path, change, said
+    source, make_database, small, tmp_path, change, said
 ):
-    source, config = market.create(make_database(), 6), market.config(tmp_path / "ledger")
-    model = Model.load(small)
+    config, model = market.config(tmp_path / "ledger"), Model.load(small)
     if isinstance(change, str):
+        source = market.create(make_database(), 6)
         market.execute(source, change)
     else:
         config, model = change(config, model)

@@ -87,7 +87,8 @@ def test_commands_run_nothing(path, hostile, tmp_path):
     succeed("inspect", source, "-o", config)
     succeed("check", config, source)
     succeed("plan", config, source, "--epsilon", 4)
-    succeed("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
+    fit = ("fit", source, "-c", config, "--epsilon", 4, "--synthesizer", "independent")
+    succeed(*fit, "-o", model, "--ledger", tmp_path / "l")
     succeed("workload", "generate", source, "-o", workload, "--queries", 6)
     # Judged, the workload would not run at all: its functions and operators have namesakes here.
     bold = ("--repeats", 1, "--trust-workload")
@@ -174,7 +175,8 @@ def test_fit_computes_no_check_of_the_owner(hostile, tmp_path):
     source, config = hostile("public", ONE + made + EVIL), tmp_path / "c.toml"
     succeed("inspect", source, "-o", config)
     files = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
-    succeed("fit", source, "-c", config, "--epsilon", 4, *files)
+    quick = ("--epsilon", 4, "--synthesizer", "independent")
+    succeed("fit", source, "-c", config, *quick, *files)
     succeed("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
 
 

@@ -43,7 +43,6 @@ PAIRS = {
     "replace": [([(0, 1, 2), (1, 0, 0)], [(0, 1, 2), (2, 1, 1)]), ([(2, 1, 0)], [(0, 0, 2)])],
 }
 NEIGHBOURS = pytest.mark.parametrize("neighbours", list(PAIRS))
-Law = Callable[[np.ndarray, np.ndarray, float], float]
 
 
 def build(rows, columns: int, neighbours: str) -> PrivateDatabase:
