@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fits import fit
 from halting import kill_at
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.errors import LedgerError, PrivbenchError
@@ -30,14 +30,7 @@ delta = 1e-6
 own = ["reader_id"]
 """
 #: What of a table is changed, and which table that is.
-CHANGES = {
-    "a column": ("loan", "UPDATE loan SET kind = 'map' WHERE id % 2 = 0"),
-    "a pair": ("reader", "UPDATE reader SET active = age < 60"),
-    "a pair with the owner": (
-        "loan",
-        "UPDATE loan SET days = least(59, (age * 2 / 3) % 60) FROM reader r WHERE r.id = reader_id",
-    ),
-}
+CHANGES = dict(cases(__file__, "library_changes"))
 
 
 #: A table with a column of every kind.
@@ -120,11 +113,10 @@ def test_domains_of_every_kind_of_column_are_taken_over(make_database, tmp_path)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_changed_is_learned_anew(make_database, old, tmp_path, change):
     source, target = library(make_database()), make_database()
-    table, statement = CHANGES[change]
-    market.execute(source, statement)
+    market.execute(source, CHANGES[change])
     config = market.config(tmp_path / "ledger", CONFIG)
     pipeline.clone(source, target, config, output=tmp_path / "new", since=old)
-    assert anew(Model.load(tmp_path / "new"), old) == {table}
+    assert anew(Model.load(tmp_path / "new"), old) == {change.split(": ")[1]}
     for query in (
         "SELECT avg((kind = 'map')::int) FROM loan",
         "SELECT avg((active = (age < 60))::int) FROM reader",
