@@ -15,7 +15,6 @@ from pyarrow import parquet
 
 from privbench import cli
 from privbench.config import Config
-from privbench.pipeline import Model
 from privbench.privacy import epsilon_for
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -121,29 +120,6 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     kept = parquet.read_table(tmp_path / "files" / "public.customer.parquet")
     assert kept.num_rows == market.one(target, "SELECT count(*) FROM customer")
     assert kept.column_names[:3] == ["id", "region", "referrer"]
-
-
-def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
-    """A learner that adapts to nothing asks what was planned, and spends as much.
-
-    At an ε at which no column drowns in noise, whatever the totals say. Laws by rank alone decide
-    which lists are asked for: free text is ruled out, and so are numbers that hardly repeat.
-    """
-    market.config_file(tmp_path, market.INDEPENDENT)
-    planned = json.loads(run("plan", config, source, "--epsilon", "2000", "--json").stdout)[
-        "events"
-    ]
-    succeed("fit", source, "-c", config, "--epsilon", "2000", "-o", tmp_path / "m")
-    asked = [event.to_json() for event in Model.load(tmp_path / "m").events]
-    said, done = ({event["label"] for event in events} for events in (planned, asked))
-    ruled_out = said - done
-    assert {"categories public.product.title", "categories public.customer.note"} <= ruled_out
-    # A column without any label has one cell, of which there is nothing to ask.
-    ruled_out -= {"one-way of public.product.title"}
-    assert all(label.startswith("categories ") for label in ruled_out)
-    assert any(label.startswith("categories ") for label in said & done)
-    assert all(label.startswith("categories ") for label in done - said)
-    assert spent(asked) == pytest.approx(spent(planned), rel=0.05)
 
 
 def spent(events) -> float:
