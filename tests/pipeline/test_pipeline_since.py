@@ -20,15 +20,7 @@ from privbench.privacy.stability import check
 from privbench.publish.accounts import certificate_of, require_sound
 from privbench.synthesizers import get as find_synthesizer
 
-CONFIG = """
-[database]
-identity = "library"
-[privacy]
-epsilon = 4.0
-delta = 1e-6
-[tables."public.loan"]
-own = ["reader_id"]
-"""
+CONFIG = sql_of(__file__, "library.toml")
 #: What of a table is changed, and which table that is.
 CHANGES = dict(cases(__file__, "library_changes"))
 

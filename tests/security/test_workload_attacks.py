@@ -83,11 +83,13 @@ def source(each_server, make_database_on, open_folder, shared):
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
-        file = open_folder / "written"
         if not (attack.made or attack.extension) and attack.needs == Attack.needs:
+            file = open_folder / "written"
             file.unlink(missing_ok=True)
             return shared, file
+        # Autovacuum may compute an index at any time: each database writes a file of its own.
         dsn, role = make_database_on(each_server), f"role_{uuid.uuid4().hex[:12]}"
+        file = open_folder / role
         with psycopg.connect(dsn, autocommit=True) as connection:
             if attack.extension:
                 try:
