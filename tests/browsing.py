@@ -17,23 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sql_files import sql_of
 
 #: Put before all else of a page: keeps what goes wrong, and tells the test once all is drawn.
-_WATCH = """<script>
-{ const wrong = [], keep = (kind, what) => wrong.push(`${kind}: ${what}`);
-  for (const kind of ["error", "warn"]) console[kind] = (...said) => keep(kind, said.join(" "));
-  addEventListener("error", event => keep("error", event.message || event.target.outerHTML), true);
-  addEventListener("unhandledrejection", event => keep("rejected", event.reason));
-  addEventListener("securitypolicyviolation", event => keep("request", event.blockedURI));
-  const count = selector => document.querySelectorAll(selector).length, begun = Date.now();
-  const tell = () => {
-    const drawn = count(".js-plotly-plot:has(svg.main-svg)"), charts = CHARTS;
-    if (drawn < charts && Date.now() - begun < 60000) return setTimeout(tell, 50);
-    const loaded = performance.getEntriesByType("resource").map(entry => entry.name)
-      .filter(name => !name.startsWith("data:"));
-    fetch("/seen", {method: "POST", body: JSON.stringify({wrong, loaded, charts, drawn})}); };
-  addEventListener("load", () => setTimeout(tell, 200)); }
-</script>"""
+_WATCH = sql_of(__file__, "watch.html")
 #: What a page may do that needs nothing else; all other requests are stopped, and told of.
 _ALONE = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "

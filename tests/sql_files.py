@@ -1,4 +1,4 @@
-"""SQL of the tests in files: the folder ``sql`` beside a test holds its schemas and rows."""
+"""Texts of the tests in files: the folder ``sql`` beside a test holds schemas, rows and cases."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,12 @@ import pytest
 
 
 def sql_of(test: str, name: str, **given: object) -> str:
-    """The statements of a file beside a test; ``{word}`` stands for what is given by that name."""
-    text = (Path(test).parent / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    """The text of a file beside a test; ``{word}`` stands for what is given by that name.
+
+    The file's name ends in ``.sql`` where nothing else is said.
+    """
+    path = Path(test).parent / "sql" / (name if "." in name else f"{name}.sql")
+    text = path.read_text(encoding="utf-8")
     for word, value in given.items():
         text = text.replace(f"{{{word}}}", str(value))
     return text

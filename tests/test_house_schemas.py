@@ -4,38 +4,17 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sql_files import cases
 
 from privbench.config import Config
 from privbench.postgres.introspect import introspect
 from privbench.roles import resolve
 
 SCHEMAS = Path(__file__).parents[1] / "schemas"
-HEADERS = {
-    "adult/coded": {
-        "adult_coded": "age,workclass,fnlwgt,education-num,marital-status,occupation,relationship,"
-        "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income>50K"
-    },
-    "adult/raw": {
-        "census": "id,age,workclass,fnlwgt,education,education_num,marital_status,occupation,"
-        "relationship,race,sex,capital_gain,capital_loss,hours_per_week,native_country,income"
-    },
-    "imdb/imdb": {
-        "title": "id,kind_id,production_year",
-        "movie_companies": "id,movie_id,company_id,company_type_id",
-        "cast_info": "id,movie_id,person_id,role_id",
-        "movie_info": "id,movie_id,info_type_id",
-        "movie_info_idx": "id,movie_id,info_type_id",
-        "movie_keyword": "id,movie_id,keyword_id",
-    },
-    "stats/stats5": {
-        "users": "Id,Reputation,CreationDate,Views,UpVotes,DownVotes",
-        "posts": "Id,PostTypeId,CreationDate,Score,ViewCount,OwnerUserId,AnswerCount,CommentCount,"
-        "FavoriteCount,LastEditorUserId",
-        "badges": "Id,UserId,Date",
-        "postlinks": "Id,CreationDate,PostId,RelatedPostId,LinkTypeId",
-        "tags": "Id,Count,ExcerptPostId",
-    },
-}
+HEADERS: dict[str, dict[str, str]] = {}
+for _title, _header in cases(__file__, "headers.txt"):
+    _file, _table = _title.split()
+    HEADERS.setdefault(_file, {})[_table] = _header
 
 
 def _ddl(name: str) -> bytes:

@@ -18,23 +18,7 @@ from privbench.privacy.mechanisms import Method, VectorMechanism
 fit = importlib.import_module("privbench.pipeline.fit")
 
 SCHEMA = sql_of(__file__, "broken")
-CONFIG = """
-[database]
-identity = "people"
-[privacy]
-epsilon = 1.0
-delta = 1e-6
-[synthesizer]
-name = "independent"
-[tables."public.person"]
-own = []
-[tables."public.person".columns.age]
-kind = "range"
-min = 0
-max = 120
-[tables."public.visit"]
-own = ["person_id"]
-"""
+CONFIG = sql_of(__file__, "people.toml")
 
 
 def config(ledger, **privacy) -> Config:

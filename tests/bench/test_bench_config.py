@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from sql_files import cases
 
 from privbench.bench import BenchConfig
 from privbench.bench.config import DataConfig
@@ -22,35 +23,10 @@ GRID: dict[str, Any] = {
 PAPERS = sorted((Path(__file__).parents[2] / "benchmarks/papers").glob("*.toml"))
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"epsilon": []}, "epsilon"),
-        ({"epsilon": [0]}, "epsilon.0"),
-        ({"epsilon": [float("inf")]}, "epsilon.0"),
-        ({"delta": 1.0}, "delta"),
-        ({"epsilon": [1.0, 2.0, 1]}, "a value stands there twice"),
-        ({"seeds": 0}, "seeds"),
-        ({"metrics": ["speed"]}, "metrics.0"),
-        ({"ways": [5]}, "ways.0"),
-        ({"data": {}}, "data"),
-        ({"data": {"a/b": {"train": "a.csv"}}}, "data.a/b"),
-        ({"data": {"a": {}}}, "give one of train, dsn and bif"),
-        ({"data": {"a": {"train": "a.csv", "dsn": "service=x"}}}, "give one of"),
-        ({"data": {"a": {"dsn": "service=x"}}}, "a database needs a workload"),
-        ({"data": {"a": {"dsn": "://hush", "workload": "w"}}}, "string cannot be read"),
-        ({"data": {"a": {"train": "a.csv", "colour": 1}}}, "data.a.colour"),
-        ({"data": {"a": {"train": "a.csv", "columns": {"x": {"kind": "range"}}}}}, "min and max"),
-        ({"synthesizers": {"real": {}}}, "choose another name"),
-        ({"synthesizers": {"x": {"data": ["b"]}}}, "no data set 'b'"),
-        ({"accounting": "zcdp", "delta": 0.0}, "needs delta > 0"),
-        ({"full": {"seeds": -1}}, "seeds"),
-        ({"full": 3}, "full"),
-    ],
-)
-def test_a_bad_grid_is_refused_by_its_place(change, said):
+@pytest.mark.parametrize(("said", "change"), cases(__file__, "bad_grids.txt"))
+def test_a_bad_grid_is_refused_by_its_place(said, change):
     with pytest.raises(ConfigError) as error:
-        BenchConfig.of({**GRID, **change}, name="g.toml")
+        BenchConfig.of({**GRID, **json.loads(change)}, name="g.toml")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
     assert "hush" not in str(error.value)
@@ -80,23 +56,10 @@ def _table(folder: Path, text: str, **given: Any) -> Table:
 ROWS = "n,x,c,y\n" + "".join(f"{i % 7},{i / 8},{'pq'[i % 2]},{i % 3}\n" for i in range(40))
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"target": "z"}, "a.z: the target is missing."),
-        ({"columns": {"z": {}}}, "a.z: a declared column is missing."),
-        ({"drop": ["z"]}, "a.z: there is no such column to drop."),
-        ({"test": "b.csv"}, "b.csv cannot be read"),
-        ({"domain": "a.csv"}, "is no file of domains"),
-        ({"columns": {"c": {"kind": "range", "min": 0, "max": 1}}}, " is no number."),
-        ({"columns": {"c": {"values": ["p"]}}}, "a.c: 'q' is not in the declared list."),
-        ({"target": "y", "positive": "7"}, "a.y: no row has a positive value."),
-        ({"null": ["p", "q"], "complete": True}, "a: no rows are left."),
-    ],
-)
-def test_a_data_set_that_does_not_fit_is_refused(tmp_path, given, said):
+@pytest.mark.parametrize(("said", "given"), cases(__file__, "bad_tables.txt"))
+def test_a_data_set_that_does_not_fit_is_refused(tmp_path, said, given):
     with pytest.raises(ConfigError) as error:
-        _table(tmp_path, ROWS, **given)
+        _table(tmp_path, ROWS, **json.loads(given))
     assert said in str(error.value)
 
 

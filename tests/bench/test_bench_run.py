@@ -29,31 +29,8 @@ from privbench.pipeline.progress import Reporter
 from privbench.report.measuring import schema_of
 
 TABLE = "n,c,y\n" + "".join(f"{i % 9},{'pqr'[i % 3]},{int(i % 9 > 4)}\n" for i in range(300))
-GRID = """
-epsilon = [2.0]
-delta = 1e-6
-seeds = 2
-classifiers = ["gnb"]
-metrics = ["tstr", "kld", "loglik"]
-[data.toy]
-train = "toy.csv"
-target = "y"
-[data.other]
-train = "toy.csv"
-target = "nothing"
-[synthesizers.independent]
-published = ["Columns"]
-[synthesizers.nobody]
-[published]
-files = ["printed.csv", "lost.csv"]
-metrics = { "auroc.mean" = "AUROC" }
-"""
-PRINTED = """paper,dataset,method,epsilon,metric,value
-X,toy,Columns,2,AUROC,0.625
-X,toy,Others,2,AUROC,0.875
-X,toy,Columns,9,AUROC,0.1
-X,toy,original,,AUROC,0.99
-"""
+GRID = sql_of(__file__, "grid.toml")
+PRINTED = sql_of(__file__, "printed.csv")
 
 
 @pytest.fixture

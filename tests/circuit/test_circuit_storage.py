@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sql_files import cases
 
 from privbench.circuit import Builder, Circuit, log_likelihood
 from privbench.domain import Domain
@@ -53,32 +54,15 @@ def array_of(name, made):
 
 
 HOSTILE = {
-    "child out of range": change("children", 0, 10**6),
-    "negative child": change("children", 0, -1),
-    "child is itself": change("children", 0, 2),
-    "child behind its parent": change("children", 0, 8),
-    "offsets not monotone": change("offsets", 3, 10**9),
+    **{
+        fault: change(name, int(place), json.loads(value))
+        for fault, text in cases(__file__, "hostile.txt")
+        for name, place, value in [text.split()]
+    },
     "offsets whose differences overflow": change(
         "offsets", slice(1, 4), [2**62, -(2**63), -(2**62)]
     ),
     "offsets short": array_of("offsets", lambda array: array[:-1]),
-    "kind unknown": change("kind", 0, 9),
-    "leaf with children": change("kind", 2, 0),
-    "attribute out of range": change("attribute", 0, 7),
-    "leaf without attribute": change("attribute", 0, -1),
-    "inner node with attribute": change("attribute", 2, 0),
-    "law out of range": change("start", 0, 10**9),
-    "law so far out that sums overflow": change("start", 0, 2**63 - 1),
-    "law before the array": change("start", 0, -4),
-    "law of another total": change("probabilities", 0, 0.5),
-    "negative probability": change("probabilities", 0, -0.1),
-    "probability not finite": change("probabilities", 0, np.nan),
-    "weight not finite": change("weights", -1, np.inf),
-    "negative weight": change("weights", -1, -0.5),
-    "weights of another total": change("weights", -1, 0.1),
-    "weight below a product": change("weights", 0, 0.5),
-    "not decomposable": change("children", 1, 0),
-    "not smooth": change("children", 6, 0),
     "root misses an attribute": lambda header, arrays: header["domains"].append(
         ["c", Domain(2).to_json()]
     ),

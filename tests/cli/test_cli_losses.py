@@ -3,23 +3,12 @@
 import market
 import pytest
 from market import fail, run, succeed
+from sql_files import sql_of
 
 #: Once it is filled, its unique index is violated: by the source's rows, and by the clone's.
-VIEW = """
-CREATE MATERIALIZED VIEW tiers AS SELECT tier FROM customer WITH NO DATA;
-CREATE UNIQUE INDEX tiers_tier ON tiers (tier);
-"""
-FOREIGN = """
-CREATE FOREIGN DATA WRAPPER nowhere;
-CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere;
-CREATE FOREIGN TABLE elsewhere (i int) SERVER nowhere;
-"""
-
-
-LOOK_UP = """
-CREATE TABLE order_status (code char(1) PRIMARY KEY, title text NOT NULL);
-CREATE TABLE item (id int PRIMARY KEY, status char(1) NOT NULL REFERENCES order_status, cost int);
-"""
+VIEW = sql_of(__file__, "losses_view")
+FOREIGN = sql_of(__file__, "losses_foreign")
+LOOK_UP = sql_of(__file__, "losses_look_up")
 
 
 @pytest.fixture(scope="module")

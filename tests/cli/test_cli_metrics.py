@@ -10,18 +10,7 @@ from sql_files import sql_of
 
 from privbench import __version__, pipeline
 
-CONFIG = """
-[database]
-identity = "clinic"
-[privacy]
-epsilon = 200.0
-delta = 1e-6
-accounting = "zcdp"
-[tables."public.person"]
-own = []
-[tables."public.visit"]
-own = ["person_id"]
-"""
+CONFIG = sql_of(__file__, "clinic.toml")
 RUN = {"run_info", "run_exit_code", "run_end_time_seconds", "run_stage_seconds"}
 LEDGER = {"ledger_epsilon", "ledger_cap_epsilon", "ledger_left_epsilon", "ledger_delta"}
 RELEASE = {"release_epsilon", "release_delta", "release_spent", "release_left"}

@@ -15,7 +15,6 @@ from pyarrow import parquet
 
 from privbench import cli
 from privbench.config import Config
-from privbench.pipeline import Model
 from privbench.privacy.accountant import epsilon_for
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -123,29 +122,6 @@ def test_from_inspect_to_clone(source, tmp_path, make_database):
     assert kept.column_names[:3] == ["id", "region", "referrer"]
 
 
-def test_what_plan_says_is_what_fit_asks(source, config, tmp_path):
-    """A learner that adapts to nothing asks what was planned, and spends as much.
-
-    At an ε at which no column drowns in noise, whatever the totals say. Laws by rank alone decide
-    which lists are asked for: free text is ruled out, and so are numbers that hardly repeat.
-    """
-    market.config_file(tmp_path, market.INDEPENDENT)
-    planned = json.loads(run("plan", config, source, "--epsilon", "2000", "--json").stdout)[
-        "events"
-    ]
-    succeed("fit", source, "-c", config, "--epsilon", "2000", "-o", tmp_path / "m")
-    asked = [event.to_json() for event in Model.load(tmp_path / "m").events]
-    said, done = ({event["label"] for event in events} for events in (planned, asked))
-    ruled_out = said - done
-    assert {"categories public.product.title", "categories public.customer.note"} <= ruled_out
-    # A column without any label has one cell, of which there is nothing to ask.
-    ruled_out -= {"one-way of public.product.title"}
-    assert all(label.startswith("categories ") for label in ruled_out)
-    assert any(label.startswith("categories ") for label in said & done)
-    assert all(label.startswith("categories ") for label in done - said)
-    assert spent(asked) == pytest.approx(spent(planned), rel=0.05)
-
-
 def spent(events) -> float:
     """The largest sum over root tables."""
     sums: dict[str, float] = {}
@@ -153,23 +129,6 @@ def spent(events) -> float:
         for root in event["roots"]:
             sums[root] = sums.get(root, 0.0) + event["amount"]
     return max(sums.values())
-
-
-def test_run_and_compare(source, model, config, tmp_path, make_database):
-    target = make_database()
-    succeed("load", model, target)
-    workload = tmp_path / "w.sql"
-    workload.write_text("SELECT count(*) FROM customer; SELECT count(*) FROM purchase WHERE paid;")
-    succeed("run", workload, "--on", target, "-o", tmp_path / "r.json", "--repeats", "1")
-    assert len(json.loads((tmp_path / "r.json").read_text())["results"]) == 2
-    both = ["compare", source, target, "-w", workload, "-c", config, "--repeats", "1"]
-    quick = ("--no-floor", "--no-explain", "--no-distributions")
-    kept = succeed(*both, "-o", tmp_path / "a", "--fail-if", "qerror.p95 > 1e9", *quick)
-    assert "CONFIDENTIAL" in kept.stdout
-    gate = "--fail-if", "qerror.p95 > 0", "--junit", tmp_path / "j.xml"
-    fail(1, "qerror.p95", *both, "-o", tmp_path / "b", *gate)
-    assert (tmp_path / "b" / "report.html").exists()
-    assert "failure" in (tmp_path / "j.xml").read_text()
 
 
 def test_a_real_process_exits_with_the_code_of_its_error(tmp_path):

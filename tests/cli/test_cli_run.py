@@ -4,7 +4,7 @@ import json
 
 import market
 import pytest
-from sql_files import database_of
+from sql_files import cases, database_of
 
 GOOD = "SELECT count(*) FROM ware"
 MISSING = "SELECT count(*) FROM movie_info_idx"
@@ -62,20 +62,9 @@ def test_a_workload_without_any_answer_is_no_success(run, text, options, reason,
     assert reason in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("gate", "code"),
-    [
-        ("replay.errors > 0", 1),
-        ("replay.errors > 1", 0),
-        ("replay.timeouts > 0", 0),
-        ("replay.ended < 2", 1),
-        ("replay.seconds > 60", 0),
-        ("query.qerror > 3", 2),
-        ("qerror.p95 > 3", 2),
-        ("load.throughput < 1", 2),
-    ],
-)
-def test_gates_of_a_run(run, tmp_path, gate, code):
+@pytest.mark.parametrize(("code", "gate"), cases(__file__, "gates_of_runs.txt"))
+def test_gates_of_a_run(run, tmp_path, code, gate):
+    code = int(code)
     done = run(GOOD, MISSING, options=("--fail-if", gate))
     assert done.exit_code == code, done.output
     if code == 2:

@@ -6,6 +6,7 @@ import re
 import market
 import psycopg
 import pytest
+from sql_files import cases
 
 from privbench import pipeline
 from privbench.workload import KINDS, read
@@ -95,20 +96,9 @@ def test_a_seeded_model_is_confidential(source, tmp_path):
     assert said.startswith("CONFIDENTIAL")
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--joins", "a-b"), "neither a number nor a range"),
-        (("--joins", "3-1"), "from 3 to 1 joins is no range"),
-        (("--operators", "like"), "no operator like"),
-        (("--kind", "sam", "--joins", "1"), "join nothing"),
-        (("--format", "mscn", "--kind", "mixed"), "cannot hold query g"),
-        (("--table", "nothing"), "there is no table"),
-        (("--scale", "0"), "--scale must lie above 0"),
-    ],
-)
-def test_what_cannot_be_made_is_refused(options, said, model, tmp_path):
-    assert said in _refused("generate", model, "-o", tmp_path / "w", *options)
+@pytest.mark.parametrize(("said", "options"), cases(__file__, "refused_workloads.txt"))
+def test_what_cannot_be_made_is_refused(said, options, model, tmp_path):
+    assert said in _refused("generate", model, "-o", tmp_path / "w", *options.split())
     assert not (tmp_path / "w").exists()
 
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sql_files import sql_of
 
 from privbench.circuit import probabilities
 from privbench.domain import Domain
@@ -20,20 +21,7 @@ from privbench.literature.bif import parse_bif, read_bif
 from privbench.literature.network import Graph, Network
 from privbench.synthesizers import PlanInput
 
-BIF = """
-network weather { property "made for a test"; }
-variable rain { type discrete [ 2 ] { yes, no }; }
-variable sprinkler { type discrete [ 2 ] { on, off }; }
-variable grass { type discrete [ 3 ] { dry, damp, wet }; }
-variable mood { type discrete [ 2 ] { good, bad }; }
-probability ( rain ) { table 0.3, 0.7; }
-probability ( sprinkler | rain ) { (yes) 0.1, 0.9; (no) 0.5, 0.5; }
-probability ( grass | rain, sprinkler ) {
-  (yes, on) 0.0, 0.2, 0.8; (no, on) 0.1, 0.4, 0.5;
-  (yes, off) 0.1, 0.3, 0.6; (no, off) 0.9, 0.1, 0.0;
-}
-probability ( mood | rain ) { (yes) 0.2, 0.8; (no) 0.7, 0.3; }
-"""
+BIF = sql_of(__file__, "weather.bif")
 
 
 def weather() -> Network:

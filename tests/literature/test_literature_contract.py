@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from harness import check
+from sql_files import cases
 
 from privbench import synthesizers
 from privbench.errors import ConfigError
@@ -58,22 +59,11 @@ def test_models_come_back_from_their_files(case, table, rows, begin):
         assert np.array_equal(codes, second.codes[column])
 
 
-@pytest.mark.parametrize(
-    ("name", "accounting", "options", "fault"),
-    [
-        ("bayesnet", "pure", {"parents": {"x0": ("x1",), "x1": ("x0",)}}, "cycle"),
-        ("bayesnet", "pure", {"parents": {"x0": ("x0",)}}, "no possible parent"),
-        ("bayesnet", "pure", {"parents": {"x0": ("snow",)}}, "not there"),
-        ("bayesnet", "pure", {"parents": {"snow": ("x0",)}}, "not there"),
-        ("dpspn", "pure", {"columns": "sometimes"}, "columns"),
-        ("p3gm", "zcdp", {"label": "salary"}, "no modelled column"),
-        ("p3gm", "pure", {}, "long vectors"),
-        ("quail", "pure", {"target": "salary"}, "no modelled column"),
-        ("quail", "pure", {"target": "class", "synthesizer": "quail"}, "another synthesizer"),
-        ("quail", "pure", {"target": "class", "synthesizer": "nobody"}, "no synthesizer"),
-    ],
-)
-def test_what_cannot_be_done_costs_nothing(name, accounting, options, fault, table, rows, begin):
+@pytest.mark.parametrize(("title", "options"), cases(__file__, "refused.txt"))
+def test_what_cannot_be_done_costs_nothing(title, options, table, rows, begin):
+    place, fault = title.split(": ")
+    name, accounting = place.split(", ")
+    options = json.loads(options)
     session, totals, amount = begin(table(rows(50)), 3.0, accounting)
     before, make = session.spent, synthesizers.get(name)
     with pytest.raises(ConfigError, match=fault):

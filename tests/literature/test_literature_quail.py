@@ -1,7 +1,10 @@
 """QUAIL: a classifier beside any synthesizer, its share, its proof."""
 
+import json
+
 import numpy as np
 import pytest
+from sql_files import cases
 
 from privbench.errors import ModelError
 from privbench.literature.proofs import proof_of
@@ -55,23 +58,9 @@ def test_damaged_models_are_refused(table, rows, begin):
             QuailSynthesizer.load({k: v for k, v in header.items() if k != fault}, arrays)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "verdict"),
-    [
-        ("privbench", {}, "sound"),
-        ("quail", {"target": "y"}, "sound"),
-        ("quail", {"target": "y", "synthesizer": "dpspn"}, "sound"),
-        (
-            "quail",
-            {"target": "y", "synthesizer": "dpspn", "options": {"as_published": True}},
-            "broken",
-        ),
-        ("quail", {"target": "y", "synthesizer": "nobody"}, "doubtful"),
-        ("nobody", {}, "doubtful"),
-        ("dpspn", {"colour": 1}, "doubtful"),
-    ],
-)
-def test_what_wraps_a_synthesizer_is_no_sounder_than_that(name, options, verdict):
-    found = proof_of(name, options)
+@pytest.mark.parametrize(("title", "options"), cases(__file__, "proofs.txt"))
+def test_what_wraps_a_synthesizer_is_no_sounder_than_that(title, options):
+    name, verdict = title.split(": ")
+    found = proof_of(name, json.loads(options))
     assert found.verdict == verdict
     assert found.reason

@@ -28,21 +28,7 @@ SCHEMA = sql_of(__file__, "market_schema")
 
 TABLES = ("customer", "line", "product", "purchase", "refund", "region")
 
-CONFIG = """
-[database]
-identity = "market"
-[privacy]
-epsilon = 5.0
-delta = 1e-6
-[tables."public.region"]
-role = "public"
-[tables."public.purchase"]
-own = ["customer_id"]
-[tables."public.line"]
-own = ["purchase_id"]
-[tables."public.refund"]
-own = ["purchase_id", "number"]
-"""
+CONFIG = sql_of(__file__, "market.toml")
 
 
 #: Neighbours and units.
@@ -61,6 +47,8 @@ INDEPENDENT = '[synthesizer]\nname = "independent"\n'
 
 #: The same as parameters of a test by name; most run with the slow tests.
 BY_NAME = some_slow([(name,) for name in CORE], [("privbench",)])
+#: For what does not depend on the synthesizer: the quickest now, the others with the slow tests.
+QUICKEST = some_slow([(name,) for name in CORE], [("independent",)])
 
 
 def run(*words: object, **more: Any) -> Result:

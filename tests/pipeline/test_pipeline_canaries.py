@@ -19,27 +19,21 @@ import pytest
 from canaries import CANARIES, CONFIG, leaks, plant, rows_of
 from integrity import pg_dump
 from psycopg import conninfo
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.cli.console import LogReporter
 
 TALLY = 23459
 #: A table of which the number of rows is looked for, and what DDL could bring along.
-BESIDE = (
-    "CREATE TABLE tally (done boolean NOT NULL)",
-    f"INSERT INTO tally SELECT i % 3 = 0 FROM generate_series(1, {TALLY}) i",
-    "SELECT setval('held_id_seq', 1918273645)",
-    "COMMENT ON TABLE tally IS 'Canary-Quetzal-7781'",
-    "ALTER TABLE tally ALTER done SET (n_distinct = 2)",
-    "ANALYZE",
-)
+BESIDE = sql_of(__file__, "beside_canaries", tally=TALLY)
 
 
 @pytest.fixture(scope="module")
 def source(make_database):
     dsn = make_database()
     plant(dsn, 80)
-    market.execute(dsn, *BESIDE)
+    market.execute(dsn, BESIDE)
     return dsn
 
 

@@ -108,7 +108,8 @@ def test_load_with_replace_of_what_was_fitted_is_refused(
     source, make_database, model, tmp_path, toml
 ):
     """Neither by its own model nor by a clone of another source, whatever name is declared."""
-    fitted, config = market.create(make_database(), 20), market.config(tmp_path / "ledger", toml)
+    fitted = market.create(make_database(), 20)
+    config = market.learner(market.config(tmp_path / "ledger", toml), "independent")
     pipeline.fit(fitted, config, tmp_path / "m")
     (file,) = tmp_path.rglob("ledger.sqlite")
     spent = file.read_bytes()
@@ -175,7 +176,7 @@ def test_fit_with_a_seed_is_stamped_not_private(source, make_database, model, tm
     assert "NOT PRIVATE" in shown.render()
 
 
-@pytest.mark.parametrize("name", market.BY_NAME)
+@pytest.mark.parametrize("name", market.QUICKEST)
 def test_clone_of_empty_tables_is_whole(make_database, tmp_path, name):
     """A source without rows runs through, and its clone is a database of the same schema."""
     source = make_database(market.SCHEMA + "INSERT INTO region VALUES ('r1', 'only')")
@@ -205,7 +206,7 @@ def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_p
     ]
 
 
-@pytest.mark.parametrize("name", market.BY_NAME)
+@pytest.mark.parametrize("name", market.QUICKEST)
 @pytest.mark.parametrize("schema", ["ugly_shop", "ugly_odd"])
 def test_clone_of_ugly_schemas_is_whole(each_server, make_database_on, tmp_path, schema, name):
     """Schemas as they grow in real houses: every clone is loaded whole, whatever their rules."""

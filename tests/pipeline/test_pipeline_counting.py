@@ -37,7 +37,7 @@ def fitted(source: str, where: str, folder: Any, monkeypatch: pytest.MonkeyPatch
 
 def test_fit_by_several_connections_gives_the_same_model(make_database, tmp_path, monkeypatch):
     """All tables of several pages count as large, so that each is read in parts."""
-    source = market.create(make_database(), 2000)
+    source = market.create(make_database(), 700)
     alone = fitted(source, "local", tmp_path / "alone", monkeypatch)
     monkeypatch.setitem(Snapshot.parts.__kwdefaults__, "least", 1)
     read, stream = [], Snapshot.stream

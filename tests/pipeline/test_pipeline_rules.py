@@ -15,15 +15,7 @@ from privbench.pipeline import Model
 #: No row keeps any of the rules that one row alone can break, but a fifth the one on `net`.
 ROWS = sql_of(__file__, "rules_rows")
 RULES = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))["rules"]
-CONFIG = """
-[privacy]
-epsilon = 20.0
-seed = 5
-[synthesizer]
-name = "independent"
-[tables."public.sale"]
-own = ["client_id"]
-"""
+CONFIG = sql_of(__file__, "rules.toml")
 
 
 def configured(rules, folder=None, toml=CONFIG) -> Config:

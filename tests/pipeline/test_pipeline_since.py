@@ -10,7 +10,7 @@ import pytest
 from fits import fit
 from halting import kill_at
 from harness import check
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.errors import LedgerError, PrivbenchError
@@ -20,24 +20,9 @@ from privbench.privacy import loss_within
 from privbench.publish.accounts import certificate_of, require_sound
 from privbench.synthesizers import get as find_synthesizer
 
-CONFIG = """
-[database]
-identity = "library"
-[privacy]
-epsilon = 4.0
-delta = 1e-6
-[tables."public.loan"]
-own = ["reader_id"]
-"""
+CONFIG = sql_of(__file__, "library.toml")
 #: What of a table is changed, and which table that is.
-CHANGES = {
-    "a column": ("loan", "UPDATE loan SET kind = 'map' WHERE id % 2 = 0"),
-    "a pair": ("reader", "UPDATE reader SET active = age < 60"),
-    "a pair with the owner": (
-        "loan",
-        "UPDATE loan SET days = least(59, (age * 2 / 3) % 60) FROM reader r WHERE r.id = reader_id",
-    ),
-}
+CHANGES = dict(cases(__file__, "library_changes"))
 
 
 #: A table with a column of every kind.
@@ -120,11 +105,10 @@ def test_domains_of_every_kind_of_column_are_taken_over(make_database, tmp_path)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_changed_is_learned_anew(make_database, old, tmp_path, change):
     source, target = library(make_database()), make_database()
-    table, statement = CHANGES[change]
-    market.execute(source, statement)
+    market.execute(source, CHANGES[change])
     config = market.config(tmp_path / "ledger", CONFIG)
     pipeline.clone(source, target, config, output=tmp_path / "new", since=old)
-    assert anew(Model.load(tmp_path / "new"), old) == {table}
+    assert anew(Model.load(tmp_path / "new"), old) == {change.split(": ")[1]}
     for query in (
         "SELECT avg((kind = 'map')::int) FROM loan",
         "SELECT avg((active = (age < 60))::int) FROM reader",
@@ -231,11 +215,11 @@ REFUSED = [
 
 @pytest.mark.parametrize(("change", "said"), REFUSED)
 def test_another_database_or_promise_is_refused_before_anything_is_spent(
-    make_database, small, tmp_path, change, said
+    source, make_database, small, tmp_path, change, said
 ):
-    source, config = market.create(make_database(), 6), market.config(tmp_path / "ledger")
-    model = Model.load(small)
+    config, model = market.config(tmp_path / "ledger"), Model.load(small)
     if isinstance(change, str):
+        source = market.create(make_database(), 6)
         market.execute(source, change)
     else:
         config, model = change(config, model)

@@ -137,19 +137,7 @@ def test_check_access_names_every_missing_grant_at_once(reader):
 
 # Patterns choose what psql's own choose; what fits nothing is refused.
 
-PATTERNS = [
-    "public.sale",
-    "PUBLIC.Sale*",
-    'public."Sale*"',
-    'public."Sale"',
-    "*.sale?",
-    "pub*.*",
-    '"Odd ""Shop"""."a.b*"',
-    "*.a.b",
-    'odd*."x"',
-    "public.s$le",
-    "*.sale_2",
-]
+PATTERNS = sql_of(__file__, "patterns").splitlines()
 sales = database_of(sql_of(__file__, "sales"))
 
 

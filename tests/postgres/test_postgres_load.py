@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from market import ask, execute
 from plans import load, plan
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
 from privbench.postgres.connect import connect
@@ -63,15 +63,7 @@ def test_loader_brings_everything(each_server, make_database_on):
 
 
 def test_loader_into_a_target_with_anything_is_refused(shop, make_database):
-    for text, words in (
-        ("CREATE TABLE keep (i int)", "table public.keep"),
-        (
-            "CREATE FUNCTION keep() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-            r"function public.keep\(\)",
-        ),
-        ("CREATE TYPE keep AS ENUM ('a')", "type public.keep"),
-        ("CREATE SCHEMA keep", "schema keep"),
-    ):
+    for words, text in cases(__file__, "anything"):
         copy = make_database(text)
         with pytest.raises(TargetError, match=words) as caught:
             Loader(copy, *shop)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from core_toys import Counts, Toy
+from sql_files import cases
 from system_calls import seen_calls
 
 from privbench.errors import LedgerError
@@ -86,29 +87,10 @@ def test_a_file_that_was_cut_off_is_damaged(written, length):
         read(written)
 
 
-@pytest.mark.parametrize(
-    ("statement", "message"),
-    [
-        ("DELETE FROM entries WHERE part = '' AND number = 2", "damaged"),
-        ("UPDATE entries SET number = 9 WHERE part = '' AND number = 2", "damaged"),
-        ("UPDATE entries SET number = number - 5 WHERE part = '' AND number = 4", "damaged"),
-        ("UPDATE entries SET entry = replace(entry, '0.1', '0.0')", "damaged"),
-        ("UPDATE entries SET entry = x'00' WHERE number = 0", "damaged"),
-        ("UPDATE entries SET seal = upper(seal)", "damaged"),
-        ("UPDATE entries SET part = 'release2' WHERE part = ''", None),
-        ("CREATE INDEX more ON entries (seal)", "damaged"),
-        ("CREATE VIEW more AS SELECT load_extension('x')", "damaged"),
-        ("CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END", "damaged"),
-        ("ALTER TABLE entries ADD COLUMN more", "damaged"),
-        ("PRAGMA user_version = 2", "a later version of privbench"),
-        ("PRAGMA user_version = 0", "damaged"),
-        ("PRAGMA application_id = 1", "is no ledger"),
-        ("PRAGMA journal_mode = WAL", "write-ahead log"),
-    ],
-)
-def test_a_database_that_was_altered_is_refused(written, statement, message):
+@pytest.mark.parametrize(("message", "statement"), cases(__file__, "altered"))
+def test_a_database_that_was_altered_is_refused(written, message, statement):
     alter(written, statement)
-    if message is None:
+    if message == "nothing":
         assert read(written) == []
         return
     with pytest.raises(LedgerError, match=message):

@@ -160,22 +160,23 @@ def test_ranks_are_uniform_and_differ_between_databases() -> None:
     assert np.array_equal(first._units.ranks("posts"), first.copy()._units.ranks("posts"))
 
 
-def test_ranks_and_label_counts_of_many_rows_are_those_of_their_units() -> None:
-    """3.2 million rows, which are more than one block: unit u has u % 5 rows of the value u % 3."""
-    owners = np.repeat(np.arange(1_600_000), np.arange(1_600_000) % 5).astype(np.int32)
+def test_ranks_and_label_counts_of_many_blocks_are_those_of_their_units(monkeypatch) -> None:
+    """80,000 rows in blocks of 8,192: unit u has u % 5 rows of the value u % 3."""
+    monkeypatch.setattr("privbench.privacy.units._BLOCK", 2**13)
+    owners = np.repeat(np.arange(40_000), np.arange(40_000) % 5).astype(np.int32)
     np.random.default_rng(1).shuffle(owners)
     key = KeySpec("o", "b", "a", "own")
     database = PrivateDatabase(
         DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))}),
         {
-            "a": PrivateTable(1_600_000, {}, {}),
+            "a": PrivateTable(40_000, {}, {}),
             "b": PrivateTable(
                 owners.size, {"v": Grid(owners.astype(np.int64) % 3 * 10**9)}, {"o": owners}
             ),
         },
     )
     ranks = database._units.ranks("b")
-    wanted = np.tile([0, 0, 1, 0, 1, 2, 0, 1, 2, 3], 320_000)
+    wanted = np.tile([0, 0, 1, 0, 1, 2, 0, 1, 2, 3], 8_000)
     assert np.array_equal(ranks[np.lexsort((ranks, owners))], wanted)
     _, counts = queries.LabelCounts("b", "v").evaluate_labels(database)
     having = np.unique(owners) % 3

@@ -52,13 +52,13 @@ def workers(cluster: Any) -> Iterator[Workers]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 def test_workers_count_what_this_process_counts(workers: Workers, data: Any, seed: int) -> None:
-    """Every query of the small databases, in parts of five rows: units lie in several parts."""
+    """Every query of the small databases, in parts of eight rows: units lie in several parts."""
     database = settled(fill(data.draw(specs()), 20, seed))
     asked = [query for query in queries(database.spec) if not query.reads_raw]
     here = [query.evaluate(database) for query in asked]
     there = database.copy()
     there._units = database._units
-    there.counter = WorkersCounter(workers, least=5)
+    there.counter = WorkersCounter(workers, least=8)
     for query, found in zip(asked, here, strict=True):
         assert np.array_equal(query.evaluate(there), found)
 

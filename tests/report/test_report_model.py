@@ -4,6 +4,7 @@ import json
 
 import pytest
 from pages import Page, wrong
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -11,27 +12,7 @@ from privbench.errors import UsageError
 from privbench.report import compare
 from privbench.workload import Query, Workload
 
-CONFIG = """
-[privacy]
-epsilon = 50.0
-seed = 3
-[ledger]
-path = "{ledger}"
-[tables."public.branches"]
-role = "public"
-[tables."public.loans"]
-own = ["reader"]
-[tables."public.loans".columns.weeks]
-kind = "range"
-min = 1
-max = 20
-[tables."public.readers".columns.city]
-values = ["Aarhus", "Bergen", "Turku"]
-[tables."public.readers".columns.born]
-kind = "range"
-min = 1930
-max = 2020
-"""
+CONFIG = sql_of(__file__, "library.toml")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ The extension itself is not installed where these tests run: a superuser writes 
 
 import psycopg
 import pytest
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.config import Config
@@ -19,18 +19,9 @@ from privbench.schema import Table, TableName
 
 #: Column, label, and what the config says of the column then.
 LABELS = [
-    ("holder.id", "MASKED WITH VALUE 0", None),
-    ("holder.label", "MASKED WITH FUNCTION anon.fake_last_name()", ("text", "last_name")),
-    ("holder.reach", "masked  with function anon.partial_email(reach)", ("text", "email")),
-    ("holder.account", "MASKED WITH VALUE NULL", ("skip", None)),
-    ("holder.must", "MASKED WITH VALUE NULL", ("text", None)),  # NULL would break the CHECK
-    ("holder.fixed", "MASKED WITH VALUE $$CONFIDENTIAL$$", ("text", None)),
-    ("holder.born", "MASKED WITH FUNCTION anon.random_date_between('1900-01-01', now())", None),
-    ("holder.size", "MASKED WITH VALUE 7", None),
-    ("holder.note", "MASKED WITH FUNCTION anon.lorem_ipsum(words := 5)", ("text", None)),
-    ("holder.shown", "NOT MASKED", None),
-    ("holder.mine", "MASKED WITH FUNCTION anon.fake_city()", ("categories", None)),
-    ("genre.name", "MASKED WITH FUNCTION pg_catalog.md5(name)", ("text", None)),
+    (place, label, None if kind == "nothing" else (*kind.split(), None)[:2])
+    for title, label in cases(__file__, "labels")
+    for place, kind in [title.split(": ")]
 ]
 BASE = """
 [tables."public.holder".columns.mine]

@@ -74,22 +74,3 @@ def test_what_is_proposed(case, read):
     for name, item in tables.items():
         assert item.reason == item.reason.strip().partition("\n")[0] != ""
         assert re.search(rf"^ *(?:└ )?{re.escape(name)} +{re.escape(item.reason)}$", text, re.M)
-
-
-@pytest.mark.parametrize(
-    ("table", "kind"),
-    [
-        ("agent: id pk; url text", Kind.THING),
-        ("agent: id pk; phone_number text; last_name text", Kind.WORK),
-        ("tbl_customer_master: id pk", Kind.SUBJECT),
-        ("credit_card: id pk; expires date", Kind.PROXY),
-        ("schema_migrations: version pk", Kind.INFRA),
-        ("census: id pk; age; sex text", Kind.GUEST),
-        ("artist: id pk; name text", Kind.FIGURE),
-        ("address: id pk; street text; phone text", Kind.SATELLITE),
-        ("shop: id pk; phone text; email text", Kind.STRUCTURE),
-    ],
-)
-def test_kind_of_a_lone_table(table, kind, read):
-    (item,) = propose(read(table)).tables.values()
-    assert item.kind is kind

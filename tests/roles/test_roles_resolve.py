@@ -5,9 +5,10 @@ from itertools import pairwise
 from typing import Literal
 
 import pytest
+from sql_files import cases
 
 from privbench.config import Config
-from privbench.errors import ConfigError, PrivbenchError, SchemaError
+from privbench.errors import PrivbenchError, SchemaError
 from privbench.roles import propose, resolve
 from privbench.schema import Schema
 
@@ -80,53 +81,14 @@ def test_a_config_alone_makes_roots_of_all_but_what_it_names(shop):
         resolve(part, _config('[tables.orders]\nown = ["customer_id"]'))
 
 
-REFUSED = {
-    "unknown table": (
-        '[tables."public.order"]\nown = []', ConfigError, ["public.order", "public.orders"]
-    ),
-    "table twice": (
-        '[tables.orders]\nown = []\n[tables."public.orders"]\nown = []', ConfigError, ["twice"]
-    ),
-    "unknown column": (
-        '[tables.orders.columns.custmer_id]\nkind = "text"', ConfigError, ["customer_id"]
-    ),
-    "unknown own column": (
-        '[tables.orders]\nown = ["client"]', ConfigError, ["public.orders", "client"]
-    ),
-    "own is no key": (
-        '[tables.orders]\nown = ["id"]', SchemaError, ["public.orders", "customer_id"]
-    ),
-    "own without any key": (
-        '[tables.cities]\nown = ["id"]', SchemaError, ["no foreign key", "own = []"]
-    ),
-    "own into a public table": (
-        '[tables.cities]\nrole = "public"\n[tables.orders]\nown = ["city_id"]',
-        SchemaError, ["public.orders", "public.cities", "declare"],
-    ),
-    "public into private": (
-        '[tables.orders]\nrole = "public"', SchemaError, ["Declare public.orders private", "drop"]
-    ),
-    "public with an owner": (
-        '[tables.customers]\nrole = "public"\nown = ["city_id"]', ConfigError, ["has no owner"]
-    ),
-    "self-reference": (
-        '[tables.orders]\nown = ["previous_order_id"]', SchemaError, ["own table", "REF"]
-    ),
-    "own under unit row": (
-        '[privacy]\nunit = "row"\n[tables.orders]\nown = ["customer_id"]',
-        SchemaError, ["unit = 'row'", "own = []"],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_refusals_name_the_place_and_the_way_out(case, shop):
-    text, kind, words = REFUSED[case]
+@pytest.mark.parametrize(("title", "text"), cases(__file__, "refused.txt"))
+def test_refusals_name_the_place_and_the_way_out(title, text, shop):
+    _, kind, words = title.split(": ")
     with pytest.raises(PrivbenchError) as caught:
         resolve(shop, _config(text))
-    assert type(caught.value) is kind
+    assert type(caught.value).__name__ == kind
     assert caught.value.table
-    for word in words:
+    for word in words.split("; "):
         assert word in str(caught.value)
 
 

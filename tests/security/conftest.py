@@ -1,21 +1,16 @@
 """What the attacks share: honest models, forged ones, and what a burglary by one leaves behind."""
 
-import sys
 import tempfile
 import uuid
 from pathlib import Path
 
+import market
+import model_files
 import psycopg
 import pytest
 
 from privbench import pipeline
 from privbench.config import Config
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "pipeline"))
-
-import market
-import model_files
 
 
 @pytest.fixture(scope="session")

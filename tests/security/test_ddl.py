@@ -122,16 +122,7 @@ def test_dump_ddl_with_line_separators_in_names_loses_nothing_and_brings_nothing
 
     Door: source. Stopped by: lists of contents are cut at line feeds alone, statements by kind.
     """
-    dsn = make_database(
-        statements="CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int REFERENCES p);"
-        'CREATE INDEX "b\u2028z" ON c (id); CREATE INDEX "b\u0085z" ON p (id);'
-        "CREATE FOREIGN DATA WRAPPER w;"
-        'CREATE SERVER "s\u2028123; 1259 1 TABLE public x y" FOREIGN DATA WRAPPER w;'
-        'CREATE USER MAPPING FOR CURRENT_USER SERVER "s\u2028123; 1259 1 TABLE public x y"'
-        " OPTIONS (password 'hush');"
-        'CREATE TABLE t (a int, "b\nALTER" int);'
-        ' ALTER TABLE t ALTER "b\nALTER" SET (n_distinct = 4711)'
-    )
+    dsn = make_database(dict(cases(__file__, "line_separators"))["names"])
     try:
         with connect(dsn) as connection:
             ddl = dump_ddl(connection, introspect(connection))

@@ -26,7 +26,7 @@ from privbench.pipeline.decode import decode
 
 #: Cases of each kind, and where they begin: some by default, thousands with --all.
 CASES = [
-    pytest.param(30, 1, id="some"),
+    pytest.param(18, 1, id="some"),
     *(pytest.param(500, 100 + n, marks=pytest.mark.slow, id=f"many {n}") for n in range(4)),
 ]
 #: MiB that a changed model of 60 kB may take at most, and rows that a case is decoded for.

@@ -33,13 +33,7 @@ HOSTILE = {
     "s <> 'a\0b'": NO_EXPRESSION,
 }
 ROWS = "INSERT INTO t SELECT i, i, 's' FROM generate_series(1, 50) i"
-CONFIG = """
-[privacy]
-epsilon = 5.0
-seed = 1
-[synthesizer]
-name = "independent"
-"""
+CONFIG = sql_of(__file__, "rules.toml")
 
 
 def config(folder, *rules) -> Config:

@@ -76,19 +76,7 @@ def test_loader_as_a_weak_role_owns_everything(plan, weak):
     fill(target, plan, as_role=role, replace=True)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "{program}",
-        "CREATE ROLE burglar SUPERUSER",
-        "CREATE TABLE public.passwords AS SELECT * FROM pg_catalog.pg_authid",
-        "CREATE TABLE public.file AS SELECT pg_catalog.pg_read_file('PG_VERSION')",
-        "ALTER TYPE pg_catalog.int4 OWNER TO CURRENT_USER",
-        "CREATE SCHEMA z GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA pg_catalog TO PUBLIC",
-        "RESET ROLE",
-        "SET ROLE NONE",
-    ],
-)
+@pytest.mark.parametrize("statement", sql_of(__file__, "too_much_for_a_weak_role").splitlines())
 @pytest.mark.parametrize("place", ["more", "after"])
 def test_loader_as_a_weak_role_is_a_wall(plan, weak, burglary, statement, place):
     """Attack: a statement that needs rights which the operator has and the weak role has not.
@@ -131,18 +119,7 @@ def test_loader_as_a_strong_role_is_refused(plan, make_database, make_role, attr
 
 
 @pytest.mark.parametrize("place", ["more", "after"])
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "COMMIT",
-        "COMMIT AND CHAIN",
-        "SET search_path = public",
-        "SET standard_conforming_strings = off",
-        "SET client_encoding = 'SJIS'",
-        "SELECT pg_catalog.set_config('search_path', 'evil', false)",
-        "SET ROLE pg_monitor",
-    ],
-)
+@pytest.mark.parametrize("statement", sql_of(__file__, "leaving").splitlines())
 def test_loader_of_ddl_that_leaves_it_is_refused(plan, make_database, statement, place):
     """Attack: end the transaction, so that a load that fails leaves tables; or have texts read in
     another way.

@@ -14,7 +14,7 @@ import market
 import pytest
 from market import succeed
 from psycopg import conninfo
-from sql_files import TOWNS, cases
+from sql_files import TOWNS, cases, sql_of
 
 from privbench.errors import DatabaseError, SchemaError
 from privbench.pgsql import statements
@@ -87,7 +87,8 @@ def test_commands_run_nothing(path, hostile, tmp_path):
     succeed("inspect", source, "-o", config)
     succeed("check", config, source)
     succeed("plan", config, source, "--epsilon", 4)
-    succeed("fit", source, "-c", config, "--epsilon", 4, "-o", model, "--ledger", tmp_path / "l")
+    fit = ("fit", source, "-c", config, "--epsilon", 4, "--synthesizer", "independent")
+    succeed(*fit, "-o", model, "--ledger", tmp_path / "l")
     succeed("workload", "generate", source, "-o", workload, "--queries", 6)
     # Judged, the workload would not run at all: its functions and operators have namesakes here.
     bold = ("--repeats", 1, "--trust-workload")
@@ -115,15 +116,7 @@ def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path
     market.fail(2, ("public.person", "mood", "implicit cast"), command[0], dsn, *words)
 
 
-@pytest.mark.parametrize(
-    "swap",
-    [
-        "DROP TABLE person; CREATE VIEW person AS SELECT public.f() AS id",
-        "ALTER TABLE person RENAME TO old; CREATE VIEW person AS SELECT public.f() AS id",
-        "ALTER TABLE person RENAME TO old; ALTER VIEW ready RENAME TO person",
-        "ALTER TABLE person DROP COLUMN note, ADD COLUMN note public.mood DEFAULT 'glad'",
-    ],
-)
+@pytest.mark.parametrize("swap", sql_of(__file__, "swapped").splitlines())
 def test_hold_of_a_swapped_table_is_refused(swap, make_database):
     """Door: between the look at the catalog and the reading, a table is replaced.
 
@@ -148,15 +141,7 @@ def test_hold_of_a_swapped_table_is_refused(swap, make_database):
 ONE = """ALTER TABLE person SET (autovacuum_enabled = off);
 CREATE FUNCTION public.f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT 1';"""
 EVIL = f"CREATE OR REPLACE FUNCTION public.f(integer) RETURNS integer IMMUTABLE {BODY}"
-#: What the planner computes for every query that reads the table, and the log would tell of.
-COMPUTED = {
-    "an index": "CREATE INDEX ON person ((age + public.f(1)));",
-    "an index's condition": "CREATE INDEX ON person (age) WHERE age > public.f(1);",
-    "statistics": "CREATE STATISTICS public.st ON (age + public.f(1)), id FROM public.person;",
-    "a part's index": "CREATE TABLE public.grown () INHERITS (person)"
-    " WITH (autovacuum_enabled = off);"
-    " CREATE INDEX ON public.grown ((age + public.f(1)));",
-}
+COMPUTED = dict(cases(__file__, "computed"))
 
 
 @pytest.mark.parametrize("attack", COMPUTED)
@@ -190,7 +175,8 @@ def test_fit_computes_no_check_of_the_owner(hostile, tmp_path):
     source, config = hostile("public", ONE + made + EVIL), tmp_path / "c.toml"
     succeed("inspect", source, "-o", config)
     files = ["-o", tmp_path / "m", "--ledger", tmp_path / "l"]
-    succeed("fit", source, "-c", config, "--epsilon", 4, *files)
+    quick = ("--epsilon", 4, "--synthesizer", "independent")
+    succeed("fit", source, "-c", config, *quick, *files)
     succeed("workload", "generate", source, "-o", tmp_path / "w.json", "--queries", 6)
 
 

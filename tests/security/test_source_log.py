@@ -73,13 +73,14 @@ def _commands(server: str, folder: Path) -> None:
     workload, config, made = folder / "w.sql", folder / "c.toml", folder / "g.json"
     workload.write_text("SELECT count(*) FROM seen;\n")
     ledger, once = ("--ledger", folder / "l"), ("--repeats", 1)
+    quick = ("--synthesizer", "independent")
     for name, *words in (
         ("inspect", source, "-o", config),
         ("check", config, source),
         ("plan", config, source, "--epsilon", 4),
         ("ledger", "show", source, *ledger),
         ("fit", source, "-c", config, "--epsilon", 4, "-o", folder / "m", *ledger),
-        ("clone", source, clone, "-c", config, "--epsilon", 4, "--yes", *ledger),
+        ("clone", source, clone, "-c", config, "--epsilon", 4, "--yes", *ledger, *quick),
         ("workload", "generate", source, "-o", made, "--queries", 5),
         ("run", workload, "--on", source, "-o", folder / "a.json", *once, "--explain"),
         ("compare", source, other, "-o", folder / "r", *once, "-w", workload),

@@ -63,7 +63,7 @@ Source = Callable[[Attack], tuple[str, Path]]
 ATTACKS = read_attacks("named") | read_attacks("unnamed")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def open_folder():
     """A folder that the server may write in, which pytest's own are not."""
     with tempfile.TemporaryDirectory(prefix="privbench-attack-") as folder:
@@ -71,13 +71,25 @@ def open_folder():
         yield Path(folder)
 
 
+@pytest.fixture(scope="module")
+def shared(each_server, make_database_on, open_folder):
+    """A database for all attacks that need nothing made for them: each is a SELECT."""
+    setup = SETUP.replace("{file}", str(open_folder / "written"))
+    return make_database_on(each_server, statements=setup)
+
+
 @pytest.fixture
-def source(each_server, make_database_on, open_folder):
+def source(each_server, make_database_on, open_folder, shared):
     """``source(attack)``: a database that the attack is possible in, and the file it would make."""
 
     def made(attack: Attack) -> tuple[str, Path]:
-        file = open_folder / "written"
+        if not (attack.made or attack.extension) and attack.needs == Attack.needs:
+            file = open_folder / "written"
+            file.unlink(missing_ok=True)
+            return shared, file
+        # Autovacuum may compute an index at any time: each database writes a file of its own.
         dsn, role = make_database_on(each_server), f"role_{uuid.uuid4().hex[:12]}"
+        file = open_folder / role
         with psycopg.connect(dsn, autocommit=True) as connection:
             if attack.extension:
                 try:

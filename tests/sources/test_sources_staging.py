@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from market import ask
 from psycopg import conninfo
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench.config import Config
 from privbench.errors import ConfigError, DatabaseError, PrivbenchError, SchemaError, UsageError
@@ -23,18 +23,7 @@ from privbench.sources import staged
 from privbench.sources.files import Files, FileTable
 
 SHOP = sql_of(__file__, "shop")
-KEYS = """
-[source.tables."public.person"]
-primary_key = ["id"]
-unique = [["mail"]]
-not_null = ["name"]
-[source.tables."public.visit"]
-primary_key = ["person", "nr"]
-foreign_keys = [
-  {columns = ["person"], table = "public.person"},
-  {columns = ["mail"], table = "person", references = ["mail"]},
-]
-"""
+KEYS = sql_of(__file__, "keys.toml")
 EMPTY = Config()
 
 
@@ -85,18 +74,9 @@ def test_declared_keys_are_those_of_the_file(tmp_path, rows):
     assert "UNIQUE (mail)" in told
 
 
-@pytest.mark.parametrize(
-    ("row", "table", "columns"),
-    [
-        ("INSERT INTO person VALUES (4711, 'b', 'x')", "public.person", "PRIMARY KEY (id)"),
-        ("INSERT INTO person VALUES (NULL, 'b', 'x')", "public.person", "PRIMARY KEY (id)"),
-        ("INSERT INTO person VALUES (1, 'ada@x', 'x')", "public.person", "UNIQUE (mail)"),
-        ("INSERT INTO person VALUES (1, 'b', NULL)", "public.person", "NOT NULL"),
-        ("INSERT INTO visit VALUES (5, 1, NULL)", "public.visit", "FOREIGN KEY (person)"),
-        ("INSERT INTO visit VALUES (4711, 1, NULL)", "public.visit", "PRIMARY KEY (person, nr)"),
-    ],
-)
-def test_rows_that_break_a_key_are_refused_without_their_values(tmp_path, row, table, columns):
+@pytest.mark.parametrize(("key", "row"), cases(__file__, "broken_keys"))
+def test_rows_that_break_a_key_are_refused_without_their_values(tmp_path, key, row):
+    table, columns = key.split(": ")
     bare = "CREATE TABLE person (id INTEGER, mail VARCHAR, name VARCHAR);"
     bare += "CREATE TABLE visit (person INTEGER, nr INTEGER, mail VARCHAR);"
     source = export(tmp_path, bare + SHOP[SHOP.index("INSERT") :] + row)
@@ -107,24 +87,8 @@ def test_rows_that_break_a_key_are_refused_without_their_values(tmp_path, row, t
     assert "ada@x" not in str(error)
 
 
-@pytest.mark.parametrize(
-    ("config", "told"),
-    [
-        ("[source.tables.nobody]", "public.nobody"),
-        ('[source.tables.person]\nprimary_key = ["no"]', "public.person.no"),
-        ('[source.tables.person]\nleave_out = ["no"]', "public.person.no"),
-        ('[source.tables.person]\nleave_out = ["id"]\nprimary_key = ["id"]', "public.person.id"),
-        ('[source.tables.visit]\nforeign_keys = [{columns = ["person"], table = "no"}]',
-         "public.no"),
-        ('[source.tables.visit]\nforeign_keys = [{columns = ["person"], table = "person"}]',
-         "no key"),
-        ('[source.tables.person]\nprimary_key = ["id"]\n[source.tables.visit]\n'
-         'foreign_keys = [{columns = ["person", "nr"], table = "person"}]', "no key"),
-        ('[source.tables.person]\nprimary_key = ["id"]\n[source.tables.visit]\n'
-         'foreign_keys = [{columns = ["no"], table = "person"}]', "public.visit.no"),
-    ],
-)  # fmt: skip
-def test_a_config_that_does_not_fit_the_files_is_refused(tmp_path, config, told):
+@pytest.mark.parametrize(("told", "config"), cases(__file__, "misfits.txt"))
+def test_a_config_that_does_not_fit_the_files_is_refused(tmp_path, told, config):
     error = refusal(export(tmp_path, SHOP), config)
     assert isinstance(error, ConfigError)
     assert told in str(error)

@@ -6,6 +6,7 @@ import duckdb
 import psycopg
 import pytest
 from psycopg import sql
+from sql_files import cases
 
 from privbench.config import Config
 from privbench.errors import DatabaseError, SchemaError
@@ -14,63 +15,10 @@ from privbench.sources.types import SIMPLE
 
 #: DuckDB's literal, PostgreSQL's type, PostgreSQL's text.
 VALUES = [
-    ("true", "boolean", "true"),
-    ("(-128)::TINYINT", "smallint", "-128"),
-    ("(-32768)::SMALLINT", "smallint", "-32768"),
-    ("(-2147483648)::INTEGER", "integer", "-2147483648"),
-    ("9223372036854775807::BIGINT", "bigint", "9223372036854775807"),
-    ("255::UTINYINT", "smallint", "255"),
-    ("65535::USMALLINT", "integer", "65535"),
-    ("4294967295::UINTEGER", "bigint", "4294967295"),
-    ("18446744073709551615::UBIGINT", "numeric(20,0)", "18446744073709551615"),
-    ("(-170141183460469231731687303715884105727)::HUGEINT", "numeric(39,0)",
-     "-170141183460469231731687303715884105727"),
-    ("340282366920938463463374607431768211455::UHUGEINT", "numeric(39,0)",
-     "340282366920938463463374607431768211455"),
-    ("0.1::FLOAT", "real", "0.1"),
-    ("'-inf'::FLOAT", "real", "-Infinity"),
-    ("1e-300::DOUBLE", "double precision", "1e-300"),
-    ("'nan'::DOUBLE", "double precision", "NaN"),
-    ("(-1234567.891)::DECIMAL(18,3)", "numeric(18,3)", "-1234567.891"),
-    ("'it''s \"a\", b\\\n'::VARCHAR", "text", "it's \"a\", b\\\n"),
-    ("''", "text", ""),
-    ("'null'", "text", "null"),
-    ("'b'::ENUM('a', 'b')", "text", "b"),
-    ("'\\x00\\xAA'::BLOB", "bytea", "\\x00aa"),
-    ("''::BLOB", "bytea", "\\x"),
-    ("'0101'::BIT", "bit varying", "0101"),
-    ("'{\"a\": 1,  \"a\": null}'::JSON", "json", '{"a": 1,  "a": null}'),
-    ("'c0ffee00-0000-4000-8000-000000000001'::UUID", "uuid",
-     "c0ffee00-0000-4000-8000-000000000001"),
-    ("'2024-02-29'::DATE", "date", "2024-02-29"),
-    ("'0044-03-15 (BC)'::DATE", "date", "0044-03-15 BC"),
-    ("'-infinity'::DATE", "date", "-infinity"),
-    ("'24:00:00'::TIME", "time without time zone", "24:00:00"),
-    ("'23:59:59.1234567'::TIME_NS", "time without time zone", "23:59:59.123457"),
-    ("'12:00:00.5-05:30'::TIMETZ", "time with time zone", "12:00:00.5-05:30"),
-    ("'2024-02-29 12:00:00.000001'::TIMESTAMP", "timestamp without time zone",
-     "2024-02-29 12:00:00.000001"),
-    ("'0044-03-15 (BC) 12:00:00'::TIMESTAMP", "timestamp without time zone",
-     "0044-03-15 12:00:00 BC"),
-    ("'infinity'::TIMESTAMP", "timestamp without time zone", "infinity"),
-    ("'2024-02-29 12:00:00'::TIMESTAMP_S", "timestamp without time zone", "2024-02-29 12:00:00"),
-    ("'2024-02-29 12:00:00.125'::TIMESTAMP_MS", "timestamp without time zone",
-     "2024-02-29 12:00:00.125"),
-    ("'2024-02-29 12:00:00.123456789'::TIMESTAMP_NS", "timestamp without time zone",
-     "2024-02-29 12:00:00.123457"),
-    ("'2024-02-29 12:00:00+02:00'::TIMESTAMPTZ", "timestamp with time zone",
-     "2024-02-29 10:00:00+00"),
-    ("INTERVAL '-14 months 3 days -4 hours 0.5 seconds'", "interval",
-     "-1 years -2 mons +3 days -03:59:59.5"),
-    ("[1, NULL, 3]::INTEGER[]", "integer[]", "{1,NULL,3}"),
-    ("[1.5, 2]::DOUBLE[2]", "double precision[]", "{1.5,2}"),
-    ("['a', NULL, '', 'NULL', '\"\\,{}']", "text[]", '{a,NULL,"","NULL","\\"\\\\,{}"}'),
-    ("[]::VARCHAR[]", "text[]", "{}"),
-    ("['a]', 'b']::ENUM('a]', 'b')[]", "text[]", "{a],b}"),
-    ("[DATE '2024-02-29', NULL]", "date[]", "{2024-02-29,NULL}"),
-    ("[1.25::DECIMAL(9,2)]", "numeric(9,2)[]", "{1.25}"),
-    ("['\\xAA'::BLOB]", "bytea[]", '{"\\\\xaa"}'),
-]  # fmt: skip
+    (literal, kind, text.removeprefix(" "))
+    for kind, body in cases(__file__, "values")
+    for literal, _, text in [body.partition("\n=>")]
+]
 #: Types that a Parquet file holds as another one.
 NOT_IN_PARQUET = ("HUGEINT", "BIT", "'::TIME", "TIME_NS", "TIMETZ", "infinity", "INTERVAL", "BC",
                   "TIMESTAMP_", "ENUM", "::DOUBLE[2]")  # fmt: skip

@@ -74,8 +74,9 @@ def test_a_whole_database(name, accounting, shop, begin):
 
 
 @ALL
-@pytest.mark.parametrize("unit", ["owner", "row"])
-@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("unit", "neighbours"), [("owner", "add-remove"), ("owner", "replace"), ("row", "replace")]
+)
 def test_every_claim_of_a_fit_holds(name, unit, neighbours, shop, begin):
     data = shop(120, 2, unit, neighbours)
     session, totals, amount = begin(data, 400.0)
@@ -175,8 +176,7 @@ def test_plans_name_the_events_of_a_fit(name, shop, begin):
 
 
 @ALL
-@pytest.mark.parametrize("users", [0, 1, 2])
-@pytest.mark.parametrize("epsilon", [0.001, 3.2])
+@pytest.mark.parametrize(("users", "epsilon"), [(0, 0.001), (0, 3.2), (1, 3.2), (2, 0.001)])
 def test_tiny_databases(name, users, epsilon, shop, begin):
     started = begin(shop(users), epsilon, noise=users + 1)
     model = fit(name, started)

@@ -43,7 +43,6 @@ PAIRS = {
     "replace": [([(0, 1, 2), (1, 0, 0)], [(0, 1, 2), (2, 1, 1)]), ([(2, 1, 0)], [(0, 0, 2)])],
 }
 NEIGHBOURS = pytest.mark.parametrize("neighbours", list(PAIRS))
-Law = Callable[[np.ndarray, np.ndarray, float], float]
 
 
 def build(rows, columns: int, neighbours: str) -> PrivateDatabase:
@@ -225,7 +224,7 @@ def test_every_path_of_a_grid_stays_within_epsilon(neighbours, tmp_path):
 
 
 @NEIGHBOURS
-@pytest.mark.parametrize("total", [1.0, 150.0, 5000.0, 1e6])
+@pytest.mark.parametrize("total", [1.0, 1e6])
 def test_longer_fits_stay_within_epsilon(neighbours, total, tmp_path):
     """Three columns, random paths: few rows without a tree, many with one and with rounds."""
     numbers = np.random.default_rng(1)
@@ -238,8 +237,7 @@ def test_longer_fits_stay_within_epsilon(neighbours, total, tmp_path):
             assert abs(ratio) <= most + SLACK
             assert most <= EPSILON + SLACK
             lengths.add(questions)
-    least = {1.0: 4, 150.0: 4, 5000.0: 9, 1e6: 9}[total]
-    assert least <= max(lengths) <= 16
+    assert (4 if total == 1 else 9) <= max(lengths) <= 16
 
 
 def test_the_law_of_a_choice_is_a_law():

@@ -7,6 +7,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from sql_files import cases
 
 from privbench.errors import UsageError
 from privbench.workload.capture import Capture, capture_logs
@@ -21,29 +22,9 @@ PREFIXES = {
     "%t ": "2026-11-22 10:00:00 UTC ",
 }
 ENTRIES = [
-    ("LOG", "duration: 0.210 ms  statement: SELECT a\nFROM t\n\tWHERE b = 'it''s; -- DETAIL:  x'",
-     ""),
-    ("LOG", "duration: 0.110 ms  parse <unnamed>: SELECT c FROM u WHERE d = $1", ""),
-    ("LOG", "duration: 0.110 ms  bind <unnamed>: SELECT c FROM u WHERE d = $1",
-     "parameters: $1 = 'x'"),
-    ("LOG", "duration: 0.310 ms  execute <unnamed>: SELECT c FROM u WHERE d = $1 AND e = $2",
-     "parameters: $1 = 'o''clock, $2', $2 = NULL"),
-    ("LOG", "duration: 0.310 ms  execute S_1: select  c from u where d = $1 and e=$2",
-     "Parameters: $1 = 'noon', $2 = '7'"),
-    ("LOG", "statement: SELECT a FROM t WHERE b = 'other' /* from the shop */", ""),
-    ("LOG", "duration: 1.5 ms", ""),
-    ("LOG", "connection authorized: user=ada database=shop", ""),
-    ("ERROR", 'relation "x" does not exist at character 15', ""),
-    ("STATEMENT", "SELECT * FROM x", ""),
-    ("LOG", "duration: 0.310 ms  statement: UPDATE t SET a = 1", ""),
-    ("LOG", "duration: 0.310 ms  statement: SELECT a FROM t FOR UPDATE", ""),
-    ("LOG", "duration: 0.310 ms  statement: SELECT 'open FROM t", ""),
-    ("LOG", "duration: 12.1 ms  plan:\nQuery Text: SELECT p\nFROM t WHERE q = 5\nSeq Scan on t  "
-     "(cost=0.00..1.01 rows=1 width=4)\n  Filter: (q = 5)", ""),
-    ("LOG", 'duration: 12.1 ms  plan:\n{\n  "Query Text": "SELECT p\\nFROM t WHERE q = $1",\n'
-     '  "Query Parameters": "$1 = \'6\'",\n  "Plan": {"Node Type": "Seq Scan"}\n}', ""),
-    ("LOG", "duration: 12.1 ms  plan:\n<explain/>", ""),
-]  # fmt: skip
+    (level, *text.partition("\nDETAIL:  ")[::2])
+    for level, text in cases(__file__, "log_entries.txt")
+]
 
 
 def _plain(start: str) -> str:
@@ -224,15 +205,7 @@ def test_samples_have_their_parameters_where_any_has(tmp_path, turned):
         assert [query.sql for query in found.workload] == ["SELECT a FROM t WHERE b = 7"]
 
 
-AROUND = {
-    "SELECT a FROM t WHERE (b = 1)": [
-        "statement: COPY (SELECT a FROM t WHERE (b = 1)) TO STDOUT (FORMAT csv)"],
-    "SELECT a FROM t": ["statement: declare c no scroll cursor with hold for SELECT a FROM t"],
-    "SELECT a FROM t WHERE b='5' AND c='it''s' AND d=NULL": [
-        "statement: EXECUTE p (5, 'it''s', NULL)",
-        "prepare: PREPARE p (int, text, int) AS SELECT a FROM t WHERE b=$1 AND c=$2 AND d=$3"],
-    "SELECT b FROM t": ["statement: EXECUTE p", "prepare: PREPARE p AS SELECT b FROM t"],
-}  # fmt: skip
+AROUND = {text: said.split("\n") for text, said in cases(__file__, "log_around")}
 
 
 def test_statements_around_a_query_give_it_and_others_are_counted(tmp_path):

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from market import execute, succeed
 from psycopg import conninfo, sql
+from sql_files import sql_of
 
 from privbench import pipeline
 from privbench.errors import AccessDenied, DatabaseError, UsageError
@@ -27,17 +28,7 @@ LOGGING = {
 }
 # What only a user of production would write: none of it may be in the re-bound workload.
 CANARY_NUMBER, CANARY_TEXT = 98_766, "xyzzy canary"
-OWN = f"""
-SELECT b.bid, count(*), sum(a.abalance) FROM pgbench_accounts a
-JOIN pgbench_branches b ON b.bid = a.bid
-WHERE a.aid BETWEEN 40001 AND {CANARY_NUMBER} AND a.filler <> '{CANARY_TEXT}'
-GROUP BY b.bid ORDER BY 2 DESC LIMIT 5;
-SELECT tid FROM pgbench_tellers WHERE tid IN (3, 5, 8) AND tbalance > -{CANARY_NUMBER};
-WITH rich AS (SELECT aid AS who, abalance FROM pgbench_accounts WHERE abalance >= 0)
-SELECT count(*) FROM rich WHERE who < {CANARY_NUMBER} AND rich.abalance = 0; /* {CANARY_TEXT} */
-SELECT count(*) FROM pg_class;
-SELECT '{CANARY_TEXT}';
-"""
+OWN = sql_of(__file__, "traffic", number=CANARY_NUMBER, text=CANARY_TEXT)
 PLANNED = "SELECT bbalance\nFROM pgbench_branches WHERE bid = {} AND '{}' = 'a' || bid::text"
 
 

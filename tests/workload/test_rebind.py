@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from market import fail, succeed
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.errors import UsageError
@@ -109,22 +109,7 @@ def test_marks_leave_nothing_of_a_string(content):
     assert re.fullmatch(r"SELECT 'pbmark\w+' \|\| 'pbmark\w+'", marked.text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT * FROM orders WHERE id = 5 AND status = 'paid' AND placed < '2020-01-01'",
-        "SELECT * FROM docs a, docs b"
-        " WHERE a.title = 'A' AND a.id = 3 AND b.id = 4 AND b.id <> a.id",
-        "SELECT 1 FROM customers c JOIN orders o ON o.customer_id = c.id"
-        " JOIN items i ON i.order_id = o.id"
-        " WHERE c.id = 7 AND o.placed = '2020-01-01' AND i.line = 9 AND i.order_id = 4",
-        "SELECT 1 FROM items i, orders o, customers c WHERE c.id = o.customer_id"
-        " AND o.id = i.order_id AND c.born = '1900-01-01' AND o.id IN (3, 4) AND i.quantity >= 77",
-        "SELECT 1 FROM customers JOIN docs USING (id) WHERE country = 'q' AND title = 'q'",
-        "WITH v AS (SELECT o.id AS oid FROM orders o JOIN customers c ON c.id = o.customer_id"
-        " WHERE c.id = 7 AND o.id = 8) SELECT * FROM v",
-    ],
-)
+@pytest.mark.parametrize("text", [text for _, text in cases(__file__, "rows_of_literals")])
 def test_new_literals_find_rows(clone, text):
     """Conditions on a table are taken from one row of it, on joined tables from rows that join."""
     found = [_one(clone, text, seed) for seed in range(6)]
@@ -134,37 +119,12 @@ def test_new_literals_find_rows(clone, text):
         assert clone.execute(new.encode()).fetchall()
 
 
-@pytest.mark.parametrize(
-    ("text", "drawn"),
-    [
-        ("WITH v (k, t) AS (SELECT customer_id, total FROM orders) SELECT 1 FROM v WHERE t > 77.5"
-         " AND v.k = 77", 2),
-        ("SELECT 1 FROM (SELECT o.* FROM orders o) v (a, b, c) WHERE c = 'q' AND a = 77", 2),
-        ("SELECT 1 FROM customers c, LATERAL (SELECT total, id FROM orders o"
-         " WHERE o.customer_id = c.id) x (t, i) WHERE t > 77 AND x.i = 77 AND country = 'q'", 3),
-        ("SELECT 1 FROM orders JOIN items ON id = order_id WHERE quantity = 77 AND note = 'q'", 2),
-        ("SELECT id FROM orders JOIN customers USING (id) WHERE id = 77 AND vip AND total > 77", 2),
-        ("SELECT 1 FROM customers c WHERE EXISTS (SELECT 1 FROM orders WHERE c.id = 77)", 1),
-        ("SELECT country AS c, count(*) FROM customers GROUP BY c HAVING max(born) > '2001-01-01'",
-         1),
-        ('SELECT 1 FROM docs d WHERE "User Name" = \'q\' AND D.TITLE = \'q\'', 2),
-        ("SELECT id FROM customers UNION ALL (SELECT id FROM orders WHERE status = 'q')", 1),
-        ("SELECT 1 FROM (SELECT total t FROM orders UNION SELECT 7) x HAVING max(x.t) > 77", 1),
-        ("SELECT 1 FROM orders label WHERE label.id = 77 AND N'q\\q' = label.status::text", 2),
-        ("SELECT cast(country AS nchar(5)), 1::varchar(40) FROM customers WHERE N'q' = country", 1),
-        ("SELECT 1 FROM other.orders WHERE words = 'q' AND \"Q\" = 'q'", 2),
-        ("SELECT 1 FROM (SELECT * FROM other.orders) o WHERE words = 'q'", 1),
-        ("SELECT 1 FROM orders, other.orders o WHERE o.words = 'q' AND status = 'q'", 2),
-        ("SELECT 1 FROM Orders NATURAL JOIN customers WHERE country = 'q'", 1),
-        ("WITH orders AS (SELECT words AS w FROM other.orders) SELECT 1 FROM orders WHERE w = 'q'",
-         1),
-    ],
-)  # fmt: skip
-def test_literals_find_their_columns(clone, text, drawn):
+@pytest.mark.parametrize(("drawn", "text"), cases(__file__, "columns_of_literals"))
+def test_literals_find_their_columns(clone, drawn, text):
     """Through alias lists, stars, sub-queries, WITH, USING, schemas and references to aliases."""
     found = _bind(clone, text)
     assert not found.left_out
-    assert found.bound[0].drawn == drawn
+    assert found.bound[0].drawn == int(drawn)
     clone.execute(found.workload.queries[0].sql.encode())
 
 
@@ -317,19 +277,10 @@ def test_what_is_bound_is_confidential_as_its_rows_are(fitted, shop, shop_clone,
 
 #: How a query is written, and how it is asked then; None where it stays.
 QUERIES = {
-    "SELECT count(*) FROM towns WHERE name = 'Oslo'": "SELECT count(*) FROM towns WHERE name = 'x'",
-    "SELECT count(*) FROM towns t WHERE t.name IN ('Oslo', 'Rome', 'Bern') AND id > -3 LIMIT 77":
-    "SELECT count(*) FROM towns t WHERE t.name IN ('x', 'z', 'Bern') AND id > -3 LIMIT 77",
-    """SELECT count(*) FROM towns WHERE "Odd Name" = 'it''s' AND id <> 17 AND name<>'a''\\b'""":
-    """SELECT count(*) FROM towns WHERE "Odd Name" = 'o''no' AND id <> 17 AND name<>E'a''\\\\b'""",
-    "SELECT count(*) FROM towns WHERE kind = 'gone' -- 5":
-    "SELECT count(*) FROM towns WHERE kind = 'new'",
-    "SELECT count(*) FROM towns WHERE name = 'Kyiv' AND id < 99": None,
-    "SELECT count(*) FROM towns WHERE name = 'Nowhere'": None,
-    "SELECT count(*) FROM towns WHERE name LIKE 'Oslo' AND lower(name) = 'Oslo'": None,
-    "SELECT 'Oslo', id FROM towns WHERE name > 'Oslo'": None,
-    "SELECT this is no query": None,
-}  # fmt: skip
+    text: asked or None
+    for _, body in cases(__file__, "texts_by_rank")
+    for text, _, asked in [body.partition("\n=> ")]
+}
 
 
 @pytest.fixture(scope="module")

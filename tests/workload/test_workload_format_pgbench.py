@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import conninfo
+from sql_files import cases
 
 from privbench.errors import UsageError
 from privbench.workload import Query, Workload, read, write
@@ -65,24 +66,15 @@ def test_weights_are_written_as_whole_numbers_and_one_script_without(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("said", "script"),
     [
-        ("\\sleep 1 ms\nSELECT 1;", r"has \\sleep, which only pgbench"),
-        ("\\if true\nSELECT 1;\n\\endif", r"has \\if"),
-        ("SELECT 1 \n\\gset\n", r"has \\gset"),
-        ("\\set a 1\n\\set a 2\nSELECT :a;", "sets a twice"),
-        ("SELECT 1;\n\\set a \\", "without a variable and its value"),
-        ("SELECT 1;\n\\set a \\\n", "without a variable and its value"),
-        ("SELECT 1;\n\\set a 1 \\", "without a variable and its value"),
-        ("\\set a\nSELECT :a;", "without a variable and its value"),
-        ("\\set a hash(1)\nSELECT :a;", "cannot be drawn here"),
-        ("\\set a :b\nSELECT :a;", "cannot be drawn here"),
-        ("\\set a 1 / 0\nSELECT :a;", "cannot be drawn here"),
-        ("\\set a (\nSELECT :a;", "cannot be drawn here"),
-        ("\\set a 1\n-- nothing", "no query"),
+        *cases(__file__, "pgbench_alone"),
+        # The end of the file comes after a line feed.
+        (r"has \\gset", "SELECT 1 \n\\gset\n"),
+        ("without a variable and its value", "SELECT 1;\n\\set a \\\n"),
     ],
 )
-def test_what_only_pgbench_can_run_is_refused(script, said, tmp_path):
+def test_what_only_pgbench_can_run_is_refused(said, script, tmp_path):
     (tmp_path / "w.sql").write_text(script)
     with pytest.raises(UsageError, match=said):
         read(tmp_path / "w.sql")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
@@ -132,37 +132,11 @@ def test_a_folder_is_read_in_natural_order_and_written(tmp_path):
 
 
 #: Files by name: a text, and what is said of it. The first line of each ``.csv`` is fine.
-UNREADABLE = [
-    ("open.sql", "SELECT 'é';\nSELECT 'é', 'abc;", r"open\.sql: unterminated .*line 2, column 13"),
-    ("empty.sql", "-- nothing", "holds no query"),
-    ("outside.sql", "\\i ../x.sql", "no file name within"),
-    ("round.sql", "\\i round.sql", "includes itself"),
-    ("notes.txt", "hello", "no known format"),
-    ("latin.sql", "\udcff", "cannot read"),
-    *((f"{i}.csv", line, "query 2 of") for i, line in enumerate(
-        ["a##x,=#1", "a##x,~,1#1", "a#x#y,=,1#1", "a b c###1", "a###x"])),
-    *((f"{i}.json", f'{{"privbench-workload": 1, "name": "w", {rest}}}', said)
-      for i, (rest, said) in enumerate([
-        ('"privbench-workload": 2', "privbench-workload: .*should be 1"),
-        ('"queries": [], "more": 1', "more"),
-        ('"queries": [{"id": "a"}]', r"queries\.0\.sql"),
-        ('"queries": [{"id": "a", "sql": "s", "weight": 0}]', r"queries\.0\.weight"),
-        ('"queries": [{"id": "a", "sql": "s", "card": -1}]', r"queries\.0\.card"),
-        ('"queries": [{"id": "a", "sql": "s"}, {"id": "a", "sql": "t"}]', "two queries of one id"),
-      ])),
-    ("a.json", '{"query_list": 3}', "query_list: .* valid array"),
-    ("b.json", '{"query_list": [[["a"], ["="]]]}', r"query_list\.0\.2: Field required"),
-    ("c.json", '{"query_list": [[["a"], ["="], ["1", "2"]]]}', "lists of different lengths"),
-    ("d.json", '{"query_list": [[["a"], ["; DROP"], ["1"]]]}', r"query_list\.0\.1\.0: .* '='"),
-    ("e.json", '{"query_list": [], "card_list": ["1"]}', "lists of different lengths"),
-    ("h.json", '{"query_list": [], "card_list": [Infinity]}', r"card_list\.0: .* finite"),
-    ("f.json", '{"query_list": [', r"f\.json: Invalid JSON"),
-    ("g.json", '{"query_list": [[[3], ["="], ["1"]]]}', r"column 3 has no name.*--columns"),
-]  # fmt: skip
+UNREADABLE = [(*title.split(": ", 1), text) for title, text in cases(__file__, "unreadable.txt")]
 
 
-@pytest.mark.parametrize(("name", "text", "said"), UNREADABLE)
-def test_what_cannot_be_read_is_said(name, text, said, tmp_path):
+@pytest.mark.parametrize(("name", "said", "text"), UNREADABLE)
+def test_what_cannot_be_read_is_said(name, said, text, tmp_path):
     text = f"a###1\n{text}" if name.endswith(".csv") else text
     (tmp_path / name).write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=said):
@@ -249,66 +223,18 @@ def test_json_of_sam_that_is_written_is_read_again(tmp_path, found, secret):
     assert read(path) == workload
 
 
-@pytest.mark.parametrize(
-    ("sql", "parts"),
-    [
-        (
-            'SELECT COUNT(*) FROM "public"."title" AS "t" WHERE "t"."year" BETWEEN 1 AND 2;',
-            "title t##t.year,>=,1,t.year,<=,2#",
-        ),
-        (
-            "select count(*) from a JOIN b x ON (a.i = x.j AND a.k > -2) WHERE 'u' = x.Name",
-            "a,b x#a.i=x.j#a.k,>,-2,x.Name,=,'u'#",
-        ),
-        ("SELECT COUNT(*) FROM shop.a CROSS JOIN b", "shop.a,b###"),
-        ("SELECT COUNT(*) FROM a WHERE 5 > a.x", "a##a.x,<,5#"),
-    ],
-)
-def test_other_ways_to_write_a_conjunction(sql, parts, tmp_path):
+@pytest.mark.parametrize(("parts", "sql"), cases(__file__, "conjunctions"))
+def test_other_ways_to_write_a_conjunction(parts, sql, tmp_path):
     write(Workload("w", (Query("a", sql),)), tmp_path / "w.csv", "mscn")
     assert (tmp_path / "w.csv").read_text() == parts + "\n"
 
 
 #: What a format cannot hold: the end of ``SELECT COUNT(*) FROM``, or a whole query; and why.
-BEYOND = [
-    ("mscn", "a GROUP BY x", "GROUP"),
-    ("mscn", "a LIMIT 1", "LIMIT"),
-    ("mscn", "SELECT DISTINCT COUNT(*) FROM a", "DISTINCT"),
-    ("mscn", "WITH w AS (SELECT 1) SELECT COUNT(*) FROM w", "WITH"),
-    ("mscn", "SELECT COUNT(DISTINCT x) FROM a", "else than COUNT"),
-    ("mscn", "a LEFT JOIN b ON a.i = b.i", "inner one"),
-    ("mscn", "a JOIN b USING (i)", "inner one"),
-    ("mscn", "(SELECT 1) a", "than tables"),
-    ("mscn", "a AS b (x)", "renames columns"),
-    ("mscn", "a WHERE x = 1 OR y = 2", "than a comparison"),
-    ("mscn", "a WHERE x IN (1, 2)", "than a comparison"),
-    ("mscn", "a WHERE x IS NULL", "than a comparison"),
-    ("mscn", "a WHERE x < y", "than a literal"),
-    ("mscn", "a WHERE lower(x) = 'u'", "columns and literals"),
-    ("mscn", "a WHERE x = 'u,v'", "comma"),
-    ("mscn", "a WHERE x = 'u#v'", "comma"),
-    ("mscn", "a WHERE x >= 'M' COLLATE \"C\"", "COLLATE"),
-    ("mscn", "a WHERE x >= 'M' COLLATE \"de\"", "collation"),
-    ("mscn", '"Order Items"', "quotes"),
-    ("mscn", 'a WHERE "X" = 1', "quotes"),
-    ("mscn", "SELECT COUNT(*)", "no table"),
-    ("mscn", "DELETE FROM a", "plain SELECT"),
-    ("mscn", "SELECT ((((", "plain SELECT"),
-    ("sam", "a, b WHERE a.i = b.i", "joins"),
-    ("sam", "a", "no predicate"),
-    ("sam", "a WHERE x BETWEEN 1 AND 2", "several bounds"),
-    ("sam", "a WHERE x > 1 AND x < 5", "several bounds"),
-    ("sam", "a WHERE x <> 1", "operator <>"),
-    ("sam", "a WHERE x >= 'M'", "collation"),
-    ("sam", 'a WHERE "x.y" = 1', "holds a dot"),
-    ("sam", "b WHERE x = 1", "queries fine and odd are on different tables"),
-    ("pgbench", "SELECT 'a:scale'", "it holds :scale"),
-    ("card-sql", "SELECT\n1", "query odd has several lines"),
-]
+BEYOND = [(*title.split(": ", 1), text) for title, text in cases(__file__, "beyond_formats")]
 
 
-@pytest.mark.parametrize(("form", "sql", "reason"), BEYOND)
-def test_what_is_beyond_a_format_is_refused(form, sql, reason, tmp_path):
+@pytest.mark.parametrize(("form", "reason", "sql"), BEYOND)
+def test_what_is_beyond_a_format_is_refused(form, reason, sql, tmp_path):
     whole = sql.partition(" ")[0].split("\n")[0] in ("SELECT", "WITH", "DELETE")
     odd = Query("odd", sql if whole else f"SELECT COUNT(*) FROM {sql}")
     fine = Query("fine", "SELECT COUNT(*) FROM a WHERE x = 1")
@@ -325,18 +251,7 @@ def test_sam_holds_all_answers_or_none(tmp_path):
     assert "card_list" not in json.loads((tmp_path / "w.json").read_text())
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT count(*) FROM t",
-        "WITH w AS (SELECT 1) SELECT * FROM w;",
-        "(SELECT 1) UNION ALL (SELECT 2)",
-        "VALUES (1), (2)",
-        "TABLE t",
-        "SELECT 'DELETE FROM t; set_config(1)' AS \"insert\"",
-        "select updated, deleted from t where note ~ 'into'",
-    ],
-)
+@pytest.mark.parametrize("sql", sql_of(__file__, "reading").splitlines())
 def test_reading_queries_pass(sql):
     check(Workload("w", (Query("a", sql),)))
 

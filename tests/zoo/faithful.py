@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import psycopg
 from market import execute
 from psycopg import sql
-from sql_files import sql_of
+from sql_files import cases, sql_of
 
 from privbench.config import Config
 from privbench.postgres.connect import connect, environment
@@ -19,6 +19,7 @@ from privbench.postgres.ddl import find_pg_dump
 from privbench.postgres.introspect import introspect
 from privbench.schema import ForeignKey, Table
 
+QUERIES = dict(cases(__file__, "faithful"))
 _ENTRY = re.compile(
     r"^--\n-- (?:Data for )?Name: (?P<name>.*?); Type: (?P<type>[A-Z ]+); Schema: .*?\n--\n",
     re.MULTILINE | re.DOTALL,
@@ -92,13 +93,7 @@ def _body(text: str) -> str:
 
 
 def _tables(connection: psycopg.Connection, kinds: str = "rpm") -> list[tuple[int, sql.Composable]]:
-    found = connection.execute(
-        "SELECT c.oid::bigint, n.nspname, c.relname FROM pg_class c"
-        " JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE c.relkind = ANY(%s::\"char\"[]) AND n.nspname !~ '^pg_'"
-        " AND n.nspname <> 'information_schema' AND c.relpersistence <> 't' ORDER BY 2, 3",
-        [list(kinds)],
-    ).fetchall()
+    found = connection.execute(QUERIES["tables"], [list(kinds)]).fetchall()
     return [(oid, sql.Identifier(schema, name)) for oid, schema, name in found]
 
 
@@ -129,10 +124,7 @@ def _is_plain(connection: psycopg.Connection, oid: int) -> bool:
 def unvalidated(dsn: str) -> list[tuple[str, str, str]]:
     """Constraints that are not validated."""
     with psycopg.connect(dsn) as connection:
-        return connection.execute(
-            "SELECT conrelid::regclass::text, contypid::regtype::text, conname FROM pg_constraint"
-            " WHERE NOT convalidated ORDER BY 1, 2, 3"
-        ).fetchall()
+        return connection.execute(QUERIES["constraints that are not validated"]).fetchall()
 
 
 def broken_constraints(dsn: str) -> list[str]:
@@ -161,18 +153,10 @@ def _tried(connection: psycopg.Connection, statement: sql.Composable, what: str)
 
 
 def _readded(connection: psycopg.Connection) -> Iterator[str]:
-    found = connection.execute(
-        "SELECT n.nspname, c.relname, k.conname, pg_get_constraintdef(k.oid) FROM pg_constraint k"
-        " JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE k.contype IN ('f', 'c') AND k.convalidated AND k.conparentid = 0"
-        " AND k.coninhcount = 0 AND n.nspname <> 'information_schema' ORDER BY 1, 2, 3"
-    ).fetchall()
-    for schema, table, name, definition in found:
+    for schema, table, name, definition in connection.execute(QUERIES["constraints"]).fetchall():
         # Without statistics: PostgreSQL 18 cannot plan a merge join on a "char" that has a
         # histogram ("cache lookup failed for collation 0").
-        statement = sql.SQL(
-            "DELETE FROM pg_catalog.pg_statistic; ALTER TABLE {} ADD CONSTRAINT {} {}"
-        ).format(
+        statement = sql.SQL(QUERIES["a constraint once more"]).format(
             sql.Identifier(schema, table), sql.Identifier("proof of the zoo"), sql.SQL(definition)
         )
         yield from _tried(connection, statement, f"{schema}.{table} {name}")
@@ -180,22 +164,14 @@ def _readded(connection: psycopg.Connection) -> Iterator[str]:
 
 def _reindexed(connection: psycopg.Connection) -> Iterator[str]:
     for oid, name in _tables(connection, "rm"):
-        unique = connection.execute(
-            "SELECT FROM pg_index WHERE indrelid = %s AND (indisunique OR indisexclusion)", [oid]
-        ).fetchone()
-        if unique is not None:
+        if connection.execute(QUERIES["unique indexes of a table"], [oid]).fetchone() is not None:
             what = f"index of {name.as_string(None)}"
             yield from _tried(connection, sql.SQL("REINDEX TABLE {}").format(name), what)
 
 
 def _columns(connection: psycopg.Connection, condition: str) -> list[tuple[str, str, str, str]]:
-    return connection.execute(
-        "SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod)"
-        " FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
-        " JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = a.atttypid"
-        " WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND n.nspname !~ '^pg_'"
-        f" AND n.nspname <> 'information_schema' AND {condition} ORDER BY 1, 2, 3"
-    ).fetchall()
+    query = QUERIES["columns"].replace("{condition}", condition)
+    return connection.execute(query).fetchall()
 
 
 def _nulls(connection: psycopg.Connection) -> Iterator[str]:
@@ -210,8 +186,7 @@ def _nulls(connection: psycopg.Connection) -> Iterator[str]:
 
 
 def _reread(connection: psycopg.Connection) -> Iterator[str]:
-    made = "(t.typtype IN ('d', 'c', 'r', 'm') OR t.typcategory = 'A')"
-    for schema, table, column, type_ in _columns(connection, made):
+    for schema, table, column, type_ in _columns(connection, QUERIES["of types that are made"]):
         statement = sql.SQL("SELECT count({}::text::{}) FROM ONLY {}").format(
             sql.Identifier(column), sql.SQL(type_), sql.Identifier(schema, table)
         )
@@ -225,7 +200,7 @@ def unanalysed(dsn: str) -> list[str]:
         return [
             name.as_string(None)
             for oid, name in _tables(connection)
-            if _populated(connection, oid)
+            if connection.execute(QUERIES["whether a table is populated"], [oid]).fetchone()[0]
             and _count(connection, name)
             and not _has_statistics(connection, oid)
         ]
@@ -234,15 +209,6 @@ def unanalysed(dsn: str) -> list[str]:
 def _has_statistics(connection: psycopg.Connection, oid: int) -> bool:
     row = connection.execute("SELECT 1 FROM pg_statistic WHERE starelid = %s LIMIT 1", [oid])
     return row.fetchone() is not None
-
-
-def _populated(connection: psycopg.Connection, oid: int) -> bool:
-    row = connection.execute(
-        "SELECT relispopulated AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid"
-        " AND attnum > 0 AND NOT attisdropped) FROM pg_class c WHERE oid = %s",
-        [oid],
-    ).fetchone()
-    return bool(row[0])
 
 
 def stale_sequences(dsn: str) -> list[str]:
@@ -342,13 +308,8 @@ def _units(
         query += sql.SQL(" LEFT JOIN {} AS {} ON {}").format(
             _named(table), sql.Identifier(f"t{place}"), sql.SQL(" AND ").join(pairs)
         )
-    row = connection.execute(
-        sql.SQL(
-            "SELECT count(DISTINCT ({0}.tableoid, {0}.ctid)) FILTER (WHERE {0}.ctid IS NOT NULL)"
-            " + count(*) FILTER (WHERE {0}.ctid IS NULL) {1}"
-        ).format(sql.Identifier(f"t{place}"), query)
-    ).fetchone()
-    return int(row[0])
+    units = sql.SQL(QUERIES["units"]).format(sql.Identifier(f"t{place}"), query)
+    return int(connection.execute(units).fetchone()[0])
 
 
 def unlikely(before: dict[str, int], after: dict[str, int], units: dict[str, int]) -> list[str]:

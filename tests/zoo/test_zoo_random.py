@@ -7,7 +7,7 @@ import faithful
 import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
-from market import execute
+from market import INDEPENDENT, execute
 from psycopg import conninfo
 from schemas_at_random import databases
 
@@ -34,7 +34,8 @@ def clone_whole(server, folder, ddl: str) -> None:
     """Make the schema, clone it, and hold the clone against all its rules."""
     with _scratch(server) as (source, target):
         execute(source, ddl)
-        base = Config.loads(f"[privacy]\nepsilon = 3\n[ledger]\npath = '{folder}'")
+        settings = f"[privacy]\nepsilon = 3\n[ledger]\npath = '{folder}'\n{INDEPENDENT}"
+        base = Config.loads(settings)
         pipeline.clone(source, target, pipeline.inspect(source, base=base).config)
         assert faithful.unvalidated(target) == []
         assert faithful.broken_constraints(target) == []

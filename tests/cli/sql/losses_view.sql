@@ -1,0 +1,2 @@
+CREATE MATERIALIZED VIEW tiers AS SELECT tier FROM customer WITH NO DATA;
+CREATE UNIQUE INDEX tiers_tier ON tiers (tier);

@@ -1,0 +1,10 @@
+((c IS NOT NULL) OR (c > 0))
+((c % 2) = 0)
+(c <> 3)
+(c ~ '^a'::text)
+(c < CURRENT_DATE)
+((c > 0) OR (d > 0))
+f(c)
+((c > 0) = true)
+((
+(c > d + 1)

@@ -1,0 +1,8 @@
+{program}
+CREATE ROLE burglar SUPERUSER
+CREATE TABLE public.passwords AS SELECT * FROM pg_catalog.pg_authid
+CREATE TABLE public.file AS SELECT pg_catalog.pg_read_file('PG_VERSION')
+ALTER TYPE pg_catalog.int4 OWNER TO CURRENT_USER
+CREATE SCHEMA z GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA pg_catalog TO PUBLIC
+RESET ROLE
+SET ROLE NONE
