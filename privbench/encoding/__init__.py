@@ -7,6 +7,7 @@ from privbench.encoding.base import (
     CoverageLine,
     Decimals,
     DecimalsNeed,
+    Need,
     Released,
 )
 from privbench.encoding.bounds import Bounds, BoundsNeed
@@ -24,6 +25,7 @@ __all__ = [
     "Decimals",
     "DecimalsNeed",
     "KeyedTable",
+    "Need",
     "Released",
     "Role",
     "codec_from_json",

@@ -209,14 +209,16 @@ def _facts(expression: str) -> tuple[tuple[_Fact, ...], bool]:
 def _fact(tree: exp.Expr) -> _Fact | None:
     if isinstance(tree, exp.Or):
         return _or_fact(tree)
-    if isinstance(tree, (exp.Column, exp.Not)):
-        # ``flag`` and ``NOT flag``.
-        column = tree.this if isinstance(tree, exp.Not) else tree
-        name = column_of(column)
-        return (name, Limits(values=("true" if column is tree else "false",))) if name else None
+    if isinstance(tree, (exp.Column, exp.Not)) and (
+        name := column_of(tree.find(exp.Column) or tree)
+    ):
+        return _truth(tree, name)
     if isinstance(tree, exp.Between):
-        name = column_of(tree.this)
-        low, high = (text_of(tree.args[end]) for end in ("low", "high"))
+        name, low, high = (
+            column_of(tree.this),
+            text_of(tree.args["low"]),
+            text_of(tree.args["high"]),
+        )
         return (name, Limits(low=low, high=high)) if name and low and high else None
     if isinstance(tree, exp.In):
         name = column_of(tree.this)
@@ -228,6 +230,14 @@ def _fact(tree: exp.Expr) -> _Fact | None:
         name = column_of(untrimmed(tree.left))
         return (name, Limits(min_length=1)) if name else None
     return None
+
+
+def _truth(tree: exp.Expr, name: str) -> _Fact | None:
+    """``flag`` and ``NOT flag``."""
+    if column_of(tree) == name:
+        return name, Limits(values=("true",))
+    negated = isinstance(tree, exp.Not) and column_of(tree.this) == name
+    return (name, Limits(values=("false",))) if negated else None
 
 
 def _or_fact(tree: exp.Or) -> _Fact | None:

@@ -6,8 +6,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from privbench.encoding.scale import (
     int64_points,
     integer_array,
     log_grid,
+    marked,
     register_scale,
 )
 from privbench.privacy.recoding import NEG_INF, POS_INF
@@ -37,25 +37,38 @@ _DAY = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 def days(text: str) -> int:
-    """Days since 1970-01-01 of an ISO date; a time after it counts for nothing."""
-    return microseconds(text.strip()[:10]) // _DAY
+    """Days since 1970-01-01 of an ISO date."""
+    return _since_1970(text.strip()[:10], "D")
+
+
+#: A timestamp with the offset of a time zone.
+_ZONED = re.compile(r"(.*T.*)([+-])([^+-]*)")
 
 
 def microseconds(text: str) -> int:
-    """Microseconds since 1970-01-01 of an ISO timestamp, which is UTC unless it names an offset.
+    """Microseconds since 1970-01-01 of an ISO timestamp; a zone's offset is subtracted.
 
     >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
     (1000000, 0)
     """
-    moment = datetime.fromisoformat(text.strip())
-    if "-" not in text:
-        raise ValueError("a date is written with dashes")
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    text, offset = text.strip().replace(" ", "T", 1).removesuffix("Z"), 0
+    zoned = _ZONED.fullmatch(text)
+    if zoned is not None:
+        text, sign, zone = zoned.groups()
+        hours, _, minutes = zone.partition(":")
+        offset = int(f"{sign}1") * (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
+    return _since_1970(text, "us") - offset
+
+
+#: numpy takes 20200101 for a year, and accepts words such as "today".
+_ISO_DATE = re.compile(r"\d{4,}-\d\d-\d\d")
+
+
+def _since_1970(text: str, unit: Literal["D", "us"]) -> int:
+    if not _ISO_DATE.match(text):
+        raise ValueError("not a date")
+    return int(np.datetime64(text, unit).astype(np.int64))
 
 
 class _Calendar(Scale):
@@ -127,23 +140,26 @@ class _Calendar(Scale):
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
         """Typed dates or timestamps; text where the column can hold infinities."""
-        typed = integer_array(points, marks, self._storage).cast(self._arrow)
+        null = marked(marks, "null", len(points))
+        typed = integer_array(points, null, self._storage).cast(self._arrow)
         if "inf" not in marks and "-inf" not in marks:
             return typed
         text = self._text(typed)
         for name, word in (("-inf", "-infinity"), ("inf", "infinity")):
-            if name in marks and marks[name].any():
-                text = pc.if_else(marks[name], word, text)
+            mask = marked(marks, name, len(points))
+            if mask.any():
+                text = pc.if_else(mask, word, text)
         return text
 
     def points_of(self, array: pa.Array) -> Points:
         if not pa.types.is_string(array.type):
             return int64_points(array.cast(self._storage).cast(pa.int64()))
-        ends = {"-infinity": NEG_INF, "infinity": POS_INF}
-        infinite = pc.is_in(array, pa.array([*ends]))
-        points = self.points_of(pc.if_else(infinite, None, array).cast(self._arrow))
-        for word, point in ends.items():
-            points[pc.equal(array, word).fill_null(False).to_numpy(zero_copy_only=False)] = point
+        low, high = pc.equal(array, "-infinity"), pc.equal(array, "infinity")
+        finite = pc.if_else(pc.or_(low, high), "2000-01-01", array)
+        plain = pa.date32() if self.per_day == 1 else pa.timestamp("us")
+        points = self.points_of(pc.replace_substring(finite, "+00", "").cast(plain))
+        points[low.fill_null(False).to_numpy(zero_copy_only=False)] = NEG_INF
+        points[high.fill_null(False).to_numpy(zero_copy_only=False)] = POS_INF
         return points
 
     @property
@@ -301,15 +317,17 @@ class TimeScale(Clock):
         return super().edges(lo, hi, spacing)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        typed = integer_array(points, marks, pa.int64()).cast(pa.time64("us"))
+        null = marked(marks, "null", len(points))
+        typed = integer_array(points, null, pa.int64()).cast(pa.time64("us"))
         if not self.zoned:
             return typed
         return pc.binary_join_element_wise(typed.cast(pa.string()), "+00", "")
 
     def points_of(self, array: pa.Array) -> Points:
         if pa.types.is_string(array.type):
-            moment = pc.binary_join_element_wise("1970-01-01", array, " ")
-            array = moment.cast(pa.timestamp("us", "UTC"))
+            clock = pc.replace_substring(array, "+00", "")
+            moment = pc.binary_join_element_wise("1970-01-01", clock, " ")
+            array = moment.cast(pa.timestamp("us"))
         return int64_points(array.cast(pa.int64()))
 
     def candidates(self) -> Points:
@@ -355,8 +373,9 @@ class IntervalScale(Scale):
         return min(max(interval_seconds(text), lo), hi)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
+        null = marked(marks, "null", len(points))
         whole = points // _UNITS[self.unit]
-        text = integer_array(whole, marks, pa.int64()).cast(pa.string())
+        text = integer_array(whole, null, pa.int64()).cast(pa.string())
         return pc.binary_join_element_wise(text, self.unit + "s", " ")
 
     def points_of(self, array: pa.Array) -> Points:

@@ -60,7 +60,7 @@ class IntegerScale(Scale):
         return grid_number(text, 0, self.limits, up=up)
 
     def build(self, points: Points, marks: Mapping[str, Mask]) -> pa.Array:
-        return integer_array(points, marks, _TYPES[self.base][1])
+        return integer_array(points, marked(marks, "null", len(points)), _TYPES[self.base][1])
 
     def points_of(self, array: pa.Array) -> Points:
         return int64_points(array)

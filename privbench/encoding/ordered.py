@@ -76,20 +76,17 @@ class OrderedCodec(Codec):
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """A value in the cell of every code; beyond the last cell, one near it."""
-        values, domain, scale = codes[self.column], self.recoding.domain, self.scale
+        values = codes[self.column]
+        domain = self.recoding.domain
+        lows, highs = self.cells()
+        scale = self.scale
+        points = scale.draw(lows[values], highs[values], rng)
         marks = {
             name: np.asarray(values == domain.special_code(name), dtype=np.bool_)
             for name in domain.specials
             if name in scale.specials
         }
-        points = self.points(codes, rng)
         return scale.build(points, {**marks, "null": null_mask(values, domain)})
-
-    def points(self, codes: Codes, rng: Rng) -> Points:
-        """A grid point in the cell of every code; any for NULL and NaN."""
-        lows, highs = self.cells()
-        chosen = codes[self.column]
-        return self.scale.draw(lows[chosen], highs[chosen], rng)
 
     def cells(self) -> tuple[Points, Points]:
         """First point, and one past the last, of every code's cell; arbitrary for NULL and NaN."""

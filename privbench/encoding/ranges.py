@@ -231,7 +231,7 @@ class RangeCodec(Codec):
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         kind = codes[attribute(self.column, "kind")]
-        start, size = (part.points(codes, rng) for part in (self.lower, self.size))
+        start, size = (_points(part, codes, rng) for part in (self.lower, self.size))
         bare, open_ = (
             null_mask(codes[part.column], part.recoding.domain) for part in (self.lower, self.size)
         )
@@ -316,6 +316,13 @@ def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql
     elif _SIZES[base] is _REAL:
         size = f"{upper}::numeric - {lower}::numeric"
     return low, sql.SQL(f"CASE WHEN {known} THEN {size} END").format(c=column)
+
+
+def _points(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:
+    """Grid points in the cells of some codes; any where the code says NULL."""
+    lows, highs = codec.cells()
+    chosen = codes[codec.column]
+    return codec.scale.draw(lows[chosen], highs[chosen], rng)
 
 
 def _again(points: Points, missing: Mask, known: Mask, rng: Rng) -> None:

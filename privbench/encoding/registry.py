@@ -14,7 +14,14 @@ from privbench.encoding.bounds import literal, public_range
 from privbench.encoding.categories import LabelReader, ListCodec, labels_of, list_reader
 from privbench.encoding.checks import Limits, allowed, column_limits, length_limits, unread_checks
 from privbench.encoding.column_names import plain_name
-from privbench.encoding.keys.columns import Role, index_room, kept_uniques, role_of, unkept_indexes
+from privbench.encoding.keys.columns import (
+    Role,
+    folded_uniques,
+    index_room,
+    kept_uniques,
+    role_of,
+    unkept_indexes,
+)
 from privbench.encoding.ordered import OrderedCodec, OrderedReader
 from privbench.encoding.patterns import is_understood
 from privbench.encoding.ranges import PointCodec, RangeCodec, parts_reader
@@ -86,7 +93,8 @@ def reader(column: Column, table: Table, config: ColumnConfig, delta: float) -> 
 
 def _unique(table: Table, column: Column) -> bool:
     """Whether no two rows share a value of a column."""
-    return any(item.columns == (column.name,) for item in kept_uniques(table))
+    sets = kept_uniques(table) + folded_uniques(table)
+    return any(item.columns == (column.name,) for item in sets)
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:

@@ -252,9 +252,8 @@ def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
     return points
 
 
-def integer_array(points: Points, marks: Mapping[str, Mask], type_: pa.DataType) -> pa.Array:
-    """An Arrow array of an integer-like type, NULL where that is marked."""
-    null = marked(marks, "null", len(points))
+def integer_array(points: Points, null: Mask, type_: pa.DataType) -> pa.Array:
+    """An Arrow array of an integer-like type with NULLs."""
     storage = pa.array(points, mask=null if null.any() else None)
     return storage if type_ == pa.int64() else storage.cast(type_)
 

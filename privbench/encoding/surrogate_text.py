@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,20 +20,15 @@ from privbench.privacy.recoding import EdgesRecoding
 #: Base types of text.
 TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
 
-#: ASCII codes of the digits.
-BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
-
-
-def strings(ends: NDArray[np.int64], characters: NDArray[np.uint8]) -> pa.Array:
-    """Strings from ASCII codes that follow each other, from the places between them, 0 included."""
-    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(characters)]
-    return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
+_BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
 
 
 def fixed_width(characters: NDArray[np.uint8]) -> pa.Array:
     """Strings from a matrix of ASCII codes, shape (rows, width)."""
     rows, width = characters.shape
-    return strings(np.arange(rows + 1) * width, np.ascontiguousarray(characters))
+    offsets = (np.arange(rows + 1, dtype=np.int64) * width).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(characters.tobytes())]
+    return pa.Array.from_buffers(pa.string(), rows, buffers)
 
 
 def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
@@ -45,7 +41,7 @@ def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
     left = numbers.copy()
     for place in range(width - 1, -1, -1):
         left, places[:, place] = np.divmod(left, base)
-    return fixed_width(BASE36[places])
+    return fixed_width(np.ascontiguousarray(_BASE36[places]))
 
 
 def decimal(numbers: NDArray[np.int64]) -> pa.Array:
@@ -128,6 +124,11 @@ def shape_domain(nullable: bool) -> Domain:
     return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
 
 
+def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
+    """The domain of lengths; beside labels they only shape surrogate text."""
+    return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
+
+
 def shapes(text: pa.Array) -> NDArray[np.uint8]:
     """The class of every string; what stands for NULL is arbitrary.
 
@@ -206,7 +207,9 @@ def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) 
         chosen = np.flatnonzero(shapes == code)
         for block in _blocks(chosen, lengths):
             layout = _Layout(lengths[block])
-            parts.append(strings(layout.starts, _MAKERS[name](layout, rng)))
+            offsets = pa.py_buffer(layout.starts.astype(np.int32).tobytes())
+            data = pa.py_buffer(_MAKERS[name](layout, rng).tobytes())
+            parts.append(pa.StringArray.from_buffers(len(block), offsets, data))
             rows.append(block)
     if not parts:
         return pa.array([], pa.string())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -40,6 +40,7 @@ from privbench.encoding.surrogate_text import (
     SHAPES,
     WORD,
     length_cells,
+    length_domain,
     length_edges,
     made_text,
     shape_domain,
@@ -86,10 +87,13 @@ class TextCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        labelled = self.labels is not None
-        result = {self.column: self._labels.domain} if labelled else {}
+        result = {}
+        if self.labels is not None:
+            result[self.column] = self._labels.domain
         if self.lengths is not None:
-            result |= _shaped(self.column, self.lengths, self.nullable, labelled)
+            lengths = length_domain(self.lengths, self.nullable, self.labels is not None)
+            result[attribute(self.column, "length")] = lengths
+            result[attribute(self.column, "shape")] = shape_domain(self.nullable)
         return result
 
     @property
@@ -177,15 +181,6 @@ class TextCodec(Codec):
         return made
 
 
-def _shaped(
-    column: str, edges: tuple[int, ...], nullable: bool, labelled: bool
-) -> dict[str, Domain]:
-    """Domains of lengths and shapes; beside labels lengths only shape surrogate text."""
-    lengths = replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
-    names = attribute(column, "length"), attribute(column, "shape")
-    return dict(zip(names, (lengths, shape_domain(nullable)), strict=True))
-
-
 def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
     """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not."""
     result = codes[chosen].astype(np.int64)
@@ -271,7 +266,9 @@ class TextReader(ColumnReader):
     def cells(self) -> dict[str, Domain]:
         if not self.shaped:
             return {}
-        return _shaped(self.name, self._lengths.edges, self.nullable, self.labelled)
+        length, shape = self.attributes[-2:]
+        lengths = length_domain(self._lengths.edges, self.nullable, self.labelled)
+        return {length: lengths, shape: shape_domain(self.nullable)}
 
     @property
     def _lengths(self) -> EdgesRecoding:

@@ -17,14 +17,12 @@ from privbench.encoding.base import Codec, Codes, ColumnReader, Rng, SettledRead
 from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
-    BASE36,
     SHAPES,
     digits,
     joined,
     length_cells,
     length_edges,
     made_text,
-    strings,
 )
 from privbench.errors import SchemaError
 from privbench.schema import Column, ColumnType
@@ -90,13 +88,17 @@ class FillReader(SettledReader):
 
 
 def fill_reader(
-    table: str, column: Column, filler: str, how: str, why: str, *, blank: bool = False
+    table: str,
+    column: Column,
+    filler: str,
+    how: str,
+    why: str,
+    *,
+    measured: bool = True,
+    blank: bool = False,
 ) -> FillReader:
-    """The reader of a column that is filled in; see `FillCodec`.
-
-    Nothing is read where all values are made alike, NULL or not.
-    """
-    measured = (blank or not column.not_null) and filler not in ("null", "default")
+    """The reader of a column that is filled in; see `FillCodec`, without NULL nothing is read."""
+    measured = measured and (blank or not column.not_null)
     return FillReader(table, column, FillCodec(*head(column), filler, measured, blank), how, why)
 
 
@@ -111,9 +113,9 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
         return fill_reader(table, column, filler, "valid placeholder, NULL rate only", why)
     unknown = f"no valid value of type {column.type.sql} is known"
     if not column.not_null:
-        return fill_reader(table, column, "null", "NULL", unknown)
+        return fill_reader(table, column, "null", "NULL", unknown, measured=False)
     if column.default is not None:
-        return fill_reader(table, column, "default", "column default", unknown)
+        return fill_reader(table, column, "default", "column default", unknown, measured=False)
     raise SchemaError(
         f"{unknown}, and the column is NOT NULL without a default.",
         table=table,
@@ -126,12 +128,14 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
     """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read."""
     why = 'kind = "skip"'
     if not column.not_null:
-        return fill_reader(table, column, "null", "NULL, not read", why)
+        return fill_reader(table, column, "null", "NULL, not read", why, measured=False)
     if column.default is not None or column.identity or column.generated:
-        return fill_reader(table, column, "default", "column default, not read", why)
+        return fill_reader(
+            table, column, "default", "column default, not read", why, measured=False
+        )
     problem = f"a NOT NULL column of type {column.type.sql} without a default cannot be skipped."
     filler = _stand_in(table, column, problem, "Give it a DEFAULT, or another kind.")
-    return fill_reader(table, column, filler, "one constant, not read", why)
+    return fill_reader(table, column, filler, "one constant, not read", why, measured=False)
 
 
 def period_reader(table: str, column: Column) -> ColumnReader:
@@ -279,8 +283,10 @@ def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
 
 def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:
     """Random digits, a given number for every row."""
-    ends = np.concatenate([[0], np.cumsum(sizes)])
-    return strings(ends, BASE36[rng.integers(base, size=int(ends[-1]))])
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    stream = digits(rng.integers(base, size=int(ends[-1])), 1, base).buffers()[2]
+    buffers = [None, pa.py_buffer(ends.tobytes()), stream]
+    return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
 
 
 def _words(sizes: Sizes, rng: Rng) -> pa.Array:

@@ -22,7 +22,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -78,7 +77,11 @@ class Node:
         while waiting:
             node = waiting.pop()
             yield node
-            waiting += node.children()
+            for held in node.fields.values():
+                if isinstance(held, Node):
+                    waiting.append(held)
+                elif isinstance(held, list):
+                    waiting += [item for item in held if isinstance(item, Node)]
 
     def names(self, field: str) -> tuple[str, ...]:
         """The words of a qualified name; ``*`` for what is no word."""
@@ -202,19 +205,6 @@ def tokens(text: str) -> list[Token]:
         for t, kind in cut
         if kind not in _COMMENTS
     ]
-
-
-@lru_cache(maxsize=1024)
-def names_in(text: str) -> frozenset[str]:
-    """All words of an expression or a definition that may be names; none if it cannot be cut.
-
-    >>> sorted(names_in('lower("First Name")').intersection(["First Name", "name"]))
-    ['First Name']
-    """
-    try:
-        return frozenset(token.name for token in tokens(text))
-    except SqlError:
-        return frozenset()
 
 
 def _characters(data: bytes) -> Callable[[int], int]:

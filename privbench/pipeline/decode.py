@@ -16,7 +16,7 @@ import pyarrow as pa
 from privbench.domain import Codes
 from privbench.encoding import Codec, KeyedTable, generate_keys
 from privbench.encoding.column_names import date_orders
-from privbench.encoding.keys.columns import kept_uniques
+from privbench.encoding.keys.columns import folded_uniques, kept_uniques
 from privbench.encoding.patterns import column_pattern
 from privbench.errors import ModelError
 from privbench.learning.synthetic import Parts, SyntheticDatabase, SyntheticTable, Window
@@ -158,7 +158,8 @@ def _whole(
     seed: int | None,
 ) -> dict[str, pa.Array]:
     """Decoded columns of which keys, orders and UNIQUE sets need all rows at once."""
-    wanted = {name for item in kept_uniques(table) for name in item.columns}
+    sets = kept_uniques(table) + folded_uniques(table)
+    wanted = {name for item in sets for name in item.columns}
     wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}
     wanted |= {
         name

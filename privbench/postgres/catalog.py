@@ -19,7 +19,7 @@ from privbench.postgres.reading import SEARCH_PATH, assignment
 
 #: Schemas of users: not the system's, not temporary, not an extension's own.
 SCHEMAS: LiteralString = """
-SELECT n.oid::bigint AS oid, n.nspname AS name
+SELECT n.nspname AS name
 FROM pg_catalog.pg_namespace n
 WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
   AND NOT EXISTS (
@@ -214,8 +214,7 @@ ORDER BY n.nspname, c.relname
 """
 
 EXTENSIONS: LiteralString = """
-SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension
-WHERE extname <> 'plpgsql' ORDER BY extname
+SELECT extname AS name FROM pg_catalog.pg_extension WHERE extname <> 'plpgsql' ORDER BY extname
 """
 
 
@@ -225,8 +224,10 @@ def ask(connection: Connection, question: LiteralString, values: Mapping[str, An
         database_errors("reading the catalog"),
         connection.cursor(row_factory=namedtuple_row) as cursor,
     ):
-        # A question without place-holders goes without values: it may hold a % sign.
-        return cursor.execute(question, values or None).fetchall()
+        # psycopg sends a list as an array, but a tuple as a record. A question without
+        # place-holders goes without values: it may hold a % sign.
+        given = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        return cursor.execute(question, given or None).fetchall()
 
 
 @contextlib.contextmanager

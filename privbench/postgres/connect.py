@@ -86,8 +86,7 @@ class Identity:
         return self.system is not None and ledger.startswith(f"{self.system}/")
 
 
-#: Identity of a source that is files: the database that they are copied into exists for one release
-#: alone, so its own identity says nothing.
+#: Of a source that is files. What they are copied into for a release is no database of anybody's.
 OF_FILES = Identity(None, "files are copied, moved and written anew, and no name is declared")
 _DECLARED = "declared in the config"
 _GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"
@@ -126,8 +125,7 @@ def redact(dsn: str) -> str:
     """
     parts = conninfo.conninfo_to_dict(libpq_dsn(dsn))
     secret = _secret_options()
-    shown = {key: _HIDDEN if key in secret else value for key, value in parts.items()}
-    return conninfo.make_conninfo("", **shown)
+    return _joined({key: _HIDDEN if key in secret else value for key, value in parts.items()})
 
 
 def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
@@ -157,7 +155,7 @@ def opened(dsn: str) -> Connection:
     try:
         # Prepared statements would break behind a pooler.
         return psycopg.connect(
-            conninfo.make_conninfo("", **{**ours, **given, "client_encoding": "UTF8"}),
+            _joined({**ours, **given, "client_encoding": "UTF8"}),
             autocommit=True,
             prepare_threshold=None,
         )
@@ -219,8 +217,8 @@ def identity(connection: Connection, declared: str | None = None) -> Identity:
         (staged,) = ask_one(connection, statement, [STAGED])
     if staged:
         return OF_FILES if declared is None else Identity(declared, _DECLARED)
-    system, oid = _place(connection)
-    own = None if system is None else f"{system}:{oid}"
+    system = _system_identifier(connection)
+    own = None if system is None else f"{system}:{_oid(connection)}"
     if declared is not None:
         return Identity(declared, _DECLARED, system, own)
     if own is not None:
@@ -238,8 +236,8 @@ def same_database(one: Connection, other: Connection) -> bool:
         return True
     if _advisory_conflict(one, other):
         return True
-    place = _place(one)
-    return place[0] is not None and place == _place(other)
+    first, second = _system_identifier(one), _system_identifier(other)
+    return first is not None and first == second and _oid(one) == _oid(other)
 
 
 def ask_one(
@@ -250,17 +248,26 @@ def ask_one(
     return row
 
 
-def _place(connection: Connection) -> tuple[str | None, int]:
-    """The system identifier, if this role may read it, and the database's OID."""
-    with database_errors("asking which database it is"):
-        allowed, oid = ask_one(
+def _system_identifier(connection: Connection) -> str | None:
+    allowed = "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
+    with database_errors("asking for the system identifier"):
+        if not ask_one(connection, f"SELECT {allowed}")[0]:
+            return None
+        (found,) = ask_one(
             connection,
-            "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE'),"
-            " d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
+            "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c",
+        )
+    return str(found)
+
+
+def _oid(connection: Connection) -> int:
+    with database_errors("asking which database it is"):
+        (found,) = ask_one(
+            connection,
+            "SELECT d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
             " WHERE d.datname = pg_catalog.current_database()",
         )
-        asked = "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
-        return ask_one(connection, asked)[0] if allowed else None, oid
+    return int(found)
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
@@ -281,11 +288,16 @@ def _from_sqlalchemy(dsn: str) -> str:
     parts = {"host": url.host, "port": url.port, "user": url.username, "dbname": url.database}
     parts["password"] = url.password
     query = {key: value for key, value in url.query.items() if isinstance(value, str)}
-    given = query | {key: str(value) for key, value in parts.items() if value is not None}
     try:
-        return conninfo.make_conninfo("", **given)
+        return _joined(query | {key: value for key, value in parts.items() if value is not None})
     except psycopg.ProgrammingError:
         raise UsageError("the SQLAlchemy URL has a parameter that libpq does not know.") from None
+
+
+def _joined(parts: Mapping[str, str | int | None]) -> str:
+    return conninfo.make_conninfo(
+        "", **{key: str(value) for key, value in parts.items() if value is not None}
+    )
 
 
 def _secret_options() -> frozenset[str]:

@@ -26,6 +26,21 @@ FROM pg_catalog.pg_depend
 WHERE deptype <> 'p' AND objid >= 16384
 """
 
+_OBJECTS: LiteralString = """
+WITH objects AS (
+  SELECT DISTINCT classid, objid FROM pg_catalog.pg_depend
+  WHERE refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass AND deptype = 'n'
+    AND objid >= 16384)
+SELECT o.classid::bigint AS catalog, o.objid::bigint AS oid,
+  (pg_catalog.parse_ident(i.schema))[1] AS schema  -- it comes quoted where it must be
+FROM objects o, LATERAL pg_catalog.pg_identify_object(o.classid, o.objid, 0) i
+WHERE i.schema IS NOT NULL
+"""
+
+_NAMESPACES: LiteralString = """
+SELECT oid::bigint AS oid, nspname AS name FROM pg_catalog.pg_namespace
+"""
+
 #: Foreign tables, views, materialised views, routines: objects that reports name.
 _KNOWN: LiteralString = """
 SELECT i.type AS kind, i.identity AS name
@@ -34,6 +49,10 @@ LEFT JOIN pg_catalog.pg_class c ON c.oid = o.oid AND o.catalog = 'pg_catalog.pg_
   LATERAL pg_catalog.pg_identify_object(o.catalog, o.oid, 0) i
 WHERE c.relkind IN ('f', 'v', 'm') OR o.catalog = 'pg_catalog.pg_proc'::regclass
 ORDER BY i.type, i.identity
+"""
+
+_EXTENSIONS: LiteralString = """
+SELECT oid::bigint AS oid, extname AS name FROM pg_catalog.pg_extension WHERE oid >= 16384
 """
 
 
@@ -79,8 +98,8 @@ class Dependencies:
         self.excluded = tuple(sorted(self._names[item] for item in outside))
         # Views that nobody chose are not missed.
         views = {(_CLASS, row.oid) for row in relations if row.kind in "vm"} & outside
-        self.left_behind = _left_behind(connection, (inside & dropped) - views)
-        extensions = catalog.ask(connection, catalog.EXTENSIONS, {})
+        self.left_behind = _left_behind(connection, (inside & dropped) - self._members - views)
+        extensions = catalog.ask(connection, _EXTENSIONS, {})
         self.needed_extensions = tuple(
             sorted(row.name for row in extensions if (_EXTENSION, row.oid) in self.kept)
         )
@@ -104,12 +123,11 @@ class Dependencies:
         return _closure(outside, [self._dependents, whole], set())
 
     def _start(self, connection: Connection, schema: Schema) -> set[Object]:
-        """The schema's PostgreSQL schemas and all that lies in them."""
-        namespaces = catalog.ask(connection, catalog.SCHEMAS, {})
+        objects = catalog.ask(connection, _OBJECTS, {})
+        namespaces = catalog.ask(connection, _NAMESPACES, {})
+        inside = {(row.catalog, row.oid) for row in objects if row.schema in schema.schemas}
         own = {(_NAMESPACE, row.oid) for row in namespaces if row.name in schema.schemas}
-        inside = {item for space in own for item in self._dependents[space]}
-        # An extension depends on the schema that its objects lie in, and lies in none itself.
-        return {item for item in inside | own if item[0] != _EXTENSION} - self._members
+        return (inside | own) - self._members
 
 
 def _left_behind(connection: Connection, objects: Set[Object]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from privbench.errors import ConnectionFailed, UsageError
 from privbench.postgres import binaries
@@ -51,7 +52,7 @@ done
 
 
 @dataclass(slots=True)
-class Server(contextlib.AbstractContextManager["Server"]):
+class Server:
     """A running server."""
 
     name: str  # for people: ``embedded PostgreSQL 18``
@@ -76,6 +77,9 @@ class Server(contextlib.AbstractContextManager["Server"]):
         self.program = None
         left, self._temporary = self._temporary, []
         return left
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *failure: object) -> None:
         self.stop()

@@ -31,7 +31,6 @@ from privbench import pgsql
 from privbench.errors import DatabaseError
 from privbench.postgres.connect import Connection, ask_one, opened, patiently
 from privbench.postgres.failures import database_errors
-from privbench.postgres.statement import build
 
 #: The search path of the tool's own questions.
 SEARCH_PATH = "pg_catalog, pg_temp"
@@ -138,7 +137,8 @@ def users_path(connection: Connection) -> str:
         asked = "SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'search_path'"
         (path,) = ask_one(connection, asked)
     names = [name for name in _names(path) if not name.startswith("pg_")]
-    return build("{}", ["pg_catalog", *names, "pg_temp"]).as_string(None)
+    listed = sql.SQL(", ").join(sql.Identifier(name) for name in ["pg_catalog", *names, "pg_temp"])
+    return listed.as_string(None)
 
 
 def assignment(name: str, value: str) -> sql.Composed:
@@ -148,7 +148,8 @@ def assignment(name: str, value: str) -> sql.Composed:
     SET LOCAL "search_path" TO 'a', 'B c'
     """
     items = _names(value) if name.lower() in _LISTS else [value]
-    return build("SET LOCAL {} TO {}", name, [sql.Literal(item) for item in items or [""]])
+    values = sql.SQL(", ").join(sql.Literal(item) for item in items or [""])
+    return sql.SQL("SET LOCAL {} TO {}").format(sql.Identifier(name), values)
 
 
 def _names(text: str) -> list[str]:
@@ -162,8 +163,8 @@ def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str 
     """Statements that set and show settings, as one message; made once, since timed runs wait."""
     statements = [assignment(name, value) for name, value in wanted if _known(version, name)]
     if snapshot is not None:
-        statements.insert(0, build("SET TRANSACTION SNAPSHOT {}", sql.Literal(snapshot)))
-    statements += [build("SHOW {}", name) for name in _SHOWN]
+        statements.insert(0, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
+    statements += [sql.SQL("SHOW {}").format(sql.Identifier(name)) for name in _SHOWN]
     return sql.SQL("; ").join(statements).as_bytes(None)
 
 

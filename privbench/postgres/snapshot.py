@@ -6,10 +6,11 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Self
 
 import psycopg
 import pyarrow as pa
-from psycopg import conninfo
+from psycopg import conninfo, sql
 
 from privbench.domain import Known
 from privbench.errors import ConnectionFailed, DatabaseError, SchemaError
@@ -19,7 +20,7 @@ from privbench.postgres.introspect import introspect
 from privbench.postgres.locks import lock
 from privbench.postgres.packed import READS_PAGES, Pages
 from privbench.postgres.reading import ROWS, WAIT, reading
-from privbench.postgres.statement import build, source
+from privbench.postgres.statement import source
 from privbench.postgres.stream import Expression, stream
 from privbench.schema import Schema, Table, quoted
 
@@ -49,7 +50,7 @@ SELECT pg_catalog.pg_relation_size(%s::pg_catalog.regclass)
 """
 
 
-class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
+class Snapshot:
     """One REPEATABLE READ READ ONLY transaction of a DSN, and readers bound to its snapshot.
 
     Rows of a table come in the same order in every stream of one snapshot. Streams are
@@ -79,6 +80,9 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
         except BaseException:
             self.connection.close()
             raise
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *failure: object) -> None:
         self.close()
@@ -172,7 +176,10 @@ class Snapshot(contextlib.AbstractContextManager["Snapshot"]):
         """
         for table in schema:
             columns = [column for column in table.columns if not column.generated]
-            chosen = [(build(c.type.text_form, c.name), c.name) for c in columns]
+            chosen = [
+                (sql.SQL(column.type.text_form).format(sql.Identifier(column.name)), column.name)
+                for column in columns
+            ]
             try:
                 self._read_through(table, chosen)
             except DatabaseError:

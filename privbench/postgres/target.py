@@ -16,29 +16,61 @@ from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
 from privbench.schema import Schema, Table
 
-#: What lies in schemas of users, most visible first, besides what belongs to an extension or goes
-#: with another object; then the schemas, besides public and those that an extension lives in.
+#: Objects of users, most visible first: relations, routines, types, then schemas besides public and
+#: besides those that an extension lives in.
 _CONTENTS: LiteralString = """
-WITH held AS (
-  SELECT d.classid, d.objid, n.oid AS space, ARRAY(SELECT t.deptype FROM pg_catalog.pg_depend t
-    WHERE t.classid = d.classid AND t.objid = d.objid AND t.objsubid = 0) AS ties
-  FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_namespace n ON n.oid = d.refobjid
-  WHERE d.refclassid = 'pg_catalog.pg_namespace'::regclass AND d.deptype = 'n'
-    AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'),
-of_extensions AS (
-  SELECT space FROM held WHERE 'e' = ANY (ties) OR classid = 'pg_catalog.pg_extension'::regclass
-  UNION ALL
-  SELECT objid FROM pg_catalog.pg_depend
-  WHERE classid = 'pg_catalog.pg_namespace'::regclass AND deptype = 'e')
+WITH members AS (
+  SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'),
+spaces AS (
+  SELECT n.oid, n.nspname FROM pg_catalog.pg_namespace n
+  WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+    AND ('pg_catalog.pg_namespace'::regclass, n.oid) NOT IN (SELECT classid, objid FROM members))
 SELECT i.type AS kind, i.identity AS name FROM (
-  SELECT classid, objid FROM held
-  WHERE NOT ties && '{a,e,i}' AND classid <> 'pg_catalog.pg_extension'::regclass
+  SELECT 1 AS rank, 'pg_catalog.pg_class'::regclass::oid AS catalog, c.oid
+  FROM pg_catalog.pg_class c JOIN spaces s ON s.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
   UNION ALL
-  SELECT 'pg_catalog.pg_namespace'::regclass, oid FROM pg_catalog.pg_namespace
-  WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'public')
-    AND oid NOT IN (SELECT space FROM of_extensions)
-) o, LATERAL pg_catalog.pg_identify_object(o.classid, o.objid, 0) i
-ORDER BY array_position('{pg_class,pg_proc,pg_type}'::regclass[], o.classid::regclass), 1, 2
+  SELECT 2, 'pg_catalog.pg_proc'::regclass, p.oid
+  FROM pg_catalog.pg_proc p JOIN spaces s ON s.oid = p.pronamespace
+  UNION ALL
+  SELECT 3, 'pg_catalog.pg_type'::regclass, t.oid
+  FROM pg_catalog.pg_type t JOIN spaces s ON s.oid = t.typnamespace
+  WHERE t.typtype IN ('d', 'e', 'r') OR t.typtype = 'c' AND EXISTS (
+    SELECT FROM pg_catalog.pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')
+  UNION ALL
+  SELECT 4, 'pg_catalog.pg_operator'::regclass, o.oid
+  FROM pg_catalog.pg_operator o JOIN spaces s ON s.oid = o.oprnamespace
+  UNION ALL
+  SELECT 5, 'pg_catalog.pg_opfamily'::regclass, f.oid
+  FROM pg_catalog.pg_opfamily f JOIN spaces s ON s.oid = f.opfnamespace
+  UNION ALL
+  SELECT 6, 'pg_catalog.pg_collation'::regclass, l.oid
+  FROM pg_catalog.pg_collation l JOIN spaces s ON s.oid = l.collnamespace
+  UNION ALL
+  SELECT 7, 'pg_catalog.pg_conversion'::regclass, v.oid
+  FROM pg_catalog.pg_conversion v JOIN spaces s ON s.oid = v.connamespace
+  UNION ALL
+  SELECT 8, 'pg_catalog.pg_ts_config'::regclass, g.oid
+  FROM pg_catalog.pg_ts_config g JOIN spaces s ON s.oid = g.cfgnamespace
+  UNION ALL
+  SELECT 9, 'pg_catalog.pg_ts_dict'::regclass, d.oid
+  FROM pg_catalog.pg_ts_dict d JOIN spaces s ON s.oid = d.dictnamespace
+  UNION ALL
+  SELECT 10, 'pg_catalog.pg_namespace'::regclass, s.oid
+  FROM spaces s WHERE s.nspname <> 'public' AND NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend d
+    WHERE d.refclassid = 'pg_catalog.pg_namespace'::regclass AND d.refobjid = s.oid
+      AND (d.classid = 'pg_catalog.pg_extension'::regclass
+        OR (d.classid, d.objid) IN (SELECT classid, objid FROM members)))
+) objects, LATERAL pg_catalog.pg_identify_object(objects.catalog, objects.oid, 0) i
+WHERE (objects.catalog, objects.oid) NOT IN (SELECT classid, objid FROM members)
+ORDER BY objects.rank, i.identity
+"""
+
+_DROP: LiteralString = """
+SELECT pg_catalog.format('DROP %%s IF EXISTS %%s CASCADE', upper(kind), name) AS statement
+FROM unnest(%(kinds)s::text[], %(names)s::text[]) WITH ORDINALITY AS objects(kind, name, position)
+ORDER BY position
 """
 
 #: What a role may do beyond its own objects. Members of a role can become it, so each membership is
@@ -97,14 +129,16 @@ def refuse_contents(found: list[tuple[str, str]]) -> None:
 
 def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
     """Drop everything that `contents` found, within the running transaction."""
+    # The catalog's own description of an object has the form of a DROP.
+    listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
     with catalog.bare_search_path(target):
+        statements = catalog.ask(target, _DROP, listed)
         for kind, name in found:
             if kind == "table":
                 lock(target, sql.SQL(name), name, "ACCESS EXCLUSIVE")
         with database_errors("dropping what the target holds"):
-            for kind, name in found:
-                # The catalog's own description of an object has the form of a DROP.
-                run(target, f"DROP {kind.upper()} IF EXISTS {name} CASCADE".encode())
+            for row in statements:
+                run(target, row.statement.encode())
 
 
 def refuse_missing_extensions(
@@ -117,27 +151,32 @@ def refuse_missing_extensions(
     """
     rows = catalog.ask(
         target,
-        "SELECT w.name, w.space, a.name IS NULL AS lacking, n.nspname AS here"
-        " FROM unnest(%(names)s::text[], %(spaces)s::text[]) AS w(name, space)"
-        " LEFT JOIN pg_catalog.pg_available_extensions a ON a.name = w.name"
-        " LEFT JOIN pg_catalog.pg_extension e ON e.extname = w.name"
-        " LEFT JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace ORDER BY 1",
-        {"names": list(wanted), "spaces": [spaces.get(name) for name in wanted]},
+        "SELECT w.name FROM unnest(%(names)s::text[]) AS w(name) WHERE NOT EXISTS ("
+        " SELECT FROM pg_catalog.pg_available_extensions a WHERE a.name = w.name) ORDER BY 1",
+        {"names": wanted},
     )
-    lacking = [row.name for row in rows if row.lacking]
-    if lacking:
+    if rows:
         raise TargetError(
-            f"the target's server lacks the extensions {', '.join(lacking)}.",
+            f"the target's server lacks the extensions {', '.join(row.name for row in rows)}.",
             remedy="Install their packages on that server.",
         )
-    for row in rows:
-        if row.space and row.here and row.space != row.here:
-            raise TargetError(
-                f"the target has the extension {row.name} in schema {row.here}, the source in "
-                f"{row.space}.",
-                remedy=f"In the target: ALTER EXTENSION {row.name} SET SCHEMA {row.space}, or drop "
-                "it there.",
-            )
+    names = [name for name in wanted if name in spaces]
+    elsewhere = catalog.ask(
+        target,
+        "SELECT e.extname, n.nspname, w.space FROM pg_catalog.pg_extension e"
+        " JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
+        " JOIN unnest(%(names)s::text[], %(spaces)s::text[]) AS w(name, space)"
+        " ON w.name = e.extname AND w.space <> n.nspname ORDER BY 1",
+        {"names": names, "spaces": [spaces[name] for name in names]},
+    )
+    if elsewhere:
+        row = elsewhere[0]
+        raise TargetError(
+            f"the target has the extension {row.extname} in schema {row.nspname}, the source in "
+            f"{row.space}.",
+            remedy=f"In the target: ALTER EXTENSION {row.extname} SET SCHEMA {row.space}, or drop "
+            "it there.",
+        )
 
 
 def become(connection: Connection, role: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import lazy_loader
 import pyarrow as pa
@@ -98,7 +98,7 @@ def is_file(source: str) -> bool:
     return _DSN.fullmatch(source) is not None
 
 
-class Files(contextlib.AbstractContextManager["Files"]):
+class Files:
     """A source that is open for reading: ``duckdb://PATH`` or ``parquet://PATH``, as it is written.
 
     Attributes:
@@ -123,6 +123,9 @@ class Files(contextlib.AbstractContextManager["Files"]):
         except BaseException:
             self._connection.close()
             raise
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *failure: object) -> None:
         self._connection.close()

@@ -13,8 +13,7 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import cache
 from threading import Lock
 from typing import LiteralString
@@ -22,8 +21,8 @@ from typing import LiteralString
 import psycopg
 from psycopg import conninfo, errors, sql
 
-from privbench.config import Config, SourceConfig, SourceTableConfig
-from privbench.errors import ConfigError, DatabaseError, SchemaError
+from privbench.config import Config
+from privbench.errors import DatabaseError, SchemaError
 from privbench.postgres import embedded
 from privbench.postgres.connect import STAGED, Connection, connect
 from privbench.postgres.failures import database_errors, translate
@@ -31,7 +30,8 @@ from privbench.postgres.finishing import vacuum
 from privbench.postgres.staging import copy_rows
 from privbench.postgres.statement import build
 from privbench.schema import TableName
-from privbench.sources.files import Columns, Files, FileTable, Reference, is_file
+from privbench.sources.files import Columns, Files, FileTable, is_file
+from privbench.sources.keys import settle
 from privbench.sources.types import postgres_type
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
         with Files(source) as files:
             if files.views:
                 logger.info("views are not read: %s", ", ".join(map(str, files.views)))
-            tables = _settle(files.tables, config.source)
+            tables = settle(files.tables, config.source)
             for table in tables:
                 _require_types(table)
             if rows:
@@ -72,84 +72,6 @@ def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
             dsn = stack.enter_context(_database())
             _fill(dsn, files if rows else None, tables)
         yield conninfo.make_conninfo(dsn, user=_READER)
-
-
-def _settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[FileTable]:
-    """The tables with all their keys, without the columns that are left out.
-
-    What the config says of a primary key goes before the file's word.
-
-    Raises:
-        ConfigError: The config names a table or column that is not there, or a foreign key leads to
-            columns that are no key.
-    """
-    known = {table.name: table for table in tables}
-    for text, section in (config or SourceConfig()).tables.items():
-        name = TableName.parse(text)
-        if name not in known:
-            raise ConfigError(
-                "the files hold no such table, although [source.tables] names it.", table=str(name)
-            )
-        known[name] = _with_section(known[name], section)
-    return [_settled(table, known) for table in known.values()]
-
-
-def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
-    """The table with what the config says of it."""
-    _require_columns(table, sorted(section.leave_out))
-    columns = table.columns.items()
-    foreign = (
-        Reference(tuple(key.columns), TableName.parse(key.table), tuple(key.references))
-        for key in section.foreign_keys
-    )
-    return replace(
-        table,
-        columns={name: kind for name, kind in columns if name not in section.leave_out},
-        primary=tuple(section.primary_key) or table.primary,
-        unique=(*table.unique, *map(tuple, section.unique)),
-        not_null=(*(n for n in table.not_null if n not in section.leave_out), *section.not_null),
-        foreign=(*table.foreign, *foreign),
-    )
-
-
-def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTable:
-    """The table without duplicate keys; a key on a column that the table lacks is an error."""
-    foreign = dict.fromkeys(_whole(table, key, known) for key in table.foreign)
-    unique = dict.fromkeys(columns for columns in table.unique if columns != table.primary)
-    for columns in (table.primary, *unique, table.not_null, *(key.columns for key in foreign)):
-        _require_columns(table, columns)
-    return replace(table, unique=tuple(unique), foreign=tuple(foreign))
-
-
-def _whole(table: FileTable, key: Reference, known: Mapping[TableName, FileTable]) -> Reference:
-    """The foreign key with the columns that it refers to."""
-    said = f"its foreign key on ({', '.join(key.columns)})"
-    theirs = known.get(key.table)
-    if theirs is None:
-        raise ConfigError(
-            f"{said} refers to {key.table}, and the files hold no such table.", table=table.key
-        )
-    references = key.references or theirs.primary
-    candidates = {frozenset(columns) for columns in (theirs.primary, *theirs.unique) if columns}
-    if frozenset(references) not in candidates or len(references) != len(key.columns):
-        raise ConfigError(
-            f"{said} refers to {key.table} ({', '.join(references)}), which is no key of as many "
-            "columns there.",
-            table=table.key,
-            remedy=f'Declare one: [source.tables."{key.table}"] primary_key = […], or unique.',
-        )
-    return replace(key, references=references)
-
-
-def _require_columns(table: FileTable, columns: Sequence[str]) -> None:
-    for column in columns:
-        if column not in table.columns:
-            raise ConfigError(
-                "[source.tables] or a key of the file names it, and there is no such column to "
-                "read.",
-                table=table.key,
-                column=column,
-            )
 
 
 def _require_types(table: FileTable) -> None:

@@ -20,7 +20,6 @@ from privbench.encoding.keys.uniqueness import Indices
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits
-from privbench.pgsql import names_in
 from privbench.schema import Column, Index, Table, Unique
 
 INTEGERS = ("int2", "int4", "int8")
@@ -133,8 +132,9 @@ _LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a
 #: An index key that is a plain column; and the separator of several keys.
 _PLAIN = re.compile(r"""\A("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\Z""")
 _PARTS = re.compile(r""", (?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
-#: Kinds of indexes whose entries have to be small.
+#: Kinds of indexes whose entries have to be small, and words of an index's definition.
 _SMALL = re.compile(r" USING (?:btree|brin) ")
+_WORDS = re.compile(r'"((?:[^"]|"")+)"|([A-Za-z_][A-Za-z0-9_$]*)')
 #: Bytes that one entry holds, and types beside texts and arrays that can be larger.
 _ROOM = 2400
 _WIDE = frozenset({"bytea", "varbit", "jsonb", "tsvector"})
@@ -146,9 +146,8 @@ def kept_uniques(table: Table) -> tuple[Unique, ...]:
 
     A partial index over plain columns, one of them no key, is kept as if it were whole.
     """
-    indexes = (index for index in table.indexes if _plain_partial(table, index))
-    partial = tuple(Unique(index.name, index.columns) for index in indexes)
-    return table.unique_sets + partial + folded_uniques(table)
+    partial = (index for index in table.indexes if _plain_partial(table, index))
+    return table.unique_sets + tuple(Unique(index.name, index.columns) for index in partial)
 
 
 def folded_uniques(table: Table) -> tuple[Unique, ...]:
@@ -189,12 +188,12 @@ def index_room(table: Table, name: str) -> int | None:
     bytes: of columns, of those that are only included, and of expressions over columns, among them
     those of generated columns.
     """
-    sets = [frozenset(item.columns) for item in table.unique_sets]
+    sets = [set(item.columns) for item in table.unique_sets]
     for index in table.indexes:
         if _SMALL.search(index.definition):
             text = index.definition.partition(" USING ")[2].partition(" WHERE ")[0]
-            sets.append(names_in(text))
-    computed = {c.name: names_in(c.default or "") for c in table.columns if c.generated}
+            sets.append(_names_in(text))
+    computed = {c.name: _names_in(c.default or "") for c in table.columns if c.generated}
     sets = [item.union(*(computed.get(part, ()) for part in item)) for item in sets]
     types = ((item.name, item.type) for item in table.columns)
     wide = {
@@ -203,6 +202,11 @@ def index_room(table: Table, name: str) -> int | None:
         if type_.base in _WIDE or (type_.category in "SA" and type_.base != "char")
     }
     return min((_ROOM // max(len(wide & item), 1) for item in sets if name in item), default=None)
+
+
+def _names_in(text: str) -> set[str]:
+    """All words of an expression or a definition that may be names."""
+    return {(a or b).replace('""', '"') for a, b in _WORDS.findall(text)}
 
 
 def _plain_partial(table: Table, index: Index) -> bool:

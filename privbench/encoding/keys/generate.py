@@ -10,7 +10,13 @@ import pyarrow as pa
 
 from privbench.encoding.base import Codec
 from privbench.encoding.checks import column_limits
-from privbench.encoding.keys.columns import is_counted, is_discriminator, kept_uniques, role_of
+from privbench.encoding.keys.columns import (
+    folded_uniques,
+    is_counted,
+    is_discriminator,
+    kept_uniques,
+    role_of,
+)
 from privbench.encoding.keys.references import (
     TableRows,
     break_cycles,
@@ -126,7 +132,8 @@ def _fill_deferred_key(
 
 def _unique_sets(table: Table, columns: Collection[str]) -> list[Unique]:
     """UNIQUE sets whose columns are all filled in (generated ones are PostgreSQL's business)."""
-    return [item for item in kept_uniques(table) if set(item.columns) <= set(columns)]
+    sets = kept_uniques(table) + folded_uniques(table)
+    return [item for item in sets if set(item.columns) <= set(columns)]
 
 
 def _generate_keys(work: TableRows, wanted: Collection[str]) -> None:

@@ -21,6 +21,7 @@ from privbench.encoding.keys.uniqueness import (
     ranks,
 )
 from privbench.encoding.placeholders import value_space
+from privbench.forest import circle_heads
 from privbench.privacy.units import index_type
 from privbench.schema import ForeignKey, Table, Unique
 
@@ -334,28 +335,6 @@ def break_cycles(work: TableRows, key: ForeignKey) -> None:
         pairs = dict(zip(key.columns, key.ref_columns, strict=True))
         if all(pairs[name] == name for name in shared):
             index[heads] = heads
-
-
-def circle_heads(parents: Indices) -> Indices:
-    """The first row of every circle of references; rows that are their own parents are circles too.
-
-    They are in ascending order. Where they refer to nothing, every row has a root above it.
-
-    >>> circle_heads(np.array([-1, 0, 3, 4, 2, 2, 6])).tolist()
-    [2, 6]
-    """
-    rows = len(parents)
-    # One more row, its own parent, stands above all roots.
-    above = np.append(np.where(parents >= 0, parents, rows), rows)
-    lowest = np.arange(rows + 1)
-    for _ in range(rows.bit_length()):
-        # Every round doubles the number of generations that are passed.
-        lowest = np.minimum(lowest, lowest[above])
-        above = above[above]
-    # So many generations up there are only circles left, and the row above all roots.
-    circles = np.unique(above[:rows])
-    found: Indices = circles[(circles < rows) & (lowest[circles] == circles)]
-    return found
 
 
 def _filled_by_others(work: TableRows, key: ForeignKey, name: str) -> bool:

@@ -86,9 +86,6 @@ class _Trial:
 
     def __init__(self, rule: Rule, near: Sequence[Rule]) -> None:
         self._rule, self._near, self.table = rule, near, rule.table
-        # Another row's reference to the same table could lead to a row below.
-        keys = (key for key in rule.references if not key.is_self)
-        self._drawn = (*rule.columns, *(name for key in keys for name in key.columns))
         self._draws: list[sql.Composable] = []
         found = self._rows()
         for name in rule.columns or rule.unique:
@@ -106,10 +103,11 @@ class _Trial:
     def others(self) -> sql.Composed:
         """The statement that sets aside the rows to draw from, those that keep the rules first."""
         rule = self._rule
+        keys = [name for key in rule.references for name in key.columns]
         near = rows.every(other.kept for other in self._near)
         listed = build(
             "(SELECT {}, ({near})::int + ({near} AND ({}) IS TRUE)::int AS {} FROM {}",
-            list(dict.fromkeys(self._drawn)) or [rows.NULL],
+            list(dict.fromkeys((*rule.columns, *keys))) or [rows.NULL],
             *(rule.condition, _KEEPS, rows.among(rule.table, [rule.within])),
             near=near,
         )
@@ -124,7 +122,9 @@ class _Trial:
 
     def _rows(self) -> list[_Candidate]:
         """All columns of another row at once; of one of its kind, if the rule concerns kinds."""
-        rule, whole = self._rule, self._drawn
+        rule = self._rule
+        keys = [name for key in rule.references for name in key.columns]
+        whole = (*rule.columns, *keys)
         rest = tuple(name for name in whole if name not in rule.labels)
         # Without a reference or a sum to keep, what a row that keeps the rule has fits together
         # better than other values: an order's status stays, its dates follow.
@@ -162,9 +162,7 @@ class _Trial:
 
     def _reference(self, key: ForeignKey) -> list[_Candidate]:
         """Changes of one reference to try: another target, or NULL."""
-        found = []
-        if not key.is_self:
-            found = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
+        found = [self._draw(key.columns, _PLAIN, present=True)] * _DRAWS
         ended = [name for name in key.columns if not self.table.column(name).not_null]
         if ended and (len(ended) == len(key.columns) or key.match != "f"):
             found.append(_Candidate(dict.fromkeys(ended, rows.NULL), _PLAIN + _EMPTY))

@@ -34,6 +34,7 @@ class Checks:
 
     def __init__(self, clone: Rows) -> None:
         self._clone = clone
+        self._breached: set[str] = set()
         self._serial = count()
         self._made, rules = find(clone)
         self._rules: dict[str, list[Rule]] = {}
@@ -67,9 +68,11 @@ class Checks:
                 found.add(key)
         return found
 
-    def repair(self) -> None:
-        """Repair the rows of all tables."""
+    def repair(self, among: Collection[str] | None = None) -> None:
+        """Repair the rows of some tables; None means all."""
         for key, rules in self._rules.items():
+            if among is not None and key not in among:
+                continue
             with database_errors("repairing rows that break a CHECK constraint", key):
                 try:
                     with self._clone.attempt():
@@ -90,15 +93,23 @@ class Checks:
 
     def kept(self, table: Table) -> sql.Composable:
         """Condition of the rows that keep every CHECK of a table."""
-        return rows.every(rule.kept for rule in self._heeded(self._rules.get(table.key, ())))
+        return rows.every(rule.kept for rule in self._heeded(table))
 
-    def _heeded(self, rules: Iterable[Rule]) -> list[Rule]:
-        """Rules that rows must keep."""
-        return [rule for rule in rules if rule.constraint not in self.loose]
+    def _heeded(self, table: Table) -> list[Rule]:
+        """Rules that rows must keep; of a single partition, only once a row broke one."""
+        return [
+            rule
+            for rule in self._rules.get(table.key, ())
+            if rule.constraint not in self.loose
+            and (rule.within == rows.TRUE or rule.constraint in self._breached)
+        ]
 
     def _broken(self, rules: Iterable[Rule]) -> list[Rule]:
-        """The rules that some row breaks."""
-        return [rule for rule in self._heeded(rules) if rule.breaks(self._clone)]
+        """The rules that some row breaks; `kept` includes them from now on."""
+        heeded = (rule for rule in rules if rule.constraint not in self.loose)
+        found = [rule for rule in heeded if rule.breaks(self._clone)]
+        self._breached.update(rule.constraint for rule in found)
+        return found
 
     def _repair(self, rules: Sequence[Rule]) -> None:
         for _ in range(ROUNDS):
@@ -117,6 +128,5 @@ class Checks:
 
     def _near(self, rule: Rule) -> list[Rule]:
         """Rules that share columns with a rule, itself first."""
-        heeded = self._heeded(self._rules[rule.table.key])
-        others = (other for other in heeded if other.constraint != rule.constraint)
+        others = (o for o in self._heeded(rule.table) if o.constraint != rule.constraint)
         return [rule, *(other for other in others if other.uses & rule.uses)]

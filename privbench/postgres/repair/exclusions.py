@@ -58,8 +58,8 @@ SELECT wanted.schema, wanted.name, k.conname, rn.nspname, r.relname, r.relkind =
         JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.i),
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY u(n, i)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.i)
-FROM {parts}
-JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid AND own.part IS NULL
+FROM {tables}
+JOIN pg_catalog.pg_constraint k ON k.conrelid = root.oid
 JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
 JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
 WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparentid = 0
@@ -331,9 +331,12 @@ def _program(item: Exclusion, columns: Sequence[str]) -> sql.Composed:
 
 def _moving(table: Table, elements: Iterable[tuple[tuple[str, ...], str]]) -> Moving:
     """How rows move by the first columns of a constraint that can; nothing where none can."""
-    overlaps_first = sorted(elements, key=lambda element: element[1] != "&&")
-    moves = (_move(table, names, operator) for names, operator in overlaps_first)
-    return next((move for move in moves if move), ((), rows.NOTHING))
+    for names, operator in sorted(elements, key=lambda element: element[1] != "&&"):
+        if names and all(rows.is_movable(table, name) for name in names):
+            found = _move(table, names, operator)
+            if found is not None:
+                return found
+    return (), rows.NOTHING
 
 
 def _read(table: Table, text: str) -> tuple[str, ...]:
@@ -353,9 +356,7 @@ def _read(table: Table, text: str) -> tuple[str, ...]:
 
 
 def _move(table: Table, names: tuple[str, ...], operator: str) -> Moving | None:
-    """How rows move by some columns of a constraint; None where they cannot be moved."""
-    if not names or not all(rows.is_movable(table, name) for name in names):
-        return None
+    """How rows move by some columns of a constraint; None where it is not known how."""
     type_, one, alone = table.column(names[0]).type, sql.Identifier("r", names[0]), len(names) == 1
     if operator == "&&" and alone and type_.base in ("circle", "box"):
         return names, build("{0} := {0} + point(step, 0);", one)

@@ -98,7 +98,7 @@ class Repair:
             partitions.close_rests(clone, self._rests)
         clone.lost |= touched
         for turn in range(ROUNDS + 1):
-            self._check(touched)
+            self._check(touched, everywhere=True)
             with clone.watch() as parted:
                 self._part(touched, last=turn == ROUNDS)
             if not parted and turn < ROUNDS:
@@ -116,11 +116,16 @@ class Repair:
             logger.warning("%s: rows that break a rule of the schema were left out", key)
         return Repaired(dict(+clone.changed), dict(+clone.deleted), loose)
 
-    def _check(self, touched: set[str]) -> None:
-        """CHECKs; tables of which rows are changed by that are added to those touched."""
-        with self._clone.watch() as changed:
-            self._checks.repair()
-        touched |= changed
+    def _check(self, touched: set[str], *, everywhere: bool = False) -> None:
+        """CHECKs, and circles of self-references in tables of which rows were changed."""
+        for _ in range(2):
+            with self._clone.watch() as changed:
+                self._checks.repair(None if everywhere else touched)
+            touched |= changed
+            with self._clone.watch() as ended:
+                references.end_circles(self._clone, touched)
+            if not ended:
+                break
 
     def _part(self, suspects: Collection[str], *, last: bool) -> None:
         """UNIQUE indexes."""
@@ -141,8 +146,7 @@ class Repair:
             self._checks.hold(table, {name for item in mine for name in item.reads})
         # Rows that had to move may break a CHECK, and leave what refers to them behind.
         self._clone.lost |= moved
-        if moved:
-            self._check(moved)
+        self._check(moved)
 
     def _end_dangling(self) -> None:
         """End references to deleted rows; repair or delete rows that break another rule by that."""

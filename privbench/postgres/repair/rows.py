@@ -10,27 +10,29 @@ from typing import Any, LiteralString
 
 from psycopg import sql
 
-from privbench.pgsql import names_in
+from privbench.pgsql import SqlError, tokens
 from privbench.postgres.connect import Connection
 from privbench.postgres.statement import Part, build, run
 from privbench.schema import Table, TableName
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
-#: Tables of a catalog query (`Rows.ask_all`), as ``wanted``, each with all its partitions, as
-#: ``own``: ``whole`` says that it has partitions, ``part`` is its name in SQL if it is one. No
-#: OIDs are kept: a resumed load reads the catalog of a rehearsal, whose tables are dropped again.
-_PARTS = sql.SQL(
+#: Tables of a catalog query (`Rows.ask_all`), as ``wanted`` and, by their OIDs, ``root``; and those
+#: with every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its name in
+#: SQL if it is one. No OIDs: a load that is gone on with reads them of tables that go again.
+_TABLES = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("
     " SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root"
-    " CROSS JOIN LATERAL (SELECT c.oid, n.nspname AS schema, c.relname AS name,"
+)
+_PARTS = sql.SQL(
+    "{} CROSS JOIN LATERAL (SELECT c.oid, n.nspname AS schema, c.relname AS name,"
     " c.relkind = 'p' AS whole, CASE WHEN c.oid <> root.oid"
     " THEN pg_catalog.format('%%I.%%I', n.nspname, c.relname) END AS part"
     " FROM (SELECT root.oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) o"
     " JOIN pg_catalog.pg_class c ON c.oid = o.oid"
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) own"
-)
+).format(_TABLES)
 TRUE, FALSE, NULL, NOTHING = map(sql.SQL, ("true", "false", "NULL", ""))
 
 
@@ -73,7 +75,8 @@ class Rows:
     ) -> defaultdict[TableName, list[tuple[Any, ...]]]:
         """Rows of a catalog question about many tables, by table.
 
-        The question selects from ``{parts}``; the table's schema and name come first.
+        The question selects from ``{tables}``, or from ``{parts}`` with all partitions; the table's
+        schema and name come first.
         """
         tables = self.tables if tables is None else tables
         found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
@@ -81,7 +84,7 @@ class Rows:
             "schemas": [table.name.schema for table in tables],
             "names": [table.name.name for table in tables],
         }
-        asked = sql.SQL(question).format(parts=_PARTS)
+        asked = sql.SQL(question).format(tables=_TABLES, parts=_PARTS)
         for schema, name, *rest in run(self.connection, asked, names) if tables else ():
             found[TableName(schema, name)].append(tuple(rest))
         return found
@@ -132,7 +135,12 @@ class Rows:
         return deleted
 
     def borrow(
-        self, table: Table, columns: Mapping[str, str], bad: sql.Composable, good: sql.Composable
+        self,
+        table: Table,
+        columns: Mapping[str, str],
+        bad: sql.Composable,
+        good: sql.Composable,
+        alike: Mapping[str, str] | None = None,
     ) -> int:
         """Give bad rows some columns of good rows drawn at random, each as often as any other.
 
@@ -143,22 +151,38 @@ class Rows:
             columns: Columns to take, and those of the good rows that they become.
             bad: A query of the bad rows (see `rows_of`).
             good: A FROM clause of the good rows, with its condition.
+            alike: Columns on which both rows must agree, and those of the good rows.
         """
         if not columns:
             return 0
+        alike = alike or {}
         taken = [sql.Identifier(f"taken {place}") for place in range(len(columns))]
+        same = [sql.Identifier(f"same {place}") for place in range(len(alike))]
         statement = build(
             "WITH lent AS MATERIALIZED (SELECT {lent} FROM {good} ORDER BY random() LIMIT {most}),"
-            " good AS MATERIALIZED (SELECT *, row_number() OVER () - 1 AS turn FROM lent),"
-            " bad AS MATERIALIZED (SELECT t, id, (row_number() OVER () - 1)"
-            " % nullif((SELECT count(*) FROM lent), 0) AS turn FROM ({bad}) AS listed)"
+            " wanting AS MATERIALIZED (SELECT {wanting} FROM ({bad}) AS listed JOIN {table} AS mine"
+            " ON mine.ctid = listed.id AND mine.tableoid = listed.t),"
+            # A turn is one number, so that PostgreSQL can hash it: to compare every row with every
+            # other one of its group takes the square of their number.
+            " sizes AS MATERIALIZED (SELECT {slots} count(*) AS size,"
+            " row_number() OVER () << 40 AS part FROM lent {grouped}),"
+            " good AS MATERIALIZED (SELECT lent.*, part + row_number() OVER (PARTITION BY part) - 1"
+            " AS turn FROM lent JOIN sizes ON {lent_alike}),"
+            " bad AS MATERIALIZED (SELECT wanting.*,"
+            " part + (row_number() OVER (PARTITION BY part) - 1) % size AS turn"
+            " FROM wanting JOIN sizes ON size > 0 AND {wanting_alike})"
             " UPDATE {table} AS broken SET {assignments} FROM bad JOIN good ON good.turn = bad.turn"
             " WHERE broken.ctid = bad.id AND broken.tableoid = bad.t",
-            lent=renamed(columns.values(), taken),
+            lent=renamed([*columns.values(), *alike.values()], [*taken, *same]),
             good=good,
             most=_LENDERS,
+            wanting=[sql.SQL("listed.t, listed.id"), *renamed(alike, same)],
             bad=bad,
             table=table.name,
+            slots=build("{},", same) if same else NOTHING,
+            grouped=build("GROUP BY {}", same) if same else NOTHING,
+            lent_alike=every(build("lent.{0} = sizes.{0}", slot) for slot in same),
+            wanting_alike=every(build("wanting.{0} = sizes.{0}", slot) for slot in same),
             assignments=[build("{} = good.{}", *pair) for pair in zip(columns, taken, strict=True)],
         )
         return self.pair_off(table, statement)
@@ -244,7 +268,10 @@ def is_free(table: Table, column: str) -> bool:
 
 def columns_in(table: Table, text: str) -> list[str]:
     """Columns of a table that an expression reads."""
-    words = names_in(text)
+    try:
+        words = {word.name for word in tokens(text)}
+    except SqlError:
+        return []
     return [column.name for column in table.columns if column.name in words]
 
 

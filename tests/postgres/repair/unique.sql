@@ -18,7 +18,7 @@ SELECT count(*), count(*) FILTER (WHERE active) FROM t
 CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, boss int REFERENCES t);
 CREATE UNIQUE INDEX odd ON t (abs(n));
 -- rows: t (id, n, boss)
-VALUES (1, 5, 2), (2, -5, 1), (3, 6, NULL)
+VALUES (1, 5, 2), (2, -5, 1), (3, 6, 3)
 -- deleted: {"public.t": 1}
 -- then:
 SELECT count(*), count(boss) FROM t

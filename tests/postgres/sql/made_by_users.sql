@@ -8,10 +8,3 @@ CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq);
 CREATE OPERATOR FAMILY fam USING btree;
 CREATE TEXT SEARCH CONFIGURATION conf (COPY = simple);
 CREATE COLLATION coll FROM "C";
--- What these bring along goes with them: constructors of a range, an operator family, a sequence.
-CREATE TYPE span AS RANGE (subtype = float8);
-CREATE OPERATOR CLASS numbers FOR TYPE int USING btree AS OPERATOR 1 <, FUNCTION 1 btint4cmp(int, int);
-CREATE TABLE parted (a serial, b span) PARTITION BY RANGE (a);
-CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (10);
-CREATE STATISTICS together ON a, b FROM parted;
-CREATE TEXT SEARCH TEMPLATE plain (LEXIZE = dsimple_lexize);
