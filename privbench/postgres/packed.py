@@ -20,7 +20,7 @@ from psycopg import sql
 from privbench.domain import Known
 from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.statement import build
-from privbench.privacy.recoding import NAN, NEG_INF, NULL, POS_INF
+from privbench.privacy.recoding import NEG_INF, POS_INF
 
 #: The first version that reads a range of pages without looking at all others.
 READS_PAGES = 140_000
@@ -85,7 +85,7 @@ class Packing:
             self._listed(build("{}::integer::bigint", chosen), pa.array([False, True]))
         elif type_ in _OF_TYPE:
             self._integers(chosen, type_, None)
-        elif type_ == pa.int64() and isinstance(known, range):
+        elif type_ == pa.int64() and isinstance(known, range) and _fits(known):
             self._integers(chosen, type_, known)
         elif type_ == pa.int64():
             self._whole("pg_catalog.int8send(coalesce({}, 0))", chosen, type_)
@@ -133,13 +133,6 @@ class Packing:
             kept = "pg_catalog.int8smaller(pg_catalog.int8larger({}, {}), {})"
             number = build(kept, chosen, _int8(first), _int8(end - 1))
         size = end - first
-        if size.bit_length() > _BITS - 1:
-            # NULL is a number of its own, which no value of a range is.
-            word = "pg_catalog.int8send(coalesce(pg_catalog.int8larger({}, {}), {}))"
-            self.words.append(build(word, chosen, _int8(NAN), _int8(NULL)))
-            place = len(self.words) - 1
-            self.columns.append(lambda sent: _array(sent[place], sent[place] == NULL, type_))
-            return
         number = build("{} - {}", number, _int8(first))
         if size <= _LISTED:
             values = np.arange(first, end)
@@ -227,6 +220,11 @@ def packed(
             more = beyond is not None
             # A row's place is the number of its page, in four bytes, and its own on the page.
             start = int.from_bytes((beyond or b"")[:4])
+
+
+def _fits(known: range) -> bool:
+    """Whether the numbers of a range, and NULL, are few enough for a bit field."""
+    return (known.stop - known.start).bit_length() < _BITS - 1
 
 
 def _int8(number: int) -> sql.Composable:
