@@ -29,6 +29,7 @@ from privbench.encoding.checks import (
     pattern_of,
 )
 from privbench.encoding.keys.uniqueness import replace_rows
+from privbench.encoding.surrogate_text import joined
 from privbench.schema import Check, Column, Table
 
 #: Copies of an open repetition past its least number.
@@ -80,14 +81,6 @@ class Node:
     make: Callable[[int, int, np.random.Generator], pa.Array]
 
 
-def _join(parts: Sequence[pa.Array]) -> pa.Array:
-    return pc.binary_join_element_wise(*parts, "")
-
-
-def _blank(rows: int) -> pa.Array:
-    return pa.repeat(pa.scalar("", pa.string()), rows)
-
-
 def _one_of(alphabet: str) -> Node:
     letters = pa.array(list(alphabet), pa.string())
     return Node(1, lambda n, _, rng: letters.take(pa.array(rng.integers(len(letters), size=n))))
@@ -96,7 +89,9 @@ def _one_of(alphabet: str) -> Node:
 def _in_turn(parts: Sequence[Node]) -> Node:
     return Node(
         sum(part.width for part in parts) + 1,
-        lambda n, extra, rng: _join([_blank(n), *(part.make(n, extra, rng) for part in parts)]),
+        lambda n, extra, rng: joined(
+            pa.repeat("", n), *(part.make(n, extra, rng) for part in parts)
+        ),
     )
 
 
@@ -116,10 +111,10 @@ def _repeated(part: Node, least: int, greatest: int | None) -> Node:
 
     def make(rows: int, extra: int, rng: np.random.Generator) -> pa.Array:
         count = rng.integers(least, most(extra) + 1, size=rows)
-        made = _blank(rows)
+        made = pa.repeat("", rows)
         for turn in range(most(extra)):
             more = part.make(rows, extra, rng)
-            made = _join([made, pc.if_else(pa.array(turn < count), more, "")])
+            made = joined(made, pc.if_else(pa.array(turn < count), more, ""))
         return made
 
     return Node(max(most(EXTRA), 1) * part.width, make)

@@ -16,14 +16,13 @@ from privbench.encoding.checks import unread_checks
 from privbench.encoding.column_names import packaged
 from privbench.encoding.keys.columns import ValueSpace, modelled_values
 from privbench.encoding.patterns import column_pattern, is_understood
-from privbench.encoding.surrogate_text import decimal, digits, fixed_width, joined, quoted
+from privbench.encoding.surrogate_text import BASE36, decimal, digits, fixed_width, joined, quoted
 from privbench.encoding.surrogates import made_semantic
 from privbench.rng import generator
 from privbench.schema import Column, ColumnType, Table, TableName
 
 Numbers = NDArray[np.int64]
 
-_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 #: Room of makers that have no limit of their own.
 _WIDE = 2**40
 #: Points lie on a grid of so many columns, at a distance at which shapes do not touch.
@@ -45,7 +44,7 @@ def random_uuids(rows: int, rng: np.random.Generator) -> pa.Array:
     numerals[:, 16] = 8 + numerals[:, 16] % 4
     text = np.full((rows, 36), ord("-"), dtype=np.uint8)
     places = [i for i in range(36) if i not in (8, 13, 18, 23)]
-    text[:, places] = _HEX[numerals]
+    text[:, places] = BASE36[numerals]
     return fixed_width(text)
 
 

@@ -20,15 +20,20 @@ from privbench.privacy.recoding import EdgesRecoding
 #: Base types of text.
 TEXT_BASES = ("text", "varchar", "bpchar", "name", "citext")
 
-_BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
+#: ASCII codes of the digits.
+BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
+
+
+def strings(ends: NDArray[np.int64], characters: NDArray[np.uint8]) -> pa.Array:
+    """Strings from ASCII codes that follow each other, from the places between them, 0 included."""
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(characters)]
+    return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
 
 
 def fixed_width(characters: NDArray[np.uint8]) -> pa.Array:
     """Strings from a matrix of ASCII codes, shape (rows, width)."""
     rows, width = characters.shape
-    offsets = (np.arange(rows + 1, dtype=np.int64) * width).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(characters.tobytes())]
-    return pa.Array.from_buffers(pa.string(), rows, buffers)
+    return strings(np.arange(rows + 1) * width, np.ascontiguousarray(characters))
 
 
 def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
@@ -41,7 +46,7 @@ def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
     left = numbers.copy()
     for place in range(width - 1, -1, -1):
         left, places[:, place] = np.divmod(left, base)
-    return fixed_width(np.ascontiguousarray(_BASE36[places]))
+    return fixed_width(BASE36[places])
 
 
 def decimal(numbers: NDArray[np.int64]) -> pa.Array:
@@ -207,9 +212,7 @@ def made_text(shapes: NDArray[Any], lengths: Lengths, rng: np.random.Generator) 
         chosen = np.flatnonzero(shapes == code)
         for block in _blocks(chosen, lengths):
             layout = _Layout(lengths[block])
-            offsets = pa.py_buffer(layout.starts.astype(np.int32).tobytes())
-            data = pa.py_buffer(_MAKERS[name](layout, rng).tobytes())
-            parts.append(pa.StringArray.from_buffers(len(block), offsets, data))
+            parts.append(strings(layout.starts, _MAKERS[name](layout, rng)))
             rows.append(block)
     if not parts:
         return pa.array([], pa.string())

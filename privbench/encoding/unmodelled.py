@@ -17,12 +17,14 @@ from privbench.encoding.base import Codec, Codes, ColumnReader, Rng, SettledRead
 from privbench.encoding.placeholders import array_texts, fill, filler_of, part_maker
 from privbench.encoding.scale import int64_points, scale_of
 from privbench.encoding.surrogate_text import (
+    BASE36,
     SHAPES,
     digits,
     joined,
     length_cells,
     length_edges,
     made_text,
+    strings,
 )
 from privbench.errors import SchemaError
 from privbench.schema import Column, ColumnType
@@ -283,10 +285,8 @@ def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
 
 def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:
     """Random digits, a given number for every row."""
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    stream = digits(rng.integers(base, size=int(ends[-1])), 1, base).buffers()[2]
-    buffers = [None, pa.py_buffer(ends.tobytes()), stream]
-    return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    return strings(ends, BASE36[rng.integers(base, size=int(ends[-1]))])
 
 
 def _words(sizes: Sizes, rng: Rng) -> pa.Array:

@@ -217,8 +217,8 @@ def identity(connection: Connection, declared: str | None = None) -> Identity:
         (staged,) = ask_one(connection, statement, [STAGED])
     if staged:
         return OF_FILES if declared is None else Identity(declared, _DECLARED)
-    system = _system_identifier(connection)
-    own = None if system is None else f"{system}:{_oid(connection)}"
+    system, oid = _place(connection)
+    own = None if system is None else f"{system}:{oid}"
     if declared is not None:
         return Identity(declared, _DECLARED, system, own)
     if own is not None:
@@ -236,8 +236,8 @@ def same_database(one: Connection, other: Connection) -> bool:
         return True
     if _advisory_conflict(one, other):
         return True
-    first, second = _system_identifier(one), _system_identifier(other)
-    return first is not None and first == second and _oid(one) == _oid(other)
+    place = _place(one)
+    return place[0] is not None and place == _place(other)
 
 
 def ask_one(
@@ -248,26 +248,17 @@ def ask_one(
     return row
 
 
-def _system_identifier(connection: Connection) -> str | None:
-    allowed = "pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE')"
-    with database_errors("asking for the system identifier"):
-        if not ask_one(connection, f"SELECT {allowed}")[0]:
-            return None
-        (found,) = ask_one(
-            connection,
-            "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c",
-        )
-    return str(found)
-
-
-def _oid(connection: Connection) -> int:
+def _place(connection: Connection) -> tuple[str | None, int]:
+    """The system identifier, if this role may read it, and the database's OID."""
     with database_errors("asking which database it is"):
-        (found,) = ask_one(
+        allowed, oid = ask_one(
             connection,
-            "SELECT d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
+            "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_control_system()', 'EXECUTE'),"
+            " d.oid::pg_catalog.int8 FROM pg_catalog.pg_database d"
             " WHERE d.datname = pg_catalog.current_database()",
         )
-    return int(found)
+        asked = "SELECT c.system_identifier::pg_catalog.text FROM pg_catalog.pg_control_system() c"
+        return ask_one(connection, asked)[0] if allowed else None, oid
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:

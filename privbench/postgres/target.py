@@ -151,32 +151,27 @@ def refuse_missing_extensions(
     """
     rows = catalog.ask(
         target,
-        "SELECT w.name FROM unnest(%(names)s::text[]) AS w(name) WHERE NOT EXISTS ("
-        " SELECT FROM pg_catalog.pg_available_extensions a WHERE a.name = w.name) ORDER BY 1",
-        {"names": wanted},
+        "SELECT w.name, w.space, a.name IS NULL AS lacking, n.nspname AS here"
+        " FROM unnest(%(names)s::text[], %(spaces)s::text[]) AS w(name, space)"
+        " LEFT JOIN pg_catalog.pg_available_extensions a ON a.name = w.name"
+        " LEFT JOIN pg_catalog.pg_extension e ON e.extname = w.name"
+        " LEFT JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace ORDER BY 1",
+        {"names": wanted, "spaces": [spaces.get(name) for name in wanted]},
     )
-    if rows:
+    lacking = [row.name for row in rows if row.lacking]
+    if lacking:
         raise TargetError(
-            f"the target's server lacks the extensions {', '.join(row.name for row in rows)}.",
+            f"the target's server lacks the extensions {', '.join(lacking)}.",
             remedy="Install their packages on that server.",
         )
-    names = [name for name in wanted if name in spaces]
-    elsewhere = catalog.ask(
-        target,
-        "SELECT e.extname, n.nspname, w.space FROM pg_catalog.pg_extension e"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
-        " JOIN unnest(%(names)s::text[], %(spaces)s::text[]) AS w(name, space)"
-        " ON w.name = e.extname AND w.space <> n.nspname ORDER BY 1",
-        {"names": names, "spaces": [spaces[name] for name in names]},
-    )
-    if elsewhere:
-        row = elsewhere[0]
-        raise TargetError(
-            f"the target has the extension {row.extname} in schema {row.nspname}, the source in "
-            f"{row.space}.",
-            remedy=f"In the target: ALTER EXTENSION {row.extname} SET SCHEMA {row.space}, or drop "
-            "it there.",
-        )
+    for row in rows:
+        if row.space and row.here and row.space != row.here:
+            raise TargetError(
+                f"the target has the extension {row.name} in schema {row.here}, the source in "
+                f"{row.space}.",
+                remedy=f"In the target: ALTER EXTENSION {row.name} SET SCHEMA {row.space}, or drop "
+                "it there.",
+            )
 
 
 def become(connection: Connection, role: str) -> None:
