@@ -214,11 +214,8 @@ def _fact(tree: exp.Expr) -> _Fact | None:
     ):
         return _truth(tree, name)
     if isinstance(tree, exp.Between):
-        name, low, high = (
-            column_of(tree.this),
-            text_of(tree.args["low"]),
-            text_of(tree.args["high"]),
-        )
+        name = column_of(tree.this)
+        low, high = (text_of(tree.args[end]) for end in ("low", "high"))
         return (name, Limits(low=low, high=high)) if name and low and high else None
     if isinstance(tree, exp.In):
         name = column_of(tree.this)

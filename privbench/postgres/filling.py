@@ -13,27 +13,24 @@ from typing import Any, LiteralString, Self
 import psycopg
 
 from privbench.errors import TargetError
+from privbench.pgsql import SETTINGS
 from privbench.postgres import target
 from privbench.postgres.connect import connect
 from privbench.postgres.failures import database_errors
-from privbench.postgres.reading import WAIT, assignment
+from privbench.postgres.reading import PRINTING, WAIT, assignment
 from privbench.postgres.statement import run
 
 _SETTINGS = {
+    **PRINTING,
+    # How the server reads a text: with other settings it could see other statements in it.
+    **SETTINGS,
     "search_path": "",
-    "client_encoding": "UTF8",
     "check_function_bodies": "off",
     "client_min_messages": "warning",
-    # How the server reads a text: with other settings it could see other statements in it.
-    "standard_conforming_strings": "on",
-    "backslash_quote": "safe_encoding",
     "xmloption": "content",
     "row_security": "off",
     # Rows whose commit is not on disk yet are not marked visible by the VACUUM that follows.
     "synchronous_commit": "on",
-    "timezone": "UTC",
-    "datestyle": "ISO, YMD",
-    "lc_monetary": "C",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }

@@ -58,8 +58,8 @@ SELECT wanted.schema, wanted.name, k.conname, rn.nspname, r.relname, r.relkind =
         JOIN pg_catalog.pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.i),
   ARRAY(SELECT a.attname::text FROM pg_catalog.unnest(k.confkey) WITH ORDINALITY u(n, i)
         JOIN pg_catalog.pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.i)
-FROM {tables}
-JOIN pg_catalog.pg_constraint k ON k.conrelid = root.oid
+FROM {parts}
+JOIN pg_catalog.pg_constraint k ON k.conrelid = own.oid AND own.part IS NULL
 JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
 JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
 WHERE k.contype = 'f' AND (to_jsonb(k) ->> 'conperiod')::boolean AND k.conparentid = 0

@@ -17,22 +17,20 @@ from privbench.schema import Table, TableName
 
 #: Rows that others borrow from at most: enough to be as varied as the rest of the table.
 _LENDERS = 100_000
-#: Tables of a catalog query (`Rows.ask_all`), as ``wanted`` and, by their OIDs, ``root``; and those
-#: with every partition, as ``own``: ``whole`` says that it has partitions, ``part`` is its name in
-#: SQL if it is one. No OIDs: a load that is gone on with reads them of tables that go again.
-_TABLES = sql.SQL(
+#: Tables of a catalog query (`Rows.ask_all`), as ``wanted``, each with all its partitions, as
+#: ``own``: ``whole`` says that it has partitions, ``part`` is its name in SQL if it is one. No
+#: OIDs: a load that is gone on with reads them of tables that go again.
+_PARTS = sql.SQL(
     "ROWS FROM (pg_catalog.unnest(%(schemas)s::text[]), pg_catalog.unnest(%(names)s::text[]))"
     " AS wanted(schema, name) CROSS JOIN LATERAL ("
     " SELECT pg_catalog.format('%%I.%%I', wanted.schema, wanted.name)::regclass AS oid) root"
-)
-_PARTS = sql.SQL(
-    "{} CROSS JOIN LATERAL (SELECT c.oid, n.nspname AS schema, c.relname AS name,"
+    " CROSS JOIN LATERAL (SELECT c.oid, n.nspname AS schema, c.relname AS name,"
     " c.relkind = 'p' AS whole, CASE WHEN c.oid <> root.oid"
     " THEN pg_catalog.format('%%I.%%I', n.nspname, c.relname) END AS part"
     " FROM (SELECT root.oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree(root.oid) t) o"
     " JOIN pg_catalog.pg_class c ON c.oid = o.oid"
     " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) own"
-).format(_TABLES)
+)
 TRUE, FALSE, NULL, NOTHING = map(sql.SQL, ("true", "false", "NULL", ""))
 
 
@@ -75,8 +73,7 @@ class Rows:
     ) -> defaultdict[TableName, list[tuple[Any, ...]]]:
         """Rows of a catalog question about many tables, by table.
 
-        The question selects from ``{tables}``, or from ``{parts}`` with all partitions; the table's
-        schema and name come first.
+        The question selects from ``{parts}``; the table's schema and name come first.
         """
         tables = self.tables if tables is None else tables
         found: defaultdict[TableName, list[tuple[Any, ...]]] = defaultdict(list)
@@ -84,7 +81,7 @@ class Rows:
             "schemas": [table.name.schema for table in tables],
             "names": [table.name.name for table in tables],
         }
-        asked = sql.SQL(question).format(tables=_TABLES, parts=_PARTS)
+        asked = sql.SQL(question).format(parts=_PARTS)
         for schema, name, *rest in run(self.connection, asked, names) if tables else ():
             found[TableName(schema, name)].append(tuple(rest))
         return found

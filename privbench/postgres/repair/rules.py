@@ -50,14 +50,14 @@ SELECT wanted.schema, wanted.name, n.nspname, t.typname, k.conname,
   pg_catalog.pg_get_constraintdef(k.oid), pg_catalog.pg_get_expr(k.conbin, 0),
   array(SELECT a.attname::text FROM pg_catalog.pg_attribute a
         JOIN over o ON o.type = a.atttypid AND o.base = t.oid
-        WHERE a.attrelid = root.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
+        WHERE a.attrelid = own.oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum),
   (SELECT pg_catalog.format_type(b.oid, -1) FROM over u JOIN pg_catalog.pg_type d ON d.oid = u.base
    JOIN pg_catalog.pg_type b ON b.oid = d.typbasetype AND b.typtype <> 'd' WHERE u.type = t.oid)
-FROM {tables}
+FROM {parts}
 CROSS JOIN pg_catalog.pg_constraint k
 JOIN pg_catalog.pg_type t ON t.oid = k.contypid
 JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
-WHERE k.contype = 'c' AND NOT EXISTS (
+WHERE k.contype = 'c' AND own.part IS NULL AND NOT EXISTS (
   SELECT FROM over o JOIN pg_catalog.pg_type d ON d.oid = o.type WHERE o.base = t.oid
     AND (EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c
         ON c.oid = a.attrelid AND (a.atttypid = d.typarray OR c.relkind = 'c')
