@@ -122,13 +122,13 @@ class SuggestedRange:
 
     low: str  # literal of the lower end
     high: str  # literal of the upper end
-    # Whether only whole numbers are meant: flags and codes; ``approved`` may also be an amount.
-    whole: bool
     hard: bool  # whether no value of its kind passes the ends: there is no thirteenth month
 
 
 def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
     """The range to take for a column of numbers by its name; None without a suggestion.
+
+    Some are of whole numbers alone, flags and codes: ``approved`` may also be an amount.
 
     >>> suggested_range("birthYear").high, suggested_range("points")
     ('2030', None)
@@ -138,8 +138,7 @@ def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None
     item = _first("suggestions", "ranges", column)
     if item is None or (item.get("whole", False) and not whole):
         return None
-    flags = (item.get("whole", False), item.get("firm", False))
-    return SuggestedRange(item["low"], item["high"], *flags)
+    return SuggestedRange(item["low"], item["high"], item.get("firm", False))
 
 
 def suggested_dates(column: str) -> tuple[str, str] | None:

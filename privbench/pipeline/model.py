@@ -172,7 +172,7 @@ class Model:
                 for name, place in arrays.items()
             },
             events=head.events,
-            ddl=Ddl(pre.decode(), post.decode(), head.extensions, schema.server_version),
+            ddl=Ddl(pre.decode(), post.decode(), head.extensions),
             public={
                 name: _public(schema, name, members.read(place, digests[place]))
                 for name, place in public.items()

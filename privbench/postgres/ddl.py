@@ -74,7 +74,6 @@ class Script:
     constraints: tuple[str, ...]  # what is made after the rows
     # Row-level security and its policies, last, since some name roles.
     row_security: tuple[str, ...]
-    needed: tuple[str, ...] = ()  # names of extensions that the target must offer
     # What a schema whose maker is not trusted does not get, and why, a line each.
     left_out: tuple[str, ...] = ()
 
@@ -90,7 +89,6 @@ class Ddl:
     post_data: str  # indexes, constraints, triggers: what is made after them
     # Extensions that its objects need, which the target must offer.
     extensions: tuple[str, ...] = ()
-    server_version: int = 0  # of the server it was taken from, as in ``server_version_num``
     # What the source has besides and no clone gets, a line each: foreign tables and what is built
     # upon them. The model file does not hold it.
     left_behind: tuple[str, ...] = field(default=(), compare=False)
@@ -125,7 +123,6 @@ def _script(ddl: Ddl, trust: bool) -> Script:
         objects=tuple(found.text for found in before if not _extends(found)),
         constraints=tuple(found.text for found in after if not _secures(found)),
         row_security=tuple(found.text for found in after if _secures(found)),
-        needed=ddl.extensions,
         left_out=judged.left_out,
     )
 
@@ -192,7 +189,6 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
         pre_data=pre + _declared(schema),
         post_data=post,
         extensions=dependencies.needed_extensions,
-        server_version=connection.info.server_version,
         left_behind=dependencies.left_behind,
     )
 

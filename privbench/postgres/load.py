@@ -97,7 +97,7 @@ class Loader(Filling):
     ) -> None:
         super().__init__(dsn, as_role)
         self._schema = schema
-        self._script = ddl.script(trust=trust)
+        self._script, self._needed = ddl.script(trust=trust), ddl.extensions
         self._major = schema.server_version // 10000
         self._mark, self._resumed = mark, False
         self.lost = list(self._script.left_out)
@@ -279,7 +279,7 @@ class Loader(Filling):
         if not alone:
             raise TargetError("another load into this database is running.")
         spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
-        target.refuse_missing_extensions(self.connection, self._script.needed, spaces)
+        target.refuse_missing_extensions(self.connection, self._needed, spaces)
 
     def _make(self) -> None:
         """Make the empty tables."""

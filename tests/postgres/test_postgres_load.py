@@ -138,7 +138,7 @@ def test_loader_of_an_extension_elsewhere_names_it_first(shop, make_database):
     """IF NOT EXISTS would leave it there, and tables would look for its types in vain."""
     schema, ddl = shop
     entry = 'CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA "other ""one";'
-    moved = Ddl(entry + ddl.pre_data, ddl.post_data, ("plpgsql",), ddl.server_version)
+    moved = Ddl(entry + ddl.pre_data, ddl.post_data, ("plpgsql",))
     copy = make_database()
     with pytest.raises(TargetError, match='plpgsql in schema pg_catalog, the source in other "one'):
         Loader(copy, schema, moved)

@@ -80,11 +80,11 @@ def test_loader_of_an_extension_for_functions_alone_names_it(plan, each_server, 
     lacking = "CREATE EXTENSION no_such_extension WITH SCHEMA public;"
     head = "--\n-- Name: no_such_extension; Type: EXTENSION; Schema: -; Owner: -\n--\n\n"
     text = f"{head}{lacking}\n\n\n{made.pre_data}"
-    made = type(made)(text, made.post_data, (), made.server_version)
+    made = type(made)(text, made.post_data, ())
     with contextlib.closing(Loader(make_database_on(each_server), schema, made)) as loader:
         assert len(loader.lost) == 1
         assert "left out, since the server refuses it: " in loader.lost[0]
         assert "no_such_extension" in loader.lost[0]
-    needed = type(made)(text, made.post_data, ("no_such_extension",), made.server_version)
+    needed = type(made)(text, made.post_data, ("no_such_extension",))
     with pytest.raises(TargetError, match="lacks the extensions no_such_extension"):
         Loader(make_database_on(each_server), schema, needed)
