@@ -1,0 +1,31 @@
+"""References of a table to itself, as a forest: no row is its own ancestor."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+
+
+def circle_heads(parents: Indices) -> Indices:
+    """The first row of every circle of references; rows that are their own parents are circles too.
+
+    Where these rows, in ascending order, refer to nothing, every row has a root above it. Parents
+    are rows, negative for none; shape (rows,).
+
+    >>> circle_heads(np.array([-1, 0, 3, 4, 2, 2, 6])).tolist()
+    [2, 6]
+    """
+    rows = len(parents)
+    # One more row, its own parent, stands above all roots.
+    above = np.append(np.where(parents >= 0, parents, rows), rows)
+    lowest = np.arange(rows + 1)
+    for _ in range(rows.bit_length()):
+        # Every round doubles the number of generations that are passed.
+        lowest = np.minimum(lowest, lowest[above])
+        above = above[above]
+    # So many generations up there are only circles left, and the row above all roots.
+    circles = np.unique(above[:rows])
+    found: Indices = circles[(circles < rows) & (lowest[circles] == circles)]
+    return found
