@@ -46,8 +46,9 @@ INSIDE = 3.0
 EVIDENCE = 0.35
 #: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
 ABSENT = 0.03
-#: Beyond a range of one cell, which tells no law, every cell is expected to have this part of the
-#: one before. At 1: distances are off by e^.70 for e^.59 (231 columns); at 0.5: no change.
+#: Beyond a range whose median lies in its last cell, which tells no law of a tail, every cell is
+#: expected to have this part of the one before. At 1: distances are off by e^.70 for e^.59 (231
+#: columns); at 0.5: no change.
 FALL = 0.7
 #: A tail ends where fewer units than this are expected from there on. At a tenth, or without an
 #: end: maxima of 94 columns are wrong by a factor (p90) of 16, or up to 130, for 13 here; standard
