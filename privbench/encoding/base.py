@@ -32,18 +32,18 @@ from privbench.schema import Column, ColumnType
 AnyCodes = NDArray[np.integer[Any]]
 Codes = Mapping[str, AnyCodes]
 Floats = NDArray[np.float64]
-#: Half-open runs of grid points, or of places in a list, ascending and disjoint.
+#: Half-open intervals of grid points, or of positions in a list; ascending and disjoint.
 Spans = Sequence[tuple[int, int]]
-#: Ends of a span that is not bounded.
+#: The start and the end of a span that is unbounded on that side.
 FIRST: Final = -(2**63)
 END: Final = 2**63
 Rng = np.random.Generator
 
 
-#: Most decimals that are distinguished; the code of numbers with more; and that of zero, which lies
-#: on every decimal grid and so has a cell of its own.
+#: The greatest number of decimals that is distinguished; the code of numbers with more decimals;
+#: and the code of zero, which lies on every decimal grid and so has a cell of its own.
 MOST, MORE, ZERO = 6, 7, -9
-#: Decimals to take where nothing is known of a column.
+#: The number of decimals to assume where nothing is known of a column.
 DEFAULT_DECIMALS = 2
 
 
@@ -51,9 +51,10 @@ DEFAULT_DECIMALS = 2
 class DecimalsNeed:
     """How many decimals an attribute's values have, to release before its cells are made.
 
-    One histogram over few public cells, zero and each number of decimals: the query of bounds
-    (`GridHistogram`), with its sensitivity. A row's number of decimals follows from that row's
-    value alone, so that a row adds its weight to one cell at most.
+    The query is one histogram over few public cells: one cell for zero and one for each number of
+    decimals. It is the query of bounds (`GridHistogram`), with the same sensitivity. A row's number
+    of decimals follows from that row's value alone, so that a row adds its weight to one cell at
+    most.
     """
 
     # A `Grid` of small integers (see `Scale.count_decimals`), for this release alone.
@@ -71,8 +72,8 @@ class DecimalsNeed:
 class Decimals:
     """Released: the number of decimals that is enough for nearly all values."""
 
-    # One of those that the need distinguishes, its last for numbers on no decimal grid, or None
-    # where the signal is below the noise. −2 means multiples of 100.
+    # One of the need's choices, of which the last stands for numbers on no decimal grid; None where
+    # the signal is below the noise. −2 means multiples of 100.
     count: int | None = None
 
 
@@ -85,20 +86,20 @@ class CategoriesNeed:
     repeats: bool = False  # whether the column's name suggests that many rows share few values
     default: tuple[str, ...] = ()  # labels to take where none are released, the most frequent first
     own: bool = False  # whether the column's name or type suggests that few rows share a value
-    length: int | None = None  # greatest length of a value: longer ones are shared less often
-    # The attribute that is a `Grid` whose points are proposed, in digits; None for texts.
+    length: int | None = None  # greatest length of a value: fewer rows share a long value
+    # The `Grid` attribute whose points are proposed, written in digits; None where texts are.
     grid: str | None = None
     # Candidates that are counted whether or not a row has them, distinct.
     public: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
-        """The attribute that proposals are made of."""
+        """The attribute whose values are proposed as categories."""
         return self.grid or self.attribute
 
 
 Need = BoundsNeed | DecimalsNeed | CategoriesNeed
-#: What was released: bounds, decimals, or the sorted category list.
+#: The result of one release: bounds, a number of decimals, or a sorted list of categories.
 Released = Bounds | Decimals | tuple[str, ...]
 
 
@@ -126,7 +127,7 @@ class ColumnReader(ABC):
 
     @property
     def name(self) -> str:
-        """The column's name, which is also its main attribute's."""
+        """The column's name, which is also the name of its main attribute."""
         return self.column.name
 
     @property
@@ -192,7 +193,7 @@ class ColumnReader(ABC):
 
     @abstractmethod
     def finish(self, released: Mapping[str, Released]) -> Codec:
-        """The codec, once every need is released."""
+        """Make the codec from the releases that answer the reader's needs."""
 
     @abstractmethod
     def describe(self) -> tuple[str, str]:
@@ -204,8 +205,8 @@ class SettledReader(ColumnReader):
     """The plan of a column of which nothing need be released: its codec is public."""
 
     codec: Codec  # the codec, whose domains are those of the attributes that are read
-    how: str  # for the coverage map
-    why: str  # for the coverage map
+    how: str  # how the column is covered, for the coverage map
+    why: str  # why it is covered in this way, for the coverage map
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -226,7 +227,7 @@ class SettledReader(ColumnReader):
 class Codec(ABC):
     """The released half of an encoder: from codes to values; JSON and back."""
 
-    #: What a model names the codec.
+    #: The name of this kind of codec in a model.
     kind: ClassVar[str]
 
     column: str
@@ -252,8 +253,8 @@ class Codec(ABC):
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
         """Values for the column, shape (rows,), whose CSV form is valid input for the type.
 
-        Codes come by attribute, each of shape (rows,); the number of rows is needed only for a
-        column without attributes. What is random within cells comes from ``rng``.
+        There is one array of codes per attribute, of shape (rows,); the number of rows is needed
+        only for a column without attributes. Values within a cell are drawn with ``rng``.
         """
 
     @property
@@ -262,11 +263,11 @@ class Codec(ABC):
         return None
 
     def shares(self, spans: Spans, null: bool) -> Floats | None:
-        """The share of every code's cell that lies in the spans, as values are drawn in it.
+        """For every code, the share of the values drawn in its cell that lies in the spans.
 
-        Spans are on the type's grid; of labels, and of lists without a grid, places among them.
-        NULL may satisfy the condition too. Shape (domain size,), 0 to 1; None for a codec without a
-        grid, a list or labels.
+        Spans hold points of the type's grid; for labels, and for lists without a grid, they hold
+        positions in the list. ``null`` says whether NULL counts as inside. The shape is (domain
+        size,), each share is 0 to 1; None for a codec without a grid, a list or labels.
         """
         result = self._shares(spans)
         code = None if result is None else self.domains[self.column].null_code
@@ -275,7 +276,7 @@ class Codec(ABC):
         return result
 
     def _shares(self, spans: Spans) -> Floats | None:
-        """The shares of all codes but that of NULL."""
+        """The shares of all codes; `shares` then sets the share of NULL."""
         return None
 
     def to_json(self) -> dict[str, Any]:
@@ -334,7 +335,7 @@ def null_mask(codes: AnyCodes, domain: Domain) -> NDArray[np.bool_]:
 
 
 def within(places: NDArray[np.int64], spans: Spans) -> Floats:
-    """1 for places that lie in a span, 0 for others."""
+    """Give 1 for every position that lies in a span, and 0 for all others."""
     result = np.zeros(len(places))
     for first, end in spans:
         result[(places >= first) & (places <= end - 1)] = 1.0
@@ -347,7 +348,7 @@ def _concatenate(pieces: Sequence[Mapping[str, Any]], name: str, dtype: Any) -> 
 
 
 def _labels(pieces: Sequence[pa.DictionaryArray]) -> Labels:
-    """All pieces with one dictionary."""
+    """Join all pieces under one common dictionary."""
     if not pieces:
         return Labels(np.empty(0, dtype=np.int32), [])
     whole = pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
@@ -372,7 +373,7 @@ def type_to_json(type_: ColumnType) -> dict[str, Any]:
 
 
 def type_from_json(data: Mapping[str, Any]) -> ColumnType:
-    """The type that `type_to_json` wrote; only its parts have labels and checks of domains."""
+    """The type that `type_to_json` wrote; only its parts keep labels and CHECKs of domains."""
     known = {name: data[name] for name in _TYPE_FIELDS}
     parts = (
         replace(

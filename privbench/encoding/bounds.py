@@ -18,9 +18,10 @@ from privbench.encoding.scale import Points, Scale
 from privbench.errors import ConfigError
 from privbench.schema import Column
 
-#: Rows, in noise scales, below which a range is asked for in few cells, and from which in all.
+#: Numbers of rows, as multiples of the noise scale: with fewer rows than the first, a range is
+#: measured in few cells only; with as many as the second or more, in all cells.
 _FEW_ROWS, _MANY_ROWS = 40.0, 100.0
-#: Parts of a cell that would hold at most as many grid steps are cut into single steps.
+#: Where the parts of a cell would hold at most so many grid steps, it is cut into single steps.
 _FEW_STEPS = 4
 
 
@@ -30,12 +31,12 @@ class Bounds:
 
     lo: int
     hi: int
-    # Number of equal cells between them that the noise leaves worth having; None means as many as
-    # there may be.
+    # Number of equal cells between the bounds that is useful at this level of noise; None means the
+    # greatest number allowed.
     cells: int | None = None
-    # Edges of cells between them, ascending, where more is known than the ends.
+    # Ascending edges of cells between the bounds, where more is known than the bounds alone.
     inner: tuple[int, ...] = ()
-    released: bool = True  # whether they follow from rows; else they are the default
+    released: bool = True  # whether the bounds were measured; else they are the default
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,21 @@ class BoundsNeed:
     attribute: str
     candidates: NDArray[np.int64]  # public ascending grid points, int64, shape (k,)
     default: Bounds  # the range to take where the signal is below the noise
-    # Whether much is lost without a release, since the default is no fair guess.
+    # Whether the default is a poor guess, so that much is lost where no range is released.
     poor_default: bool = True
-    # Whether the default follows from the column's name: counts beyond it must be clear of noise.
+    # Whether the default follows from the column's name: counts beyond the default must then be
+    # clear of noise.
     named: bool = False
-    coarser: tuple[NDArray[np.int64], ...] = ()  # the candidates with ever fewer points
+    coarser: tuple[NDArray[np.int64], ...] = ()  # sets like `candidates`, each with fewer points
     # Ends of a range beyond which counts must be clear of noise, whatever the name.
     plausible: tuple[int, int] | None = None
 
     def questions(self, scales: float) -> tuple[Self, ...]:
         """The needs to measure in place of this one: with few rows, only few cells are useful.
 
-        One need, or two for dates, which share the budget: one with few cells and one with all. The
-        first finds rows that are spread over many cells, the second finds rows that lie close
-        together.
+        Gives one need, or two for dates: one with few cells and one with all, which share the
+        budget. The first finds rows that are spread over many cells, the second finds rows that lie
+        close together.
         """
         if not self.coarser or (scales >= _MANY_ROWS and not self.poor_default):
             return (self,)
@@ -68,9 +70,10 @@ class BoundsNeed:
 
     @property
     def likely_cells(self) -> tuple[int, int] | None:
-        """First and last likely cell: beyond them counts must be clear of noise. None without any.
+        """The first and last likely cell; None where no range is known to be likely.
 
-        They are the cells of the range that the name suggests, else of the plausible range.
+        They are the cells of the range that the name suggests, else of the plausible range. Counts
+        in cells beyond them must be clear of noise.
         """
         inside = (self.default.lo, self.default.hi) if self.named else self.plausible
         if inside is None:
@@ -79,10 +82,10 @@ class BoundsNeed:
         return low, max(int(np.searchsorted(self.candidates, inside[1])), low)
 
     def between(self, first: int, last: int, pieces: NDArray[np.int64], cells: int) -> Bounds:
-        """The bounds that a run of cells between candidates gives, first and last included.
+        """The bounds around the cells ``first`` to ``last``, both included.
 
-        Cell i lies between candidates i − 1 and i, and is cut into a number of parts; 0 says that
-        it is merged with the one before it. For ``cells`` see `Bounds`.
+        Cell i lies between candidates i − 1 and i and is cut into ``pieces[i]`` parts; 0 says that
+        it is merged with the cell before it. For ``cells`` see `Bounds`.
         """
         most = len(self.candidates) - 1
         first, last = min(max(first - 1, 0), most), min(last, most)
@@ -98,7 +101,7 @@ class BoundsNeed:
 
 
 def parts(low: int, high: int, count: int) -> list[int]:
-    """Starts of equal parts of ``[low, high)``; of single steps, where parts would hold a few."""
+    """Starts of equal parts of ``[low, high)``; of single steps if parts would hold only a few."""
     width = high - low
     count = width if width <= _FEW_STEPS * count else count
     return [low + width * part // count for part in range(count)]
@@ -110,7 +113,7 @@ def literal(value: Scalar) -> str:
 
 
 #: A public range of fewer grid steps than this, or one that `bins` cuts, gives a column's cells at
-#: no cost; any other only limits what is released of the column.
+#: no cost in budget; any other public range only limits the range that is released.
 CLOSE = 512
 
 
@@ -158,7 +161,7 @@ def public_range(
             remedy="Check min, max and the CHECK constraints.",
         )
     whole = low_known and high_known
-    # A wide range is a limit; rows mostly lie in a small part of it (`discount` in 0 to 1).
+    # A wide range is only a limit: most rows lie in a small part of it (`discount` in 0 to 1).
     settled = not scale.open_range or (whole and (config.bins is not None or hi - lo < CLOSE))
     declared = whole and (config.min is not None or config.max is not None)
     if settled or declared:
@@ -167,11 +170,12 @@ def public_range(
 
 
 def _end(scale: Scale, text: str | None, open_: bool, inward: int) -> int | None:
-    """The last point within a CHECK's bound; None for one that is not a literal of the type."""
+    """The outermost point that a CHECK's bound allows; None if it is no literal of the type."""
     if text is None:
         return None
     try:
-        # An open lower bound is rounded down and passed by a step, a closed one is rounded up.
+        # An open lower bound is rounded down and one step is added; a closed one is rounded up.
+        # For upper bounds it is the other way round.
         point = scale.parse(text, up=open_ == (inward < 0))
     except ValueError:
         return None
@@ -190,23 +194,24 @@ def _config_end(table: str, column: Column, scale: Scale, value: Any) -> int:
         ) from None
 
 
-#: A CHECK's ends beyond these keep out what is absurd, and say nothing of where rows lie.
+#: Where the bounds of a CHECK lie beyond these, they only forbid absurd values and do not show
+#: where rows lie.
 _NEAR = ("-10000", "10000")
-#: Candidates of bounds in two octaves.
+#: The number of candidates for bounds in two octaves.
 _OCTAVES = 8
-#: A default that is a number.
+#: A DEFAULT that is a number.
 _NUMBER = re.compile(r"'?(-?\d+(?:\.\d+)?)'?(?:::[a-z ]+(?:\([\d, ]+\))?)?\Z")
-#: A default that marks a missing number.
+#: A number that, as a DEFAULT, stands for a missing value, such as -1 or 9999.
 _MARK = re.compile(r"(?:-\d|-?9{4,}(?:\.9*)?)\Z")
 
 
 def default_range(
     scale: Scale, known: Range, title: str, default: str | None, of_type: tuple[str, str]
 ) -> tuple[int, int, bool]:
-    """The range to take where none is released, ``low <= x < high``, and if the name suggests it.
+    """The range ``low <= x < high`` to take where none is released, and whether it is named.
 
-    It follows from what is known of the range, the column's name, its DEFAULT, and the literals of
-    a default range of the type.
+    It is named if the config declares it or the column's name suggests it. Else it follows from
+    what is known of the range, the DEFAULT, and the literals of the type's default range.
     """
     lo, hi = known.lo, known.hi
     if known.declared:
@@ -219,17 +224,18 @@ def default_range(
         if point is not None:
             low, high = min(low, point), max(high, point + 1)
         low, high = max(low, lo), min(high, hi + 1)
-        # If a CHECK leaves a single value, the name says nothing of the range.
+        # Where a CHECK leaves a single value, the suggestion by name does not apply.
         if low + 1 < high:
             return low, high, True
     if scale.octaves and lo > scale.limits[0]:
-        # A CHECK's ends that are small enough numbers for rows to reach them.
+        # The bounds of a CHECK are taken if they are small enough for rows to reach them.
         nearest, farthest = (scale.parse(text) for text in _NEAR)
         if nearest <= lo and hi <= farthest:
             return lo, hi + 1, False
     low, high = (scale.parse(text) for text in of_type)
     if number is not None and point is not None and not low <= point <= high:
-        # The literal is doubled, not the grid point: that of a float is no number.
+        # The number is doubled, not its grid point: the grid point of a float is the image of its
+        # bits.
         twice = scale.parse(str(2 * number))
         low, high = min(0, twice), max(0, twice)
     if max(low, lo) < min(high, hi):
@@ -238,7 +244,7 @@ def default_range(
 
 
 def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal | None:
-    """A column's DEFAULT, if it is a number that rows are likely to have, and no mark."""
+    """A column's DEFAULT, if it is a number that rows are likely to have, and no missing value."""
     result = _NUMBER.match(default or "") if scale.octaves else None
     if result is None or _MARK.match(result[1]):
         return None
@@ -246,7 +252,7 @@ def _default_number(scale: Scale, known: Range, default: str | None) -> Decimal 
 
 
 def _octaves_inside(points: Points, lo: int, hi: int, *, below: bool) -> tuple[int, int]:
-    """A range of two octaves from a public end on: the lower one if ``below``, else the upper."""
+    """A range of two octaves at a public end: at the lower one if ``below``, else at the upper."""
     if below:
         end = min(int(np.searchsorted(points, lo, side="right")) + _OCTAVES, len(points) - 1)
         return lo, min(int(points[end]), hi)

@@ -32,9 +32,9 @@ from privbench.encoding.scale import GREATEST, LEAST, scale_of
 from privbench.privacy.recoding import LabelsRecoding, Recoding
 from privbench.schema import Column, ColumnType
 
-#: Stands for every text too long to be a category; PostgreSQL text cannot hold it.
+#: Stands for every text that is too long to be a category; no PostgreSQL text can hold it.
 LONG = "\x00"
-#: Most texts that a database is asked to look up.
+#: Most values of a list that the database is asked to number in SQL.
 _FEW = 16
 #: The longest text that can be a category, in characters.
 MAX_LABEL = 128
@@ -49,7 +49,7 @@ def labels_of(type_: ColumnType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ListCodec(Codec):
-    """Gives the listed value of every code; ``other`` draws from the list."""
+    """Gives the listed value of every code; for the code ``other`` it draws one from the list."""
 
     kind: ClassVar[str] = "list"
 
@@ -68,7 +68,7 @@ class ListCodec(Codec):
         return self.values
 
     def _shares(self, spans: Spans) -> Floats:
-        """The share of every cell within the spans; ``other`` has that of the list it draws on."""
+        """The share of every cell within the spans; ``other`` has the share of the whole list."""
         scale, places = scale_of(self.type), np.arange(len(self.values))
         if scale is not None:
             places[:] = [scale.parse(text) for text in self.values]
@@ -123,7 +123,7 @@ class ListReader(SettledReader):
     def known(self) -> dict[str, Known]:
         scale, values = scale_of(self.column.type), self.codec.values
         if scale is None:
-            # ASCII is the same in every encoding of a database.
+            # ASCII texts have the same bytes whatever the encoding of the database.
             plain = all(value.isascii() and "\0" not in value for value in values)
             return {self.alias(): values} if plain and 0 < len(values) <= _FEW else {}
         points = self._points
@@ -166,7 +166,7 @@ class LabelReader(ColumnReader):
     """Reads a column without a grid or text shape whose categories are to be released under δ."""
 
     per_unit: int = 1  # how many distinct values one unit may propose
-    filler: str = ""  # valid values for when nothing is released and NULL is not allowed
+    filler: str = ""  # makes valid values where nothing is released and NULL is not allowed
 
     @property
     def needs(self) -> tuple[Need, ...]:

@@ -52,7 +52,7 @@ def is_not_null(tree: exp.Expr) -> bool:
 
 
 def not_null_part(tree: exp.Expr) -> exp.Expr:
-    """``x`` of ``y IS NULL OR x``."""
+    """The part ``x`` of ``y IS NULL OR x``; any other expression as it is."""
     if isinstance(tree, exp.Or):
         left, right = tree.left.unnest(), tree.right.unnest()
         return right if is_null(left) else left if is_null(right) else tree
@@ -66,7 +66,7 @@ def untrimmed(tree: exp.Expr) -> exp.Expr:
 
 
 def column_of(tree: exp.Expr) -> str | None:
-    """The name of a column of the table itself, or None."""
+    """The name of the column that an expression is, without a table's name; else None."""
     tree = bare(tree)
     return tree.name if isinstance(tree, exp.Column) and not tree.table else None
 
@@ -154,12 +154,12 @@ class Limits:
     max_length: int | None = None  # greatest length of a text
 
 
-#: A column, and what is said of it.
+#: A column's name, and the limits that a CHECK sets for it.
 _Fact = tuple[str, Limits]
 
 
 def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
-    """All that single-column CHECKs of the table and of the column's domain say of a column.
+    """The limits that CHECKs of the table and of the column's domain set for a single column.
 
     >>> from privbench.schema import ColumnType, TableName
     >>> age = Column("age", 1, ColumnType("integer", "int4"))
@@ -178,7 +178,7 @@ def column_limits(table: Table, column: Column) -> tuple[Limits, ...]:
 
 
 def unread_checks(table: Table) -> tuple[Check, ...]:
-    """CHECK constraints, domains' included, of which some part is not understood.
+    """CHECK constraints of a table and its domains of which some part is not understood.
 
     Rows made for such a table may break the constraint.
     """
@@ -193,7 +193,7 @@ def unread_checks(table: Table) -> tuple[Check, ...]:
 
 @lru_cache(maxsize=4096)
 def _facts(expression: str) -> tuple[tuple[_Fact, ...], bool]:
-    """The facts in an expression, and whether they (and orders) are all that it says."""
+    """The facts that an expression states; and whether facts and orders are all that it states."""
     parts = conjuncts(expression)
     facts: list[_Fact] = []
     whole = bool(parts)
@@ -230,7 +230,7 @@ def _fact(tree: exp.Expr) -> _Fact | None:
 
 
 def _truth(tree: exp.Expr, name: str) -> _Fact | None:
-    """``flag`` and ``NOT flag``."""
+    """The fact that ``flag`` or ``NOT flag`` states of a boolean column."""
     if column_of(tree) == name:
         return name, Limits(values=("true",))
     negated = isinstance(tree, exp.Not) and column_of(tree.this) == name
@@ -238,7 +238,7 @@ def _truth(tree: exp.Expr, name: str) -> _Fact | None:
 
 
 def _or_fact(tree: exp.Or) -> _Fact | None:
-    """``x IS NULL OR fact(x)`` says the fact; ``x = 1 OR x = 2`` is a list."""
+    """The fact that ``x IS NULL OR fact(x)`` states, or the list of ``x = 1 OR x = 2``."""
     left, right = tree.left.unnest(), tree.right.unnest()
     for null, other in ((left, right), (right, left)):
         if is_null(null):
@@ -296,7 +296,7 @@ def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | 
 
 
 def length_limits(limits: tuple[Limits, ...], declared: int | None) -> tuple[int, int | None]:
-    """Least and greatest length of a text from all that is known."""
+    """The least and greatest length of a text by its CHECKs and its declared length."""
     tops = [item.max_length for item in limits if item.max_length is not None]
     if declared is not None:
         tops.append(declared)
@@ -312,15 +312,15 @@ def allowed(limits: tuple[Limits, ...]) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(kept))
 
 
-#: Special in a regular expression, plain in LIKE.
+#: Characters that are special in a regular expression and stand for themselves in LIKE.
 _SPECIAL = ".^$*+?()[]{}|\\"
 
 
 def pattern_of(expression: str, column: str, *, alone: bool = False) -> tuple[str, bool] | None:
     """The regular expression that a CHECK demands (``~``, LIKE), and whether case does not count.
 
-    The column is ``VALUE`` in the CHECK of a domain. With ``alone``, None where the CHECK says
-    more.
+    The column is ``VALUE`` in the CHECK of a domain. With ``alone`` the result is None if the CHECK
+    demands anything else besides.
     """
     parts = conjuncts(expression)
     if alone and len(parts) != 1:
@@ -367,7 +367,7 @@ def _similar(tree: exp.Expr) -> str | None:
 
 
 def _from_like(text: str) -> str:
-    """The regular expression of a LIKE pattern, in which a backslash makes a letter plain."""
+    """The regular expression of a LIKE pattern, in which a backslash escapes the next character."""
     made = ""
     for part in re.findall(r"\\?.", text, re.DOTALL):
         plain = f"\\{part[-1]}" if part[-1] in _SPECIAL else part[-1]

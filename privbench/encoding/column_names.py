@@ -1,4 +1,4 @@
-"""Suggestions by names and defaults: kinds of text, labels, ranges; public and free."""
+"""Kinds of text, labels and ranges that names and defaults suggest: public, so free of budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from privbench.schema import Column, Table
 
 @cache
 def packaged(name: str) -> dict[str, Any]:
-    """A file of lists as it stands in ``data``; not to be changed."""
+    """The content of a JSON file in ``data``; callers must not change it."""
     path = resources.files("privbench.encoding") / "data" / f"{name}.json"
     return dict(json.loads(path.read_text(encoding="utf-8")))
 
@@ -30,13 +30,14 @@ def whole(names: str) -> re.Pattern[str]:
 class Semantic:
     """A semantic type."""
 
-    provider: str  # Faker's name of it
+    provider: str  # the name of Faker's provider for it
     # Whether common values may still be released as categories under δ (a city may, an e-mail
     # address never).
     listed: bool
 
 
-#: A prefix is ignored if at least so many columns of a table share it, and this part of them all.
+#: A prefix is ignored if at least so many columns of a table, and at least this share of them, have
+#: it.
 _LEAST_ALIKE, _ALIKE = 3, 0.8
 
 
@@ -65,7 +66,7 @@ def plain_name(column: str, table: Table) -> str:
 
 
 def of_table(column: str, table: str) -> Semantic | None:
-    """The semantic type of a column that says little without its table: the name of a person.
+    """The semantic type of a column by its table's name, as ``name`` in a table of customers.
 
     >>> of_table("name", "Customers").provider, of_table("name", "genres"), of_table("id", "users")
     ('name', None, None)
@@ -128,7 +129,8 @@ class SuggestedRange:
 def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None:
     """The range to take for a column of numbers by its name; None without a suggestion.
 
-    Some are of whole numbers alone, flags and codes: ``approved`` may also be an amount.
+    Some suggestions, those of flags and codes, apply to ``whole`` numbers alone: ``approved`` may
+    also be an amount.
 
     >>> suggested_range("birthYear").high, suggested_range("points")
     ('2030', None)
@@ -142,7 +144,7 @@ def suggested_range(column: str, *, whole: bool = True) -> SuggestedRange | None
 
 
 def suggested_dates(column: str) -> tuple[str, str] | None:
-    """Literals of the range to take for a column of dates by its name, where none is seen.
+    """Literals of the range that a date column's name suggests, to take where none is released.
 
     >>> suggested_dates("BirthDate"), suggested_dates("order_date")
     (('1930-01-01', '2010-01-01'), None)
@@ -152,14 +154,14 @@ def suggested_dates(column: str) -> tuple[str, str] | None:
 
 
 def _first(file: str, kind: str, column: str) -> dict[str, Any] | None:
-    """The entry of a list by the first pattern that matches a column's name."""
+    """The first entry of a list whose pattern matches a column's name."""
     name = snake(column)
     return next((item for names, item in _suggestions(file, kind) if names.match(name)), None)
 
 
 @cache
 def _suggestions(file: str, kind: str) -> list[tuple[re.Pattern[str], dict[str, Any]]]:
-    """A list by patterns of names; most ranges do not apply to names of counts and rates."""
+    """The entries of a list with their patterns; most ranges exclude names of counts and rates."""
     lists = packaged(file)
     counts = f"(?!{lists.get('counts', '')})"
     return [
@@ -168,14 +170,14 @@ def _suggestions(file: str, kind: str) -> list[tuple[re.Pattern[str], dict[str, 
     ]
 
 
-#: A string literal, perhaps cast to a type; escapes and expressions are none.
+#: A string literal, perhaps cast to a type, without escapes; other expressions do not match.
 _LITERAL = re.compile(r"'((?:[^'\\]|'')*)'(?:::[^':()]+(?:\(\d+\))?)?\Z")
 
 
 def default_label(column: Column, least: int, greatest: int) -> str | None:
     """The literal that a column of text has by default; None without one of fitting length.
 
-    Many rows are likely to have it, and it is public, as a model holds the DDL.
+    Many rows are likely to have this value, and it is public: the DDL in a model states it.
 
     >>> from privbench.schema import ColumnType
     >>> zone = Column("zone", 1, ColumnType("text", "text"), default="'It''s UTC'::text")
@@ -193,17 +195,17 @@ def default_label(column: Column, least: int, greatest: int) -> str | None:
 
 #: Types of dates.
 DATES = ("date", "timestamp", "timestamptz")
-#: Words that say only that it is a date.
+#: Words at the end of a column's name that say only that it holds dates.
 _MARKS = re.compile(
     r"(?<=[a-z])(?<!up)(_?(date_?times?|date|times?|time_?stamps?|dt|dttm|utc|tstz)|_(at|on|ts|day))\Z"
 )
-#: Most dates of one table that are compared.
+#: Most date columns of one table whose names are compared.
 _MOST_DATES = 40
 
 
 @cache
 def _date_words() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
-    """Patterns of an earlier date and a later one; names must agree in all other words."""
+    """Pairs of patterns: a word for an earlier date and its counterpart for a later one."""
     pairs = packaged("names")["orders"]
     return tuple((re.compile(before), re.compile(after)) for before, after in pairs)
 
@@ -211,7 +213,8 @@ def _date_words() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
 def date_orders(table: Table) -> Iterator[tuple[str, str]]:
     """Pairs of date columns of one type whose names say that one comes before the other.
 
-    Public, and free of charge: a return comes after its rental, an end after its beginning.
+    Names are public, so this costs no budget: a return comes after its rental, an end after its
+    beginning.
 
     >>> from privbench.schema import ColumnType, TableName
     >>> kind = ColumnType("date", "date", category="D")
@@ -221,7 +224,7 @@ def date_orders(table: Table) -> Iterator[tuple[str, str]]:
     [('rental_date', 'returned_on'), ('orderdate', 'ShipDate')]
     """
     dates = [column for column in table.columns if _is_date(column)][:_MOST_DATES]
-    # Names without the words that say that they are dates.
+    # The names without the words that only say that the column holds dates.
     cores = {column.name: _MARKS.sub("", snake(column.name)) for column in dates}
     for one in dates:
         for other in dates:
@@ -235,10 +238,10 @@ def _is_date(column: Column) -> bool:
 
 
 def _follows(before: str, after: str) -> bool:
-    """Whether two names differ in one word, which says what comes first."""
+    """Whether two names differ in one word only, by which the first date precedes the other."""
     head = _common(before, after)
     tail = _common(before[::-1][: len(before) - head], after[::-1][: len(after) - head])
-    # A common letter may belong to the words that differ ("created", "closed").
+    # Letters that both names share may belong to the words that differ ("created", "closed").
     return any(
         one.fullmatch(before[first : len(before) - last])
         and other.fullmatch(after[first : len(after) - last])
@@ -249,7 +252,7 @@ def _follows(before: str, after: str) -> bool:
 
 
 def _common(one: str, other: str) -> int:
-    """Length of the common beginning."""
+    """The length of the common beginning of two texts."""
     pairs = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 

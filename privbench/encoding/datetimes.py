@@ -1,4 +1,4 @@
-"""Dates, timestamps, times of day and intervals: in days, microseconds or seconds."""
+"""Scales of dates (in days), timestamps and times of day (microseconds) and intervals (seconds)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def microseconds(text: str) -> int:
     return _since_1970(text, "us") - offset
 
 
-#: numpy takes 20200101 for a year, and accepts words such as "today".
+#: What a date begins with. It is checked first, since numpy takes 20200101 for a year and accepts
+#: words such as "today".
 _ISO_DATE = re.compile(r"\d{4,}-\d\d-\d\d")
 
 
@@ -72,7 +73,7 @@ def _since_1970(text: str, unit: Literal["D", "us"]) -> int:
 
 
 class _Calendar(Scale):
-    """Common part of dates and timestamps: infinities, weekly candidates, text where infinite."""
+    """The common part of dates and timestamps, which may be infinite."""
 
     specials: ClassVar[tuple[str, ...]] = ("-inf", "inf")
     default_range: ClassVar[tuple[str, str]] = ("2000-01-01", "2030-01-01")
@@ -81,7 +82,7 @@ class _Calendar(Scale):
 
     @property
     def plausible(self) -> tuple[int, int]:
-        """The years 1900 to 2049; among thousands of other years some stand out by noise alone."""
+        """The years 1900 to 2049: of thousands of others, some have large counts by noise alone."""
         first, last = (self.parse(text) for text in _PLAUSIBLE)
         return first, last
 
@@ -90,13 +91,13 @@ class _Calendar(Scale):
         return _FIRST_DAY * self.per_day, (_LAST_DAY + 1) * self.per_day - 1
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Not beyond `_PLAUSIBLE`, unless bounds are: noise would make births of 1764 and 2259."""
+        """Tails end at `_PLAUSIBLE` unless bounds lie beyond: noise would make births of 1764."""
         below, above = super().tails(lo, hi, cells)
         first, last = self.plausible
         return [edge for edge in below if edge >= first], [edge for edge in above if edge <= last]
 
     def select(self, identifier: sql.Composable) -> sql.Composable:
-        """The grid point as int8; years outside the range at its ends, infinities as sentinels."""
+        """The grid point as int8: the limits for years beyond them, sentinels for infinities."""
         lo, hi = self.limits
         return sql.SQL(
             "CASE WHEN {c} = '-infinity' THEN {neg} WHEN {c} = 'infinity' THEN {pos}"
@@ -119,7 +120,7 @@ class _Calendar(Scale):
         return int64_points(array, (NEG_INF, POS_INF))
 
     def candidates(self) -> Points:
-        """Four weeks in 1990 to 2040, quarters in 1900 to 2100, then decades and centuries."""
+        """Points every 4 weeks in 1990 to 2040, quarter in 1900 to 2100, then decade or century."""
         runs = [
             ("1900-01-01", "1990-01-01", 91),
             ("1990-01-01", "2040-01-01", 28),
@@ -200,7 +201,7 @@ class Clock(Scale):
         return int(10 ** (6 - self.precision))
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Whole seconds where the cell holds one, else the type's own precision."""
+        """Draw whole seconds where the cell holds one, else points of the type's own precision."""
         drawn = rng.integers(lows, highs, dtype=np.int64)
         for step in (self.step, 1_000_000):
             first, last = -(-lows // step), -(-highs // step)
@@ -245,9 +246,9 @@ _UNITS = {
     "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "day": 86400, "week": 604800,
     "mon": 2592000, "month": 2592000, "year": 31104000,
 }  # fmt: skip
-#: Fields of types that keep no hours.
+#: Fields of interval types that keep no hours.
 _COARSE = ("year", "month", "year to month", "day")
-#: Seconds by which the length of a year passes that of the 12 months it is compared as.
+#: Seconds by which a year is longer than 12 months of 30 days, as which PostgreSQL compares it.
 _YEAR_MORE = 453_600
 _PIECE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d(?:\.\d+)?))?")
@@ -294,7 +295,7 @@ def interval_seconds(text: str) -> int:
 class TimeScale(Clock):
     """Time of day in microseconds; the range is public, 00:00 to 24:00.
 
-    Of a time with a zone the local time is what is kept, at UTC.
+    Of a time with a zone only the local time is kept; it is written with the zone UTC.
     """
 
     open_range: ClassVar[bool] = False
@@ -310,7 +311,7 @@ class TimeScale(Clock):
         return min(max(round(clock_seconds(text) * 1_000_000), 0), _DAY - 1)
 
     def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
-        """Quarters of an hour, unless the range is narrower or the config says otherwise."""
+        """Edges at quarters of an hour, unless the range is short or the config gives `bins`."""
         quarter = _DAY // 96
         if spacing.bins is None and hi - lo > 8 * quarter:
             return sorted({lo, hi, *range(-(-lo // quarter) * quarter, hi, quarter)})
@@ -341,7 +342,7 @@ class IntervalScale(Scale):
 
     octaves: ClassVar[bool] = True
 
-    unit: str = "second"  # what values are written in, for types that keep no seconds
+    unit: str = "second"  # the unit in which values are written; larger for ``interval day``
 
     @property
     def limits(self) -> tuple[int, int]:
@@ -351,13 +352,13 @@ class IntervalScale(Scale):
     def select(self, identifier: sql.Composable) -> sql.Composable:
         """Seconds as int8, those beyond the limits at the limits."""
         lo, hi = self.limits
-        # Of infinite intervals the length is all there is.
+        # An infinite interval has only a length.
         seconds = sql.SQL(
             "pg_catalog.date_part('epoch', {c})"
             " - CASE WHEN pg_catalog.abs(pg_catalog.date_part('year', {c})) < 1e12"
             " THEN {more} * pg_catalog.date_part('year', {c}) ELSE 0 END"
         ).format(c=identifier, more=sql.SQL(str(_YEAR_MORE)))
-        # least and greatest pass over NULL.
+        # The functions least and greatest ignore NULL.
         return sql.SQL(
             "CASE WHEN {c} IS NOT NULL THEN"
             " pg_catalog.floor(least(greatest({s}, {lo}), {hi}))::bigint END"

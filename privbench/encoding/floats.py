@@ -23,13 +23,13 @@ _FLIP = np.int64(2**63 - 1)
 
 
 def image(values: NDArray[np.float64]) -> Points:
-    """An int64 for every finite float that keeps their order."""
+    """The int64 image of every finite float; images have the order of the floats."""
     bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
     return np.where(bits < 0, bits ^ _FLIP, bits)
 
 
 def value(points: Points) -> NDArray[np.float64]:
-    """The floats of such images."""
+    """The floats whose images (see `image`) these are."""
     points = np.asarray(points, dtype=np.int64)
     return np.where(points < 0, points ^ _FLIP, points).view(np.float64)
 
@@ -54,8 +54,8 @@ def rounded_to(values: NDArray[np.float64], widths: NDArray[np.float64]) -> NDAr
     return rounded
 
 
-#: Steps that are further from zero than the first are not distinct doubles; numbers that are
-#: further than the second are clipped.
+#: Steps further from zero than `_REACH` are not distinct doubles; numbers further from zero than
+#: `_HUGE` are clipped.
 _REACH, _HUGE = 2**53, 1e38
 
 
@@ -71,7 +71,7 @@ class DecimalGrid:
             raise ValueError(f"decimals must be 0 to {MOST}")
 
     def numbers(self, steps: Points) -> NDArray[np.float64]:
-        """The float of every step: dividing two exact doubles gives the nearest double."""
+        """The float of every step; the quotient of two exact doubles is the nearest double."""
         result: NDArray[np.float64] = np.asarray(steps, dtype=np.float64) / 10.0**self.decimals
         return result.astype(np.float32).astype(np.float64) if self.single else result
 
@@ -79,7 +79,8 @@ class DecimalGrid:
         """For each number, the least step whose float is at least that number; see `within`."""
         near = np.clip(numbers, -_HUGE, _HUGE)
         if self.single:
-            # Far out many steps share a float; its first one lies halfway from the float below.
+            # Far from zero many steps share a float; the first of them lies halfway between the
+            # float below and this one.
             upper = near.astype(np.float32)
             upper = np.where(upper < near, np.nextafter(upper, np.float32(np.inf)), upper)
             lower = np.nextafter(upper, np.float32(-np.inf))
@@ -111,7 +112,7 @@ def decimals_of(numbers: NDArray[np.float64], *, single: bool = False) -> Points
         near = np.rint(np.clip(rest * 10.0**count, -_REACH, _REACH)).astype(np.int64)
         fits = decimal_grid.within(rest) & (decimal_grid.numbers(near) == rest)
         if count == 0:
-            # Numbers beyond the reach of doubles are whole.
+            # Doubles so large that they do not distinguish steps are whole numbers.
             fits |= np.rint(rest) == rest
         result[left[fits]] = count
         left = left[~fits]
@@ -121,8 +122,8 @@ def decimals_of(numbers: NDArray[np.float64], *, single: bool = False) -> Points
 
 #: Makes the cells of a decimal grid, whose steps are integers.
 _STEPS = IntegerScale("int8")
-#: Largest step of a decimal grid, to which those of far tails are clipped; and number of units that
-#: the largest place of a cell may have.
+#: The largest step of a decimal grid, to which steps of far tails are clipped; and the largest
+#: value, in units, of an integer that `places` gives.
 _FAR, _UNITS = 2**60, 2.0**60
 
 
@@ -130,9 +131,9 @@ _FAR, _UNITS = 2**60, 2.0**60
 class FloatScale(Scale):
     """Floats by the order-preserving image of their bits.
 
-    Where 0 lies inside the cells it has one of its own: most columns hold it exactly. With
-    decimals, cells begin at numbers of so many decimals, as those of integers do, and such numbers
-    are drawn, each the float nearest to it; the grid stays the same.
+    Where 0 lies inside the cells, it has a cell of its own, since most columns hold exact zeros.
+    With a released number of decimals, cells begin at numbers with so many decimals, and values are
+    drawn among the floats nearest to such numbers; the grid stays the same.
     """
 
     specials: ClassVar[tuple[str, ...]] = ("nan", "-inf", "inf")
@@ -140,14 +141,14 @@ class FloatScale(Scale):
     fractions: ClassVar[bool] = True
     decimal_choices: ClassVar[range] = range(MORE + 1)
 
-    # ``float4``, ``float8`` or ``numeric`` (unconstrained: read as a float, written as a decimal
-    # number, infinities taken for the largest numbers).
+    # ``float4``, ``float8`` or ``numeric``. The last is unconstrained: it is read as a float and
+    # written as a decimal number, and infinities count as the largest numbers.
     base: str
     decimals: int | None = None  # released number of decimals of the column's values, or None
 
     @property
     def decimal_grid(self) -> DecimalGrid | None:
-        """Numbers with the released decimals, if there are any."""
+        """The grid of numbers with the released number of decimals; None without one."""
         return None if self.decimals is None else DecimalGrid(self.decimals, self.base == "float4")
 
     def with_decimals(self, decimals: int) -> FloatScale:
@@ -222,14 +223,14 @@ class FloatScale(Scale):
         return np.unique(image(numbers))
 
     def coarser(self) -> tuple[Points, ...]:
-        """One point an octave, from 2^-20 on."""
+        """Candidates with one point an octave, from 2^-20 on."""
         top = min(int(np.log2(self.top)), 120)
         sizes = 2.0 ** np.arange(-20, top + 1)
         numbers = np.concatenate([-sizes, [-self.top, 0.0, self.top], sizes])
         return (np.unique(image(numbers)),)
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Uniform over the decimal grid within the cell; where that is empty, over the cell."""
+        """Draw uniformly from the decimal grid within the cell, or from the cell if it has none."""
         if self.decimal_grid is None:
             return self._anywhere(lows, highs, rng)
         first, count = self._steps(lows, highs)
@@ -247,7 +248,7 @@ class FloatScale(Scale):
         return np.where(whole > 0, inside, widths)
 
     def _steps(self, lows: Points, highs: Points) -> tuple[Points, Points]:
-        """First step in each cell, and how many there are; 0 beyond the reach of doubles."""
+        """The first step in each cell, and how many; 0 where doubles do not distinguish steps."""
         assert self.decimal_grid is not None
         a, b = value(lows), value(highs)
         first, end = self.decimal_grid.first(a), self.decimal_grid.first(b)
@@ -255,7 +256,7 @@ class FloatScale(Scale):
         return first, np.where(near, np.maximum(end - first, 0), 0)
 
     def _anywhere(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Uniform in value within the cell, rounded to 1/1000 or less of its width."""
+        """Draw uniformly in value within the cell, rounded to at most 1/1000 of its width."""
         a, b = value(lows), value(highs)
         share = rng.random(len(a))
         drawn = a * (1.0 - share) + b * share
@@ -287,14 +288,14 @@ class FloatScale(Scale):
         return self._images(self.decimal_grid.first(value(np.array([lo]))).tolist())[0]
 
     def with_own_cells(self, edges: Sequence[int]) -> list[int]:
-        """A cell for exact zero; on a decimal grid up to its next number."""
+        """The edges with a cell for exact zero; on a decimal grid it ends at the next number."""
         end = self._after_zero
         zero = {0, min(end, edges[-1])} if edges[0] <= 0 < edges[-1] else set()
         return sorted({*edges, *zero})
 
     @property
     def _after_zero(self) -> int:
-        """The first point that zero's cell does not hold: the least float, or the next step."""
+        """The end of zero's cell: the least positive float, or the decimal grid's next step."""
         if self.decimal_grid is not None:
             return self._images([1])[0]
         least = np.finfo(np.float32 if self.base == "float4" else np.float64).smallest_subnormal
@@ -306,7 +307,7 @@ class FloatScale(Scale):
         return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
-        """Steps of a decimal grid in reach, else values in units of the narrowest cell."""
+        """Steps of the decimal grid if doubles distinguish them, else values in narrowest cells."""
         numbers = value(np.array(edges, dtype=np.int64))
         if self.decimal_grid is not None and self._near(edges[0], edges[-1]):
             result = self.decimal_grid.first(numbers).tolist()
@@ -315,7 +316,7 @@ class FloatScale(Scale):
             unit = widths[widths > np.abs(numbers).max() / _UNITS].min(initial=np.inf)
             result = [int(place) for place in np.rint(numbers / unit)]
         for at in range(1, len(result)):
-            # The cell of zero alone has no width.
+            # The cell that holds only zero has no width in value; it gets the width 1.
             result[at] = max(result[at], result[at - 1] + 1)
         return tuple(result)
 
@@ -325,7 +326,7 @@ class FloatScale(Scale):
         return self.decimal_grid is not None and bool(self.decimal_grid.within(ends).all())
 
     def _ends(self, lo: int, hi: int) -> tuple[int, int] | None:
-        """First step, and one past the last, of a range; None without a decimal grid in reach."""
+        """A range's first step and one past its last; None if doubles do not distinguish them."""
         if self.decimal_grid is None or not self._near(lo, hi):
             return None
         low, high = self.decimal_grid.first(value(np.array([lo, hi]))).tolist()
@@ -338,7 +339,7 @@ class FloatScale(Scale):
         return [int(point) for point in image(self.decimal_grid.numbers(kept))]
 
     def _again(self, lo: int, hi: int, inner: Sequence[int]) -> list[int]:
-        """First steps of cells, as many between two candidates as ``inner`` has edges there."""
+        """First steps of cells: as many between two candidates as ``inner`` has edges there."""
         assert self.decimal_grid is not None
         points = self.candidates()
         ends = np.concatenate([[lo], points[(points > lo) & (points < hi)], [hi]])
@@ -366,7 +367,7 @@ class FloatScale(Scale):
         return [int(point) for point in image(result)]
 
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
-        """Doubling cells in value, fewer for few cells; on a decimal grid, those of integers."""
+        """Tails whose cells double in width of value; on a decimal grid, the tails of its steps."""
         ends = self._ends(lo, hi)
         if ends is not None:
             outer = _STEPS.tails(*ends, cells)

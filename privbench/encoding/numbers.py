@@ -73,13 +73,13 @@ class IntegerScale(Scale):
 register_scale(lambda type_: IntegerScale(type_.base), "int2", "int4", "int8")
 
 
-#: Digits that surely fit an int64.
+#: The number of decimal digits that always fit an int64.
 _DIGITS = 18
-#: Digits after the point that are kept even where the whole range does not fit then.
+#: Digits after the point that are kept even if the type's whole range then does not fit the grid.
 _DECIMALS = 6
 #: Multiples of 10, 100 and so on are distinguished up to this power of ten: thousands.
 _TENS = 3
-#: What money is printed with.
+#: Removes the signs that PostgreSQL prints in values of type money.
 _BARE = str.maketrans("", "", "$,")
 
 
@@ -92,8 +92,8 @@ class NumericScale(Scale):
 
     precision: int  # declared number of digits
     scale: int  # declared digits after the point (may be negative, or larger than the precision)
-    # Released number of decimals of the column's values, −2 for multiples of 100; None for those of
-    # the type.
+    # Released number of decimals of the column's values, −2 for multiples of 100; None for the
+    # decimals that the type declares.
     decimals: int | None = None
 
     @property
@@ -107,7 +107,7 @@ class NumericScale(Scale):
 
     @property
     def decimal_choices(self) -> range | None:
-        """Thousands at most, and no more than the type has digits; of whole numbers nothing."""
+        """From multiples of 1000 at most to all decimals of the type; None without decimals."""
         least = max(1 - (self.precision - self.scale), -_TENS)
         return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
 
@@ -122,14 +122,14 @@ class NumericScale(Scale):
 
     @property
     def step(self) -> int:
-        """Grid points that values are multiples of."""
+        """The number of grid points of which all values are multiples."""
         return 1 if self.decimals is None else int(10 ** (self.digits - self.decimals))
 
     def has_value(self, lo: int, hi: int) -> bool:
         return (self.first_aligned(lo) or self.step) < hi
 
     def draw(self, lows: Points, highs: Points, rng: np.random.Generator) -> Points:
-        """Uniform over the multiples in the cell; where there are none, over the cell."""
+        """Draw uniformly from the multiples in the cell, or from the cell if it holds none."""
         if self.step == 1:
             return super().draw(lows, highs, rng)
         first, end = -(-lows // self.step), -(-highs // self.step)
@@ -157,7 +157,7 @@ class NumericScale(Scale):
         return self._counted(high) - self._counted(low) == 1
 
     def _counted(self, point: int) -> int:
-        """Which multiple is the first that is not below a point."""
+        """The number of the first multiple that is not below a point."""
         return -(-point // self.step)
 
     def _points(self, counted: Sequence[int]) -> list[int]:
@@ -165,7 +165,7 @@ class NumericScale(Scale):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The type's range in grid steps, at most 18 digits (larger numbers count as these)."""
+        """The type's range in grid steps, at most 18 digits; larger numbers count as the ends."""
         top = 10 ** min(self.precision - self.scale + self.digits, _DIGITS) - 1
         return -top, top
 
@@ -229,7 +229,7 @@ class NumericScale(Scale):
 
 @dataclass(frozen=True)
 class MoneyScale(NumericScale):
-    """money in hundredths, at most 18 digits; sessions set ``lc_monetary`` to C."""
+    """The type money in hundredths, at most 18 digits; sessions set ``lc_monetary`` to C."""
 
     specials: ClassVar[tuple[str, ...]] = ()
 

@@ -53,9 +53,9 @@ class OrderedCodec(Codec):
     kind: ClassVar[str] = "ordered"
 
     recoding: EdgesRecoding  # the cells
-    settled: bool  # whether they were public before the fit
+    settled: bool  # whether the cells were public before the fit
     limits: tuple[int, int]  # public least and greatest grid point, inclusive
-    # Released number of decimals that values are drawn with; None for any number.
+    # The released number of decimals of drawn values; None for any number of decimals.
     decimals: int | None = None
 
     @property
@@ -75,7 +75,7 @@ class OrderedCodec(Codec):
         return {} if self.settled else {self.column: self.recoding}
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        """A value in the cell of every code; beyond the last cell, one near it."""
+        """A value in the cell of every code; for `below` and `above`, one near the last cell."""
         values = codes[self.column]
         domain = self.recoding.domain
         lows, highs = self.cells()
@@ -154,9 +154,9 @@ class OrderedCodec(Codec):
         return codec
 
 
-#: Whole numbers of types with fewer values than this are mostly codes: smallint, numeric(4).
+#: Types of whole numbers with fewer values than this mostly hold codes: smallint, numeric(4).
 _CODES = 2**16
-#: A default range is cut at whole numbers where they make more edges than this.
+#: A default range is cut at whole numbers if that gives more edges than this.
 _WHOLES = 16
 
 
@@ -168,15 +168,15 @@ class OrderedReader(ColumnReader):
     range: Range  # public knowledge of its range
     bins: int | None = None  # number of equal cells of a wide public range, from the config
     title: str = ""  # the column's name without its table's prefix
-    # How many distinct values one unit may propose, to be released where many units share one; 0
-    # for none.
+    # How many distinct values one unit may propose, so that values which many units share are
+    # released; 0 for no such release.
     per_unit: int = 0
     # Literals of the range to take where nothing is known; None for the type's.
     default_range: tuple[str, str] | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The column, and its numbers of decimals, which are not modelled."""
+        """The column, and perhaps its numbers of decimals, which are released but not modelled."""
         return (self.name, self._decimals) if self._counted else (self.name,)
 
     @property
@@ -185,12 +185,12 @@ class OrderedReader(ColumnReader):
 
     @property
     def _counted(self) -> bool:
-        """Whether decimals are released; not for public ranges, whose cells are made at once."""
+        """Whether decimals are released: not for public ranges, whose cells are settled."""
         return self.scale.decimal_choices is not None and not self.range.settled
 
     @cached_property
     def needs(self) -> tuple[Need, ...]:
-        """Bounds and decimals, unless the range is public; made once for all stages of a fit."""
+        """Bounds, decimals and shared values, unless the range is public; made once for a fit."""
         if self.range.settled:
             return ()
         choices = self.scale.decimal_choices
@@ -201,7 +201,7 @@ class OrderedReader(ColumnReader):
 
     @property
     def _shared(self) -> tuple[CategoriesNeed, ...]:
-        """Values that many units share, which cells would hide: prices, seconds of an hour."""
+        """The need of values that many units share (such as prices), which cells would hide."""
         low, high = self.scale.limits
         # Most whole numbers of few digits are codes, which have cells of their own anyway.
         if not self.per_unit or (self.scale.whole and high - low < _CODES):
@@ -243,7 +243,7 @@ class OrderedReader(ColumnReader):
     @property
     def known(self) -> dict[str, Known]:
         if "nan" in self.scale.specials:
-            # NaN is no value of the range, but has a grid point all the same.
+            # NaN lies outside the range, but has a grid point, so the range alone would lose it.
             return {self.alias(): range(NAN, GREATEST)}
         lo, hi = (self.range.lo, self.range.hi) if self.range.settled else self.scale.limits
         return {self.alias(): range(lo, hi + 1)}
@@ -281,29 +281,29 @@ class OrderedReader(ColumnReader):
         if choices is None or not isinstance(result, Decimals):
             return None
         if result.count is None:
-            # Noise hides it.
+            # Noise hides how many decimals the values have.
             return DEFAULT_DECIMALS if self.scale.fractions and not bounds.released else None
         if result.count == choices[-1]:
             return None
-        # A released or declared range without such a number has numbers with more decimals.
+        # If the range holds no number with so few decimals, its values have more of them.
         scale = self.scale.with_decimals(result.count)
         held = scale.first_aligned(self.range.lo) <= self.range.hi
         return result.count if held and scale.has_value(bounds.lo, bounds.hi) else None
 
     @cached_property
     def _recoding(self) -> EdgesRecoding:
-        """Cells of a public range; made once for all batches."""
+        """The cells of a public range; made once for all batches."""
         lo, end, specials = self.range.lo, self.range.hi + 1, self.range.specials
         return public_cells(self.scale, lo, end, self.bins, specials, nullable=self.nullable)
 
     def _scales(self, bounds: Bounds, decimals: int | None) -> tuple[Scale, Scale, Scale]:
-        """Grids that values, cells within as released, and cells beyond lie on."""
+        """The grids of values, of cells within the bounds, and of cells beyond the bounds."""
         if decimals is None:
             return self.scale, self.scale, self.scale
         scale = self.scale.with_decimals(decimals)
         if bounds.released or not self.scale.fractions:
             return scale, scale, scale
-        # A default range is cut at whole numbers, and says nothing of values far beyond.
+        # A default range is cut at whole numbers, and does not show which decimals lie beyond it.
         whole = self.scale.with_decimals(0)
         many = len(whole.edges(bounds.lo, bounds.hi, Spacing(cells=bounds.cells or LINEAR)))
         return scale, whole if many > _WHOLES else scale, self.scale
@@ -311,7 +311,7 @@ class OrderedReader(ColumnReader):
     def _released_recoding(
         self, bounds: Bounds, decimals: int | None, values: tuple[int, ...] = ()
     ) -> EdgesRecoding:
-        """Cells of a released range; beyond it, cells that grow from `below` to `above`."""
+        """Cells of a released range, with growing cells, `below` and `above` on its two sides."""
         scale, cells_of, beyond = self._scales(bounds, decimals)
         first, end = cells_of.first_aligned(self.range.lo), self.range.hi + 1
         first = min(first, end - 1)
@@ -324,12 +324,13 @@ class OrderedReader(ColumnReader):
         cells = bounds.cells or LINEAR
         below, above = beyond.tails(lo, hi, cells)
         if self.scale.octaves and not self.scale.fractions and lo >= 0:
-            # Amounts and counts have none below zero: one cell, `below`, tells if this one has.
-            # For floats it is too narrow: decimals would be rounded to -0.
+            # Amounts and counts are mostly not negative: the one cell `below` shows whether some
+            # values are. Floats keep growing cells: their negative decimals would round to -0.
             below = [max(edge, 0) for edge in below]
         if meant:
-            # Each more cell is one more that noise may fill. Names that lie mostly do so upwards;
-            # but there is no thirteenth month unless rows are clear beyond the twelfth.
+            # Noise may fill every further cell. If a name suggests too narrow a range, most values
+            # outside lie above it, so cells above it stay; but not where the suggestion is hard:
+            # there is no thirteenth month.
             below = [edge for edge in below if edge >= least]
             suggestion = suggested_range(self.title or self.name)
             if suggestion is not None and suggestion.hard:
@@ -337,7 +338,7 @@ class OrderedReader(ColumnReader):
         inside = cells_of.edges(lo, hi, Spacing(self.bins, cells, bounds.inner))
         edges = {*below, *inside, *above, *_own_cells(scale, values)}
         if self.scale.octaves and min(edges) < 0 < max(edges):
-            # Values beside zero are common; a cell on both of its sides would hold them all.
+            # Values near zero are common: a cell across zero would mix those of both signs.
             edges.add(0)
         kept = scale.with_own_cells(sorted({min(max(edge, first), end) for edge in edges}))
         outer = ("below",) * (kept[0] > self.range.lo) + ("above",) * (kept[-1] < end)
@@ -378,7 +379,7 @@ def public_cells(
 
 
 def _own_cells(scale: Scale, values: tuple[int, ...]) -> set[int]:
-    """Edges of a cell for each of these values; a cell ends at the next value that can be drawn."""
-    # The cell beside a value with more decimals than are drawn would hold no number.
+    """Edges of one cell for each of these values, up to the next value that can be drawn."""
+    # A value with more decimals than are drawn gets no cell: the next cell would hold no number.
     drawn = [value for value in values if scale.first_aligned(value) == value]
     return {*drawn, *(scale.first_aligned(value + 1) for value in drawn)}

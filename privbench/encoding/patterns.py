@@ -32,11 +32,11 @@ from privbench.encoding.keys.uniqueness import replace_rows
 from privbench.encoding.surrogate_text import joined
 from privbench.schema import Check, Column, Table
 
-#: Copies of an open repetition past its least number.
+#: How many copies beyond the least number an unbounded repetition gets at most.
 EXTRA = 8
-#: Longest text that is made; an expression that asks for more is not understood.
+#: The longest text that is made; an expression that demands a longer one is not understood.
 MOST = 1024
-#: Groups, alternatives and repetitions within each other.
+#: How deep groups, alternatives and repetitions may be nested.
 DEPTH = 32
 
 _parser: Any = import_module("re._parser")
@@ -50,7 +50,7 @@ _CATEGORIES = {
     "CATEGORY_NOT_WORD": "-",
     "CATEGORY_NOT_SPACE": _WORDS,
 }
-#: Classes of characters by PostgreSQL's names, as they stand within brackets.
+#: Character classes by PostgreSQL's names, in the form that they have within brackets.
 _POSIX = {
     "[:alpha:]": "a-zA-Z",
     "[:digit:]": "0-9",
@@ -62,8 +62,8 @@ _POSIX = {
     "[:punct:]": r"!#%&*+,\-./:;=?@_",
     "[:xdigit:]": "0-9a-f",
 }
-#: What PostgreSQL reads otherwise than Python: within brackets, a collating element or a class of
-#: characters that is not listed above; and ``{,3}``, which PostgreSQL takes as plain text.
+#: What PostgreSQL reads in another way than Python: within brackets, a collating element or a class
+#: of characters that is not listed above; and ``{,3}``, which PostgreSQL reads as literal text.
 _FOREIGN = re.compile(r"\[[^][]*\[[.=:]|\{,")
 
 
@@ -75,9 +75,9 @@ class Unknown(ValueError):
 class Node:
     """A part of an expression."""
 
-    width: int  # how many pieces its texts may be made of
-    # Makes random texts, shape (rows,), from the number of rows, how many copies of an open
-    # repetition there may be past its least number, and a source of randomness.
+    width: int  # the greatest number of pieces that its texts may be made of
+    # Makes random texts, shape (rows,). Its arguments are the number of rows, how many copies
+    # beyond its least number an unbounded repetition may have, and a source of randomness.
     make: Callable[[int, int, np.random.Generator], pa.Array]
 
 
@@ -104,7 +104,7 @@ def _choice(parts: Sequence[Node]) -> Node:
 
 
 def _repeated(part: Node, least: int, greatest: int | None) -> Node:
-    """A part several times, at most `greatest` (None: open)."""
+    """A part repeated `least` to `greatest` times; None means without limit."""
 
     def most(extra: int) -> int:
         return least + extra if greatest is None else min(greatest, least + extra)
@@ -129,7 +129,7 @@ def parse(text: str) -> Node:
         raise Unknown(text)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what other versions of Python may read otherwise
+            warnings.simplefilter("ignore")  # about syntax that other versions may read differently
             tree = _parser.parse(plain)
     except (re.error, OverflowError, RecursionError) as error:
         raise Unknown(text) from error
@@ -198,16 +198,17 @@ def _alphabet(members: Iterable[tuple[Any, Any]]) -> str:
 
 #: Alphabets whose letters stand in the same order in every collation.
 _ALPHABETS = (string.ascii_uppercase, string.ascii_lowercase, string.digits)
-#: Most letters of a CHECK's bound that is understood, and most that a text may have beyond those.
+#: The most letters of a CHECK's bound that is understood; and how many more a text may have.
 _LONGEST_BOUND, _LONGER = 16, 6
 
 
 def span_patterns(limits: Iterable[Limits]) -> tuple[str, str, str] | None:
     """Regular expressions of the texts between the bounds of some CHECKs; None if not understood.
 
-    What texts may stay, what new ones are made from, and what more are made from where these are
-    too few. Bounds are understood where there are two, and each letter of one has the alphabet of
-    the other's at its place. What lies beyond a single bound follows the collation.
+    The first matches the texts that may stay, new texts are made from the second, and more texts
+    from the third where the second has too few. Bounds are understood if there are two of the same
+    length whose letters at each position are of one alphabet. Which texts lie beyond a single bound
+    depends on the collation.
 
     >>> span_patterns([Limits(low="A", high="F")])
     ('^(?:[A-F]|[B-E].*|A.+|A|F)$', '^[A-F]$', '^[A-E][A-Z]{1,6}$')
@@ -254,13 +255,13 @@ def _letters_beside(letter: str) -> str:
 
 
 def _letter_class(letters: str) -> str:
-    """A character class of neighbours."""
+    """The character class of consecutive letters."""
     return letters if len(letters) == 1 else f"[{letters[0]}-{letters[-1]}]"
 
 
-#: Rounds in which distinct texts are drawn.
+#: The most rounds of drawing until there are enough distinct texts.
 _DRAWS = 4
-#: Characters of a text of which a CHECK demands nothing but its case.
+#: Length of a text of which a CHECK demands nothing but its case.
 _WORD = 8
 
 
@@ -273,11 +274,11 @@ class Pattern:
     tree: Node  # makes texts
     length: int | None  # greatest length of the column's texts
     wider: Node | None = None  # makes more texts where the first tree has too few, or None
-    # The case that is all that is demanded, ``upper`` or ``lower``, or None.
+    # ``upper`` or ``lower`` where the CHECK demands nothing but this case, else None.
     case: str | None = None
 
     def replace_bad(self, texts: pa.Array, rng: np.random.Generator) -> pa.Array:
-        """The texts; those that do not match are replaced, or change their case; NULL stays."""
+        """Replace the texts that do not match, or change their case; NULL stays."""
         if self.case is not None:
             return (pc.utf8_upper if self.case == "upper" else pc.utf8_lower)(texts)
         bad = pc.fill_null(pc.invert(self._matches(texts)), False)
@@ -314,7 +315,7 @@ class Pattern:
             return pc.match_substring_regex(
                 texts.cast(pa.string()), self.regex, ignore_case=self.fold
             )
-        except pa.ArrowInvalid:  # not an expression for Arrow: all are made anew
+        except pa.ArrowInvalid:  # Arrow cannot read the expression: all texts are replaced
             return pc.if_else(texts.is_valid(), False, None)
 
 
@@ -351,7 +352,7 @@ def column_pattern(table: Table, column: Column) -> Pattern | None:
 
 
 def is_understood(check: Check, table: Table) -> bool:
-    """Whether a CHECK demands a pattern or a case of one column only, which the encoder keeps."""
+    """Whether a CHECK demands only one column's pattern or case, which the encoder satisfies."""
     if len(check.columns) != 1:
         return False
     text, names = check.expression, (*check.columns, "VALUE")

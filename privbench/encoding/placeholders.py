@@ -1,4 +1,4 @@
-"""Valid values of types that are never modelled, by number: other numbers, other values."""
+"""Valid values of types that are never modelled, made from numbers, each a different value."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from privbench.schema import Column, ColumnType, Table, TableName
 
 Numbers = NDArray[np.int64]
 
-#: Room of makers that have no limit of their own.
+#: The `room` of makers whose values have no limit of their own.
 _WIDE = 2**40
-#: Points lie on a grid of so many columns, at a distance at which shapes do not touch.
+#: Points lie on a grid with `_ACROSS` columns, at a distance (`_APART`) at which shapes around them
+#: do not touch.
 _ACROSS, _APART = 1000, 10
 
 
@@ -65,15 +66,15 @@ def maker_of(type_: ColumnType) -> Maker | None:
 
 
 def part_maker(type_: ColumnType) -> Maker | None:
-    """Like `maker_of` for a type that stands within another: modelled types and domains too."""
+    """Like `maker_of`, for a type within another type, which may be a modelled type or a domain."""
     column = Column("value", 1, type_, not_null=True)
     table = Table(TableName("public", "value"), (column,))
     if any(not is_understood(check, table) for check in unread_checks(table)):
-        # A domain within a type stays in force during the copy: no value but NULL surely keeps it.
+        # COPY checks a domain within a type, and NULL is the value most likely to pass.
         return Maker(lambda numbers: pa.nulls(len(numbers), pa.string()), 1)
     pattern = column_pattern(table, column)
     if pattern is not None:
-        # Few distinct texts will do: a value within another need not be a key.
+        # A few distinct texts are enough, since a value within another need not be a key.
         texts = pattern.distinct(512, generator(0, "pattern", type_.sql))
         return _listed(texts) if len(texts) else None
     space = modelled_values(table, column, None, 36**4)
@@ -84,7 +85,7 @@ def part_maker(type_: ColumnType) -> Maker | None:
 
 
 def value_space(table: Table, column: Column, codec: Codec | None, rows: int) -> ValueSpace | None:
-    """`modelled_values`, and the numbered values of types that are never modelled."""
+    """The values that a column can have, as `modelled_values`; also for types never modelled."""
     result = modelled_values(table, column, codec, rows)
     made = maker_of(column.type) if result is None else None
     if result is not None or made is None:
@@ -155,7 +156,7 @@ def _bits(type_: ColumnType) -> Maker:
     return Maker(lambda numbers: joined(left, digits(numbers, width, 2)), 2**width)
 
 
-#: Parts of a template that stand for the number, see `_part`.
+#: The parts of a template that are replaced by the number, see `_part`.
 _PART = re.compile(r"(#(?:\d+h|\d[bm]|[+xyXY])?)")
 
 
@@ -171,10 +172,11 @@ def _template(text: str, room: int) -> Maker:
 
 
 def _part(text: str, numbers: Numbers) -> pa.Array:
-    """``#`` is the number, ``#+`` the next one, ``#8h`` eight hexadecimal digits of it.
+    """One part of a template, filled in with the numbers.
 
-    ``#2b`` is its byte 2, ``#2m`` two hexadecimal digits of that byte. ``#x``, ``#y`` are the
-    coordinates of a point, ``#X``, ``#Y`` lie beyond.
+    ``#`` is the number, ``#+`` the number plus one, ``#8h`` its eight hexadecimal digits. ``#2b``
+    is its byte 2, ``#2m`` that byte in two hexadecimal digits. ``#x`` and ``#y`` are the
+    coordinates of a point, ``#X`` and ``#Y`` are greater than these by one.
     """
     match text[-1]:
         case "h":

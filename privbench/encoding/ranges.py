@@ -1,4 +1,4 @@
-"""Points and ranges: values that become several attributes, each on a grid of its own."""
+"""Points and ranges, whose values become several attributes, each on a grid of its own."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class PointCodec(Codec):
         return self.x.recodings | self.y.recodings
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Literals; where only the second coordinate is NULL, another row's takes its place."""
+        """Literals of points; a missing second coordinate is replaced by that of another row."""
         x, y = (part.decode(codes, rng).cast(pa.string()) for part in (self.x, self.y))
         known = y.is_valid().to_numpy(zero_copy_only=False)
         there, lost = np.flatnonzero(known), np.flatnonzero(~known)
@@ -155,24 +155,25 @@ _SIZES = {
     **dict.fromkeys(("numeric", "float4", "float8"), _REAL),
     **dict.fromkeys(("timestamp", "timestamptz"), _SPAN),
 }
-#: Kinds of ranges, in the order of their codes, and the type that they are read as.
+#: Numbers of the kinds of ranges, as texts in the order of their codes; below, their names and the
+#: type that they are read as.
 _KINDS = tuple("01234")
 _BOUNDED, _BEGUN, _ENDED, _ALL, _EMPTY = range(5)
 _KIND = ColumnType("smallint", "int2", category="N")
 _TIMES = ("date", "timestamp", "timestamptz")
-#: Usual length of ranges of times: bookings and stays take hours, not seconds.
+#: The default range of the length of time ranges: bookings and stays take hours, not seconds.
 _STAY = ("0", "2 days")
-#: Grid steps of a bound in one of a size: times count microseconds, their spans seconds.
+#: Grid steps of a bound per grid step of a size: timestamps are in microseconds, sizes in seconds.
 _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
 def _kinds(*, nullable: bool) -> Domain:
-    """Cells of the kinds of ranges; ``(,)`` and ``empty`` count only where far above noise."""
+    """Cells of the kinds of ranges; ``(,)`` and ``empty``, which are rare, are special cells."""
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 
 class _KindReader(ListReader):
-    """Reads the kind."""
+    """Reads the kind of a range."""
 
     @property
     def cells(self) -> dict[str, Domain]:
@@ -181,7 +182,7 @@ class _KindReader(ListReader):
 
 @dataclass(frozen=True)
 class RangeReader(PartsReader):
-    """Reads of what kind ranges are, where they begin and how long they are."""
+    """Reads the kind of a range, its bound (the lower one where there is one) and its size."""
 
     @cached_property
     def parts(self) -> tuple[ListReader, OrderedReader, OrderedReader]:
@@ -258,11 +259,12 @@ class RangeCodec(Codec):
             high = low + _floats(_scale(_REAL).build(size, {}))
             parts = (self.lower.decimals, self.size.decimals)
             if None not in parts:
-                # A sum of doubles has more decimals than either; a large one rounds below itself.
+                # A sum of doubles may have more decimals than either of them, so it is rounded; a
+                # large sum may round to below the lower bound.
                 high = np.maximum(np.round(high, max(filter(None, parts), default=0)), low)
             return pa.array(low).cast(pa.string()), pa.array(high).cast(pa.string())
         lo, hi = scale.limits
-        # Limits are far inside int64, but a sum of two may pass them.
+        # The limits lie far inside int64, but a bound plus a size may lie beyond the limits.
         step = _STEPS.get(base, 1)
         room = (hi - np.clip(start, lo, hi)) // step
         end = np.clip(start, lo, hi) + np.minimum(size, room) * step
@@ -277,7 +279,7 @@ def parts_reader(table: str, column: Column) -> ColumnReader | None:
     if type_.kind != "r" or type_.domain is not None or not type_.parts:
         return None
     bound = type_.parts[0]
-    # A domain's CHECK stays in force within a range, and none is certain to be understood.
+    # The CHECK of a domain applies within a range too, and may not be understood.
     known = bound.domain is None and bound.base in _SIZES
     return RangeReader(table, column) if known else None
 
@@ -295,7 +297,7 @@ def _kind(column: sql.Composable) -> sql.Composable:
 
 
 def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql.Composable]:
-    """SQL of the bound, and of the size (see the module)."""
+    """SQL expressions of a range's bound and of its size."""
     upper, lower = "pg_catalog.upper({c})", "pg_catalog.lower({c})"
     low = sql.SQL(f"CASE WHEN pg_catalog.lower_inf({{c}}) THEN {upper} ELSE {lower} END").format(
         c=column
@@ -306,11 +308,11 @@ def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql
     )
     size = f"least({upper}::numeric - {lower}::numeric, 9e18)::bigint"
     if base in _TIMES:
-        # Infinite times have no difference in older servers.
+        # Older servers cannot subtract infinite times.
         known += f" AND pg_catalog.isfinite({upper}) AND pg_catalog.isfinite({lower})"
         size = f"({upper} - {lower})::bigint"
     if _SIZES[base] is _SPAN:
-        # The widest of ranges is longer than an interval can be.
+        # The widest ranges are longer than the longest interval.
         epochs = " - ".join(f"pg_catalog.date_part('epoch', {end})" for end in (upper, lower))
         size = f"pg_catalog.make_interval(secs => least({epochs}, 3e11))"
     elif _SIZES[base] is _REAL:
@@ -319,14 +321,14 @@ def _expressions(column: sql.Composable, base: str) -> tuple[sql.Composable, sql
 
 
 def _points(codec: OrderedCodec, codes: Codes, rng: Rng) -> Points:
-    """Grid points in the cells of some codes; any where the code says NULL."""
+    """Grid points drawn in the cells of the codes; arbitrary where the code is that of NULL."""
     lows, highs = codec.cells()
     chosen = codes[codec.column]
     return codec.scale.draw(lows[chosen], highs[chosen], rng)
 
 
 def _again(points: Points, missing: Mask, known: Mask, rng: Rng) -> None:
-    """Fill in missing points from other rows, drawn at random; in place."""
+    """Replace missing points, in place, by those of rows drawn at random."""
     if missing.any() and known.any():
         points[missing] = rng.choice(points[known], int(missing.sum()))
 

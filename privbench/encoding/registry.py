@@ -1,4 +1,4 @@
-"""Which family reads a column, and which codec a model's JSON names."""
+"""Choose the reader of a column, and the codec that the JSON of a model names."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _unique(table: Table, column: Column) -> bool:
 
 
 def _refuse_misfits(table: Table, column: Column, config: ColumnConfig, scale: Any) -> None:
-    """Kinds that the type cannot have."""
+    """Refuse a kind or a setting in the config that the column's type cannot have."""
     text = column.type.base in TEXT_BASES
     listable = text or scale is not None or bool(labels_of(column.type))
     fits = {"range": scale is not None, "text": text, "categories": listable, "values": listable}
@@ -207,7 +207,7 @@ def table_coverage(
 
 
 def unkept(table: Table) -> list[CoverageLine]:
-    """Rules that sampled rows may break until a load repairs them; one line each."""
+    """Lines of the coverage map on rules that sampled rows may break until a load repairs them."""
     lines = []
     how = "not kept by construction: rows are repaired in the load"
     for check in unread_checks(table):

@@ -31,12 +31,13 @@ _WIDE = Context(prec=400)
 
 #: Ranges of at most this many grid steps, public or released, get one cell per step.
 UNIT_STEPS = 256
-#: At least this many steps get a cell each, where noise leaves few cells worth having.
+#: Ranges of at most this many grid steps get one cell per step even where, because of noise, only
+#: few cells are useful.
 LEAST_UNITS = 32
-#: Number of linear cells in a wider range.
+#: The number of equal cells in a wider range.
 LINEAR = 128
-#: Growing cells beyond a released bound; and those above the range on a scale with octaves, which
-#: reach as far as 150,000 times a twelfth of the range's width.
+#: Numbers of growing cells: `TAILS` beyond a released bound; `LONG_TAILS` above the range on a
+#: scale with octaves, where they reach as far as 150,000 times a twelfth of the range's width.
 TAILS, LONG_TAILS = 6, 32
 
 
@@ -45,8 +46,8 @@ class Spacing:
     """How a range is cut into cells."""
 
     bins: int | None = None  # number of equal cells, where the config says so
-    # Number of equal cells that the noise leaves worth having, at most `LINEAR`; with fewer, cells
-    # that grow are as many times wider.
+    # Number of equal cells that is useful at this level of noise, at most `LINEAR`; with fewer
+    # equal cells, growing cells are wider by the same factor.
     cells: int = LINEAR
     # Edges to take instead of equal cells, where a release shows how rows are spread.
     inner: Sequence[int] = ()
@@ -71,7 +72,7 @@ class Scale(ABC):
     def decimal_choices(self) -> range | None:
         """Numbers of decimals that a release distinguishes, ascending; None without a release.
 
-        The last one stands for values without a common number.
+        The last one stands for values that do not share a number of decimals.
         """
         return None
 
@@ -105,9 +106,9 @@ class Scale(ABC):
 
     @abstractmethod
     def parse(self, text: str, *, up: bool = False) -> int:
-        """The grid point of a literal; between two of them the lower one, or with `up` the upper.
+        """The grid point of a literal; between two points it is the lower, or with `up` the upper.
 
-        A ValueError says that it is no literal of the type.
+        Raises a ValueError if the text is no literal of the type.
         """
 
     @abstractmethod
@@ -136,7 +137,7 @@ class Scale(ABC):
         return rng.integers(lows, highs, dtype=np.int64)
 
     def mass(self, low: Points, high: Points, lows: Points, highs: Points) -> NDArray[np.float64]:
-        """Mass of the values of each cell ``[lows, highs)`` that lies in ``[low, high)``."""
+        """For each cell ``[lows, highs)``, the mass of its values that lie in ``[low, high)``."""
         return counted(np.full(len(lows), self.step), low, high, lows, highs)
 
     def edges(self, lo: int, hi: int, spacing: Spacing) -> list[int]:
@@ -175,7 +176,7 @@ class Scale(ABC):
         return lo
 
     def with_own_cells(self, edges: Sequence[int]) -> list[int]:
-        """Ascending edges, with those of points that must have a cell of their own."""
+        """The edges with those of points that must have a cell of their own; ascending."""
         return list(edges)
 
     def holds_one_value(self, low: int, high: int) -> bool:
@@ -183,9 +184,9 @@ class Scale(ABC):
         return high - low == self.step
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...] | None:
-        """Integers whose differences are nearly proportional to those of the edges in value.
+        """Integers whose differences are nearly proportional to differences of the edges' values.
 
-        None stands for the edges themselves.
+        None means that the edges themselves are such integers.
         """
         return None
 
@@ -205,8 +206,8 @@ class Scale(ABC):
     def tails(self, lo: int, hi: int, cells: int = LINEAR) -> tuple[list[int], list[int]]:
         """Edges of the growing cells below and above released bounds; fewer for few cells.
 
-        Twice as wide each time; on scales with octaves by √2, and ever further upwards, where a
-        few large values make up most of a sum.
+        Each cell is twice as wide as the one before it. On scales with octaves the factor is √2,
+        and more cells lie above the range, since a few large values make up most of a sum.
         """
         each = 1 if cells == LINEAR else 2
         below = _growing(max((hi - lo) // 8, 1), 2.0, TAILS, each)
@@ -231,7 +232,7 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
     points = {sign * step for sign in (-1, 1) for step in positive}
     kept = sorted({lo, hi, *(point for point in points if lo <= point <= hi)})
     result = np.array(kept, dtype=np.int64)
-    # Columns of one type share it.
+    # Columns of one type share this array.
     result.flags.writeable = False
     return result
 
@@ -239,8 +240,8 @@ def log_grid(lo: int, hi: int, per_octave: int = 4, near: int = 64) -> Points:
 def int64_points(array: pa.Array, sentinels: Iterable[int] = ()) -> Points:
     """Grid points of an int64 Arrow array; NULL becomes its sentinel.
 
-    Values that collide with a sentinel move to the nearest point that does not, unless SQL wrote
-    that one on purpose.
+    A value that collides with a sentinel moves to the nearest point that is none, except for
+    sentinels that SQL writes on purpose (``sentinels``).
     """
     column = array.cast(pa.int64()) if array.type != pa.int64() else array
     values = np.asarray(column.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -282,7 +283,7 @@ def counted(
 
 
 def marked(marks: Mapping[str, Mask], name: str, count: int) -> Mask:
-    """The mask of that name, or one that marks nothing."""
+    """The mask of that name, or one that marks no row."""
     return marks[name] if name in marks else np.zeros(count, dtype=np.bool_)
 
 

@@ -1,4 +1,4 @@
-"""Surrogate text of a given shape and length: no source value can reach it."""
+"""Surrogate text of a given shape and length, made without any value of the source."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BASE36 = np.frombuffer(b"0123456789abcdefghijklmnopqrstuvwxyz", dtype=np.uint8)
 
 
 def strings(ends: NDArray[np.int64], characters: NDArray[np.uint8]) -> pa.Array:
-    """Strings from ASCII codes that follow each other, from the places between them, 0 included."""
+    """Strings from consecutive ASCII codes, and from the offsets of strings in these, 0 first."""
     buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(characters)]
     return pa.Array.from_buffers(pa.string(), len(ends) - 1, buffers)
 
@@ -37,7 +37,7 @@ def fixed_width(characters: NDArray[np.uint8]) -> pa.Array:
 
 
 def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
-    """Numbers below ``base ** width`` as digits, filled up with zeros.
+    """Numbers below ``base ** width`` as digits, with leading zeros.
 
     >>> digits(np.array([1, 40]), 3).to_pylist()
     ['001', '014']
@@ -50,7 +50,7 @@ def digits(numbers: NDArray[np.int64], width: int, base: int = 36) -> pa.Array:
 
 
 def decimal(numbers: NDArray[np.int64]) -> pa.Array:
-    """Numbers as people write them."""
+    """Numbers as decimal texts without leading zeros."""
     return pa.array(numbers, pa.int64()).cast(pa.string())
 
 
@@ -84,7 +84,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("title", r"^[\p{Lu}][\p{L}.'&-]*(?: [\p{Lu}0-9&][\p{L}.'&-]*)+$"),
     ("sentence", r"\S\s+\S"),
 )
-#: The same for texts in ASCII: classes of all of Unicode's letters take milliseconds to compile.
+#: The same patterns for ASCII texts: Unicode's classes of letters take milliseconds to compile.
 _ASCII = tuple(
     (name, pattern.replace(r"\p{Lu}", "A-Z").replace(r"\p{Ll}", "a-z").replace(r"\p{L}", "A-Za-z"))
     for name, pattern in PATTERNS
@@ -93,10 +93,10 @@ _ASCII = tuple(
 SHAPES: tuple[str, ...] = (*(name for name, _ in PATTERNS), "other")
 
 
-#: Longest text that is told from longer ones and that is made: noise may fill the top cells, and
-#: must not fill the disk.
+#: The greatest length that is measured and made; longer texts count as of this length. Noise may
+#: fill the cells of the greatest lengths, and must not fill the disk.
 MAX_LENGTH = 2**16
-#: Greatest default length of a text of which nothing is known.
+#: The greatest length of a text of which nothing is released.
 WORD = 9
 
 
@@ -113,10 +113,10 @@ def length_edges(least: int, greatest: int | None) -> tuple[int, ...]:
 
 
 def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> EdgesRecoding:
-    """Cells of lengths; cells outside the default ones are empty unless their counts are clear.
+    """Cells of lengths; cells outside the core are empty unless their counts are clear of noise.
 
-    The default cells reach from half of the greatest default length to all of it, so that a text
-    whose length is hidden by noise gets the length of a word; with 0 it is then empty.
+    The core holds the lengths from half of ``default`` to ``default``. So texts whose lengths are
+    hidden by noise get the length of a word, or are empty if ``default`` is 0.
     """
     last = max(min(bisect_right(edges, default), len(edges) - 1), 1)
     first = min(bisect_right(edges, (default + 1) // 2) - 1, last - 1)
@@ -124,18 +124,18 @@ def length_cells(edges: tuple[int, ...], nullable: bool, default: int = 0) -> Ed
 
 
 def shape_domain(nullable: bool) -> Domain:
-    """The domain of shape classes; numbers, addresses and hashes only if clear of noise."""
+    """The domain of shape classes; numbers, addresses and hashes count only if clear of noise."""
     core = SHAPES.index("lower"), len(SHAPES)
     return Domain(len(SHAPES), nullable=nullable, core=core, filler=True)
 
 
 def length_domain(edges: tuple[int, ...], nullable: bool, labelled: bool) -> Domain:
-    """The domain of lengths; beside labels they only shape surrogate text."""
+    """The domain of lengths; if labels are read too, lengths only shape surrogate text."""
     return replace(length_cells(edges, nullable, WORD).domain, filler=labelled)
 
 
 def shapes(text: pa.Array) -> NDArray[np.uint8]:
-    """The class of every string; what stands for NULL is arbitrary.
+    """The shape class of every string; arbitrary for NULL.
 
     >>> [SHAPES[code] for code in shapes(pa.array(["12", "Ann Lee", "a@b.org", "hello", ""]))]
     ['digits', 'title', 'email', 'lower', 'other']
@@ -147,7 +147,7 @@ def shapes(text: pa.Array) -> NDArray[np.uint8]:
 
 
 def _distinct(text: pa.Array) -> NDArray[np.uint8]:
-    """Classes of distinct strings, with one more entry for NULL."""
+    """The shape classes of distinct strings, with one more entry for NULL."""
     codes = np.full(len(text) + 1, len(PATTERNS), dtype=np.uint8)
     left = np.arange(len(text))
     plain = pc.all(pc.string_is_ascii(text), min_count=0).as_py()
@@ -163,7 +163,7 @@ def _distinct(text: pa.Array) -> NDArray[np.uint8]:
 Bytes = NDArray[np.uint8]
 Lengths = NDArray[np.int64]
 
-#: Characters that are made at a time.
+#: About how many characters are made at a time.
 _CHUNK = 2**24
 #: Words in the stream from which sentences are cut.
 _STREAM = 8192
@@ -191,7 +191,7 @@ class _Layout:
         self.total = int(self.starts[-1])
 
     def rows(self) -> NDArray[np.int64]:
-        """The string of every character."""
+        """The number of the string that each character belongs to."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
     def places(self) -> NDArray[np.int64]:
@@ -251,7 +251,7 @@ def _code(layout: _Layout, rng: np.random.Generator) -> Bytes:
 
 
 def _lower(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    """Consonants and vowels by turns, beginning with either."""
+    """Fill every string with alternating consonants and vowels, beginning with either."""
     phase = rng.integers(2, size=len(layout.lengths))
     vowel = (layout.places() + phase[layout.rows()]) % 2 == 1
     return np.where(vowel, _random(_VOWELS, layout, rng), _random(_CONSONANTS, layout, rng))
@@ -271,7 +271,7 @@ def words() -> tuple[str, ...]:
 
 
 def _prose(layout: _Layout, rng: np.random.Generator) -> Bytes:
-    """Each string is cut from a stream of random words, at the start of one."""
+    """Cut each string from a stream of random words, from the start of a word on."""
     known = words()
     chosen = rng.integers(len(known), size=_STREAM).tolist()
     stream = _letters("".join(f"{known[place]} " for place in chosen))

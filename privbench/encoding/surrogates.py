@@ -1,4 +1,4 @@
-"""Surrogate values of text: from Faker by its kind, and how often each of them occurs."""
+"""Surrogate values of text columns, made by Faker, and how often each of them occurs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from privbench.encoding.column_names import Semantic, packaged
 from privbench.encoding.keys.uniqueness import number_texts
 from privbench.errors import ConfigError
 
-#: Blocks of values that occur alike, the most frequent first: how many values, and the share that
-#: they have together of the rows without a label. 0 values: every row has one of its own.
+#: Blocks of equally frequent values, the most frequent first. A block is the number of its values
+#: and their total share of the rows without a label; 0 values means that every row has its own.
 Surrogates = tuple[tuple[int, float], ...]
 
 #: Shares of values in columns whose name suggests that many rows share few: a status, a type.
@@ -51,11 +51,12 @@ def surrogates_from_json(data: Any) -> Surrogates:
     return result
 
 
-#: Imported when the first text is generated: it looks through all its languages.
+#: Imported when the first text is generated, as the import searches all of Faker's languages.
 faker = lazy_loader.load("faker")
 #: Values in one pool.
 POOL = 2000
-#: Draws for each distinct value that is wanted: if the type has just as many, 2 % are not drawn.
+#: Draws per distinct value that is wanted; if the type has no more values than are wanted, 2 % of
+#: them are not drawn.
 _DRAWS = 4
 #: Types of which few rows share a value.
 _OWN = frozenset(
@@ -65,12 +66,12 @@ _OWN = frozenset(
 
 @cache
 def providers() -> frozenset[str]:
-    """Names of Faker's that a config or a model may give; no other method of it is called."""
+    """Faker's providers that a config or a model may name; no other method of Faker is called."""
     return frozenset(packaged("names")["providers"])
 
 
 def known_provider(provider: Any) -> str:
-    """A provider that a model names."""
+    """The provider that a model names, if it is a known one."""
     if provider not in providers():
         raise ValueError("there is no such provider of surrogate text")
     return str(provider)
@@ -101,10 +102,10 @@ def made_semantic(
 def made_distinct(
     provider: str, rows: int, rng: np.random.Generator, max_length: int | None = None
 ) -> pa.Array:
-    """Surrogate values, as different as the type has them.
+    """Surrogate values, as many different ones as the semantic type has.
 
-    Of a type of which few rows share a value (names, mail addresses), equal ones get a number, so
-    that all differ; of others (first names, cities) several rows have one value.
+    For a type of which few rows share a value (names, mail addresses), repeated values get a
+    number, so that all differ; for other types (first names, cities) values may repeat.
     """
     own = provider in _OWN
     pool = pc.unique(_pool(provider, rows if own else _DRAWS * rows, rng, max_length, even=True))
@@ -118,7 +119,7 @@ def _pool(
     provider: str, rows: int, rng: np.random.Generator, top: int | None, *, even: bool = False
 ) -> pa.Array:
     name = known_provider(provider)
-    # Frequent names first cost most of Faker's time, and distinct ones are no more frequent.
+    # Weighting by frequency takes most of Faker's time, and distinct values do not need it.
     maker = faker.Faker("en_US", use_weighting=not even)
     maker.seed_instance(int(rng.integers(2**62)))
     made = [getattr(maker, name)() for _ in range(min(POOL, max(rows, 1)))]

@@ -61,28 +61,29 @@ from privbench.errors import ConfigError
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding, Recoding
 from privbench.schema import Column, Table
 
-#: Up to this share of a column, rows without a label are taken for noise if the law by rank has no
-#: such rows: where labels are released, a histogram cell's noise stays below a fiftieth. Twice as
-#: much: a real rest would become labels; half: a few rows would become values of their own.
+#: Up to this share of a column, rows without a label are taken for noise if the released counts by
+#: rank show no such rows: where labels are released, the noise of a histogram cell stays below a
+#: fiftieth. With twice this share, real values would become labels; with half of it, a few rows of
+#: noise would become values of their own.
 _NOISE = 0.05
-#: Up to this share, a rest that the law does not show is a few values; more can only be many rare
-#: ones, as noise would not have hidden few (half or twice: 10 values instead of 1,000, or the
-#: other way round, in columns that lie between).
+#: Up to this share, rows without a label that the counts by rank do not show are taken to have a
+#: few values. A larger share can only be many rare values, as noise would not have hidden a few.
+#: With half or twice this share, columns in between get 10 values instead of 1,000 or vice versa.
 _FEW = 1 / 3
 
 
 @dataclass(frozen=True)
 class TextCodec(Codec):
-    """A released label where the code names one, else surrogate text."""
+    """Gives the released label if the code stands for one, else surrogate text."""
 
     kind: ClassVar[str] = "text"
 
-    labels: tuple[str, ...] | None  # released labels, or None where none were asked for
+    labels: tuple[str, ...] | None  # released labels, or None where no release was wanted
     # Edges of the length cells, or None where the text has a semantic type.
     lengths: tuple[int, ...] | None
     provider: Annotated[str, AfterValidator(known_provider)] | None  # the semantic type, or None
-    # How often each text without a label occurs: nothing where labels are all there is, None where
-    # it is not known.
+    # How often each text without a label occurs: empty if all texts are labels, None if it is not
+    # known.
     surrogates: Annotated[Surrogates, BeforeValidator(surrogates_from_json)] | None = None
 
     @property
@@ -117,7 +118,7 @@ class TextCodec(Codec):
         return {} if self.labels is None else {self.column: self._labels}
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Labels and surrogate text; NULL where the first attribute says so."""
+        """Labels and surrogate text; NULL where the first attribute has the code of NULL."""
         first, domain = next(iter(self.domains.items()))
         null = null_mask(codes[first], domain)
         # The position of the released label, −1 for other text.
@@ -142,7 +143,7 @@ class TextCodec(Codec):
     def _made(
         self, codes: Codes, chosen: NDArray[np.int64], surrogates: Surrogates | None, rng: Rng
     ) -> pa.Array:
-        """Surrogate texts; rows that share one are alike in shape and length."""
+        """Surrogate texts; rows that share a text have similar sampled shapes and lengths."""
         rows = len(chosen)
         count = rng.permutation(times(surrogates, rows)) if surrogates else None
         value = None if count is None else np.repeat(np.arange(len(count)), count)
@@ -167,7 +168,7 @@ class TextCodec(Codec):
     def _distinct(
         self, shapes: NDArray[np.int64], lengths: NDArray[np.int64], rng: Rng
     ) -> pa.Array:
-        """One text for every shape and length, all different as far as the lengths allow."""
+        """One text for each pair of shape and length; all differ as far as the lengths allow."""
         made = made_text(shapes, lengths, rng)
         for first in (True, False, False):
             keys = factorize(pa.concat_arrays([pa.array(self.labels or (), made.type), made]))
@@ -182,9 +183,9 @@ class TextCodec(Codec):
 
 
 def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -> NDArray[np.int64]:
-    """Cells of the chosen rows; where one says NULL, that of a row drawn from those that do not."""
+    """The cells of the chosen rows; NULL is replaced by the cell of a random row without NULL."""
     result = codes[chosen].astype(np.int64)
-    # A learner may sample a text that is there with the length of one that is not.
+    # A learner may sample a present text together with the length code of NULL.
     lost = np.flatnonzero(result >= cells)
     known = np.flatnonzero(codes < cells)
     if len(lost):
@@ -192,9 +193,9 @@ def _present(codes: AnyCodes, cells: int, chosen: NDArray[np.int64], rng: Rng) -
     return result
 
 
-#: Default labels to count where no list could be released at all (δ = 0).
+#: Most default labels that are counted where no list can be released (δ = 0).
 _LABELS_UNRELEASED = 32
-#: Most public candidates that are counted beside a list.
+#: Most public candidates that are counted where a list is released.
 _PUBLIC = 256
 
 
@@ -209,7 +210,7 @@ class TextReader(ColumnReader):
     # Public labels to count where none are released, the most frequent first.
     default_labels: tuple[str, ...] = ()
     title: str = ""  # the column's name without its table's prefix
-    named: bool = False  # whether its name suggests them, not its default alone
+    named: bool = False  # whether its name suggests default labels, not its DEFAULT alone
 
     @property
     def shaped(self) -> bool:
@@ -223,7 +224,7 @@ class TextReader(ColumnReader):
 
     @property
     def labelled(self) -> bool:
-        """Whether texts are read that may be labels."""
+        """Whether texts are read as possible labels."""
         return bool(self.per_unit or self.default_labels)
 
     @property
@@ -299,8 +300,8 @@ def text_reader(
 ) -> ColumnReader:
     """The reader of a text column without a declared list.
 
-    The values of a column that is UNIQUE by itself cannot be categories. Where a CHECK or a
-    partition key may read the column, default labels might not be among what it allows.
+    The values of a column that is UNIQUE by itself cannot be categories. A column that a CHECK or a
+    partition key may read gets no default labels, since they might not be allowed there.
     """
     if config.kind == "categories" and delta == 0:
         raise no_delta(table.key, column)
@@ -346,7 +347,7 @@ def _public_labels(
     suggested = column_names.suggested_labels(title, least, greatest, table=table.name.name)
     longest = MAX_LABEL if greatest is None else min(greatest, MAX_LABEL)
     default = column_names.default_label(column, least, longest)
-    # It is likely to be the most frequent value.
+    # The DEFAULT is likely to be the most frequent value.
     first = () if default is None else (default,)
     return tuple(dict.fromkeys((*first, *suggested))), bool(suggested)
 
@@ -366,7 +367,7 @@ def _semantic(
 
 
 def no_delta(table: str, column: Column) -> ConfigError:
-    """The refusal of categories without a list at δ = 0."""
+    """The error that refuses categories without a declared list at δ = 0."""
     return ConfigError(
         "categories without a list need delta > 0.",
         table=table,

@@ -32,17 +32,17 @@ from privbench.schema import Column, ColumnType
 
 @dataclass(frozen=True)
 class FillCodec(Codec):
-    """Fills in valid values that say nothing of the source."""
+    """Fills in valid values that reveal nothing of the source."""
 
     kind: ClassVar[str] = "fill"
 
     filler: str  # what makes the values (`privbench.encoding.placeholders.fill`), or ``default``
-    measured: bool  # whether anything is read
+    measured: bool  # whether the column is read, for its NULLs and perhaps its empty texts
     blank: bool = False  # whether the rate of the empty text is read too
 
     @property
     def domains(self) -> dict[str, Domain]:
-        # A cell for any value, perhaps one for the empty text, and one for NULL.
+        # One cell for all values, perhaps one for the empty text, and one for NULL.
         cells = Domain(2, nullable=self.nullable) if self.blank else Domain(1, nullable=True)
         return {self.column: cells} if self.measured else {}
 
@@ -51,7 +51,7 @@ class FillCodec(Codec):
         return self.filler == "default"
 
     def decode(self, codes: Codes, rng: Rng, rows: int | None = None) -> pa.Array:
-        """Valid values, NULL where the code says so; NULL throughout for an omitted column."""
+        """Valid values, or NULL for the code of NULL; only NULL for an omitted column."""
         count = next((len(values) for values in codes.values()), rows)
         if count is None:
             raise ValueError("a column without attributes needs the number of rows")
@@ -83,7 +83,7 @@ class FillReader(SettledReader):
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:
-        """Codes: 0 for a value, then one for the empty text if that has a cell, then NULL."""
+        """The codes: 0 for a value, 1 for the empty text if it has a cell, the last for NULL."""
         if not self.codec.measured:
             return {}
         return {self.name: batch[self.alias()].cast(pa.uint8()).to_numpy(zero_copy_only=False)}
@@ -99,7 +99,10 @@ def fill_reader(
     measured: bool = True,
     blank: bool = False,
 ) -> FillReader:
-    """The reader of a column that is filled in; see `FillCodec`, without NULL nothing is read."""
+    """The reader of a column that is filled in, see `FillCodec`.
+
+    A NOT NULL column is read only if the rate of the empty text is measured.
+    """
     measured = measured and (blank or not column.not_null)
     return FillReader(table, column, FillCodec(*head(column), filler, measured, blank), how, why)
 
@@ -127,7 +130,7 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
 
 
 def skip_reader(table: str, column: Column) -> ColumnReader:
-    """For ``kind = "skip"``: NULL, else the default, else a constant; nothing is read."""
+    """The reader for ``kind = "skip"``: it reads nothing and gives NULL, a default or a constant."""
     why = 'kind = "skip"'
     if not column.not_null:
         return fill_reader(table, column, "null", "NULL, not read", why, measured=False)
@@ -141,7 +144,7 @@ def skip_reader(table: str, column: Column) -> ColumnReader:
 
 
 def period_reader(table: str, column: Column) -> ColumnReader:
-    """For a reference by a PERIOD foreign key: the load gives every row a target."""
+    """The reader of a column of a PERIOD foreign key, for which the load finds a target per row."""
     problem = f"a PERIOD foreign key by a column of type {column.type.sql} cannot be honoured."
     filler = _stand_in(table, column, problem, "Leave one of the tables out.")
     how = "a synthetic row that holds the period, NULL rate only"
@@ -149,7 +152,7 @@ def period_reader(table: str, column: Column) -> ColumnReader:
 
 
 def _stand_in(table: str, column: Column, problem: str, remedy: str) -> str:
-    """The filler of `constant_of`, or a refusal."""
+    """The filler of `constant_of`; a SchemaError if there is none."""
     filler = constant_of(column)
     if filler is None:
         raise SchemaError(problem, table=table, column=column.name, remedy=remedy)
@@ -175,9 +178,10 @@ def constant_of(column: Column) -> str | None:
 
 Sizes = NDArray[np.int64]
 
-#: Most elements of an array, and characters of a document, that are measured and generated.
+#: The greatest numbers of an array's elements and of a document's characters that are measured and
+#: generated.
 MAX_ELEMENTS, MAX_CHARACTERS = 2**10, 2**15
-#: Most elements or characters of a block of rows; longer values are cut, lest memory end.
+#: Most elements or characters of a block of rows; longer values are cut so that memory suffices.
 _MOST = 2**24
 
 _SIZES: dict[str, tuple[LiteralString, int]] = {
@@ -190,12 +194,12 @@ _SIZES: dict[str, tuple[LiteralString, int]] = {
     "tsvector": ("pg_catalog.length({})::bigint", MAX_ELEMENTS),
 }
 
-#: Most bytes of a generated element of an array or tsvector, or of a bit; a character has one.
+#: Most bytes of a generated element of an array or tsvector, or of a bit; a character takes one.
 _BYTES = {"array": 32.0, "tsvector": 16.0, "varbit": 0.125}
 
 
 def size_kind(type_: ColumnType) -> str | None:
-    """Which measure of size the type has, or None."""
+    """The measure of size of a type, a key of `_SIZES`; None if it has none."""
     if type_.category == "A" and type_.parts and type_.base not in ("oidvector", "int2vector"):
         return "array" if part_maker(type_.parts[0]) is not None else None
     return type_.base if type_.kind == "b" and type_.base in _SIZES else None
@@ -212,7 +216,7 @@ class SizedCodec(Codec):
 
     @property
     def domains(self) -> dict[str, Domain]:
-        # Cells of sizes, which no query refers to.
+        # No query can refer to a size, so the cells only shape placeholder values.
         cells = length_cells(self.edges, self.nullable).domain
         return {self.column: replace(cells, filler=True)}
 
@@ -244,7 +248,7 @@ class SizedReader(SettledReader):
 def sized_reader(table: str, column: Column, room: int | None = None) -> ColumnReader | None:
     """The reader of a type whose size is measured, or None for other types.
 
-    An index may leave room for so many bytes of a value.
+    If an index limits the bytes of a value, ``room`` is that limit.
     """
     measure = size_kind(column.type)
     if measure is None:
@@ -284,12 +288,12 @@ def _sized(measure: str, type_: ColumnType, sizes: Sizes, rng: Rng) -> pa.Array:
 
 
 def _cut(sizes: Sizes, base: int, rng: Rng) -> pa.Array:
-    """Random digits, a given number for every row."""
+    """Random digits, as many in every row as its size says."""
     ends = np.concatenate([[0], np.cumsum(sizes)])
     return strings(ends, BASE36[rng.integers(base, size=int(ends[-1]))])
 
 
 def _words(sizes: Sizes, rng: Rng) -> pa.Array:
-    """Letters, which need no escape in a document."""
+    """Random letters, which need no escape in a document."""
     shape = np.full(len(sizes), SHAPES.index("lower"), dtype=np.int64)
     return made_text(shape, np.maximum(sizes, 0), rng)
