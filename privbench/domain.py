@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 #: Codes of one attribute: shape (rows,), the narrowest unsigned type that holds the domain.
 Codes = NDArray[np.unsignedinteger[Any]]
-#: What is publicly known of values that SQL gives, so that they can be sent in few bits. Either a
-#: range of int8: values beyond it may arrive as −∞ and +∞ of a grid (and −2⁶³ as the next greater
-#: number). Or a list of ASCII texts: all texts that it lacks may arrive as one.
+#: What is publicly known of the values of an SQL expression, so that they can be sent in few bits. It
+#: is either a range of int8 (values beyond it may arrive as the −∞ and +∞ of a grid, and −2⁶³ as the
+#: next greater number), or a list of ASCII texts (all other texts may arrive as one and the same).
 Known = range | tuple[str, ...]
 
 
@@ -33,15 +33,15 @@ class Domain:
     ordered: bool = False  # whether the ordinary cells follow an order that range predicates use
     specials: tuple[str, ...] = ()  # names of the special cells that follow the ordinary ones
     nullable: bool = False  # whether the last code is NULL
-    # Ordinary cells ``core[0] .. core[1]-1`` that the domain was made for; those outside are tails
-    # for what may lie far out, and mostly empty. None means all.
+    # Most values lie in the ordinary cells ``core[0] .. core[1]-1``; the cells outside are tails for
+    # distant values, and mostly empty. None means that all cells belong to the core.
     core: tuple[int, int] | None = None
-    # First point of every ordinary cell, and one past the last, as integers as far from each other
-    # as the values are, where cells differ in width; for denoising alone, so neither stored nor
-    # compared.
+    # Where cells differ in width: the first point of every ordinary cell, and one past the last, as
+    # integers whose distances are those of the values. Used for denoising alone, so neither stored
+    # nor compared.
     edges: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
-    # Whether the codes only shape surrogate values, which no query can name; for the budget alone,
-    # so neither stored nor compared.
+    # Whether the codes only shape surrogate values, which no query can name. Used for the budget
+    # alone, so neither stored nor compared.
     filler: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

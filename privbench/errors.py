@@ -30,8 +30,8 @@ class PrivbenchError(Exception):
 
     Args:
         message: What is wrong, in one sentence.
-        table: The table complained of, as ``schema.table``.
-        column: The column complained of.
+        table: The table that the error is about, as ``schema.table``.
+        column: The column that the error is about.
         remedy: What the user can do about it.
     """
 

@@ -1,6 +1,6 @@
-"""Files that privbench writes: their owner's alone from the first byte on, whole or not at all.
+"""Write files that only their owner can read from the first byte on, and that are never partial.
 
-What a command writes may hold values of private rows; whoever wants others to read a file says so.
+Files that a command writes may hold values of private rows; the user may give others access later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILE, _FOLDER = 0o600, 0o700
 
 @contextmanager
 def file_errors(failed: str, kind: type[UsageError] = UsageError) -> Iterator[None]:
-    """Turn errors of the file system into ones of that kind, which say what failed and why."""
+    """Turn errors of the file system into errors of ``kind``, which say what failed and why."""
     try:
         yield
     except OSError as error:
@@ -28,10 +28,10 @@ def file_errors(failed: str, kind: type[UsageError] = UsageError) -> Iterator[No
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write in, which takes the place of ``path`` once it is whole.
+    """A temporary file to write to, which replaces ``path`` once it is complete.
 
-    A link at ``path`` is replaced, not followed; what is no file (a terminal, a pipe) is written
-    to. Where writing fails, with an OSError, nothing is left behind.
+    A link at ``path`` is replaced, not followed; a terminal or a pipe is written to directly. If
+    writing fails with an OSError, nothing is left behind.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         with path.open("wb") as stream:
@@ -48,13 +48,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, as `replacing` does."""
+    """Write a text file by way of `replacing`."""
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def append_text(path: Path, text: str) -> None:
-    """Add to a text file, and make it if there is none."""
+    """Append to a text file, which is made if there is none."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, _FILE)
     with os.fdopen(handle, "ab") as file:
         file.write(text.encode())

@@ -11,8 +11,8 @@ Indices = NDArray[np.int64]
 def circle_heads(parents: Indices) -> Indices:
     """The first row of every circle of references; rows that are their own parents are circles too.
 
-    Where these rows, in ascending order, refer to nothing, every row has a root above it. Parents
-    are rows, negative for none; shape (rows,).
+    If these rows, given in ascending order, are made to refer to nothing, every row has a root above
+    it. Parents are row numbers, negative for none; shape (rows,).
 
     >>> circle_heads(np.array([-1, 0, 3, 4, 2, 2, 6])).tolist()
     [2, 6]
@@ -25,7 +25,7 @@ def circle_heads(parents: Indices) -> Indices:
         # Every round doubles the number of generations that are passed.
         lowest = np.minimum(lowest, lowest[above])
         above = above[above]
-    # So many generations up there are only circles left, and the row above all roots.
+    # After so many generations, only rows on circles and the row above all roots are reached.
     circles = np.unique(above[:rows])
     found: Indices = circles[(circles < rows) & (lowest[circles] == circles)]
     return found

@@ -1,8 +1,8 @@
 """Limits of names, texts and numbers in a model of unknown origin.
 
-They stand as types in the records that a model file holds (`privbench.schema`, events, header), and
-are checked where such a file is read; records of our own are not checked again. The DDL and the
-expressions are texts here; what they may do is judged where they are used.
+They are the types of fields in the records of a model file (`privbench.schema`, events, header), and
+are checked where such a file is read; records made by this process are not checked. The DDL and the
+expressions are only limited as texts here; what they do is judged where they are used.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Annotated, TypeVar
 import numpy as np
 from pydantic import AfterValidator, Field, ValidationError
 
-#: Depth of a file's brackets, and bytes of a name as PostgreSQL has them.
+#: How deep brackets in a file may be nested; and the bytes of a name, as in PostgreSQL.
 MAX_DEPTH, MAX_NAME = 64, 63
-#: Characters of an expression; how deep its brackets are; and its operators, AND and OR among them.
+#: Limits of an expression: characters, depth of brackets, and number of operators with AND and OR.
 MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
 MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
 #: Texts other than names: labels of columns, values of lists, CHECKs.
@@ -62,9 +62,9 @@ def _type_text(text: str) -> str:
 
 
 def expression(text: str) -> str:
-    """An expression that is short and flat enough to be parsed with little stack and time.
+    """The expression, if it is short and flat enough to be parsed with little stack and time.
 
-    Others are a ValueError.
+    Any other expression is a ValueError.
     """
     plain = _ESCAPED.sub("x", text) if len(text) <= MAX_EXPRESSION else ""
     if len(text) > MAX_EXPRESSION or len(_OPERATOR.findall(plain)) > MAX_OPERATORS:
@@ -97,14 +97,14 @@ Modifier = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 Bigint = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Amount = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-#: Lists of at most as many items as a table may have columns, a schema parts, an enum labels.
+#: Lists with at most as many items as a table may have columns, a schema parts, or an enum labels.
 Few = Annotated[tuple[_Item, ...], Field(max_length=MAX_COLUMNS)]
 Many = Annotated[tuple[_Item, ...], Field(max_length=MAX_PARTS)]
 Labels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
 
 
 def faults(error: ValidationError) -> list[str]:
-    """Faults that pydantic found, each with its place and without its value: it may be secret."""
+    """The faults that pydantic found, each with its place but without the value, which may be secret."""
     found = []
     for fault in error.errors(include_input=False, include_url=False):
         place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])

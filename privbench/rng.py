@@ -12,10 +12,10 @@ import numpy as np
 
 
 def generator(seed: int | None, *labels: str | int) -> np.random.Generator:
-    """A PCG64 generator of its own for one purpose, independent of every other purpose.
+    """A PCG64 generator for one purpose, independent of the generators for all other purposes.
 
-    The seed is public; None takes fresh entropy of the operating system. Labels say what the
-    numbers are for (a table, a column, a chunk): different lists give independent streams.
+    The seed is public; None takes fresh entropy of the operating system. Labels name the purpose (a
+    table, a column, a chunk): different lists of labels give independent streams.
 
     >>> bool((generator(7, "a").integers(9, size=4) == generator(7, "a").integers(9, size=4)).all())
     True

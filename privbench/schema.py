@@ -1,8 +1,8 @@
 """The frozen picture of a PostgreSQL schema: what the catalog states, nothing from rows.
 
 All of it is public knowledge by contract. It is plain data: `privbench.postgres` fills it from
-``pg_catalog``, everything else reads it. The types of its fields limit
-what a model from somebody unknown may hold there (`privbench.limits`).
+``pg_catalog``, everything else reads it. The types of its fields limit what a model of unknown
+origin may hold there (`privbench.limits`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Action = Literal["a", "r", "c", "n", "d"]
 
 
 def quote(identifier: str) -> str:
-    """An identifier for people: quoted only where PostgreSQL would need it.
+    """An identifier for messages: quoted only where PostgreSQL needs quotes.
 
     >>> quote("users"), quote("My Table")
     ('users', '"My Table"')
@@ -232,10 +232,10 @@ class Table:
     partition_key: Expression | None = None  # ``pg_get_partkeydef`` of a partitioned table
     # The table's comment; read for hints by `privbench.roles`, never released.
     comment: str | None = None
-    # Columns of foreign keys that are left out, since their target is; never released.
+    # Columns of foreign keys that are left out because their target is left out; never released.
     loose: tuple[str, ...] = ()
-    # Columns of PERIOD foreign keys but for the period: rows are given targets in the load, and
-    # nothing of them is measured but NULL; never released.
+    # Columns of PERIOD foreign keys except the period: the load gives rows their targets, and only
+    # their NULLs are measured; never released.
     periods: tuple[str, ...] = ()
     # Columns with a security label of PostgreSQL Anonymizer, and the label; hints, never released.
     labels: tuple[tuple[str, str], ...] = ()
@@ -246,14 +246,14 @@ class Table:
         return str(self.name)
 
     def column(self, name: str) -> Column:
-        """The column of that name; another is a `SchemaError`."""
+        """The column of that name; a `SchemaError` if there is none."""
         for column in self.columns:
             if column.name == name:
                 return column
         raise SchemaError("no such column.", table=self.key, column=name)
 
     def foreign_key(self, name: str) -> ForeignKey:
-        """The foreign key of that constraint name; another is a `SchemaError`."""
+        """The foreign key of that constraint name; a `SchemaError` if there is none."""
         for key in self.foreign_keys:
             if key.name == name:
                 return key
@@ -261,7 +261,7 @@ class Table:
 
     @property
     def primary_columns(self) -> tuple[str, ...]:
-        """Columns of the primary key, of which there are none without one."""
+        """The columns of the primary key; empty if the table has none."""
         return self.primary_key.columns if self.primary_key else ()
 
     @property
@@ -312,7 +312,7 @@ class Schema:
         return any(table.key == key or table.name == key for table in self.tables)
 
     def table(self, key: str | TableName) -> Table:
-        """The table of that key (``schema.table``) or name; another is a `SchemaError`."""
+        """The table of that key (``schema.table``) or name; a `SchemaError` if there is none."""
         wanted = TableName.parse(key) if isinstance(key, str) else key
         for table in self.tables:
             if table.name == wanted:
@@ -323,7 +323,7 @@ class Schema:
     def to_json(self) -> dict[str, Any]:
         """The JSON object of a model's header; comments are left out (P4).
 
-        Who declared a CHECK is left out too: in the model's DDL all are constraints alike.
+        Whether the config declared a CHECK is left out too: the model's DDL has all as constraints.
         """
         data = asdict(self)
         for table in data["tables"]:

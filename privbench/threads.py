@@ -1,4 +1,4 @@
-"""Work beside a waiting server, or beside compiled kernels that leave Python's lock."""
+"""Threads that work while a server is waited for or compiled kernels release Python's lock."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ JOBS: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
 def spread(function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
-    """Apply a function to every item, in order, by `JOBS` threads, or one for every core.
+    """Apply a function to every item in `JOBS` threads, or one per core; results are in order.
 
-    What it raises for the first item that fails is raised; others that have begun are not waited
+    The error of the first item that fails is raised; calls that are still running are not waited
     for.
 
     >>> spread(abs, [-2, 3])
@@ -45,8 +45,8 @@ def _cores() -> int:
 def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterator[Found]:
     """The results of a function for all items, in order; `JOBS` threads work on the next items.
 
-    What it raises for an item is raised where its result would have come; others that have begun
-    are not waited for.
+    The error of an item is raised in place of its result; calls that are still running are not
+    waited for.
 
     >>> list(streamed(abs, [-2, 3]))
     [2, 3]
@@ -65,9 +65,9 @@ def streamed(function: Callable[[Item], Found], items: Iterable[Item]) -> Iterat
 
 
 def ahead(items: Iterator[Item]) -> Generator[Item, None, None]:
-    """The same items, none of them None; while one is used, a thread makes the next.
+    """The same items, none of which may be None; while one is used, a thread makes the next.
 
-    What making an item raises is raised where that item would have come.
+    An error in making an item is raised in place of that item.
 
     >>> list(ahead(iter("ab")))
     ['a', 'b']

@@ -130,7 +130,7 @@ def fallback_reader(table: str, column: Column) -> ColumnReader:
 
 
 def skip_reader(table: str, column: Column) -> ColumnReader:
-    """The reader for ``kind = "skip"``: it reads nothing and gives NULL, a default or a constant."""
+    """The reader for ``kind = "skip"``: it reads nothing; NULL, else a default or a constant."""
     why = 'kind = "skip"'
     if not column.not_null:
         return fill_reader(table, column, "null", "NULL, not read", why, measured=False)

@@ -1,4 +1,4 @@
-"""SQL that is judged before it runs: PostgreSQL's own parser, and what trees may hold."""
+"""Judge SQL before it runs: parse it by PostgreSQL's own parser and allow only listed nodes."""
 
 from privbench.pgsql.parser import (
     SETTINGS,

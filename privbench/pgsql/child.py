@@ -1,13 +1,14 @@
-"""The parser's own process: reads SQL texts, writes their trees.
+"""The process of the parser: it reads SQL texts and writes their trees.
 
-libpg_query is PostgreSQL's parser in C. It recurses, and a text of a hundred thousand terms ends
-the process that it runs in. So it runs in a process of its own, whose end is only a refusal.
+libpg_query is PostgreSQL's parser in C. It recurses, and a text of a hundred thousand terms crashes
+the process that it runs in. So it runs in a process of its own; if that crashes, the text is only
+refused.
 
 Both directions of its pipe carry frames of bytes. A request is one text in UTF-8. The answer is a
 frame of JSON for every statement, ``[start, length, nodes]``, with positions in bytes of the text,
-then ``null``; or, as its last frame, ``"what is wrong"``. Nodes are listed children first, each as
-``[kind, scalars, children]``: children are places in the list, by field; None stands for an empty
-one. The list is flat, so that no nesting can trouble its reader.
+and a last frame: ``null``, or a message on what is wrong. Nodes are listed children first, each as
+``[kind, scalars, children]``: children are indices in this list, by field; None stands for an empty
+node. The list is flat, so that its reader need not recurse.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from google.protobuf.descriptor import Descriptor
 from postgast import PgQueryError, pg_query_pb2, scan
 from postgast.native import lib
 
-#: Most bytes and tokens of a statement. The largest of 3,700 real ones has 9,000 and 2,500.
+#: The most bytes, and the most tokens, of a statement. The largest of 3,700 real statements has
+#: 9,000 bytes and 2,500 tokens.
 _LONGEST, _TOKENS = 1 << 20, 100_000
-#: Bytes of a stack for trees of that many tokens, and Python's recursion limit within it.
+#: The bytes of a stack for trees of that many tokens, and a recursion limit of Python within it.
 _STACK, _DEPTH = 1 << 29, 500_000
-#: Bytes of memory; a text of 64 MiB takes 2 GiB.
+#: The most bytes of memory of the process; a text of 64 MiB takes 2 GiB.
 _MEMORY = 1 << 32
 _MESSAGE = 11  # FieldDescriptor.TYPE_MESSAGE
 _TYPES: dict[str, Descriptor] = pg_query_pb2.DESCRIPTOR.message_types_by_name
@@ -40,7 +42,7 @@ _FIELDS = {
     }
     for name, kind in _TYPES.items()
 }
-#: What every version of PostgreSQL reads as one number.
+#: A number in a form that every version of PostgreSQL reads as one number.
 _DECIMAL = re.compile(rb"\d+|(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
 _KEPT = 63
 _NUMBERS = (pg_query_pb2.ICONST, pg_query_pb2.FCONST)
@@ -48,7 +50,7 @@ _NAMES = (pg_query_pb2.IDENT, pg_query_pb2.UIDENT)
 
 
 def answers(text: bytes) -> Iterator[Any]:
-    """The frames of one answer, see the module's first lines."""
+    """The frames of one answer, as the module's docstring describes them."""
     split = lib.pg_query_split_with_parser(text)
     try:
         if split.error:
@@ -86,7 +88,7 @@ def _fault_text(text: bytes, error: Any) -> str:
 
 
 def _fault(piece: bytes) -> str | None:
-    """Why servers might read a statement in another way, or that it is too large; None if fine."""
+    """Why a statement is refused (too large, or servers may read it differently); else None."""
     if len(piece) > _LONGEST:
         return f"a statement is longer than {_LONGEST >> 10} KiB"
     try:
@@ -128,7 +130,7 @@ def _parsed(piece: bytes) -> str | list[tuple[int, int, list[Any]]]:
 
 
 def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | None:
-    """Append a message and what it holds; its own place. None for an empty ``Node``."""
+    """Append a message after its children; return its index, or None for an empty ``Node``."""
     if kind == "Node":
         if not value:
             return None

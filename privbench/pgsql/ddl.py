@@ -1,9 +1,9 @@
 """The DDL that a model may bring to a target: the allow-list of statements.
 
-A model's DDL is SQL that somebody else wrote. Each statement is parsed (`parser`), must be of a
-kind that makes part of a schema, and may name what the server brings (`names`), what the listed
-extensions bring, and what statements before it have made: nothing else, so that nothing which was
-in the target is read, changed or called. `elements` judges columns, types and options of a
+A model's DDL is SQL that somebody else wrote. Each statement is parsed (`parser`) and must be of a
+kind that makes part of a schema. It may name objects of the server (`names`), objects of listed
+extensions, and objects that earlier statements have made, but nothing else: so nothing that was in
+the target before is read, changed or called. `elements` judges columns, types and options of a
 statement; `judge` judges its expressions and queries, which may only compute.
 
 Programs (functions, triggers, rules, operators …) and views, indexes, policies, CHECKs and defaults
@@ -28,7 +28,7 @@ from privbench.pgsql.made import Made
 from privbench.pgsql.parser import Node, SqlError, Statement, statements
 
 _REMEDY = "Read it (unzip -p MODEL ddl/pre.sql ddl/post.sql), then use --trust-programs."
-#: Kinds of statements that define programs, or switch them.
+#: Kinds of statements that define programs, or enable or disable them.
 _PROGRAMS = {
     "AlterFunctionStmt": "a function",
     "AlterObjectDependsStmt": "a dependence on an extension",
@@ -73,13 +73,13 @@ SETTINGS_OF_TABLES = {"default_tablespace": ("",), "default_table_access_method"
 class Allowed:
     """DDL that was judged."""
 
-    # Statements to run, in order, each alone; for every text that was given.
+    # For each of the given texts, its statements to run, in order and each alone.
     parts: tuple[tuple[Statement, ...], ...]
-    left_out: tuple[str, ...] = ()  # what is not made, and why, a line each
+    left_out: tuple[str, ...] = ()  # objects that are not made, and why, a line each
 
 
 def allowed(*texts: str) -> Allowed:
-    """Judge the DDL of a model, part by part: what is made before the rows, and what after them.
+    """Judge the DDL of a model, given in parts: before the rows, and after the rows.
 
     Raises:
         ModelError: A statement does what no schema needs, or a table cannot be made without a
@@ -109,7 +109,7 @@ def allowed(*texts: str) -> Allowed:
 
 
 def trusted(*texts: str) -> Allowed:
-    """DDL whose maker is trusted: it is split into statements, and none of them is refused."""
+    """Split the DDL of a trusted maker into statements; none of them is refused."""
     return Allowed(tuple(tuple(_cut(text)) for text in texts))
 
 
@@ -121,7 +121,7 @@ def _cut(text: str) -> list[Statement]:
 
 
 def _head(text: str) -> str:
-    """The first line of a statement, for people."""
+    """The first line of a statement, for messages."""
     line = " ".join(text.split("(", 1)[0].split())
     return line[:120]
 
@@ -130,8 +130,8 @@ def _judge(found: Statement, made: Made) -> None:
     """Judge one statement and remember what it makes.
 
     Raises:
-        NotAllowed: It can be left out.
-        ModelError: It cannot.
+        NotAllowed: The statement is refused, but can be left out.
+        ModelError: The statement is refused and cannot be left out.
     """
     tree = found.tree
     program = _PROGRAMS.get(tree.kind)
@@ -156,7 +156,7 @@ def _judge(found: Statement, made: Made) -> None:
         raise
 
 
-#: Statements without which rows or other statements cannot be.
+#: Kinds of statements that rows or other statements need, so that they cannot be left out.
 _NEEDED = frozenset(
     """
     AlterSeqStmt CompositeTypeStmt CreateDomainStmt CreateEnumStmt CreateRangeStmt CreateSchemaStmt
@@ -270,7 +270,7 @@ def _materialised(tree: Node, made: Made) -> None:
 def _type(tree: Node, made: Made) -> None:
     if tree.kind == "CompositeTypeStmt":
         name = named(tree, "typevar")
-        # Its name stands where a table's does.
+        # Its name shares a namespace with the names of tables.
         made.claim(name, "types", "relations")
     else:
         name = tree.names("domainname" if tree.kind == "CreateDomainStmt" else "typeName")
@@ -373,5 +373,5 @@ _RULES: dict[str, Callable[[Node, Made], None]] = {
     "VariableSetStmt": _setting,
     "ViewStmt": _view,
 }
-#: Kinds of statements that a model may hold; programs among them need trust.
+#: Kinds of statements that a model may hold; those of programs run only if the model is trusted.
 STATEMENTS = frozenset(_RULES) | frozenset(_PROGRAMS)

@@ -39,12 +39,12 @@ _OPTIONS = re.compile(
 
 
 def named(tree: Node, part: str) -> Name:
-    """The qualified name of a relation that a statement is about."""
+    """The qualified name of the relation in a field of a statement."""
     return relation_name(tree.nodes(part)[0])
 
 
 def own(made: Made, kind: str, name: Name) -> None:
-    """Refuse what the model has not made."""
+    """Refuse a name unless the model has made an object of this kind and name."""
     if not made.knows(kind, name):
         raise NotAllowed(f"it is about {shown(name)}, which the model does not make")
 
@@ -102,7 +102,7 @@ _CHECKS: dict[str, Callable[[Node, Made], None]] = {
 
 
 def listed(option: Node) -> Name:
-    """The words of an option's value, whatever it was taken for: a type, a list, a text."""
+    """The words of an option's value, whether the parser took it for a type, a list or a text."""
     words: list[str] = []
     for node in option.nodes("arg"):
         if node.kind == "TypeName":

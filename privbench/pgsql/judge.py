@@ -4,11 +4,11 @@ A tree passes if every node in it is of a listed kind, and everything that it na
 operators, types, collations, tables, fields) is what its `Scope` lets it name. What is not listed
 is refused, whatever it may be: a later PostgreSQL's node, a clause that nobody thought of.
 
-Calls hide where no call stands. ``(x).name`` and ``alias.name`` call ``name(x)`` where x has no
-such field, so a field must be a known column and must not have the name of a function that may not
-be called. Operators, casts, ``ORDER BY … USING``, TABLESAMPLE and joins by USING name functions
-too, and each is asked for here. What a name leads to is the scope's affair: it knows the search
-path under which the statement will run.
+Some functions are called without the syntax of a call. ``(x).name`` and ``alias.name`` call
+``name(x)`` if x has no such field, so a field must be a known column and must not have the name of
+a function that may not be called. Operators, casts, ``ORDER BY … USING``, TABLESAMPLE and joins by
+USING refer to functions too, and each of them is judged here. The scope decides what a name refers
+to: it knows the search path under which the statement will run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Name = tuple[str, ...]
 
 
 class NotAllowed(Exception):
-    """A part of a tree that is not on the list, as the end of a sentence: ``it calls …``."""
+    """A part of a tree is not on the list; the message is a clause such as ``it calls …``."""
 
 
 class Scope:
@@ -42,7 +42,7 @@ class Scope:
         return plain(name) in names.functions() or self.knows("functions", name)
 
     def sequence(self, name: str) -> bool:
-        """Whether this text names a sequence that may be moved."""
+        """Whether this text names a sequence that may be advanced."""
         return False
 
     def operator(self, name: Name) -> bool:
@@ -88,24 +88,24 @@ EXPRESSIONS = frozenset(
     TypeCast TypeName WindowDef WithClause XmlExpr XmlSerialize
     """.split()
 )
-#: Columns that PostgreSQL itself names.
+#: Columns that get their names from PostgreSQL.
 _GIVEN = frozenset(
     "array case coalesce ctid exists greatest grouping least nullif ordinality row tableoid xmin"
     " xmax cmin cmax key value lexeme positions weights word ndoc nentry".split()
 )
 _SAMPLES = {("system",), ("bernoulli",)}
-#: What BETWEEN and NOT BETWEEN compare by.
+#: The operators by which BETWEEN and NOT BETWEEN compare.
 _BETWEEN = (("<=",), (">=",), ("<",), (">",))
 
 
 def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> frozenset[str]:
     """Refuse a tree, of an expression or a query, that does anything but compute.
 
-    It may name what the scope allows, and be made of nodes of some kinds. Gives the names that the
-    statement itself gives to columns.
+    The scope must allow its names, and its nodes must be of the given ``kinds``. Returns the names
+    that the statement itself gives to columns.
 
     Raises:
-        NotAllowed: With the first thing that is not on the list.
+        NotAllowed: Something is not on the list; the message names the first such part.
     """
     nodes = list(tree.walk())
     known = _named(nodes)
@@ -133,7 +133,7 @@ def plain(name: Name) -> str | None:
 
 
 def shown(name: Iterable[str]) -> str:
-    """A name for people."""
+    """A name as text, for messages."""
     return ".".join(name)
 
 
@@ -159,7 +159,7 @@ def _named(nodes: list[Node]) -> frozenset[str]:
 
 
 def _fields(node: Node) -> list[str]:
-    """Fields that a node selects of something, each of which may be a call in disguise."""
+    """The names of fields that a node selects, each of which may be a function call."""
     if node.kind == "ColumnRef":
         return [word for word in node.names("fields")[1:] if word != "*"]
     if node.kind == "A_Indirection":
@@ -169,8 +169,8 @@ def _fields(node: Node) -> list[str]:
 
 def _relation(node: Node, scope: Scope, ctes: set[str]) -> None:
     name = relation_name(node)
-    # Only the server's own relations are found without a schema under an empty search path, and
-    # their names begin alike: no WITH query may cover one up.
+    # Under an empty search path, only the server's own relations are found without a schema. Their
+    # names have a common prefix, with which no WITH query may hide one of them.
     if len(name) == 1 and name[0] in ctes and not names.is_system(name[0]):
         return
     if not scope.relation(name):
@@ -196,7 +196,7 @@ def constant(node: Node) -> str | None:
 
 
 def operators(scope: Scope, used: Iterable[Name]) -> None:
-    """Refuse operators that may do more than compute, by the first of them (NotAllowed)."""
+    """Refuse operators that may do more than compute; the NotAllowed names the first of them."""
     for name in used:
         if not scope.operator(name):
             raise NotAllowed(f"it uses the operator {shown(name)}")
@@ -208,7 +208,7 @@ def _operator(node: Node, scope: Scope) -> None:
 
 
 def _equality(node: Node, scope: Scope) -> None:
-    """Comparisons that no operator is written for."""
+    """Judge the = of USING, natural joins and CASE, in which no operator is written."""
     if node.get("usingClause") or node.get("isNatural") or node.get("arg"):
         operators(scope, [("=",)])
 

@@ -14,11 +14,11 @@ _IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_\u0080-\uffff][\w$]*))')
 
 
 class Made(Scope):
-    """Objects of the statements so far; the scope of later ones (`judge.Scope`).
+    """The objects that statements have made so far; the scope of later statements.
 
     Attributes:
         schemas: Names of schemas.
-        found: Names of everything else, by kind, with what extensions bring.
+        found: Names of all other objects by kind, those of made extensions included.
     """
 
     def __init__(self) -> None:
@@ -27,34 +27,34 @@ class Made(Scope):
         self._recent: list[tuple[str, Name]] = []
 
     def knows(self, kind: str, name: Name) -> bool:
-        """Objects that were made here, and those of listed extensions."""
+        """Whether the object was made here, by statements or by listed extensions."""
         return name in self.found.get(kind, ())
 
     def sequence(self, name: str) -> bool:
-        """Sequences made here."""
+        """Whether the text names a sequence that was made here."""
         return self.knows("sequences", _qualified(name))
 
     def type(self, name: Name) -> bool:
-        """The server's types, those made here, and those of listed extensions."""
+        """Whether the type is the server's, was made here, or is a listed extension's."""
         return name[:-1] == ("information_schema",) or Scope.type(self, name)
 
     def offers(self, kind: str, name: Name) -> bool:
-        """Whether something of a kind is the server's, or known."""
+        """Whether an object of this kind and name is the server's, or was made here."""
         return plain(name) is not None or self.knows(kind, name)
 
     def extend(self, extension: str, schema: str) -> None:
-        """An extension is made in a schema."""
+        """Record that an extension is made in a schema, with its objects."""
         for kind, found in (names.extension(extension) or {}).items():
             self.found.setdefault(kind, set()).update((schema, name) for name in found)
 
     def add(self, kind: str, *found: Name) -> None:
-        """Something is made, wherever it lies."""
+        """Record that objects of a kind are made, in any schema."""
         known = self.found.setdefault(kind, set())
         self._recent += [(kind, name) for name in found if name not in known]
         known.update(found)
 
     def claim(self, name: Name, *kinds: str) -> None:
-        """Something is made under a name; a ModelError if its schema is not made here."""
+        """Record an object under a name; a ModelError if its schema was not made here."""
         if len(name) != 2 or name[0] not in self.schemas:
             raise ModelError(
                 f"the model's DDL makes {shown(name)}, which lies in no schema of its own."

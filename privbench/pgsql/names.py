@@ -13,9 +13,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-#: Reserved for the server: nothing that a model makes or a workload selects from is here.
+#: Prefixes of schemas that are the server's own; models and workloads have no tables there.
 SYSTEM_SCHEMAS = ("pg_", "information_schema")
-#: Draws a number and moves a sequence: only of sequences that the statements make themselves.
+#: The function that advances a sequence; allowed only for sequences that the statements make.
 NEXTVAL = "nextval"
 
 

@@ -1,14 +1,13 @@
 """SQL texts as trees, by PostgreSQL's own parser (libpg_query, of PostgreSQL 18).
 
-What a stranger wrote is judged by its tree and then run as it stands, so both must be one reading.
-Three things see to that. A text is cut by PostgreSQL's parser, and each piece must parse as one
-statement. A server reads a statement as this parser does only under the settings that the parser
-assumes: whoever sends it sets and checks `SETTINGS` first. And what servers of other versions or
-encodings might read otherwise is refused: names longer than PostgreSQL keeps, and numbers that are
-not plain decimals.
+A text from a stranger is judged by its tree and then run unchanged, so the server must read it as
+this parser does. Three measures ensure that. PostgreSQL's parser cuts a text into pieces, each of
+which must parse as one statement. The sender of a statement first sets and checks `SETTINGS`, the
+settings that this parser assumes. And texts that servers of other versions or encodings might read
+differently are refused: names longer than PostgreSQL keeps, numbers that are not plain decimals.
 
-The parser runs in a process of its own (`privbench.pgsql.child`): a text that ends it, in whatever
-way, or that takes it too long, is refused.
+The parser runs in a process of its own (`privbench.pgsql.child`): a text is refused if that process
+ends in any way or takes too long.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ SETTINGS = {
     "backslash_quote": "safe_encoding",
     "client_encoding": "UTF8",
 }
-#: Bytes of one text: the schema of 10,000 tables takes about 20 MB.
+#: The most bytes of a text; the schema of 10,000 tables takes about 20 MB.
 _LONGEST = 1 << 26
-#: Seconds for one text: 3,700 statements take 2.
+#: The most seconds for parsing a text; 3,700 statements take 2 seconds.
 _PATIENCE = 60.0
 _SEMICOLON = "ASCII_59"
 _COMMENTS = ("SQL_COMMENT", "C_COMMENT")
@@ -51,7 +50,7 @@ class SqlError(PrivbenchError):
 class Node:
     """One node of a tree."""
 
-    kind: str  # PostgreSQL's name of it: ``SelectStmt``
+    kind: str  # PostgreSQL's name of the kind of node: ``SelectStmt``
     # Scalars, nodes, and lists of nodes by PostgreSQL's names: ``whereClause``. A field that has
     # its default is absent; None in a list stands for an empty node.
     fields: dict[str, Any]
@@ -67,7 +66,7 @@ class Node:
         return [item for item in listed if isinstance(item, Node)]
 
     def children(self) -> Iterator[Node]:
-        """All nodes right beneath."""
+        """All nodes directly beneath this one."""
         for name in self.fields:
             yield from self.nodes(name)
 
@@ -84,7 +83,7 @@ class Node:
                     waiting += [item for item in held if isinstance(item, Node)]
 
     def names(self, field: str) -> tuple[str, ...]:
-        """The words of a qualified name; ``*`` for what is no word."""
+        """The words of the qualified name in a field; ``*`` for a part that is no word."""
         found = self.nodes(field)
         return tuple(str(n.get("sval", "")) if n.kind == "String" else "*" for n in found)
 
@@ -93,7 +92,7 @@ class Node:
 class Statement:
     """One statement."""
 
-    text: str  # its own text, as the parser cut it: what is to be sent to a server
+    text: str  # the text of this statement alone, which is to be sent to a server
     tree: Node
 
 
@@ -208,7 +207,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def _characters(data: bytes) -> Callable[[int], int]:
-    """Places in characters of places in bytes."""
+    """A function from byte offsets of a text to character offsets."""
     if data.isascii():
         return int
     begins = ((byte & 0xC0) != 0x80 for byte in data)
@@ -216,13 +215,13 @@ def _characters(data: bytes) -> Callable[[int], int]:
 
 
 class _Parser:
-    """The parser's process: started when it is needed, and anew after it has ended."""
+    """The process of the parser, started when it is needed and again after it has ended."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, without a process."""
+        """Forget the process, so that the next text starts a new one."""
         self._lock = threading.Lock()
         self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
@@ -244,7 +243,7 @@ class _Parser:
                 while isinstance(frames[-1], list):
                     frames.append(json.loads(pipe.recv_bytes()))
             except BaseException as error:
-                # What is still to come must not be taken for the answer to the next text.
+                # Frames that arrive late must not be taken for the answer to the next text.
                 _end(process, os.getpid())
                 self._running = None
                 if isinstance(error, (OSError, EOFError)):
@@ -280,7 +279,7 @@ def _started() -> tuple[subprocess.Popen[bytes], Connection]:
 
 
 _PARSER = _Parser()
-# A process that was forked has its parent's pipes, and a lock that a thread of its parent may hold.
+# A forked process inherits the pipes of its parent, and a lock that a parent's thread may hold.
 os.register_at_fork(after_in_child=_PARSER.reset)
 
 
@@ -292,7 +291,7 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 
 
 def _tree(listed: list[Any]) -> Node:
-    """The tree of nodes that are listed children first."""
+    """Build the tree from a list of nodes in which children come before their parents."""
     made: list[Node] = []
 
     def held(place: Any) -> Any:

@@ -1,10 +1,9 @@
-"""Expressions that sqlglot or a config's owner has written, judged before they run.
+"""Judge expressions that sqlglot or the owner of a config has written, before they run.
 
-sqlglot reads a CHECK or a query and writes new expressions from its parts. It reads some texts
-otherwise than PostgreSQL does, so what it has written is SQL of unknown meaning until PostgreSQL's
-own parser has read it: it runs only if it is one expression that names no function, operator or
-type but those which only compute and those of the texts it was made from. Rules of a config may
-name the former alone.
+sqlglot reads a CHECK or a query and writes new expressions from its parts. As it reads some texts
+differently from PostgreSQL, PostgreSQL's own parser has to judge the result: it runs only if it is
+one expression whose functions, operators and types only compute or occur in the texts that it was
+made from. Rules of a config may only name functions, operators and types that only compute.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from privbench.pgsql.parser import Node, SqlError, statement, tokens
 _QUERIES = frozenset(
     "CommonTableExpr JoinExpr RangeFunction RangeSubselect RangeVar SelectStmt SubLink".split()
 )
-#: What nodes name, and in which field.
+#: The kind of object that a kind of node names, and the field of the name.
 _NAMING = {
     "A_Expr": ("operators", "name"),
     "CollateClause": ("collations", "collname"),
@@ -48,10 +47,10 @@ def computes(text: str, sources: Iterable[str]) -> bool:
 
 
 def judged(text: str, sources: Iterable[str] = ()) -> Node:
-    """The tree of a text that is one expression which only computes, as `computes` has it.
+    """The tree of a text that is one expression for which `computes` holds.
 
     Raises:
-        NotAllowed: It is not.
+        NotAllowed: The text is no such expression.
     """
     tree = _expression(text)
     if tree is None:
@@ -63,8 +62,8 @@ def judged(text: str, sources: Iterable[str] = ()) -> Node:
 def canonical(text: str) -> str:
     r"""A judged expression as the parser's library writes it: names folded, comments gone.
 
-    Backslashes stand in plain strings, as PostgreSQL prints them. A SqlError of what is nested too
-    deeply to be written.
+    Strings with backslashes are ordinary string literals, as PostgreSQL prints them. Raises a
+    SqlError if the expression is nested too deeply to be written.
 
     >>> canonical(r"Zip !~ '^\d' -- no digits")
     "zip !~ '^\\d'"

@@ -1,6 +1,6 @@
 """Arrow columns as the binary rows that COPY reads, for types whose values have a simple form.
 
-The server takes them in half the time of CSV: it has no text to look through and no number to read.
+The server reads them in half the time of CSV, since it need not parse texts and numbers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from privbench.schema import ColumnType
 
-#: What comes before the rows and after them.
+#: The bytes that come before the rows and after them.
 HEAD, FOOT = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 
-#: By the base type: what Arrow holds, its numbers, how they are sent, and which is PostgreSQL's 0.
+#: By base type: the Arrow type, the type of its numbers, the form in which they are sent, and the
+#: number that PostgreSQL sends as 0.
 _NUMBERS: Mapping[str, tuple[pa.DataType, pa.DataType, str, int]] = MappingProxyType(
     {
         "bool": (pa.bool_(), pa.uint8(), "u1", 0),
@@ -36,16 +37,16 @@ _NUMBERS: Mapping[str, tuple[pa.DataType, pa.DataType, str, int]] = MappingProxy
     }
 )
 _TEXTS = ("text", "varchar", "bpchar")
-#: Groups of four digits before the point, enough for an int64.
+#: Number of groups of four digits before the point, enough for an int64.
 _WHOLE = 5
 _NEGATIVE = 0x4000
 
-#: A field of every row: its type, its values, and the rows in which it is left out.
+#: A field of all rows: its type, its values, and a mask of the rows that lack it (None: no row).
 _Field = tuple[np.dtype[Any], Any, NDArray[np.bool_] | None]
 
 
 def has_form(kind: ColumnType) -> bool:
-    """Whether values of a type may have a binary form here; a domain's are those of its base."""
+    """Whether values of a type may have a binary form here; a domain counts as its base type."""
     known = (*_NUMBERS, *_TEXTS, "numeric", "uuid")
     return kind.kind == "e" or (kind.kind == "b" and not kind.extension and kind.base in known)
 
@@ -53,7 +54,7 @@ def has_form(kind: ColumnType) -> bool:
 def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer | None:
     """The rows of a batch without `HEAD` and `FOOT`; all types must pass `has_form`.
 
-    None where a value has no such form, as an infinite date.
+    None if a value has no binary form here, as an infinite date has none.
     """
     pieces: list[pa.Array] = []
     size = np.dtype(">i4")
@@ -81,7 +82,7 @@ def binary_rows(batch: pa.RecordBatch, kinds: Sequence[ColumnType]) -> pa.Buffer
 
 
 def _packed(fields: Sequence[_Field], rows: int) -> pa.Array:
-    """For every row the bytes of fields that follow each other."""
+    """For every row the bytes of all its fields, one after another."""
     packed = np.empty(rows, [(f"f{place}", sent) for place, (sent, _, _) in enumerate(fields)])
     unit = gcd(8, *(sent.itemsize for sent, _, _ in fields))
     words = packed.view(f"u{unit}").reshape(rows, packed.itemsize // unit)
@@ -100,7 +101,7 @@ def _packed(fields: Sequence[_Field], rows: int) -> pa.Array:
 
 
 def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
-    """Numbers as they are sent, one or several a row, or texts; ValueError without a form."""
+    """The numbers to send, one or several per row, or texts; a ValueError if there is no form."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if kind.base in _NUMBERS and kind.kind == "b":
@@ -121,7 +122,10 @@ def _values(array: pa.Array, kind: ColumnType) -> NDArray[Any] | pa.Array:
 
 
 def _decimals(array: pa.Array, scale: int | None) -> NDArray[Any]:
-    """Groups of four decimal digits, equally many in every row, after a header; else ValueError."""
+    """The binary form of numeric: a header and groups of four digits, equally many in every row.
+
+    A ValueError if a value has too many digits or no fixed scale.
+    """
     scale = array.type.scale if pa.types.is_decimal(array.type) else scale
     if scale is None or not 0 <= scale <= 16:
         raise ValueError("another scale")

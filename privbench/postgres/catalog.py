@@ -99,8 +99,8 @@ LEFT JOIN pg_catalog.pg_extension x ON x.oid = d.refobjid
 WHERE t.oid = ANY(%(types)s::pg_catalog.oid[])
 """
 
-#: Casts that any expression may call unasked and that run a function of users. Languages 12 and
-#: 13 are internal and C, in which superusers alone make functions.
+#: Implicit casts that run a function of users; any expression may call them unnoticed. Languages 12
+#: and 13 are internal and C, in which only superusers can make functions.
 CASTS: LiteralString = """
 SELECT k.castsource::bigint AS type, pg_catalog.format_type(k.casttarget, NULL) AS target,
   p.oid::pg_catalog.regprocedure::pg_catalog.text AS function
@@ -152,7 +152,7 @@ WHERE c.contype = 'c' AND c.conrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY c.conrelid, c.conname
 """
 
-#: Security labels that PostgreSQL Anonymizer reads; they stay when the extension has gone.
+#: Security labels of PostgreSQL Anonymizer; they remain when the extension has been dropped.
 SECURITY_LABELS: LiteralString = """
 SELECT l.objoid::bigint AS relation, a.attname AS name, l.label
 FROM pg_catalog.pg_seclabel l
@@ -162,7 +162,7 @@ WHERE l.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass AND l.provider = '
 ORDER BY l.objoid, a.attnum
 """
 
-#: Bounds of the partitions right beneath a table, and the first column of its key.
+#: Bounds of the partitions directly beneath a table, and the first column of its partition key.
 PARTITION_BOUNDS: LiteralString = """
 SELECT p.partrelid::bigint AS relation, p.partstrat::pg_catalog.text AS strategy,
   p.partnatts AS columns,

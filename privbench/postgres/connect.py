@@ -23,7 +23,7 @@ from psycopg.rows import TupleRow
 from privbench.errors import ConnectionFailed, PrivacyRefusal, UsageError
 from privbench.postgres.failures import database_errors, describe
 
-#: Imported when a URL is SQLAlchemy's.
+#: Imported when a DSN is an SQLAlchemy URL.
 sqlalchemy = lazy_loader.load("sqlalchemy")
 
 Connection = psycopg.Connection[TupleRow]
@@ -35,7 +35,7 @@ APPLICATION = "privbench"
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
 _SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
 _HIDDEN = "********"
-_ATTEMPTS = 20  # at setting time limits; only limits of a few milliseconds need a second
+_ATTEMPTS = 20  # tries to lift time limits; only limits of a few milliseconds need a second try
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
 _PATIENCE = 20
 
@@ -48,9 +48,9 @@ _ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
 class Identity:
     """Which database this is, for the ledger (PRIVACY P27)."""
 
-    # The declared name, else the system identifier with the database's OID, which a rename and
-    # another spelling of the address leave as they are. None where neither can be had: an address
-    # is no identity, since one server has many.
+    # The declared name, else the system identifier with the database's OID, which stay the same if
+    # the database is renamed or its address is spelled in another way. None if neither is known: an
+    # address is no identity, since one server has many addresses.
     name: str | None
     basis: str  # what the name is made of, or why there is none
     system: str | None = None  # the system identifier, where it may be read
@@ -60,10 +60,10 @@ class Identity:
         return f"{self.name or 'none'} ({self.basis})"
 
     def required(self) -> str:
-        """The name.
+        """The name under which the ledger keeps losses.
 
         Raises:
-            PrivacyRefusal: There is none, so that what a release spends could not be found again.
+            PrivacyRefusal: There is no name, so losses of a release could not be found again.
         """
         if self.name is None:
             raise PrivacyRefusal(
@@ -77,20 +77,22 @@ class Identity:
     def covers(self, ledger: str) -> bool:
         """Whether losses that a ledger keeps under another name may be of this database.
 
-        Those under its own OID are, if its name was declared later. Earlier versions wrote
-        ``system identifier/database name``, or an address: a database may have been renamed, and an
-        address may be of any, so each of these counts. Too much may be counted, never too little.
+        Losses under its own OID are, if its name was declared later. Earlier versions used the name
+        ``system identifier/database name``, or an address. As a database may have been renamed, and
+        an address may be that of any database, all losses under such names count. Too much may be
+        counted, never too little.
         """
         if ledger == self.own or _ADDRESS.fullmatch(ledger):
             return True
         return self.system is not None and ledger.startswith(f"{self.system}/")
 
 
-#: Of a source that is files. What they are copied into for a release is no database of anybody's.
+#: The identity of a source that is files: the database that they are copied into is temporary and
+#: cannot be recognised again.
 OF_FILES = Identity(None, "files are copied, moved and written anew, and no name is declared")
 _DECLARED = "declared in the config"
 _GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"
-#: Setting of a database that files were copied into.
+#: The setting that marks a database into which files were copied.
 STAGED = "privbench.staged"
 
 
@@ -118,7 +120,7 @@ def libpq_dsn(dsn: str) -> str:
 
 
 def redact(dsn: str) -> str:
-    """The DSN with its secrets replaced by asterisks, for people.
+    """The DSN with its secrets replaced by asterisks, for messages.
 
     >>> redact("postgresql://ada:hush@db.example/shop")
     'user=ada password=******** dbname=shop host=db.example'
@@ -129,9 +131,9 @@ def redact(dsn: str) -> str:
 
 
 def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
-    """Open a connection to a database of one's own, which may write; a source needs `reading`.
+    """Open a connection that may write to a database of the user's own; a source needs `reading`.
 
-    A lock is waited for so many seconds; 0 means no limit.
+    Statements wait for a lock at most ``lock_timeout`` seconds; 0 means no limit.
 
     Raises:
         UsageError: The DSN cannot be read.
@@ -153,7 +155,7 @@ def opened(dsn: str) -> Connection:
     if "PGCONNECT_TIMEOUT" not in os.environ:
         ours["connect_timeout"] = _PATIENCE
     try:
-        # Prepared statements would break behind a pooler.
+        # Prepared statements fail behind a pooler.
         return psycopg.connect(
             _joined({**ours, **given, "client_encoding": "UTF8"}),
             autocommit=True,
@@ -211,7 +213,7 @@ def major_version(connection: Connection) -> int:
 
 
 def identity(connection: Connection, declared: str | None = None) -> Identity:
-    """Which database this is, however spelled or called; a restore or a copy declares its name."""
+    """The identity of a database, whatever its address and name; restores and copies declare it."""
     with database_errors("asking whether the database is a copy of files"):
         statement = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true) = 'on'"
         (staged,) = ask_one(connection, statement, [STAGED])
@@ -262,9 +264,9 @@ def _place(connection: Connection) -> tuple[str | None, int]:
 
 
 def _advisory_conflict(one: Connection, other: Connection) -> bool:
-    """Whether a lock that one transaction holds is one that the other cannot have."""
+    """Whether an advisory lock that one connection holds is refused to the other."""
     key = [secrets.randbits(62)]
-    # The locks end with their transactions: behind a pooler, a session's own would stay.
+    # Locks of transactions are used: behind a pooler, locks of a session would stay.
     with database_errors("comparing two databases"), one.transaction(), other.transaction():
         one.execute("SELECT pg_catalog.pg_advisory_xact_lock(%s::pg_catalog.int8)", key)
         statement = "SELECT pg_catalog.pg_try_advisory_xact_lock(%s::pg_catalog.int8)"

@@ -1,4 +1,4 @@
-"""Arrow columns as the CSV text of COPY, and back: NULL is nothing, an empty text is ``""``."""
+"""Arrow columns as the CSV text of COPY, and back: NULL is an empty cell, an empty text ``""``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 _ROWS = 1 << 16
-#: Bytes that are parsed at a time: at the border of two blocks Arrow loses the second character of
-#: a line break ``\r\n``.
+#: Bytes that are parsed at a time, as many as possible: at the border of two blocks Arrow loses the
+#: second character of a line break ``\r\n``.
 _LONGEST = 2**31 - 1
 _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
 
@@ -19,7 +19,7 @@ _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
 def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
     """The rows of a text that holds whole rows, at least one; columns are named c0, c1 and so on.
 
-    Arrow says (ArrowInvalid) that the text has no such columns, or is no UTF-8.
+    Raises an ArrowInvalid if the text does not have these columns or is not UTF-8.
     """
     names = [f"c{place}" for place in range(len(types))]
     return csv.read_csv(
@@ -40,12 +40,12 @@ def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
 
 
 def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.Buffer]:
-    """The rows as blocks of whole lines; arguments and errors as of `parts` and `csv_block`."""
+    """The rows as blocks of whole lines; for arguments and errors see `parts` and `csv_block`."""
     return map(csv_block, parts(batches, columns))
 
 
 def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.RecordBatch]:
-    """The rows in batches not too large to be written at once; each must have so many columns."""
+    """The rows in batches of limited size; a ValueError if one has another number of columns."""
     for batch in batches:
         if batch.num_columns != columns:
             raise ValueError(f"{columns} columns were announced and {batch.num_columns} came")
@@ -86,7 +86,7 @@ def _array_literal(array: pa.Array) -> pa.Array:
 
 
 def _relisted(array: pa.Array, values: pa.Array) -> pa.Array:
-    """A list array like this one, NULL lists included, with other values than its own."""
+    """A list array with the lengths and NULLs of this one, but with the given values."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
     field = pa.list_(pa.field("element", values.type))

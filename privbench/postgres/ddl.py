@@ -58,11 +58,11 @@ class MadeExtension:
     """An extension that a schema makes."""
 
     name: str
-    # The PostgreSQL schema that it lives in, which need not be one that travels; None where the
-    # text does not say.
+    # The PostgreSQL schema that it lives in, which need not be cloned itself; None if the statement
+    # names none.
     schema: str | None
     text: str  # the statement that makes it
-    needed: bool  # Whether objects need it. The others only the text of functions may need.
+    needed: bool  # whether objects need it; else only the text of functions may need it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ class Script:
     constraints: tuple[str, ...]  # what is made after the rows
     # Row-level security and its policies, last, since some name roles.
     row_security: tuple[str, ...]
-    # What a schema whose maker is not trusted does not get, and why, a line each.
+    # Statements that are not run, since the maker of the schema is not trusted; a line each, with
+    # the reason.
     left_out: tuple[str, ...] = ()
 
 
@@ -89,14 +90,14 @@ class Ddl:
     post_data: str  # indexes, constraints, triggers: what is made after them
     # Extensions that its objects need, which the target must offer.
     extensions: tuple[str, ...] = ()
-    # What the source has besides and no clone gets, a line each: foreign tables and what is built
-    # upon them. The model file does not hold it.
+    # Objects of the source that no clone gets, a line each: foreign tables and what is built upon
+    # them. The model file does not hold these lines.
     left_behind: tuple[str, ...] = field(default=(), compare=False)
 
     def script(self, *, trust: bool) -> Script:
-        """The statements to run: all of them, programs included, or those on the allow-list.
+        """The statements to run: with ``trust`` all of them, else those on the allow-list.
 
-        A ModelError says that the text cannot be read, or what `privbench.pgsql.ddl` refuses.
+        Raises a ModelError if the text cannot be read or `privbench.pgsql.ddl` refuses it.
         """
         return _script(self, trust)
 
@@ -167,14 +168,14 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
     with tempfile.TemporaryDirectory(prefix="pb-ddl-") as scratch:
         archive, contents = Path(scratch) / "archive", Path(scratch) / "contents"
         options = [*_OPTIONS, f"--file={archive}"]
-        # Within quotes nothing in a pattern is special.
+        # Within quotes, no character of a pattern is special.
         left_out = (quoted(name.schema, name.name) for name in dependencies.excluded)
         options += [f"--exclude-table={name}" for name in left_out]
         options.append(f"--lock-wait-timeout={round(WAIT.get() * 1000)}")
         if program.major >= 18:
             options.append("--no-statistics")
         for table in schema:
-            # pg_dump would wait without a word.
+            # pg_dump would wait for the lock without a message.
             lock(connection, build("{}", table.name), table.key)
         _run([program.path, *options], environment(connection))
         restore = program.path.parent / "pg_restore"
@@ -194,7 +195,7 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
 
 
 def _declared(schema: Schema) -> str:
-    """Statements that make the CHECKs of the config."""
+    """Statements that add the rules of the config as CHECK constraints."""
     made = "ALTER TABLE {} ADD CONSTRAINT {} CHECK {};\n"
     return "".join(
         build(made, table.name, check.name, sql.SQL(check.expression)).as_string(None)
@@ -207,7 +208,7 @@ def _declared(schema: Schema) -> str:
 def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
     """Lines of an archive's list of contents whose objects belong to the schema.
 
-    Lines end at a line feed and nowhere else: a name may hold any other kind of line's end.
+    Lines end only at a line feed: a name may hold any other line-break character.
     """
     texts = any(catalog == _PROC for catalog, _ in dependencies.kept)
     for line in listed.split("\n"):
@@ -216,9 +217,9 @@ def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
             continue
         item = (int(entry["catalog"]), int(entry["oid"]))
         if entry["rest"].startswith("ROW SECURITY "):
-            # pg_dump gives the table's OID, and no catalog.
+            # For these pg_dump gives the OID of the table, but not that of its catalog.
             item = (_CLASS, item[1])
-        # The catalog does not record what functions call by its text.
+        # The catalog does not record which extensions the text of a function needs.
         wished = texts and item[0] == _EXTENSION and not _WRAPPER.search(entry["rest"])
         # Entries without an object (attachments, ownership of sequences) go with their tables,
         # which pg_dump leaves out.
@@ -252,8 +253,8 @@ def _clean(text: str) -> str:
 def dumped(text: str) -> list[Statement]:
     r"""The statements of pg_dump's text.
 
-    Its first and last line may be psql's own commands ``\restrict KEY`` and ``\unrestrict KEY``, of
-    one key. Any other line of that kind is no SQL, and the text is then refused.
+    Its first and last line may be psql's commands ``\restrict KEY`` and ``\unrestrict KEY`` with
+    the same key. Any other such command is no SQL, and the text is then refused.
     """
     around = _RESTRICT.match(text)
     try:

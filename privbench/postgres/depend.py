@@ -11,7 +11,7 @@ from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.schema import Schema, TableName
 
-#: A catalog object: OID of its catalog, OID of its own.
+#: A catalog object: the OID of its catalog, and its own OID.
 Object = tuple[int, int]
 
 _CLASS = 1259
@@ -62,9 +62,10 @@ class Dependencies:
     Attributes:
         excluded: Names of relations that are not part of the schema.
         kept: Objects that the schema is made of or needs.
-        needed_extensions: Names of the extensions among what it needs.
-        left_behind: A line each for the foreign tables of the chosen schemas, which never travel,
-            and for the views and functions there that are built upon what does not.
+        needed_extensions: Names of the extensions that the schema needs.
+        left_behind: A line each for the foreign tables of the chosen schemas, which are never
+            cloned, and for the views and functions there that are built upon such tables or other
+            objects that are not cloned.
 
     Raises:
         SchemaError: A chosen table is built upon one that is left out, or a partition of it is a
@@ -96,7 +97,7 @@ class Dependencies:
         start = inside - dropped
         self.kept = _closure(start, [self._needs, self._parts], dropped)
         self.excluded = tuple(sorted(self._names[item] for item in outside))
-        # Views that nobody chose are not missed.
+        # Views that are not chosen are not reported as left behind.
         views = {(_CLASS, row.oid) for row in relations if row.kind in "vm"} & outside
         self.left_behind = _left_behind(connection, (inside & dropped) - self._members - views)
         extensions = catalog.ask(connection, _EXTENSIONS, {})
@@ -114,7 +115,7 @@ class Dependencies:
             self._dependents[reference].add(dependent)
 
     def _built_upon(self, outside: Set[Object]) -> set[Object]:
-        # A view's query is a rule that is part of the view: where the rule goes, the view goes.
+        # A view's query is a rule that is part of the view: if it is left out, so is the view.
         views = {rule: self._needs[rule] for rule in self._needs if rule[0] == _REWRITE}
         whole = {
             rule: {view for view in needed if rule in self._parts[view]}
@@ -142,7 +143,7 @@ def _left_behind(connection: Connection, objects: Set[Object]) -> tuple[str, ...
 
 
 def _refuse_foreign_partitions(relations: Iterable[Any], schema: Schema) -> None:
-    """Refuse a table of which some rows are another server's: a clone has no place for them."""
+    """Refuse a table with a partition on another server, which a clone cannot have."""
     names = {row.oid: TableName(row.schema, row.name) for row in relations}
     chosen = {table.name for table in schema}
     for row in relations:
@@ -168,7 +169,7 @@ def _chosen(relations: Iterable[Any], schema: Schema) -> set[Object]:
 def _closure(
     start: Iterable[Object], graphs: list[Mapping[Object, Set[Object]]], barred: Set[Object]
 ) -> set[Object]:
-    """Everything reached from the start along the graphs without touching what is barred."""
+    """All objects that are reached from the start along the graphs without a barred object."""
     found = set(start)
     todo = list(found)
     while todo:

@@ -35,8 +35,8 @@ FAST: Mapping[str, str] = {
     "timezone": "UTC",
 }
 _INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-#: What waits for its input to end, then stops the servers of a folder, without a checkpoint, and
-#: removes it; again, while a server that was just starting still writes there.
+#: A shell script that waits for the end of its input, then stops the servers of a folder without a
+#: checkpoint and removes the folder. It repeats this while a server that was starting writes there.
 _WAIT = """
 trap '' HUP INT TERM
 cat
@@ -63,12 +63,12 @@ class Server:
     _temporary: list[Path] = field(default_factory=list)
 
     def stop(self) -> None:
-        """Stop the server and remove what was temporary; stopping twice does no harm."""
+        """Stop the server and remove its temporary directories; stopping twice does no harm."""
         for path in self.halt():
             shutil.rmtree(path, ignore_errors=True)
 
     def halt(self) -> list[Path]:
-        """Stop the server; the temporary directories that it leaves, for the caller to remove."""
+        """Stop the server and return its temporary directories, which the caller has to remove."""
         if self.program is not None and self.directory is not None:
             mode = "immediate" if self.directory in self._temporary else "fast"
             command: list[str | Path] = [self.program.parent / "pg_ctl", "stop", "-w", "-m", mode]
@@ -86,13 +86,13 @@ class Server:
 
 
 class Lifeline:
-    """A new folder that goes, with servers in it, when this process ends, however it ends.
+    """A new folder that is removed, with the servers in it, when this process ends in any way.
 
-    A process that is killed can tidy up nothing. So a second one waits on a pipe whose other end
-    only the first holds, until that is closed, by hand or by the system.
+    A process that is killed cannot clean up. So a second process waits on a pipe whose other end
+    only the first one holds, until the first one or the system closes it.
 
     Attributes:
-        folder: Open to this account alone.
+        folder: The folder, which only this account can open.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ def machine_programs() -> list[Program]:
 
 
 def any_server(settings: Mapping[str, str] = FAST, *, home: Path | None = None) -> Server:
-    """Start a server for a while: that of the ``demo`` extra, else the machine's; see `start`."""
+    """Start a temporary server: that of the ``demo`` extra, else the machine's; see `start`."""
     for label, programs in (("embedded", embedded_programs()), ("machine's", machine_programs())):
         if programs:
             return start(programs[0], label=label, settings=settings, home=home)
@@ -186,7 +186,7 @@ def start(
 
 
 def _account() -> pwd.struct_passwd | None:
-    """The account for the server where we are root, whom PostgreSQL refuses to run as."""
+    """The account to run the server under if we are root, as which PostgreSQL refuses to run."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -227,7 +227,7 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
 
 
 def _scratch(made: list[Path], home: Path | None) -> Path:
-    """A new temporary directory of the server's account, which joins those that were made."""
+    """Make a temporary directory of the server's account, and add it to the list ``made``."""
     path = Path(tempfile.mkdtemp(prefix="pb-", dir=home))
     made.append(path)
     _own(path)

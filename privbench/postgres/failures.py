@@ -20,12 +20,13 @@ from privbench.schema import TableName
 #: Connection, feature, transaction state, login, catalog, name, permission, resources, locks,
 #: operator intervention, system: messages of these classes hold names and settings only.
 _SAFE_CLASSES = frozenset({"08", "0A", "25", "28", "3D", "3F", "42", "53", "55", "57", "58"})
-#: What to do about bytes that no reader can take for text.
+#: The remedy for bytes that cannot be decoded as text.
 NO_TEXT = (
     "The database is in an encoding, such as SQL_ASCII, that takes bytes which are no UTF-8: "
     "repair them, or leave the table out."
 )
-#: Remedies by kind of error. SerializationFailure: a standby's recovery has cancelled a read.
+#: Remedies by kind of error. A SerializationFailure means that a standby's recovery has cancelled a
+#: read.
 _REMEDIES: dict[type[psycopg.Error], str] = {
     errors.UntranslatableCharacter: NO_TEXT,
     errors.CharacterNotInRepertoire: NO_TEXT,
@@ -64,10 +65,10 @@ def describe(error: psycopg.Error) -> str:
 
 
 def translate(error: psycopg.Error, what: str, table: str | None = None) -> DatabaseError:
-    """The privbench error for one of psycopg's.
+    """The privbench error for an error of psycopg.
 
-    What was being done is a noun phrase: ``reading the catalog``. The table is that which the
-    server names, else the given one.
+    ``what`` is a noun phrase for the action that failed: ``reading the catalog``. The error's table
+    is the one that the server names, else the given one.
     """
     state = error.sqlstate or ""
     diag = error.diag

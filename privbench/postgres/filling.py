@@ -22,7 +22,7 @@ from privbench.postgres.statement import run
 
 _SETTINGS = {
     **PRINTING,
-    # How the server reads a text: with other settings it could see other statements in it.
+    # These decide how the server parses a text: under others it might find other statements in it.
     **SETTINGS,
     "search_path": "",
     "check_function_bodies": "off",
@@ -34,8 +34,8 @@ _SETTINGS = {
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-#: What no text of a model may change: the transaction, how texts are read, the role, and whether
-#: there are temporary objects, which would come before the system's own of the same name.
+#: The state that no text of a model may change: the transaction, the settings by which texts are
+#: parsed, the role, and whether there is a temporary schema, whose objects would hide the system's.
 _STATE: LiteralString = """
 SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
   pg_catalog.current_setting('standard_conforming_strings'),
@@ -45,9 +45,9 @@ SELECT pg_catalog.txid_current(), pg_catalog.current_setting('search_path'),
 
 
 class Filling:
-    """A connection to a target, in a transaction; what is not committed is undone.
+    """A connection to a target, in a transaction; changes that are not committed are undone.
 
-    In every transaction it goes on as a role, if one is given (`target.become`).
+    If a role is given, every transaction runs as this role (`target.become`).
     """
 
     def __init__(self, dsn: str, role: str | None = None) -> None:
@@ -61,15 +61,15 @@ class Filling:
         self.close()
 
     def close(self) -> None:
-        """Undo what is not finished, and disconnect."""
+        """Roll back an open transaction, and disconnect."""
         with contextlib.suppress(psycopg.Error):
             self.connection.rollback()
         self.connection.close()
 
     def begin(self, first: Callable[[], None] = lambda: None) -> None:
-        """Prepare a transaction; nothing of the model's has run in it yet.
+        """Begin and prepare a transaction, before any text of the model runs in it.
 
-        Something may have to be done first, before the role is taken (`target.become`).
+        ``first`` is called before the role is taken (`target.become`).
         """
         with database_errors("preparing the target"):
             for name, value in _SETTINGS.items():
@@ -81,7 +81,7 @@ class Filling:
             self._began = self._state()
 
     def commit(self) -> None:
-        """Commit; TargetError if something has left the transaction, its settings or its role."""
+        """Commit; a TargetError if the transaction, its settings or its role were changed."""
         with database_errors("committing the load"):
             self._require(self._began)
             self.connection.commit()
@@ -91,7 +91,7 @@ class Filling:
         return state
 
     def _require(self, state: tuple[Any, ...]) -> None:
-        """Refuse to go on in another transaction, or under other settings or another role."""
+        """Refuse to continue in another transaction, or under other settings or another role."""
         if self._state()[:-1] != state[:-1]:
             raise TargetError(
                 "something in the model's DDL has left the transaction of the load, its settings "

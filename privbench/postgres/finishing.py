@@ -22,9 +22,9 @@ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'm' AND NOT c.relispopulated
 ORDER BY c.oid
 """
-#: Why a query on synthetic rows may give nothing that its view can hold: a value that it cannot
-#: compute, a unique index, a subquery of several rows, an index entry too long, a function that
-#: raises, or another view that stayed empty.
+#: Errors for which a view may stay empty, as synthetic rows can cause them: a value that cannot be
+#: computed, a unique index, a subquery of several rows, an index entry that is too long, a function
+#: that raises, or another view that stayed empty.
 _EMPTY = (
     psycopg.DataError,
     psycopg.IntegrityError,
@@ -33,12 +33,12 @@ _EMPTY = (
     errors.RaiseException,
     errors.ObjectNotInPrerequisiteState,
 )
-#: The first version in which a session can flush its statistics.
+#: The first server version in which a session can flush its statistics.
 _FLUSHES = 150_000
 
 
 def move_sequences(connection: Connection, schema: Schema) -> None:
-    """Move every sequence past the keys that its columns hold."""
+    """Move every sequence past the values of the columns that it fills."""
     by_name = {sequence.name: sequence for sequence in schema.sequences}
     users: dict[SchemaSequence, list[sql.Composable]] = {}
     for table in schema:
@@ -63,10 +63,10 @@ def move_sequences(connection: Connection, schema: Schema) -> None:
 def fill_views(
     connection: Connection, progress: Callable[[str, int | None], None]
 ) -> tuple[list[TableName], list[str]]:
-    """Fill the materialised views; gives those filled, and why each of the others stays empty."""
+    """Fill the materialised views; return the filled ones, and a reason for each empty one."""
     filled, empty = [], []
     with database_errors("refreshing materialised views"):
-        # In the order of their making, which is the order of their dependence.
+        # Views are filled in the order of creation, in which each follows those it depends on.
         found = run(connection, _UNPOPULATED).fetchall()
         for view in [TableName(schema, name) for schema, name in found]:
             progress(f"refresh {view}", None)
@@ -79,7 +79,7 @@ def fill_views(
 
 
 def _fill(connection: Connection, view: TableName) -> str | None:
-    """Fill one view; why it cannot be done with synthetic rows, or None."""
+    """Fill one view; return None, or the reason why synthetic rows do not allow it."""
     try:
         # Functions that the view calls may rely on the database's own path.
         with connection.transaction():
@@ -94,25 +94,24 @@ def _fill(connection: Connection, view: TableName) -> str | None:
 def vacuum(
     connection: Connection, names: Sequence[TableName], role: str | None = None
 ) -> list[TableName]:
-    """Leave autovacuum nothing to do, so that queries do the same work now as later.
+    """VACUUM the tables, so that autovacuum has nothing to do and queries do the same work later.
 
-    COPY and repairs leave empty pages and pages that are not marked visible, and to autovacuum a
-    table has changed though it was analysed in the transaction that filled it. VACUUM runs in no
-    transaction but its own, so the load must be committed; the connection is left in autocommit.
+    COPY and repairs leave empty pages and pages that are not marked visible, and autovacuum counts
+    a table as changed even if it was analysed in the transaction that filled it. VACUUM cannot run
+    within a transaction, so the load must be committed; the connection is left in autocommit.
 
-    Gives the relations that could not be vacuumed, by the role that loaded; they keep what ANALYZE
-    gathered.
+    Returns the relations that the role of the load may not vacuum; they keep what ANALYZE gathered.
     """
     try:
         connection.autocommit = True
         run(connection, "SET search_path TO ''")
         run(connection, "SET statement_timeout TO 0")
-        # VACUUM leaves rows unmarked while a commit next to theirs is not on disk.
+        # VACUUM does not mark rows as visible while the commit of their neighbours is not on disk.
         run(connection, "SET synchronous_commit TO on")
         if role is not None:
             run(connection, build("SET ROLE {}", role))
         if connection.info.server_version >= _FLUSHES:
-            # Else the load's own changes may be counted after VACUUM has set the count to 0.
+            # Otherwise the load's changes may be added after VACUUM has reset the count of changes.
             run(connection, "SELECT pg_catalog.pg_stat_force_next_flush()")
     except psycopg.Error:
         return list(names)

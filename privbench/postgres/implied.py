@@ -1,9 +1,9 @@
-"""CHECKs that no constraint states, but that rows keep all the same.
+"""CHECKs that are no constraints in the catalog, but follow from the rest of the schema.
 
-A row that no partition takes cannot be in the table, so the bounds of the root's partitions say
-which range or list a key column keeps to. And a key of type ``integer`` may refer to a ``bigint``:
-a value past the narrower type could never be referred to, and a synthetic row that does could not
-be loaded. Both are part of the schema (PRIVACY P3, P4).
+A row that no partition takes cannot be in the table, so the bounds of the root's partitions give a
+range or a list for a key column. And a key of type ``integer`` may refer to a ``bigint``: a value
+outside the narrower type could never be referred to, and a synthetic row that refers to it could
+not be loaded. Both facts are part of the schema (PRIVACY P3, P4).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from privbench.schema import Check, ColumnType, ForeignKey, Table, TableName, literal, quoted
 
-#: Names of the CHECKs; no constraint of these names is in the catalog.
+#: Names of these CHECKs; the catalog has no constraints of these names.
 BOUNDS, _REFERENCE = "partition bounds", "type of a reference"
 
 _DATUM = re.compile(r"'((?:[^']|'')*)'|([^\s,()']+)")
@@ -29,7 +29,7 @@ _TEXTS = ("text", "varchar")
 
 
 def bounds_check(row: Any) -> Check | None:
-    """The CHECK that an answer to `catalog.PARTITION_BOUNDS` amounts to, or None."""
+    """The CHECK that follows from a row of `catalog.PARTITION_BOUNDS`, or None."""
     if row.column is None or any(text == "DEFAULT" for text in row.bounds):
         return None
     name = quoted(row.column)
@@ -90,7 +90,7 @@ def _extreme(values: Sequence[str | None], sign: int) -> str | None:
 
 
 def narrowed(tables: Sequence[Table]) -> list[Table]:
-    """The tables, with a CHECK for every column that narrower foreign keys refer to."""
+    """The tables, with a CHECK for every column that a foreign key of narrower type refers to."""
     by_name = {table.name: table for table in tables}
     found: dict[TableName, dict[Check, None]] = {}
     for table in tables:

@@ -27,8 +27,8 @@ from privbench.schema import (
 )
 from privbench.schema import Sequence as SchemaSequence
 
-#: Rights of the role on every table and partition: pg_dump locks all, and a right on some columns
-#: is not enough for that.
+#: The role's rights on every table and partition: pg_dump locks them all, for which a right on some
+#: columns is not enough.
 _RIGHTS: LiteralString = """
 SELECT n.nspname AS schema, c.relname AS name, current_user::pg_catalog.text AS role,
   pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS usage,
@@ -71,10 +71,10 @@ def introspect(
 
 
 def check_access(connection: Connection, schema: Schema) -> None:
-    """Check that this role may read every table of the schema, whole.
+    """Check that this role may read all columns and rows of every table of the schema.
 
     Raises:
-        AccessDenied: With the GRANT statements that are missing, all of them; or with the tables
+        AccessDenied: The role may not; the error holds all missing GRANT statements, or the tables
             whose row-level security would hide rows from this role.
     """
     tables = [name for table in schema for name in (table.name, *table.partitions)]
@@ -148,7 +148,7 @@ class _Reader:
             )
 
     def schema(self) -> Schema:
-        """Everything, put together."""
+        """The schema, put together from all parts of the catalog."""
         oids = sorted(self.tables)
         columns = self._ask(catalog.COLUMNS, oids)
         types = Types(self.connection, {row.type for row in columns})
@@ -181,7 +181,7 @@ class _Reader:
         )
 
     def _checks(self, oids: Sequence[int]) -> dict[int, list[Check]]:
-        """CHECK constraints, and what the bounds of partitions amount to."""
+        """CHECK constraints, and the CHECKs that follow from the bounds of partitions."""
         found: dict[int, list[Check]] = defaultdict(list)
         for row in self._ask(catalog.CHECKS, oids):
             found[row.relation].append(Check(row.name, row.expression, tuple(row.columns)))
@@ -247,7 +247,7 @@ class _Reader:
                     default=row.default,
                     identity=row.identity,
                     generated=row.generated,
-                    # Where it is not its type's own.
+                    # The query gives NULL where the collation is the default of the type.
                     collation=row.collation and str(TableName(row.collation_schema, row.collation)),
                     sequence=sequence or (filler.name if filler else None),
                 )
@@ -275,7 +275,7 @@ class _Reader:
                     on_update=row.on_update,
                     match=row.match,
                     deferrable=row.deferrable,
-                    # What one partition enforces, rows of others need not keep.
+                    # Rows of other partitions need not satisfy a constraint of one partition.
                     validated=row.validated and row.relation not in self.roots,
                 )
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
@@ -326,5 +326,5 @@ def _index(row: Any) -> Index:
 def _is_plain_unique(row: Any) -> bool:
     """Whether an index makes a set of plain columns unique in the whole table."""
     whole = row.valid and row.predicate is None and not row.has_expressions
-    # A temporal key (WITHOUT OVERLAPS) is one: equal columns may recur in other periods.
+    # A temporal key (WITHOUT OVERLAPS) is an exclusion: equal columns may recur in other periods.
     return bool(row.is_unique and whole and not row.exclusion)

@@ -1,4 +1,4 @@
-"""Which parent row each child row refers to, found on whole columns, for keys of any type."""
+"""Find the parent row of every child row, for whole columns at once and keys of any type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def match(
         ours = pc.add(pc.multiply(high_ours, size), low_ours)
         theirs = pc.add(pc.multiply(high_theirs, size), low_theirs)
     rows = pc.index_in(ours, value_set=theirs, skip_nulls=True)
-    # Piece by piece, since all rows of a large table would take much memory several times.
+    # Rows are converted piece by piece: several copies of a large table would take much memory.
     pieces = [piece.fill_null(DANGLING).to_numpy() for piece in rows.chunks]
     found = np.concatenate([np.empty(0, np.int32), *pieces])
     for column, _ in pairs:
@@ -58,11 +58,11 @@ def match(
 def key_expressions(
     schema: Schema, key: ForeignKey
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
-    """Expressions of child and parent by which `match` finds equal what PostgreSQL finds equal.
+    """Expressions of child and parent whose values are equal where PostgreSQL finds the keys equal.
 
     Decimals lose their trailing zeros, fixed-length texts their padding; integers of different
-    width become one type; intervals, and texts under a collation of users' own, become hashes that
-    follow the comparison; what Arrow has no type for becomes text.
+    widths get one type; intervals, and texts under a user-defined collation, become hashes that
+    agree with PostgreSQL's comparison; types that Arrow lacks become text.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
     ours, theirs = [], []
@@ -76,7 +76,7 @@ def key_expressions(
 def _alike(
     child: pa.Array | pa.ChunkedArray, parent: pa.Array | pa.ChunkedArray
 ) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Both columns in one type in which equal values are the same."""
+    """Both columns, converted to one type in which equal values have equal bytes."""
     child, parent = (
         pa.chunked_array([item]) if isinstance(item, pa.Array) else item for item in (child, parent)
     )
@@ -92,7 +92,7 @@ def _alike(
 def _codes(
     child: pa.ChunkedArray, parent: pa.ChunkedArray
 ) -> tuple[pa.ChunkedArray, pa.ChunkedArray, int]:
-    """Both columns as places among the parent's distinct values, or NULL; how many there are."""
+    """Both columns as positions in the parent's distinct values, or NULL; and their number."""
     distinct = pc.unique(parent.drop_null())
     coded = (pc.index_in(column, value_set=distinct).cast(pa.int64()) for column in (child, parent))
     return *coded, len(distinct)
@@ -114,7 +114,7 @@ def _expression(column: Column, other: Column, parent: Column) -> sql.Composable
     if len(bases) > 1 and bases <= _TIMES:
         return build("{}::pg_catalog.timestamptz::pg_catalog.text", name)
     if bases == {"interval"}:
-        # A month is 30 days where intervals are compared, and 1/12 year in their length.
+        # Comparisons count a month as 30 days, the length of an interval as 1/12 of a year.
         return _hashes("pg_catalog.interval_hash_extended({}, {})::pg_catalog.text", name)
     return build(column.type.text_form, name)
 
@@ -125,12 +125,12 @@ def _text(column: Column, parent: Column, bases: set[str]) -> sql.Composable:
     text = build("{}::pg_catalog.text", column.name)
     if parent.collation is None or parent.collation.startswith("pg_catalog."):
         return text
-    # A collation of users' own may hold different texts equal; these hashes follow it.
+    # A user-defined collation may treat different texts as equal; these hashes agree with it.
     collated = build("{} COLLATE {}", text, TableName.parse(parent.collation))
     return _hashes("pg_catalog.hashtextextended({}, {})::pg_catalog.text", collated)
 
 
 def _hashes(function: LiteralString, value: Part) -> sql.Composable:
-    """128 bits that are equal where PostgreSQL holds the values equal."""
+    """A hash of 128 bits that is equal for values that PostgreSQL treats as equal."""
     both = [build(function, value, seed) for seed in (0, 1)]
     return sql.SQL(" || ' ' || ").join(both)

@@ -24,14 +24,15 @@ from privbench.schema import Schema, Table, TableName
 
 logger = logging.getLogger(__name__)
 
-#: Called with what is being done, and the rows copied into that table so far (or None).
+#: Called with the current step, and the number of rows copied into its table so far (or None).
 Progress = Callable[[str, int | None], None]
 
-#: SQLSTATE classes (feature, parameter, syntax or name) of what a server refuses if it is too old.
+#: SQLSTATE classes (feature, parameter, syntax or name) of errors that an old server may raise
+#: because it lacks a feature.
 _UNKNOWN = ("0A", "22", "42")
-#: Memory for checking a foreign key: what the server gives, or as much as its administrator has set
-#: aside for shared buffers, at most 1 GB. Of 36 million rows it then takes 4.2 s for 6.4. An index
-#: over keys in random order is sorted sooner in the server's own (64 MB): 11.5 s for 13.9.
+#: Sets the memory for checking a foreign key: the server's own setting, or if that is smaller, the
+#: size of its shared buffers up to 1 GB. A check of 36 million rows then takes 4.2 s instead of
+#: 6.4 s. An index over keys in random order is faster with the server's 64 MB: 11.5 s, not 13.9 s.
 _MEMORY: LiteralString = """
 SELECT pg_catalog.set_config('maintenance_work_mem', pg_catalog.concat(greatest(
     (SELECT setting::bigint FROM pg_catalog.pg_settings WHERE name = 'maintenance_work_mem'),
@@ -50,7 +51,7 @@ JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.name
 WHERE pg_catalog.pg_get_userbyid(c.relowner) <> current_user
 ORDER BY 1
 """
-#: Any number will do that nobody else is likely to lock.
+#: The key of the advisory lock of loads: any number that nobody else is likely to lock.
 _LOCK = 0x70726976_6C6F6164
 
 
@@ -58,28 +59,29 @@ class Loader(Filling):
     """One transaction that fills a target database.
 
     Enter it, copy the tables in any order, call `finish`. Until `finish` returns, the target is as
-    it was: an error, a lost connection or a killed process leave nothing behind. With a mark it is
-    two: `publish` commits the empty schema and the mark, `finish` all the rest, and between them
-    other transactions copy parts of tables.
+    it was: an error, a lost connection or a killed process leave nothing behind. With a mark there
+    are two transactions: `publish` commits the empty schema and the mark, `finish` all the rest,
+    and between them other transactions copy parts of tables.
 
     Args:
         dsn: The target; see `privbench.postgres.connect`.
         schema: The clone's schema.
         ddl: Its DDL.
-        replace: Drop what the target holds, all objects of users in it, in the same transaction.
-        source: A connection to the source, so that it is not taken for the target.
+        replace: Drop all objects of users in the target, in the same transaction.
+        source: A connection to the source, so that a target which is the source is refused.
         progress: Called at every step.
-        trust: Run all of the DDL, programs included; else what is on the allow-list.
-        as_role: Go on as this role before anything of the model's runs, see `target.become`.
-        mark: The mark of a load part by part, with its seed. A target that has it is gone on with.
+        trust: Run all of the DDL, programs included; else only statements on the allow-list.
+        as_role: Become this role before any text of the model runs, see `target.become`.
+        mark: The mark of a load part by part, with its seed. If the target has this mark, its load
+            is continued.
 
     Attributes:
-        connection: In the transaction.
-        lost: What of the schema the target does not have, a line each; complete after `finish`.
+        connection: The connection, which is in the transaction.
+        lost: Parts of the schema that the target lacks, a line each; complete after `finish`.
 
     Raises:
         ModelError: The schema and its DDL do not fit.
-        TargetError: It is the source, is not empty, lacks an extension, or is being loaded.
+        TargetError: The target is the source, is not empty, lacks an extension, or is being loaded.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class Loader(Filling):
             raise
 
     def table(self, table: Table | TableName | str) -> Table:
-        """The table as the target's own catalog states it; a SchemaError if it has none such."""
+        """The table as the target's own catalog states it; a SchemaError if it is not there."""
         return self._schema.table(table.name if isinstance(table, Table) else table)
 
     def copy_table(
@@ -141,19 +143,19 @@ class Loader(Filling):
             if any(column.generated == "s" for column in table.columns):
                 rows = staging.copy(*given)
             else:
-                # The table is this transaction's own, or was emptied in it, so its pages may be
-                # written as already frozen and visible, as a vacuumed table's are. PostgreSQL
-                # cannot do that through a partition's root.
+                # The table was made or emptied in this transaction, so its pages may be written as
+                # frozen and visible, like those of a vacuumed table. PostgreSQL cannot do that for
+                # rows that are copied into a partitioned table.
                 rows = staging.copy_rows(*given, freeze=table.kind == "r")
         self._progress(f"copy {table.key}", rows)
         return rows
 
     @contextlib.contextmanager
     def emptied(self) -> Iterator[None]:
-        """Within it the tables are there and empty, as when the load began.
+        """A context in which the tables exist and are empty, as when the load began.
 
-        Those of a load that is gone on with are made anew for that, and undone: what is read of
-        the empty schema needs no second form that could be kept.
+        If a load is continued, the tables are made anew and restored afterwards, so that facts of
+        the empty schema are read in the same way as in a new load.
         """
         if not self._resumed:
             yield
@@ -166,8 +168,8 @@ class Loader(Filling):
     def publish(self) -> None:
         """Commit the empty schema with its mark, and begin the transaction that finishes it.
 
-        While that is open, nobody can put tables of their own in place of those of the load, whose
-        triggers would run as its role. A table that is not the role's own is refused (TargetError).
+        The locks of that transaction keep others from replacing the load's tables by tables whose
+        triggers would run as the role of the load. Tables of another role are a TargetError.
         """
         if self._mark is None:
             return
@@ -188,7 +190,7 @@ class Loader(Filling):
             )
 
     def without_values(self, table: Table) -> list[str]:
-        """Columns left to their default: nullable xml, on a server that was built without it."""
+        """Nullable xml columns, which get NULL, if the server was built without support for xml."""
         names = [
             c.name for c in self.table(table).columns if c.type.base == "xml" and not c.not_null
         ]
@@ -206,7 +208,7 @@ class Loader(Filling):
         return []
 
     def add_rows(self, table: Table, count: int) -> int:
-        """Add rows of which every column has its default, or that have no columns at all."""
+        """Add rows whose columns all have their defaults; the table may have no columns at all."""
         added = "INSERT INTO {} SELECT FROM pg_catalog.generate_series(1, {})"
         with database_errors("loading rows", table.key):
             self._empty(self.table(table))
@@ -214,7 +216,7 @@ class Loader(Filling):
 
     @contextlib.contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """Within it, indexes and constraints are made on the rows there are; then they go again."""
+        """A context in which the rows have their indexes and constraints, which are then undone."""
         with (
             database_errors("making indexes and constraints"),
             self.connection.transaction(force_rollback=True),
@@ -226,10 +228,10 @@ class Loader(Filling):
             yield
 
     def finish(self) -> None:
-        """Indexes, constraints, triggers, sequences, views, statistics, commit, VACUUM.
+        """Make indexes, constraints, triggers; move sequences; fill views; ANALYZE; commit; VACUUM.
 
-        A relation that cannot be vacuumed is logged: the load stands, with its statistics. A
-        TargetError says that something has left the transaction of the load.
+        A relation that cannot be vacuumed is logged: the load stays committed, with its statistics.
+        Raises a TargetError if the transaction of the load was ended by something else.
         """
         self._progress("indexes and constraints", None)
         with self._making("indexes and constraints"):
@@ -285,7 +287,7 @@ class Loader(Filling):
         """Make the empty tables."""
         self._progress("schema", None)
         with self._making("the schema"):
-            # If it exists, the role does not need the right to make it.
+            # The schema is made only if it is missing: a role may lack the right to make schemas.
             if run(self.connection, _NO_PUBLIC).fetchone():
                 run(self.connection, "CREATE SCHEMA public")
             self._extend()
@@ -296,8 +298,8 @@ class Loader(Filling):
     def _making(self, what: str) -> Iterator[None]:
         """A context for the model's DDL, which must not change transaction, settings or role.
 
-        A TargetError if it makes temporary objects. If the server refuses something that it may be
-        too old for, the error's remedy says so.
+        Raises a TargetError if the DDL makes temporary objects. If the server may be too old for a
+        statement that it refuses, the remedy of the error says so.
         """
         here = major_version(self.connection)
         try:
@@ -321,7 +323,7 @@ class Loader(Filling):
             raise found from None
 
     def _extend(self) -> None:
-        """Extensions; those that only the text of functions may need if the server has them."""
+        """Make the extensions; those that only texts of functions may need are optional."""
         for extension in self._script.extensions:
             space = extension.schema
             if space is not None and not space.startswith("pg_"):
@@ -339,7 +341,7 @@ class Loader(Filling):
                 self.lost.append(f"left out, since the server refuses it: {extension.text}: {said}")
 
     def _constrain(self) -> None:
-        """Indexes, constraints and triggers, in order; foreign keys are among the last of them."""
+        """Make indexes, constraints and triggers in order, foreign keys with more memory."""
         texts = self._script.constraints
         first = next((at for at, text in enumerate(texts) if "FOREIGN KEY" in text), len(texts))
         self._run_all(texts[:first])
@@ -351,19 +353,19 @@ class Loader(Filling):
             run(self.connection, text.encode())
 
     def _protect(self) -> list[str]:
-        """Row-level security, last: it would hide rows from the load. Lines of what is left out."""
+        """Enable row-level security as the last step, as it hides rows; return what is left out."""
         absent = []
         for statement in self._script.row_security:
             try:
                 with self.connection.transaction():
                     self._run_all([statement])
             except psycopg.errors.UndefinedObject:
-                # Without it rows are hidden from more users, never from fewer.
+                # Without a policy, rows are hidden from more users, never from fewer.
                 policy = "".join(statement.partition("CREATE POLICY ")[1:])
                 absent.append(f"left out, since it names a role that is not here: {policy}")
         return absent
 
     def _empty(self, table: Table) -> None:
-        """Begin a table anew where another transaction may have filled it, or run its sequences."""
+        """Empty a table, and reset its sequences, if another transaction may have filled it."""
         if self._mark is not None:
             run(self.connection, build("TRUNCATE {} RESTART IDENTITY", source(table)))

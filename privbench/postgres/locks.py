@@ -1,4 +1,4 @@
-"""Locks on tables: how long they are waited for, and a line that says which one is."""
+"""Lock tables with a time limit, and log which table is waited for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privbench.schema import TableName
 
 logger = logging.getLogger(__name__)
 
-#: Tables that another session has for itself alone; the catalog's functions wait for them too.
+#: Tables that another session has locked exclusively; catalog functions wait for such locks too.
 _HELD: LiteralString = """
 SELECT DISTINCT n.nspname, c.relname FROM pg_catalog.pg_locks l
 JOIN pg_catalog.pg_class c ON c.oid = l.relation
@@ -28,7 +28,7 @@ ORDER BY 1, 2
 
 
 def tell_held(connection: Connection) -> None:
-    """Log the tables that other sessions lock: the catalog cannot be read meanwhile."""
+    """Log the tables that other sessions lock, as the catalog cannot be read meanwhile."""
     with database_errors("asking for locks"):
         for schema, name in connection.execute(_HELD).fetchall():
             _warn(str(TableName(schema, name)), WAIT.get())

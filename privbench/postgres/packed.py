@@ -22,22 +22,22 @@ from privbench.postgres.connect import SELECT, Connection
 from privbench.postgres.statement import build
 from privbench.privacy.recoding import NEG_INF, POS_INF
 
-#: The first version that reads a range of pages without looking at all others.
+#: The first server version that reads a range of pages without scanning all other pages.
 READS_PAGES = 140_000
-#: Pages that are read at once, and most int8 of a row: with more of them COPY is as fast.
+#: The number of pages that are read at once; and the most int8 per row: with more, COPY is as fast.
 _PAGES, _WORDS = 1024, 64
-#: Most bytes that are sent at once, of which the server holds a few copies; and most rows that fit
-#: on a page, since rows of NULL alone are many times larger packed than stored.
+#: The most bytes that are sent at once, of which the server holds a few copies; and the most rows
+#: of a page, which bound these bytes: rows of only NULL are far larger packed than stored.
 _BYTES, _ROWS = 2**24, 291
-#: Bits of an int8 that hold numbers, and most numbers that a dictionary lists.
+#: The bits of an int8 that hold numbers; and the most values that a dictionary lists.
 _BITS, _LISTED = 63, 2**14
 _OF_TYPE = {pa.int16(): range(-(2**15), 2**15), pa.int32(): range(-(2**31), 2**31)}
-#: Stands for every text that a list does not hold; no text of PostgreSQL is equal to it.
+#: Stands for every text that a list lacks; no PostgreSQL text can be equal to it.
 OTHER = "\x00"
 
-#: The first page of some, and one past the last; None for all that follow.
+#: A range of pages: the first, and one past the last, or None for all that follow.
 Pages = tuple[int, int | None]
-#: The int8 of all rows, a vector for each.
+#: The words of all rows as vectors, one vector for each word of a row.
 _Sent = Sequence[NDArray[np.int64]]
 _Read = Callable[[_Sent], pa.Array]
 
@@ -55,10 +55,11 @@ class Packing:
     _used: dict[int, int] = field(default_factory=dict)
 
     def statement(self, connection: Connection, source: sql.Composable) -> tuple[str, str]:
-        """Two parts of a SELECT of one row: the rows of some pages, and where the next pages begin.
+        """Two parts of a SELECT that gives one row: the rows of some pages, and a row beyond them.
 
-        Thanks to the latter the size of a table, which is not public, is not needed. The caller
-        adds a condition after each part, first that of the next pages, and ends with ``) AS r``.
+        Because of the latter, the size of a table, which is not public, is not needed. The caller
+        adds a condition on ctid after each part, first that of the pages beyond, then that of the
+        pages to read, and ends with ``) AS r``.
         """
         words = (
             build("pg_catalog.int8send({})", sql.SQL(" | ").join(word))
@@ -73,12 +74,12 @@ class Packing:
         return first.as_string(connection), second.as_string(connection)
 
     def batch(self, values: Sequence[bytes], names: Sequence[str]) -> pa.RecordBatch:
-        """The rows that a statement gave."""
+        """The rows in the result of a statement, as a batch."""
         sent = [np.frombuffer(value, ">i8").astype(np.int64) for value in values]
         return pa.RecordBatch.from_arrays([read(sent) for read in self.columns], list(names))
 
     def add(self, expression: sql.Composable, type_: pa.DataType, known: Known | None) -> bool:
-        """Add a column of a type and with known values; whether it could be packed."""
+        """Add a column with its type and publicly known values; return whether it can be packed."""
         chosen = f"c{len(self.expressions)}"
         self.expressions.append(expression)
         if pa.types.is_boolean(type_):
@@ -98,7 +99,7 @@ class Packing:
         return True
 
     def _bits(self, number: sql.Composable, size: int) -> Callable[[_Sent], NDArray[np.int64]]:
-        """Numbers below a size, at the first free place; how they are read."""
+        """Add a bit field for numbers below ``size`` to a word with room; return its reader."""
         width = (size - 1).bit_length()
         fitting = (place for place, used in self._used.items() if used + width <= _BITS)
         place = next(fitting, len(self.words))
@@ -113,7 +114,7 @@ class Packing:
         return lambda sent: (sent[place] >> free) & mask
 
     def _listed(self, number: sql.Composable, values: pa.Array) -> None:
-        """Values that a dictionary lists, by number, and NULL."""
+        """Add a column of listed values and NULL, sent as positions in the list."""
         size = len(values) + 1
         whole = build("coalesce({}, {})", number, len(values))
         numbers = self._bits(whole, size)
@@ -124,7 +125,7 @@ class Packing:
         )
 
     def _integers(self, chosen: str, type_: pa.DataType, known: range | None) -> None:
-        """Integers of a range, or of a type; what lies beyond a range comes as −∞ and +∞."""
+        """Add integers of a known range or a type; values beyond the range arrive as −∞ and +∞."""
         if known is None:
             first, end = _OF_TYPE[type_].start, _OF_TYPE[type_].stop
             number = build("{}::bigint", chosen)
@@ -152,7 +153,7 @@ class Packing:
         self.columns.append(read)
 
     def _whole(self, sent_as: LiteralString, chosen: str, type_: pa.DataType) -> None:
-        """Numbers of 64 bits; the bits that mark NULL stand in another word."""
+        """Add numbers of 64 bits; whether they are NULL is a bit of another word."""
         kind = type_.to_pandas_dtype()
         self.words.append(build(sent_as, chosen))
         place = len(self.words) - 1
@@ -160,7 +161,7 @@ class Packing:
         self.columns.append(lambda sent: _array(sent[place].view(kind), null(sent) == 1, type_))
 
     def _texts_of(self, chosen: str, known: tuple[str, ...]) -> None:
-        """Texts of a list, and `OTHER`; compared byte by byte, whatever their collation is."""
+        """Add texts of a list and `OTHER`, compared by bytes whatever their collation is."""
         cases = sql.SQL(" ").join(
             build("WHEN {} THEN {}", sql.Literal(value), _int8(number))
             for number, value in enumerate(known)
@@ -180,8 +181,8 @@ def packing(
 ) -> Packing | None:
     """How the server packs these columns, or None where it cannot pack one of them.
 
-    Types are those of what the expressions give; some columns have public knowledge of values, by
-    name.
+    ``types`` are the types of the expressions; ``known`` holds what is publicly known of the values
+    of some columns, by name.
     """
     result = Packing()
     if connection.info.server_version < READS_PAGES:
@@ -199,7 +200,7 @@ def packed(
     names: Sequence[str],
     pages: Pages,
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of the rows of some pages in the order they lie in, at least one.
+    """Batches, at least one, of the rows of some pages in their physical order.
 
     The connection is one of the snapshot's; nothing else may use it meanwhile.
     """
@@ -218,7 +219,7 @@ def packed(
             *values, beyond = [result.get_value(0, place) for place in range(result.nfields)]
             yield form.batch([value or b"" for value in values], names)
             more = beyond is not None
-            # A row's place is the number of its page, in four bytes, and its own on the page.
+            # A ctid is the number of the page, in four bytes, and the row's number on that page.
             start = int.from_bytes((beyond or b"")[:4])
 
 

@@ -18,15 +18,16 @@ _WILD = {"*": ".*", "?": "."}
 class Selection:
     """The tables (and views) of a database that are chosen.
 
-    Texts are exact names (``public.Order``, ``Odd Shop``), where there is such a one; else patterns
-    by the rules of psql and pg_dump: ``*`` is any text, ``?`` any character, capitals are folded,
-    and within double quotes every character is itself. Other signs of regular expressions, which
-    psql knows too, are themselves. A pattern without a schema is matched in every chosen schema.
+    A text is an exact name (``public.Order``, ``Odd Shop``) if there is such a name; else it is a
+    pattern by the rules of psql and pg_dump: ``*`` is any text, ``?`` any character, capitals are
+    folded, and within double quotes every character stands for itself. Unlike in psql, other signs
+    of regular expressions stand for themselves. A pattern without a schema is matched in every
+    chosen schema.
     """
 
     schemas: Sequence[str] | None = None  # schemas; None means all
-    # Tables of these schemas; None means all. Schemas that hold none of them are then not chosen
-    # either.
+    # Tables of these schemas; None means all. If tables are given, schemas without any of them are
+    # not chosen either.
     tables: Sequence[str | TableName] | None = None
     exclude: Sequence[str | TableName] = ()  # tables that are left out, chosen or not
 
@@ -39,7 +40,7 @@ class Selection:
         ``known`` schemas.
 
         Raises:
-            SchemaError: A pattern fits none: what was meant to stay out must not slip in.
+            SchemaError: A pattern matches nothing, which might let in what was to be left out.
         """
         schemas = set(known if self.schemas is None else ())
         for pattern in self.schemas or ():
@@ -59,7 +60,9 @@ class Selection:
 
 
 def fits(pattern: str, *name: str, folded: bool = True) -> bool:
-    """Whether a pattern matches the last parts of a name; ``folded``: as pg_dump folds capitals.
+    """Whether a pattern matches the last parts of a name.
+
+    With ``folded``, capitals in the pattern are folded as by pg_dump.
 
     >>> fits("ord*", "public", "orders"), fits('"ord*"', "public", "orders")
     (True, False)

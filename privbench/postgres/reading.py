@@ -11,8 +11,8 @@ types of the tool's questions are qualified all the same. Its operators are not:
 nothing but ``pg_catalog``, which only a superuser of the server can add to, and
 ``OPERATOR(pg_catalog.=)`` would say no more.
 
-A transaction is rolled back at its end and nothing is set beyond it, so a pooler can hand the
-server's session to the next client as it was. Start-up options are not used: PgBouncer refuses
+Every transaction is rolled back and no setting outlives it, so a pooler can hand the server's
+session to the next client unchanged. Start-up options are not used: PgBouncer refuses
 them, or drops them in silence.
 """
 
@@ -34,7 +34,7 @@ from privbench.postgres.failures import database_errors
 
 #: The search path of the tool's own questions.
 SEARCH_PATH = "pg_catalog, pg_temp"
-#: Settings under which values print alike everywhere.
+#: Settings under which values are printed in the same way on every server.
 PRINTING = {
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
@@ -43,8 +43,9 @@ PRINTING = {
     "bytea_output": "hex",
     "extra_float_digits": "1",
 }
-#: The same, and settings under which rows of tables are read: a row filter is an error; views and
-#: foreign tables, which may run code of users, are refused; the planner looks at no CHECK.
+#: `PRINTING`, and settings for reading the rows of tables: row-level security that would hide rows
+#: is an error; views and foreign tables, which may run code of users, are refused; the planner does
+#: not use CHECKs.
 ROWS = PRINTING | {
     "row_security": "off",
     "restrict_nonsystem_relation_kind": "view, foreign-table",
@@ -68,7 +69,7 @@ _SETTINGS: Mapping[str, str] = MappingProxyType(
 )
 #: Settings that are checked before the first query.
 _SHOWN = ("transaction_read_only", "search_path", *pgsql.SETTINGS)
-#: The first minor version of each major one that has `restrict_nonsystem_relation_kind`.
+#: For each major version, the first minor version with `restrict_nonsystem_relation_kind`.
 _RESTRICTS = {12: 20, 13: 16, 14: 13, 15: 8, 16: 4}
 #: Settings whose value is a list of names, each quoted by itself.
 _LISTS = frozenset({"search_path", "temp_tablespaces", "local_preload_libraries"})
@@ -85,7 +86,7 @@ def reading(
     """A connection inside a READ ONLY transaction under the settings of the tool's questions.
 
     Further settings take precedence over these. The first transaction may see an exported snapshot.
-    Roll back, or close, where the work is done; `begin` opens the next transaction.
+    Roll back or close the connection when the work is done; `begin` opens the next transaction.
 
     Raises:
         UsageError: The DSN cannot be read.
@@ -109,8 +110,8 @@ def begin(
 ) -> None:
     """End a reading connection's transaction, if one is open, and begin the next; see `reading`.
 
-    The database's and the role's own time limits hold for the statements that lift them too, so
-    these are tried again where they were cancelled.
+    Time limits of the database and the role also apply to the statements that lift them, so these
+    statements are repeated if they were cancelled.
     """
     wanted = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
     statement = _statement(connection.info.server_version, tuple(wanted.items()), snapshot)
@@ -128,7 +129,7 @@ def begin(
 
 
 def users_path(connection: Connection) -> str:
-    """The search path that queries of users are written for, ``pg_catalog`` before all else.
+    """The search path that users' queries rely on, with ``pg_catalog`` put first.
 
     A path that names ``pg_catalog`` behind other schemas would let these replace every function and
     operator of PostgreSQL itself.
@@ -153,14 +154,14 @@ def assignment(name: str, value: str) -> sql.Composed:
 
 
 def _names(text: str) -> list[str]:
-    """The names of a list of them, as PostgreSQL folds them."""
+    """The names in a list, folded as PostgreSQL does it."""
     found = _NAME.findall(text)
     return [quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in found]
 
 
 @cache
 def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str | None) -> bytes:
-    """Statements that set and show settings, as one message; made once, since timed runs wait."""
+    """The statements that set and show settings, as one message; cached, as timed runs wait."""
     statements = [assignment(name, value) for name, value in wanted if _known(version, name)]
     if snapshot is not None:
         statements.insert(0, sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
@@ -169,7 +170,7 @@ def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str 
 
 
 def _known(version: int, name: str) -> bool:
-    """Whether a server of the version has a setting that not every one has."""
+    """Whether a server of this version has a setting; some settings are new."""
     major, minor = divmod(version, 10000)
     if name == "transaction_timeout":
         return major >= 17

@@ -1,4 +1,4 @@
-"""Read rows from one frozen moment of a database, in bulk, by any number of readers."""
+"""Read rows in bulk from one snapshot of a database, by any number of readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from privbench.postgres.statement import source
 from privbench.postgres.stream import Expression, stream
 from privbench.schema import Schema, Table, quoted
 
-#: A plain scan from the first page on is the one plan whose row order is the same every time.
+#: Settings that leave only a sequential scan from the first page on, the one plan with a fixed
+#: order of rows.
 _SCAN = {
     "synchronize_seqscans": "off",
     "enable_indexscan": "off",
@@ -37,7 +38,7 @@ _SCAN = {
 }
 #: Encodings in which every string has a form in UTF-8.
 ALL_TEXT = ("UTF8", "LATIN1", "LATIN9")
-#: Kinds of relation whose rows lie in the database itself; those with others may be partitions.
+#: Kinds of relations whose rows are in the database itself; partitions may also be of other kinds.
 _OWN_ROWS = ("r", "p")
 _KINDS = """
 SELECT c.relname, c.relkind::pg_catalog.text FROM pg_catalog.pg_class c
@@ -58,7 +59,7 @@ class Snapshot:
 
     Attributes:
         connection: The transaction itself, for reading the catalog.
-        id: The exported snapshot, for further readers; never released (PRIVACY P5).
+        id: The name of the exported snapshot, for further readers; never released (PRIVACY P5).
     """
 
     connection: Connection
@@ -66,7 +67,7 @@ class Snapshot:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        # Readers in other threads and processes wait as long as this one.
+        # Readers in other threads and processes wait for locks as long as this one.
         self._wait = WAIT.get()
         self._settings = {**ROWS, **_SCAN, "lock_timeout": str(round(self._wait * 1000))}
         self._locked: set[str] = set()
@@ -88,7 +89,7 @@ class Snapshot:
         self.close()
 
     def close(self) -> None:
-        """End the transaction; streams still open, in other threads too, fail."""
+        """End the transaction; streams that are still open, also in other threads, fail."""
         for reader in list(self._busy):
             with contextlib.suppress(psycopg.Error):
                 reader.cancel()
@@ -107,11 +108,11 @@ class Snapshot:
         known: Mapping[str, Known] | None = None,
         pages: Pages = (0, None),
     ) -> Iterator[pa.RecordBatch]:
-        """The table's rows in the order they lie in; for arguments see `privbench.postgres.stream`.
+        """The table's rows in physical order; for the arguments see `privbench.postgres.stream`.
 
-        Children of ordinary inheritance are tables of their own, so their rows do not show in the
-        parent's stream; rows of partitions show in their root's. Functions and types in expressions
-        need their schema: the search path holds none but ``pg_catalog``.
+        Children of ordinary inheritance are tables of their own, so their rows are not part of the
+        parent's stream; rows of partitions are part of their root's. Functions and types in
+        expressions need their schema: the search path holds none but ``pg_catalog``.
 
         Yields:
             Batches, at least one, which may be empty. Integers, floats and booleans come as such,
@@ -139,11 +140,11 @@ class Snapshot:
         least: int = 1024,
         known: Mapping[str, Known] | None = None,
     ) -> list[Part]:
-        """The stream of a table in some parts at most, for several readers; in order they are it.
+        """The stream of a table in at most ``count`` parts, for several readers.
 
-        The size of the table's file settles who reads what, and nothing else: no row's place in the
-        whole depends on it. A part has so many pages at least. Partitioned tables are one part, and
-        all before PostgreSQL 14.
+        The parts one after another are the whole stream. The size of the table's file only decides
+        which reader reads which pages; the order of rows does not depend on it. A part has at least
+        ``least`` pages. Partitioned tables, and all tables before PostgreSQL 14, are one part.
         """
         self.lock(table)
         pages = 0
@@ -169,7 +170,7 @@ class Snapshot:
         return self.connection.info.parameter_status("server_encoding") in ALL_TEXT
 
     def require_text(self, schema: Schema) -> None:
-        """Read every value of tables once; they are held.
+        """Lock the tables, and read every value once, to check that all values are text.
 
         Raises:
             DatabaseError: A value has no form in UTF-8; table and column are named where known.
@@ -215,9 +216,9 @@ class Snapshot:
         self._locked.add(table.key)
 
     def hold(self, schema: Schema) -> None:
-        """Lock every table, and see that the catalog of this very moment still states it so.
+        """Lock every table, and check that the current catalog still describes it in the same way.
 
-        The snapshot does not freeze what a statement means: until its table is locked, a column can
+        A snapshot does not fix the meaning of a statement: until its table is locked, a column can
         be replaced by one of a type whose casts run functions of users.
 
         Raises:
@@ -271,11 +272,11 @@ class Snapshot:
 class Part:
     """Rows of some pages of a table in a snapshot, read from any process.
 
-    The snapshot has to be open where it was made; another server or database does not have it.
+    The process that made the snapshot has to keep it open; only the same database has it.
     """
 
-    # The database as the user wrote it: where the part is read, the service file, PG* variables and
-    # the password file of that machine apply.
+    # The DSN as the user wrote it: the service file, PG* variables and password file of the machine
+    # that reads the part apply.
     dsn: str = field(repr=False)
     snapshot: str
     settings: Mapping[str, str]  # settings of the transaction

@@ -1,4 +1,4 @@
-"""COPY into a table, and into one whose generated columns may not be computable for every row."""
+"""COPY into a table, also if generated columns cannot be computed for every row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privbench.postgres.statement import Part, build, run
 from privbench.schema import ColumnType
 from privbench.threads import ahead
 
-#: Rows of a table, columns in COPY's order.
+#: Rows of a table, with columns in the order of the COPY statement.
 Batches = Iterable[pa.RecordBatch | pa.Table]
 
 _STAGE = sql.Identifier("pg_temp", "privbench stage")
@@ -49,11 +49,11 @@ def copy_rows(
     *,
     freeze: bool = False,
 ) -> int:
-    """COPY batches, in the binary form where all values have one, else as CSV; the number of rows.
+    """COPY batches, each in binary form if all its values have one, else as CSV; count the rows.
 
     While the server takes some rows, a thread makes the next ones and their bytes. Without
-    ``kinds``, the types of the columns, only CSV will do. To ``freeze``, the table must be this
-    transaction's own.
+    ``kinds``, the types of the columns, CSV is used. With ``freeze``, the table must have been made
+    or emptied in this transaction.
     """
     frozen = sql.SQL("true" if freeze else "false")
     rows = 0
@@ -75,7 +75,7 @@ def copy_rows(
 def _blocks(
     batches: Batches, columns: int, kinds: Sequence[ColumnType]
 ) -> Iterator[tuple[LiteralString, pa.Buffer]]:
-    """The rows, and in which of COPY's formats."""
+    """The rows as blocks of bytes, each with the COPY format it is in."""
     known = bool(kinds) and all(map(has_form, kinds))
     for part in parts(batches, columns):
         rows = binary_rows(part, kinds) if known else None
@@ -89,9 +89,9 @@ def copy(
     batches: Batches,
     kinds: Sequence[ColumnType],
 ) -> int:
-    """COPY by way of a stage: rows of which a generated column fails (an overflow) are left out.
+    """COPY through a staging table; leave out rows whose generated columns fail, as by overflow.
 
-    Gives the number of rows that the table took.
+    Returns the number of rows that the table took.
     """
     parts: dict[str, Part] = {"stage": _STAGE, "columns": columns, "table": table}
     made = 'CREATE TEMPORARY TABLE "privbench stage" AS SELECT {columns} FROM {table} WITH NO DATA'

@@ -1,4 +1,4 @@
-"""How SQL of a load is built and sent: a message holds one statement, whatever texts are in it."""
+"""Build and send the SQL of a load: a message holds one statement, whatever texts are in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build(template: LiteralString, *parts: Part, **named: Part) -> sql.Composed:
 def own_rows(name: TableName, *, whole: bool) -> sql.Composed:
     """A table in a FROM clause, without the rows of the tables that inherit from it.
 
-    The rows of one that is partitioned (``whole``) are those of its partitions.
+    A partitioned table (``whole``) keeps the rows of its partitions.
     """
     return build("{}" if whole else "ONLY {}", name)
 
@@ -56,7 +56,7 @@ def run(
 ) -> psycopg.Cursor[TupleRow]:
     """Run one statement by the extended protocol, which takes one at a time; errors are psycopg's.
 
-    Everything that a load sends goes by here: ``COMMIT;`` within a text is an error of syntax.
+    A load sends its statements through this function: ``COMMIT;`` within a text is a syntax error.
     Without values a % sign in the statement stands for itself.
     """
     # Asking for binary results is what makes psycopg use the extended protocol.

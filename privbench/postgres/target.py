@@ -1,4 +1,4 @@
-"""The target of a load: what it may hold, what is dropped or made, and the role of the load."""
+"""The target of a load: its contents, which may be refused or dropped, and the role of the load."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
 from privbench.schema import Schema, Table
 
-#: Objects of users, most visible first: relations, routines, types, then schemas besides public and
-#: besides those that an extension lives in.
+#: Objects of users, most visible first: relations, routines, types, then schemas other than public
+#: and those of extensions.
 _CONTENTS: LiteralString = """
 WITH members AS (
   SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'),
@@ -73,8 +73,8 @@ FROM unnest(%(kinds)s::text[], %(names)s::text[]) WITH ORDINALITY AS objects(kin
 ORDER BY position
 """
 
-#: What a role may do beyond its own objects. Members of a role can become it, so each membership is
-#: a right too many; but for pg_database_owner, which grants nothing outside the database.
+#: Rights of a role beyond its own objects. A member of a role can become it, so each membership is
+#: such a right, except in pg_database_owner, which grants nothing outside the database.
 _POWERS: LiteralString = """
 SELECT array_remove(ARRAY[
     CASE WHEN r.rolsuper THEN 'is a superuser' END,
@@ -99,7 +99,7 @@ _COLUMN = "the model's header and its DDL disagree on whether there is such a co
 
 
 def refuse_source(target: Connection, source: Connection | None) -> None:
-    """Refuse a target that is the source or a replica of it, or that nobody can write."""
+    """Refuse a target that is the source, a replica of the source, or read-only."""
     if source is not None and same_database(target, source):
         raise TargetError(
             "the target is the source database itself.",
@@ -110,13 +110,13 @@ def refuse_source(target: Connection, source: Connection | None) -> None:
 
 
 def contents(target: Connection) -> list[tuple[str, str]]:
-    """Objects of users in the target, as kind and qualified name; those of extensions not."""
+    """Objects of users in the target, without those of extensions, as kind and qualified name."""
     with catalog.bare_search_path(target):
         return [(row.kind, row.name) for row in catalog.ask(target, _CONTENTS, {})]
 
 
 def refuse_contents(found: list[tuple[str, str]]) -> None:
-    """Refuse a target that holds anything, by a TargetError that says what is there."""
+    """Refuse a target that holds any object; the TargetError names some of them."""
     if not found:
         return
     shown = ", ".join(f"{kind} {name}" for kind, name in found[:_SHOWN])
@@ -129,7 +129,7 @@ def refuse_contents(found: list[tuple[str, str]]) -> None:
 
 def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
     """Drop everything that `contents` found, within the running transaction."""
-    # The catalog's own description of an object has the form of a DROP.
+    # The catalog's description of an object (kind, name) is what a DROP statement needs.
     listed = {"kinds": [kind for kind, _ in found], "names": [name for _, name in found]}
     with catalog.bare_search_path(target):
         statements = catalog.ask(target, _DROP, listed)
@@ -144,10 +144,10 @@ def drop_contents(target: Connection, found: list[tuple[str, str]]) -> None:
 def refuse_missing_extensions(
     target: Connection, wanted: tuple[str, ...], spaces: Mapping[str, str]
 ) -> None:
-    """Refuse a target that lacks an extension that the schema needs, or has it elsewhere.
+    """Refuse a target that lacks a needed extension, or has it in another PostgreSQL schema.
 
-    ``wanted`` must be on offer, in the schemas that the schema's text names (``spaces``) where it
-    does. The TargetError names all that are missing.
+    The extensions ``wanted`` must be available, and if they exist, in the PostgreSQL schemas that
+    the DDL names (``spaces``). The TargetError names all missing ones.
     """
     rows = catalog.ask(
         target,
@@ -175,7 +175,7 @@ def refuse_missing_extensions(
 
 
 def become(connection: Connection, role: str) -> None:
-    """Go on as a role without any right but on its own objects, until the transaction ends.
+    """Become a role that only has rights on its own objects, until the transaction ends.
 
     Raises:
         TargetError: There is no such role, or it may do more than that.
@@ -196,10 +196,10 @@ def become(connection: Connection, role: str) -> None:
 def as_made(stated: Schema, made: Schema) -> Schema:
     """A model's schema with columns, kinds and sequences as the target's catalog states them.
 
-    The model's header is a text that somebody else may have written. What it says of types,
-    defaults and generated columns never becomes SQL: the target's own catalog says these anew
-    (`introspect`, after the DDL of the tables), and of the header only names stay, which must be
-    those of tables and columns that the load has made.
+    The model's header is a text that somebody else may have written. Its types, defaults and
+    generated columns never become SQL: they are read from the target's own catalog (`introspect`,
+    after the DDL of the tables). Only names are kept from the header, and they must be names of
+    tables and columns that the load has made.
 
     Raises:
         ModelError: The header names a table or column that the DDL does not make.

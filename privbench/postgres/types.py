@@ -16,7 +16,7 @@ _NO_INTERVAL_PRECISION = 0xFFFF
 
 
 class Types:
-    """The types of some OIDs, with the domains and array elements beneath them.
+    """The types with some OIDs, and the types that these are made of.
 
     Attributes:
         labels: Labels by OID of the enum.
@@ -42,7 +42,7 @@ class Types:
             self.enums[TableName(row.schema, row.name)] = self.labels[row.type]
 
     def column_type(self, oid: int, modifier: int, sql: str) -> ColumnType:
-        """The type of a column: ``atttypid``, ``atttypmod``, what ``format_type`` prints."""
+        """The type of a column by its ``atttypid``, ``atttypmod`` and ``format_type`` text."""
         *domains, row = self._down(oid)
         checks: list[str] = []
         for item in domains:
@@ -67,7 +67,7 @@ class Types:
         )
 
     def _parts(self, row: Any, modifier: int) -> tuple[ColumnType, ...]:
-        """Types within a type: none within those that PostgreSQL takes as a whole."""
+        """The types within a type; none for a type that PostgreSQL treats as a whole."""
         if row.category == "A" and row.element:
             listed = [(row.element, modifier)]
         else:
@@ -76,13 +76,13 @@ class Types:
         return tuple(self.column_type(oid, mod, self._rows[oid].sql) for oid, mod in listed)
 
     def cast_of_users(self, oid: int) -> str | None:
-        """The function of users that any expression over the type may call, and what for."""
+        """A function of users that an implicit cast of the type calls, with the cast's target."""
         *_, row = self._down(oid)
         cast = self._casts.get(row.oid)
         return None if cast is None else f"{cast.function} makes it {cast.target}"
 
     def domain_not_null(self, oid: int) -> bool:
-        """Whether the type is a domain that forbids NULL, itself or by a domain beneath it."""
+        """Whether the type is a domain that forbids NULL, or a domain over such a domain."""
         return any(row.kind == "d" and row.not_null for row in self._down(oid))
 
     def _down(self, oid: int) -> Iterator[Any]:
@@ -95,7 +95,7 @@ class Types:
 
 
 def _base(row: Any) -> str:
-    """The type's name; with its schema if it only shares the name of a type that is known."""
+    """The type's name; with its schema if it is another type than the known one of that name."""
     stands_in = row.namesake and row.kind != "b"
     return str(TableName(row.schema, row.name)) if stands_in else str(row.name)
 

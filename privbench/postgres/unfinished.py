@@ -1,9 +1,9 @@
-"""The mark of a load that goes part by part: a table of the parts that are there, and its comment.
+"""The mark of a load part by part: a table of the copied parts, and the comment of this table.
 
-The mark is made with the schema and dropped with the last step, so that a database has it exactly
-as long as it is not whole. A part's entry is inserted first and commits with the rows of the part:
-whoever copies the same part at the same time, a worker that was given up for dead too, waits for
-that commit and then finds it done.
+The mark is made with the schema and dropped in the last step, so that a database has it exactly as
+long as the load is unfinished. The entry of a part is inserted first and committed with its rows:
+any other worker that copies the same part, even one that was believed dead, waits for that commit
+and then finds the part copied.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from privbench.postgres.staging import copy_rows
 from privbench.postgres.statement import build, run
 from privbench.schema import Table, TableName
 
-#: No source has a schema of this name by accident; a clone of one that does cannot be marked.
+#: No source has a schema of this name by accident; if one has it, its clones cannot be marked.
 PARTS = TableName("privbench unfinished load", "parts")
 _SAID = "UNFINISHED LOAD: rows are missing, and rules do not hold. It is of "
-#: Characters of a comment that are read; one that a load has made is shorter.
+#: The most characters of a comment that are read; comments made by loads are shorter.
 _LONGEST = 500
 _COMMENT: LiteralString = """
 SELECT pg_catalog.obj_description(c.oid, 'pg_class') AS said
@@ -52,12 +52,12 @@ _REFUSED: LiteralString = "UPDATE {} SET whole = false WHERE relation = {} AND p
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a target is being filled with; the same mark means the same rows."""
+    """Describes the clone that a target is filled with; the same mark means the same rows."""
 
     model: str  # hash of the model
     scale: float  # size of the clone
-    seed: int | None  # seed of the sampling; None is any
-    programs: bool  # whether programs of the model are let in
+    seed: int | None  # seed of the sampling; None matches any seed
+    programs: bool  # whether programs of the model are made in the target
     version: str = __version__  # of privbench
 
     def seeded(self) -> Mark:
@@ -65,7 +65,7 @@ class Mark:
         return self if self.seed is not None else replace(self, seed=secrets.randbits(63))
 
     def found(self, connection: Connection) -> Mark | None:
-        """The mark of a target, which must be this one, else a TargetError; None without one."""
+        """The target's mark, or None; a TargetError if it differs from this mark."""
         said = _said(connection)
         held = None if said is None else _read(said)
         if said is not None and (held is None or self not in (held, replace(held, seed=None))):
@@ -101,9 +101,9 @@ def refuse_unfinished(connection: Connection) -> None:
 
 
 def parts_there(connection: Connection) -> dict[tuple[str, int], bool]:
-    """Copied parts by the table's key and the part's number, and whether all of its rows fit.
+    """For every copied part, by table key and number, whether the target took all of its rows.
 
-    Parts that are being copied are waited for, within a time limit; none can be copied afterwards.
+    Waits, within a time limit, for parts that are being copied; none can be copied afterwards.
     """
     with database_errors("reading which parts are loaded"):
         run(connection, build("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", PARTS))
@@ -127,22 +127,22 @@ def copy_part(
     columns: Sequence[str],
     batches: Iterable[pa.Table],
 ) -> None:
-    """Copy a part in a transaction of its own, unless it is there; TargetError if the mark differs.
+    """Copy a part in its own transaction unless it is there; a TargetError if the mark differs.
 
     Args:
-        filling: To the target.
+        filling: A connection to the target.
         mark: The mark that the target must have.
         table: The table as the target's own catalog states it.
         number: The number of the part.
         columns: Columns of the batches.
-        batches: The rows, which are not made if the part is there. If the server cannot compute
-            what is generated of one of them, none is copied, and the part is noted as such.
+        batches: The rows, which are not made if the part is there. If the server cannot compute a
+            generated column of one of them, no row is copied, and the part's entry says so.
     """
     connection, part = filling.connection, (PARTS, sql.Literal(table.key), number)
     filling.begin()
     with database_errors("loading a part of a table", table.key):
         taken = run(connection, build(_TAKEN, *part)).rowcount
-    # Nobody can take the mark away now: a load that begins anew waits for this transaction.
+    # The mark cannot be dropped now: a load that begins anew waits for this transaction.
     mark.found(connection)
     with database_errors("loading rows", table.key):
         if taken:
@@ -158,9 +158,9 @@ def copy_part(
 
 
 def _said(connection: Connection) -> str | None:
-    """The comment of a mark, which may be empty, as a terminal may show it; None without a mark."""
+    """The comment of a mark (it may be empty), safe to print on a terminal; None without a mark."""
     rows = catalog.ask(connection, _COMMENT, {"schema": PARTS.schema, "name": PARTS.name})
-    # Anybody may have written it, of any length: what a terminal obeys is escaped.
+    # Anybody may have written the comment: it is cut, and terminal control characters are escaped.
     return ascii(rows[0].said or "")[1:-1][:_LONGEST] if rows else None
 
 

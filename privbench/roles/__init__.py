@@ -1,8 +1,8 @@
-"""Who owns what: roles proposed from the catalog alone, and settled with the config.
+"""The roles of tables: proposed from the catalog alone, and resolved with the config.
 
-`propose` guesses from names, types and foreign keys which table's rows are privacy units and which
-keys own the rest; it never reads rows. `resolve` settles the OWN keys and refuses what the privacy
-contract forbids.
+`propose` guesses from names, types and foreign keys which tables' rows are privacy units and by
+which keys they own the rows of other tables; it never reads rows. `resolve` determines the OWN keys
+and refuses roles that the privacy contract forbids.
 """
 
 from privbench.roles.classes import Kind

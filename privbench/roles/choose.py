@@ -1,4 +1,4 @@
-"""Which foreign key owns a table's rows: candidates, scores, cycles, choice."""
+"""Choose the foreign key that owns a table's rows: score the candidates, break cycles, choose."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from privbench.roles.facts import KeyFacts, TableFacts
 
 _PERSON_OR_PROXY = PEOPLE | {Kind.PROXY}
 _PERSON_ROOTS = _PERSON_OR_PROXY | {Kind.ROLE}
-#: Least score of a key by the kind of the root that it leads to; `_LEAST` for all others.
+#: The least score of an OWN key by the kind of the root that it leads to; `_LEAST` for other kinds.
 _LEAST_BY_ROOT = {
     **dict.fromkeys(_PERSON_ROOTS, -2.5),
     **dict.fromkeys((Kind.ORG, Kind.FIGURE, Kind.GUEST), 1.0),
 }
 _LEAST = 2.6
-#: What a key's score loses with every step away from the person.
+#: By how much a key's score falls with every step away from the person.
 _STEP = 0.5
 
 
@@ -67,8 +67,8 @@ class _Chooser:
     def __init__(self, tables: Mapping[str, TableFacts], kinds: Mapping[str, Kind]) -> None:
         self.tables = tables
         self.kinds = kinds
-        # By name: which of several cycles is broken first decides, and must not hang on their
-        # order.
+        # Sorted by name: the result depends on which cycle is broken first, and must not depend on
+        # the order of tables.
         self.candidates = {
             name: [key for key in facts.keys if barred(facts, key, kinds) is None]
             for name, facts in sorted(tables.items())
@@ -161,7 +161,7 @@ def find_cycle(candidates: Mapping[str, list[KeyFacts]]) -> list[KeyFacts]:
     """The keys of one cycle, or nothing."""
     left: Mapping[str, list[KeyFacts]] = {}
     inner = candidates
-    # Tables from which no cycle can be reached go, until none does.
+    # Tables from which no cycle can be reached are removed until none is left.
     while len(inner) != len(left):
         left = inner
         within = ((name, [key for key in left[name] if key.parent in left]) for name in left)
@@ -181,8 +181,8 @@ def rivals(
 ) -> list[KeyFacts]:
     """Other keys by which a table reaches a second person-like owner.
 
-    A key counts when it leads to another root table that is person-like, or straight to a table
-    of people in the same tree. Keys of a table without an owner count where they lead to several.
+    A key counts if it leads to another root table that is person-like, or directly to a table of
+    people in the same tree. Keys of a table without an owner count if they lead to several owners.
     """
     place = places[facts.name]
     roots = {key: places[key.parent].root for key in facts.keys}
@@ -196,7 +196,7 @@ def rivals(
 def _second_person(key: KeyFacts, kinds: Mapping[str, Kind]) -> bool:
     """Whether a key names a person beside the owner, and not just an optional deputy.
 
-    The owner's own person may stand here again (``order_items.customer_id``): the catalog cannot
-    tell that from somebody else (``comments.author_id`` under another user's post).
+    The key may name the owner again (``order_items.customer_id``): the catalog cannot distinguish
+    that from another person (``comments.author_id`` under another user's post).
     """
     return kinds[key.parent] in PERSON_LIKE and (key.not_null or not key.deputy)

@@ -1,7 +1,7 @@
 """The kind of a table (people, look-up …) by the head noun of its name and by its columns.
 
-Look-ups, small public lists that other tables point to, are recognised by a score. A candidate is
-only ever proposed: its size and its content are unknown to the catalog.
+Look-ups, small public lists that other tables point to, are recognised by a score. Candidates are
+only proposed, since the catalog does not show their size and content.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Kind(Enum):
         return "an" if self.label[0] in "aeiou" else "a"
 
 
-#: Kinds of tables that hold people; with these, kinds that may stand for people where none do.
+#: Kinds of tables that hold people; and below, these and the kinds that may stand for people if no
+#: table holds people.
 PEOPLE = frozenset({Kind.SUBJECT, Kind.WORK})
 PERSON_LIKE = PEOPLE | {Kind.ROLE, Kind.PROXY, Kind.GUEST, Kind.ORG, Kind.FIGURE}
 _MAY_EXTEND = PEOPLE | {Kind.THING}
@@ -55,11 +56,11 @@ ROOT_KINDS = PEOPLE | {Kind.FIGURE, Kind.ORG}
 NEVER_OWN = frozenset({Kind.LOOKUP, Kind.INFRA})
 
 
-#: Least score of a candidate.
+#: The least score of a look-up candidate.
 LEAST = 5
 _SHORT_TYPES = frozenset({"int2", "char"})
 _BLOBS = frozenset({"json", "jsonb", "xml", "bytea", "tsvector"})
-#: Reasons without one of which a score counts for nothing.
+#: Reasons of which a candidate needs at least one, whatever its score.
 _EVIDENCE = frozenset({"listed name", "comment", "short key"})
 
 
@@ -146,7 +147,7 @@ def classify(
     tables: Mapping[str, TableFacts], lookups: Mapping[str, LookupScore]
 ) -> dict[str, Kind]:
     """The kind of every table."""
-    # By name: two tables may describe each other, and the first is decided first.
+    # Sorted by name: if two tables describe each other, the result depends on their order.
     tables = dict(sorted(tables.items()))
     kinds = {name: next(_by_name(facts, lookups[name])) for name, facts in tables.items()}
     for name in _compounds(tables, kinds):
@@ -159,7 +160,7 @@ def classify(
 
 
 def _by_name(facts: TableFacts, lookup: LookupScore) -> Iterator[Kind]:
-    """Kinds by name and columns alone, the surest first; the last is that of all tables."""
+    """Possible kinds by name and columns, the surest first; the last one fits every table."""
     patterns, name = listed("tables", "words", "infrastructure"), facts.table.name.name.lower()
     if not facts.keys and any(fnmatchcase(name, pattern) for pattern in patterns):
         yield Kind.INFRA

@@ -1,9 +1,9 @@
 """Facts of the catalog on tables and keys, in the form that the rules of roles use.
 
-Masks of PostgreSQL Anonymizer (``SECURITY LABEL FOR anon``) are among them. Whoever labelled a
-column said that its values are confidential, and by the function often what it holds:
-``MASKED WITH FUNCTION anon.fake_email()``. That is a hint for roles and for the kind of the column,
-no more: nothing is masked here, since no value is copied in the first place.
+Masks of PostgreSQL Anonymizer (``SECURITY LABEL FOR anon``) are among them. A mask shows that the
+values of a column are confidential, and its function often shows what they are:
+``MASKED WITH FUNCTION anon.fake_email()``. This is only a hint for roles and for the kind of the
+column: nothing is masked here, since no value is copied in the first place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from privbench.schema import Column, ForeignKey, Schema, Table
 
 _LABEL = re.compile(r"MASKED\s+WITH\s+(?:VALUE\b|FUNCTION\s+(?:\w+\.)?(\w+)\s*\()", re.IGNORECASE)
 _MAKERS = re.compile(r"(?:fake|dummy|pseudo|random|partial)_")
-#: Semantic types of what masking functions make, by their names without ``fake_`` and the like.
+#: The semantic types of values that masking functions make, by the functions' names without prefixes
+#: such as ``fake_``.
 PROVIDERS = {
     **{
         name: name
@@ -78,17 +79,17 @@ class KeyFacts:
 
     @property
     def cascades(self) -> bool:
-        """Whether the rows go with the parent."""
+        """Whether the rows are deleted with their parent."""
         return self.key.on_delete == "c"
 
     @property
     def released(self) -> bool:
-        """Whether the catalog says that the row stays when the parent goes."""
+        """Whether, by the catalog, a row stays when its parent is deleted."""
         return self.key.on_delete in "nd" and not self.not_null
 
     @property
     def columns(self) -> str:
-        """Its columns, for people."""
+        """The key's columns as text, for messages."""
         return ", ".join(self.key.columns)
 
 
@@ -97,11 +98,11 @@ class TableFacts:
     """One table."""
 
     table: Table
-    noun: tuple[str, ...]  # words of its name, empty ones taken off
+    noun: tuple[str, ...]  # words of its name, without words that say nothing (`names.noun`)
     keys: tuple[KeyFacts, ...]  # keys to other tables of the schema, by column number
     incoming: int  # how many keys of other tables point to it
     personal: frozenset[str]  # kinds of personal columns
-    attributes: tuple[Column, ...]  # columns that say something: no keys, no book-keeping
+    attributes: tuple[Column, ...]  # columns other than keys and book-keeping ones
     masked: bool = False  # whether PostgreSQL Anonymizer masks columns
 
     @property
@@ -116,12 +117,12 @@ class TableFacts:
 
     @property
     def ends(self) -> frozenset[str]:
-        """The last word, and the last two glued: ``credit_card`` is a ``creditcard``."""
+        """The last word, and the last two words joined: ``credit_card`` is a ``creditcard``."""
         return frozenset({self.head, "".join(self.noun[-2:])})
 
     @property
     def key_column(self) -> Column | None:
-        """The column of its primary key, where that has just one."""
+        """The column of the primary key if it has just one, else None."""
         primary = self.table.primary_columns
         return self.table.column(primary[0]) if len(primary) == 1 else None
 
@@ -133,7 +134,7 @@ class TableFacts:
 
     @property
     def marked(self) -> frozenset[str]:
-        """Personal kinds other than an address, which companies and shops have too."""
+        """Personal kinds that show people; an address does not, as companies and shops have one."""
         return self.personal - {"address", "death"}
 
     @property
@@ -145,7 +146,7 @@ class TableFacts:
 
     @property
     def is_junction(self) -> bool:
-        """Whether it links tables: two in its primary key, or nothing but keys and no referrer."""
+        """Whether it links tables: two keys form its primary key, or it has only keys and no referrer."""
         linked = {key.parent for key in self.keys if key.in_primary}
         bare = len(self.keys) >= 2 and not self.attributes and not self.incoming
         return len(linked) >= 2 or bare

@@ -54,9 +54,9 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def snake(name: str) -> str:
-    """A name in small letters, with underscores between words: for patterns of whole names.
+    """A name in small letters with underscores between words, for matching by patterns.
 
-    Unlike `words` it keeps digits, plurals and glued words, which patterns match.
+    Unlike the result of `words`, it keeps digits, plurals and glued words, which patterns may name.
 
     >>> snake("OrderItems2"), snake("Ship Via"), snake("userid")
     ('order_items2', 'ship_via', 'userid')
@@ -133,7 +133,7 @@ def personal_kinds(name: str, category: str) -> frozenset[str]:
 
 
 def _holds(found: tuple[str, ...], phrase: tuple[str, ...], at_end: bool) -> bool:
-    """Whether a phrase stands in a name; ``race_id`` is a key, so only its end may match."""
+    """Whether a name holds a phrase; with ``at_end`` only at its end: ``race_id`` is a key, no race."""
     size = len(phrase)
     last = len(found) - size
     return any(

@@ -36,21 +36,21 @@ class TableProposal:
     owner: str | None  # the owning table, or None
     # Columns and target of every foreign key to another table.
     keys: tuple[tuple[tuple[str, ...], str], ...]
-    reason: str  # one line
+    reason: str  # why the table has this owner or none, in one line
     lookup_reasons: tuple[str, ...] = ()  # reasons of its score, with points
     second_owners: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
-    # A line per table that holds part of its people's data in units of their own.
+    # A line per table that holds part of this table's personal data in other privacy units.
     spread: tuple[str, ...] = ()
 
     @property
     def parents(self) -> frozenset[str]:
-        """Every other table that it refers to."""
+        """All other tables that the table refers to."""
         return frozenset(parent for _, parent in self.keys)
 
 
 @dataclass(frozen=True)
 class UndeclaredKey:
-    """A column that looks like a foreign key and is none; reported, never applied."""
+    """A column that looks like a foreign key but is not declared as one; only reported."""
 
     table: str
     column: str
@@ -82,7 +82,7 @@ class Proposal:
         return tuple(name for name, item in self.tables.items() if item.owner == table)
 
     def public(self) -> frozenset[str]:
-        """Look-ups that could be declared public: they point to nothing private."""
+        """Look-ups that could be declared public, since they refer to no private table."""
         chosen = set(self.lookups)
         while True:
             bad = {name for name in chosen if not self.tables[name].parents <= chosen}
@@ -93,8 +93,8 @@ class Proposal:
     def to_config(self, base: Config, lookups: Lookups = "private") -> Config:
         """The base config with every open decision filled in, stamped ``roles = "proposed"``.
 
-        What the base decides stays: role, ``own`` and ``unit = "row"``. Look-up candidates
-        are declared public if that is asked for and they point to nothing private.
+        Decisions of the base config stay: role, ``own`` and ``unit = "row"``. Look-up candidates are
+        declared public if ``lookups`` says so and they refer to no private table.
         """
         unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
         given = {str(TableName.parse(name)): name for name in base.tables}
@@ -143,7 +143,7 @@ class Proposal:
 
 
 def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
-    """A table and its owners up to the root."""
+    """The table and its owners up to the root."""
     line: set[str] = set()
     current: str | None = table
     while current is not None and current not in line:
@@ -153,7 +153,7 @@ def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
 
 
 def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
-    """The proposal in words; ``opened`` are look-ups that are declared public."""
+    """The proposal as text; ``opened`` are the look-ups that are declared public."""
     tables = {_short(name): item for name, item in proposal.tables.items()}
     second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
     spread = [f"{name}: {line}" for name, item in tables.items() for line in item.spread]
@@ -230,13 +230,13 @@ def _block(title: str, lines: list[str]) -> list[str]:
 
 
 def _short(table: str) -> str:
-    """A table's name without the schema that everybody has."""
+    """A table's name without the schema ``public``."""
     return table.removeprefix("public.")
 
 
-#: Where part of a person's data may lie although the key points away from the person.
+#: Kinds of tables that may hold part of a person's data although the person refers to them.
 _HOLDERS = frozenset({Kind.SATELLITE, Kind.PROXY, Kind.GUEST, Kind.SUBJECT})
-#: Names of columns that stand in many tables and refer to none.
+#: Names of columns that many tables have and that refer to no table.
 _TOO_COMMON = frozenset({"id", "name", "code"})
 
 
@@ -334,7 +334,7 @@ def _holds_personal_data(found: _Findings, table: str) -> bool:
 
 
 def _undeclared_keys(tables: Mapping[str, TableFacts]) -> tuple[UndeclaredKey, ...]:
-    """Undeclared references: the same column name is a key elsewhere, or names a table."""
+    """Columns that seem to be references: their names are keys elsewhere, or name a table."""
     siblings = _siblings(tables)
     targets = _targets(tables)
     return tuple(
@@ -346,7 +346,7 @@ def _undeclared_keys(tables: Mapping[str, TableFacts]) -> tuple[UndeclaredKey, .
 
 
 def _siblings(tables: Mapping[str, TableFacts]) -> dict[str, set[str]]:
-    """Where single-column keys of each column name point to."""
+    """The tables that single-column foreign keys refer to, by the name of the key's column."""
     found: dict[str, set[str]] = {}
     for facts in tables.values():
         for key in facts.keys:

@@ -1,4 +1,4 @@
-"""Settle the OWN key of every table, and refuse what the privacy contract forbids."""
+"""Determine the OWN key of every table, and refuse roles that the privacy contract forbids."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _own(
 
 
 def _check_acyclic(keys: Mapping[str, ForeignKey | None]) -> None:
-    """OWN is a forest."""
+    """Refuse OWN keys that form a cycle: they must be a forest."""
     for start in keys:
         line = [start]
         while (key := keys[line[-1]]) is not None and len(line) <= len(keys) + 1:

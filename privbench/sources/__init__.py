@@ -1,4 +1,4 @@
-"""Sources that are files (DuckDB, Parquet): copied into a PostgreSQL that is thrown away."""
+"""Sources that are files (DuckDB, Parquet), which are copied into a temporary PostgreSQL server."""
 
 from privbench.sources.files import is_file
 from privbench.sources.staging import staged

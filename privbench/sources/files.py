@@ -42,7 +42,7 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "memory_limit": "2GB",
 }
 _ROWS = 1 << 16
-#: Most bytes of a name: PostgreSQL would cut off longer ones.
+#: The most bytes of a name; PostgreSQL truncates longer names.
 _LONGEST = 63
 _TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables()
@@ -76,7 +76,7 @@ class FileTable:
     """A table, and its keys."""
 
     name: TableName  # what it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``
-    relation: str  # what DuckDB selects from
+    relation: str  # the relation that DuckDB selects from, as SQL
     columns: dict[str, str]  # the types of its columns by their names, as DuckDB prints them
     primary: Columns = ()  # columns of the primary key; none if it has none
     unique: tuple[Columns, ...] = ()  # columns of every other key
@@ -85,7 +85,7 @@ class FileTable:
 
     @property
     def key(self) -> str:
-        """Its name as text."""
+        """The table's name as text."""
         return str(self.name)
 
 
@@ -99,7 +99,7 @@ def is_file(source: str) -> bool:
 
 
 class Files:
-    """A source that is open for reading: ``duckdb://PATH`` or ``parquet://PATH``, as it is written.
+    """A source that is opened for reading, written ``duckdb://PATH`` or ``parquet://PATH``.
 
     Attributes:
         tables: Its tables, with the keys that a DuckDB file declares.
@@ -108,7 +108,7 @@ class Files:
     Raises:
         UsageError: The extra is not installed, or a name cannot be had.
         ConnectionFailed: There is no such file or folder, or DuckDB cannot open it.
-        SchemaError: A column has a name that PostgreSQL cannot have.
+        SchemaError: PostgreSQL does not allow the name of a column.
     """
 
     def __init__(self, source: str) -> None:
@@ -131,7 +131,7 @@ class Files:
         self._connection.close()
 
     def batches(self, table: FileTable) -> Iterator[pa.RecordBatch]:
-        """Rows of a table, as they come; the types are those that `postgres.csvtext` writes."""
+        """The rows of a table in any order, in types that `postgres.csvtext` can write."""
         columns = [selected(kind, quoted(name)) for name, kind in table.columns.items()]
         query = f"SELECT {', '.join(columns)} FROM {table.relation}"  # noqa: S608
         with _duckdb_errors("its rows cannot be read", table.key):
@@ -143,7 +143,7 @@ class Files:
                     return
 
     def with_nul(self, table: FileTable) -> str | None:
-        """The first column of which a text holds the character of number 0."""
+        """The first column with a text that holds the character NUL (code 0); None without one."""
         for name, kind in table.columns.items():
             if postgres_type(kind) in ("text", "json", "text[]", "json[]"):
                 text = f"contains(CAST({quoted(name)} AS VARCHAR), chr(0))"
@@ -198,7 +198,7 @@ class Files:
         return _checked(listed, path)
 
     def _lock(self, folders: Sequence[Path]) -> None:
-        """Keep DuckDB from opening anything but these folders, whatever a file refers to."""
+        """Prevent DuckDB from opening anything outside these folders, whatever a file refers to."""
         allowed = ", ".join(literal(f"{folder}/") for folder in folders)
         self._connection.execute(f"SET allowed_directories = [{allowed}]")
         self._connection.execute("SET enable_external_access = false")
@@ -279,7 +279,7 @@ def _spelled(name: str, names: Iterable[str]) -> str:
 
 
 def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
-    """The tables; a SchemaError if there are none, or two have one name."""
+    """The tables; a SchemaError if there are none, or if two have the same name."""
     if not tables:
         raise SchemaError(f"{path} holds no tables.")
     for name, count in Counter(table.name for table in tables).items():
@@ -304,7 +304,7 @@ def _refuse_name(name: str, table: str, what: str) -> None:
 
 
 def _refuse_path(file: Path, folder: Path) -> None:
-    """Refuse a file that DuckDB would not read as the one file that it is."""
+    """Refuse a file whose name DuckDB would read as a pattern, or that is reached by a link."""
     if set("*?[{") & set(str(file)):
         raise UsageError(f"{str(file)!r}: DuckDB would take the path for a pattern.",
                          remedy="Rename it, so that it holds none of * ? [ {.")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Keys of tables that are read from files: those that a DuckDB file declares, and the config's."""
+"""Keys of tables that are read from files, declared in a DuckDB file or in the config."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from privbench.sources.files import FileTable, Reference
 def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[FileTable]:
     """The tables with all their keys, without the columns that are left out.
 
-    What the config says of a primary key goes before the file's word.
+    A primary key in the config takes precedence over that of the file.
 
     Raises:
         ConfigError: The config names a table or column that is not there, or a foreign key leads to
@@ -32,7 +32,7 @@ def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[Fil
 
 
 def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
-    """The table with what the config says of it."""
+    """The table with the keys and columns that its section of the config states."""
     _require_columns(table, sorted(section.leave_out))
     columns = table.columns.items()
     foreign = (
@@ -50,7 +50,7 @@ def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
 
 
 def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTable:
-    """The table with every key once; keys whose columns the table lacks are refused."""
+    """The table with duplicate keys removed; a key whose columns the table lacks is refused."""
     foreign = dict.fromkeys(_whole(table, key, known) for key in table.foreign)
     unique = dict.fromkeys(columns for columns in table.unique if columns != table.primary)
     for columns in (table.primary, *unique, table.not_null, *(key.columns for key in foreign)):
@@ -59,7 +59,7 @@ def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTabl
 
 
 def _whole(table: FileTable, key: Reference, known: Mapping[TableName, FileTable]) -> Reference:
-    """The foreign key with the columns that it refers to."""
+    """The foreign key, with the columns that it refers to filled in."""
     said = f"its foreign key on ({', '.join(key.columns)})"
     theirs = known.get(key.table)
     if theirs is None:

@@ -1,9 +1,9 @@
-"""A copy of files in a PostgreSQL of one's own, for as long as one command needs it.
+"""Copy files into a temporary PostgreSQL server for as long as one command needs them.
 
-The server is started once in a process and goes with it, however that ends
+The server is started once in a process and removed when the process ends in any way
 (`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
-can enter. Its databases are marked as copies, so that the ledger never takes one for a database of
-its own (`privbench.postgres.connect.identity`).
+can enter. Its databases are marked as copies, so that they get no identity of their own in the
+ledger (`privbench.postgres.connect.identity`).
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ logger = logging.getLogger(__name__)
 
 _SETTINGS = {**embedded.FAST, "maintenance_work_mem": "256MB", "max_wal_size": "4GB"}
 _starting = Lock()
-#: Who reads a copy: a role that may SELECT, so that no query of a workload can do more.
+#: The role that reads a copy. It may only SELECT, so that no query of a workload can do more.
 _READER = "reader"
-#: Rows that break a key.
+#: The errors of rows that violate a key.
 _BROKEN = (errors.UniqueViolation, errors.NotNullViolation, errors.ForeignKeyViolation)
 
 
 @contextlib.contextmanager
 def staged(source: str, config: Config, *, rows: bool = True) -> Iterator[str]:
-    """DSN of a PostgreSQL database with what the source holds; one of PostgreSQL stays as it is.
+    """The DSN of a PostgreSQL database with the content of the source.
 
-    Files, whose keys the config may declare, are copied, and the copy is dropped at the end.
-    Without rows it has tables and keys alone.
+    The DSN of a PostgreSQL source is given as it is. Files, whose keys the config may declare, are
+    copied, and the copy is dropped at the end. Without ``rows`` it has only tables and keys.
 
     Raises:
         UsageError: DuckDB or a PostgreSQL to copy into is not installed.
         ConfigError: The config names what the files do not hold.
-        SchemaError: A type has no counterpart, or rows break a key; the message holds no value.
+        SchemaError: A type has no counterpart, or rows violate a key; the message holds no value.
         DatabaseError: The files cannot be read.
     """
     if not is_file(source):
@@ -106,7 +106,7 @@ def _database() -> Iterator[str]:
     try:
         yield conninfo.make_conninfo(server.dsn, dbname=name)
     finally:
-        # Whatever goes wrong here, the lifeline removes the server.
+        # If anything fails here, the lifeline removes the server.
         with (
             contextlib.suppress(psycopg.Error, DatabaseError),
             connect(server.dsn, autocommit=True) as admin,
@@ -129,7 +129,7 @@ def _server(process: int) -> embedded.Server:
 
 
 def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
-    """Make tables, copy rows and add keys, in one transaction, so that no row is written twice."""
+    """Make tables, copy rows and add keys in one transaction, which writes each row only once."""
     with database_errors("copying the files"), connect(dsn) as connection:
         schemas = sorted({table.name.schema for table in tables})
         for schema in schemas:
@@ -152,7 +152,7 @@ def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
 
 
 def _add_keys(connection: Connection, tables: list[FileTable]) -> None:
-    """Keys that others refer to first."""
+    """Add the keys: primary and unique keys first, since foreign keys refer to them."""
     for table in tables:
         for columns in table.unique:
             _add_key(connection, table.name, "UNIQUE", columns)
@@ -212,7 +212,7 @@ def _add_key(
     columns: Columns,
     goes: sql.Composable = sql.SQL(""),  # noqa: B008
 ) -> None:
-    """Add a key; a SchemaError if rows break it."""
+    """Add a key; a SchemaError if rows violate it."""
     try:
         connection.execute(build("ALTER TABLE {} ADD " + kind + " ({}){}", table, columns, goes))
     except _BROKEN:

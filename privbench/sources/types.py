@@ -1,10 +1,10 @@
-"""Which PostgreSQL type a type of DuckDB becomes, and how its values travel there."""
+"""The PostgreSQL type for each type of DuckDB, and the form in which its values are copied."""
 
 from __future__ import annotations
 
 import re
 
-#: Types of DuckDB whose Arrow values are written as they are, and their PostgreSQL types.
+#: Types of DuckDB whose Arrow values are copied unchanged, and their PostgreSQL types.
 _AS_ARROW = {
     "BOOLEAN": "boolean",
     "TINYINT": "smallint",
@@ -18,7 +18,7 @@ _AS_ARROW = {
     "DOUBLE": "double precision",
     "BLOB": "bytea",
 }
-#: Types whose values travel as the text that DuckDB prints, which PostgreSQL reads alike.
+#: Types whose values are copied as the text that DuckDB prints, which PostgreSQL can read.
 _AS_TEXT = {
     "UBIGINT": "numeric(20,0)",
     "HUGEINT": "numeric(39,0)",
@@ -48,8 +48,8 @@ SIMPLE = _AS_ARROW | _AS_TEXT
 def postgres_type(kind: str) -> str | None:
     """The PostgreSQL type of a type as DuckDB's DESCRIBE prints it; None if there is none.
 
-    Labels of an ENUM do not become those of a PostgreSQL enum, which count as public: DuckDB makes
-    them of the rows where a table comes from a data frame or from ``SELECT DISTINCT``.
+    An ENUM becomes text, since labels of a PostgreSQL enum count as public: DuckDB takes the labels
+    from rows if a table comes from a data frame or from ``SELECT DISTINCT``.
 
     >>> postgres_type("DECIMAL(18,3)"), postgres_type("UTINYINT[3]"), postgres_type("ENUM('a')")
     ('numeric(18,3)', 'smallint[]', 'text')
@@ -65,7 +65,7 @@ def postgres_type(kind: str) -> str | None:
 
 
 def selected(kind: str, column: str) -> str:
-    """SQL of DuckDB that gives a quoted column of such a type as `postgres.csvtext` writes it."""
+    """DuckDB's SQL for a quoted column of a type, in a form that `postgres.csvtext` can write."""
     if found := _LIST.fullmatch(kind):
         return f"CAST({column} AS {found[1] if found[1] in _AS_ARROW else 'VARCHAR'}[])"
     return column if kind in _AS_ARROW else f"CAST({column} AS VARCHAR)"
