@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 #: Codes of one attribute: shape (rows,), the narrowest unsigned type that holds the domain.
 Codes = NDArray[np.unsignedinteger[Any]]
-#: What is publicly known of the values of an SQL expression, so that they can be sent in few bits. It
-#: is either a range of int8 (values beyond it may arrive as the −∞ and +∞ of a grid, and −2⁶³ as the
-#: next greater number), or a list of ASCII texts (all other texts may arrive as one and the same).
+#: What is publicly known of the values of an SQL expression, so that they can be sent in few bits.
+#: It is either a range of int8 (values beyond it may arrive as the −∞ and +∞ of a grid, and −2⁶³ as
+#: the next greater number), or a list of ASCII texts (all other texts may arrive as one text).
 Known = range | tuple[str, ...]
 
 
@@ -33,8 +33,8 @@ class Domain:
     ordered: bool = False  # whether the ordinary cells follow an order that range predicates use
     specials: tuple[str, ...] = ()  # names of the special cells that follow the ordinary ones
     nullable: bool = False  # whether the last code is NULL
-    # Most values lie in the ordinary cells ``core[0] .. core[1]-1``; the cells outside are tails for
-    # distant values, and mostly empty. None means that all cells belong to the core.
+    # Ordinary cells ``core[0] .. core[1]-1``, for which the domain was made; the cells outside are
+    # tails for distant values, and mostly empty. None means that all cells belong to the core.
     core: tuple[int, int] | None = None
     # Where cells differ in width: the first point of every ordinary cell, and one past the last, as
     # integers whose distances are those of the values. Used for denoising alone, so neither stored

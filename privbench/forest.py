@@ -11,8 +11,8 @@ Indices = NDArray[np.int64]
 def circle_heads(parents: Indices) -> Indices:
     """The first row of every circle of references; rows that are their own parents are circles too.
 
-    If these rows, given in ascending order, are made to refer to nothing, every row has a root above
-    it. Parents are row numbers, negative for none; shape (rows,).
+    The rows are in ascending order; once they refer to nothing, every row has a root above it.
+    Parents are row numbers, negative for none; shape (rows,).
 
     >>> circle_heads(np.array([-1, 0, 3, 4, 2, 2, 6])).tolist()
     [2, 6]

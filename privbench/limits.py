@@ -1,8 +1,8 @@
 """Limits of names, texts and numbers in a model of unknown origin.
 
-They are the types of fields in the records of a model file (`privbench.schema`, events, header), and
-are checked where such a file is read; records made by this process are not checked. The DDL and the
-expressions are only limited as texts here; what they do is judged where they are used.
+They are the types of fields in the records of a model file (`privbench.schema`, events, header),
+and are checked where such a file is read; records of our own are not checked again. The DDL and the
+expressions are only limited as texts here; what they may do is judged where they are used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_DEPTH, MAX_NAME = 64, 63
 #: Limits of an expression: characters, depth of brackets, and number of operators with AND and OR.
 MAX_EXPRESSION, MAX_BRACKETS, MAX_OPERATORS = 2**17, 100, 2000
 MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
-#: Texts other than names: labels of columns, values of lists, CHECKs.
+#: The most characters of a text that is no name (labels, CHECKs); and the most labels of a type.
 MAX_TEXT, MAX_LABELS = 2**20, 2**20
 
 _SYSTEM = re.compile(r"pg_|information_schema\Z")
@@ -104,7 +104,7 @@ Labels = Annotated[tuple[_Item, ...], Field(max_length=MAX_LABELS)]
 
 
 def faults(error: ValidationError) -> list[str]:
-    """The faults that pydantic found, each with its place but without the value, which may be secret."""
+    """Faults that pydantic found, each with its place but without its value: it may be secret."""
     found = []
     for fault in error.errors(include_input=False, include_url=False):
         place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])

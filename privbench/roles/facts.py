@@ -18,8 +18,8 @@ from privbench.schema import Column, ForeignKey, Schema, Table
 
 _LABEL = re.compile(r"MASKED\s+WITH\s+(?:VALUE\b|FUNCTION\s+(?:\w+\.)?(\w+)\s*\()", re.IGNORECASE)
 _MAKERS = re.compile(r"(?:fake|dummy|pseudo|random|partial)_")
-#: The semantic types of values that masking functions make, by the functions' names without prefixes
-#: such as ``fake_``.
+#: The semantic types of values that masking functions make, by the names of the functions without
+#: prefixes such as ``fake_``.
 PROVIDERS = {
     **{
         name: name
@@ -146,7 +146,7 @@ class TableFacts:
 
     @property
     def is_junction(self) -> bool:
-        """Whether it links tables: two keys form its primary key, or it has only keys and no referrer."""
+        """Whether it links tables: two keys in its primary key, or only keys and no referrer."""
         linked = {key.parent for key in self.keys if key.in_primary}
         bare = len(self.keys) >= 2 and not self.attributes and not self.incoming
         return len(linked) >= 2 or bare

@@ -133,7 +133,7 @@ def personal_kinds(name: str, category: str) -> frozenset[str]:
 
 
 def _holds(found: tuple[str, ...], phrase: tuple[str, ...], at_end: bool) -> bool:
-    """Whether a name holds a phrase; with ``at_end`` only at its end: ``race_id`` is a key, no race."""
+    """Whether a name holds a phrase; names of keys (``race_id``) must hold it ``at_end``."""
     size = len(phrase)
     last = len(found) - size
     return any(

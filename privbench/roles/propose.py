@@ -93,8 +93,8 @@ class Proposal:
     def to_config(self, base: Config, lookups: Lookups = "private") -> Config:
         """The base config with every open decision filled in, stamped ``roles = "proposed"``.
 
-        Decisions of the base config stay: role, ``own`` and ``unit = "row"``. Look-up candidates are
-        declared public if ``lookups`` says so and they refer to no private table.
+        Decisions of the base config stay: role, ``own`` and ``unit = "row"``. Look-up candidates
+        are declared public if ``lookups`` says so and they refer to no private table.
         """
         unit = "row" if "row" in (base.privacy.unit, self.unit) else "owner"
         given = {str(TableName.parse(name)): name for name in base.tables}

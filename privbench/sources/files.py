@@ -106,7 +106,7 @@ class Files:
         views: Views of a DuckDB file, which are not read.
 
     Raises:
-        UsageError: The extra is not installed, or a name cannot be had.
+        UsageError: The extra is not installed, or DuckDB would not take a file's path as it is.
         ConnectionFailed: There is no such file or folder, or DuckDB cannot open it.
         SchemaError: PostgreSQL does not allow the name of a column.
     """
@@ -190,7 +190,8 @@ class Files:
             name = TableName("public", first.removesuffix(".parquet"))
             texts = [literal(str(file)) for file in files]
             table = self._table(name, f"read_parquet([{', '.join(texts)}])")
-            # DuckDB would drop the columns that the first file lacks, and round to its types.
+            # For all files at once, DuckDB would drop columns that the first lacks, and round to
+            # its types.
             alone = [f"read_parquet({text}, hive_partitioning = false)" for text in texts]
             if len({frozenset(self._columns(name, item).items()) for item in alone}) > 1:
                 raise SchemaError("its files have different columns or types.", table=str(name))
@@ -246,8 +247,8 @@ def _named(schema: str, name: str) -> TableName:
 
 
 def _with_keys(tables: Sequence[FileTable], rows: Iterable[tuple[Any, ...]]) -> list[FileTable]:
-    """The tables with their keys, names spelled as where they are made: DuckDB takes any case."""
-    # Without quotes, which a name in small letters has not; no name holds such a sign.
+    """The tables with their keys, whose names get the case that they have in their tables."""
+    # Names are joined by NUL, which no name holds, as quoted names would differ with their case.
     found = {"\0".join((table.name.schema, table.name.name)): table for table in tables}
 
     def place(name: TableName) -> str:
@@ -304,7 +305,7 @@ def _refuse_name(name: str, table: str, what: str) -> None:
 
 
 def _refuse_path(file: Path, folder: Path) -> None:
-    """Refuse a file whose name DuckDB would read as a pattern, or that is reached by a link."""
+    """Refuse a file whose path DuckDB would interpret, or that a link puts outside the folder."""
     if set("*?[{") & set(str(file)):
         raise UsageError(f"{str(file)!r}: DuckDB would take the path for a pattern.",
                          remedy="Rename it, so that it holds none of * ? [ {.")  # fmt: skip
