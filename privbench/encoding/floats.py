@@ -307,7 +307,7 @@ class FloatScale(Scale):
         return int(self._steps(*np.array([[low], [high]]))[1][0]) == 1
 
     def places(self, edges: Sequence[int]) -> tuple[int, ...]:
-        """Steps of the decimal grid if doubles distinguish them, else values in narrowest cells."""
+        """Decimal steps if doubles distinguish them, else values in units of the narrowest cell."""
         numbers = value(np.array(edges, dtype=np.int64))
         if self.decimal_grid is not None and self._near(edges[0], edges[-1]):
             result = self.decimal_grid.first(numbers).tolist()

@@ -107,7 +107,7 @@ class NumericScale(Scale):
 
     @property
     def decimal_choices(self) -> range | None:
-        """From multiples of 1000 at most to all decimals of the type; None without decimals."""
+        """From −3 at the least (multiples of 1000) to all decimals; None for whole numbers."""
         least = max(1 - (self.precision - self.scale), -_TENS)
         return range(least, self.digits + 1) if self.scale > 0 and least < self.digits else None
 

@@ -325,7 +325,8 @@ class OrderedReader(ColumnReader):
         below, above = beyond.tails(lo, hi, cells)
         if self.scale.octaves and not self.scale.fractions and lo >= 0:
             # Amounts and counts are mostly not negative: the one cell `below` shows whether some
-            # values are. Floats keep growing cells: their negative decimals would round to -0.
+            # values are. Not for floats, for which that cell is too narrow: decimals drawn in it
+            # would be rounded to -0.
             below = [max(edge, 0) for edge in below]
         if meant:
             # Noise may fill every further cell. If a name suggests too narrow a range, most values

@@ -168,7 +168,7 @@ _STEPS = {"timestamp": 1_000_000, "timestamptz": 1_000_000}
 
 
 def _kinds(*, nullable: bool) -> Domain:
-    """Cells of the kinds of ranges; ``(,)`` and ``empty``, which are rare, are special cells."""
+    """Cells of the kinds; ``(,)`` and ``empty`` are special: they count only far above noise."""
     return Domain(_ALL, specials=("all", "empty"), nullable=nullable)
 
 

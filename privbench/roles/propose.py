@@ -39,7 +39,7 @@ class TableProposal:
     reason: str  # why the table has this owner or none, in one line
     lookup_reasons: tuple[str, ...] = ()  # reasons of its score, with points
     second_owners: tuple[str, ...] = ()  # a line per further person-like owner that its keys reach
-    # A line per table that holds part of this table's personal data in other privacy units.
+    # A line per table that holds data of this table's people in privacy units of its own.
     spread: tuple[str, ...] = ()
 
     @property
