@@ -84,7 +84,7 @@ class Ledger:
     def open(
         cls, path: str | Path | None, identity: str, covers: Callable[[str], bool] | None = None
     ) -> Self:
-        """The ledger of a database in the directory ``path``, by default the user's state directory.
+        """The ledger of a database in ``path``, by default the user's state directory.
 
         ``covers`` says, for the name of another ledger, whether its losses may be of this database.
         """
