@@ -158,5 +158,5 @@ def find_decimals(noisy: Floats, sd: float, default: int) -> int | None:
     allowed = _MORE * total + SIGNIFICANT * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
     found = np.logical_or.accumulate(clear) & fits
-    # With noise the total may be negative, and then no place is found.
+    # Noise may make the total negative; then no place fits, and the last one is returned.
     return int(np.argmax(found)) if found.any() else len(counts) - 1

@@ -40,7 +40,7 @@ from privbench.privacy.queries import (
     PublicArray,
 )
 
-#: The gap of a pair must exceed this part of the L1 norm of its expected noise to be selected.
+#: To be selected, a pair's gap must exceed this part of the gap that noise alone would cause.
 #: Double: coded Adult's 2-way divergence .0424 for .0407.
 PRICE = 0.25
 #: A pair is measured again at a finer level if the expected noise there is below its gap times this
@@ -219,7 +219,7 @@ class PairLearner:
         return chosen
 
     def _penalty(self, prediction: Floats) -> float:
-        """The penalty of a score: the distance due to sampling, plus a part of the expected noise."""
+        """The penalty of a score: the distance due to sampling, plus a part of that due to noise."""
         noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
         return self._sampling(prediction) + PRICE * noise
 

@@ -178,14 +178,14 @@ def rows_per_unit(
     beforehand = np.where(held > REACHED, prior[:, None], -np.inf)
     fit += beforehand[:, None, :]
     weight, best = posterior(fit), int(fit.argmax())
-    # Bayes' rule at the maximum gives the evidence.
+    # By Bayes' rule, evidence = likelihood · prior / posterior, evaluated at the maximum.
     evidence = float(fit.flat[best]) - log(float(weight.flat[best]))
     odds = evidence - log(amounts.size * float(np.exp(beforehand).sum()))
     by_amount = np.einsum("sae,a->se", weight, amounts.ravel())
     going_on = by_amount[:, ::-1].cumsum(axis=1)[:, ::-1]
     prediction = (going_on * shapes).sum(axis=0)
     found = shrink(noisy[1:], sd, prediction, law)
-    # A bucket that stands clear of the noise counts though no shape of the family has it.
+    # A bucket that stands clear of the noise is counted even if no shape of the family has it.
     clear = noisy[1:] > CLEAR[law] * sd
     found = np.where((prediction < 0.02 * sd) & ~clear, prediction, found)
     mean = float((weight.sum(axis=1) * np.log(np.maximum(rows, TINY))).sum())

@@ -124,7 +124,7 @@ class TableModel:
         return {place: held for place, held in codes.items() if place not in context}
 
     def to_state(self) -> State:
-        """The state of the factors, which `from_state` reads back; that of attributes is separate."""
+        """The state of the factors, which `from_state` reads back; attributes are not in it."""
         state: list[dict[str, Any]] = []
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
