@@ -1,4 +1,4 @@
-"""Reads Bayesian networks in the Bayesian Interchange Format (BIF), as public repositories do.
+"""Reads Bayesian networks in the Bayesian Interchange Format (BIF), used by public repositories.
 
 A file may have a network, discrete variables with their values, and probability blocks. Properties
 are skipped; anything else is refused.

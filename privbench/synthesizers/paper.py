@@ -182,7 +182,7 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """See `TableSynthesizer.plan_table`; plans a full tree of regions, without column splits."""
+        """See `TableSynthesizer.plan_table`; plans a full tree of regions, no column splits."""
         budget, bins = self._divide(spec, table, amount, plan), self.options.bins
         events = one_way_events(spec, table, budget.one_ways)
         for level in range(budget.levels):

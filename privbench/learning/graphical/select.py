@@ -219,7 +219,7 @@ class PairLearner:
         return chosen
 
     def _penalty(self, prediction: Floats) -> float:
-        """The penalty of a score: the distance due to sampling, plus a part of that due to noise."""
+        """Penalty of a score: the distance due to sampling, plus a part of that due to noise."""
         noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
         return self._sampling(prediction) + PRICE * noise
 

@@ -109,7 +109,7 @@ def next_split(
 
 
 def planned_regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
-    """The 2^level regions of a level, for ``plan``, by an arbitrary split of the first attribute."""
+    """The 2^level regions of a level, for ``plan``: by an arbitrary split of one attribute."""
     name, domain = next(iter(spec.tables[table].attributes.items()))
     split = Split.of({name: np.zeros((domain.size, 2), np.int64)})
     found = [Region(table)]
