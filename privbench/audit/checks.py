@@ -27,6 +27,7 @@ from privbench.privacy.release import Listed
 from privbench.privacy.session import Step
 from privbench.privacy.stability import (
     SLACK,
+    Change,
     Unit,
     all_units,
     change,
@@ -178,9 +179,9 @@ def _compare(
         found.find(f"a unit of {root} loses ε = {total:.4g} by what it moves, more than is claimed")
 
 
-def _price(step: Step, moved: Sensitivity) -> float:
+def _price(step: Step, moved: Change) -> float:
     """ε or ρ of an event, as if it claimed no more than it was observed to move."""
-    claim = replace(moved, l2=min(moved.l2, float(moved.l1)), l0=moved.l0 or 1)
+    claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
     mechanism = MECHANISMS[step.event.mechanism]
     return mechanism.price(claim, step.event.scale, step.event.threshold).amount
 

@@ -16,8 +16,8 @@ from privbench.postgres.locks import lock
 from privbench.postgres.statement import build, run
 from privbench.schema import Schema, Table
 
-#: Objects of users, most visible first: relations, routines, types, then schemas besides public and
-#: besides those that an extension lives in.
+#: Objects of users, most visible first: relations, types (a range takes its constructors along),
+#: routines, and at last schemas besides public and besides those that an extension lives in.
 _CONTENTS: LiteralString = """
 WITH members AS (
   SELECT classid, objid FROM pg_catalog.pg_depend WHERE deptype = 'e'),
@@ -30,10 +30,10 @@ SELECT i.type AS kind, i.identity AS name FROM (
   FROM pg_catalog.pg_class c JOIN spaces s ON s.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND NOT c.relispartition
   UNION ALL
-  SELECT 2, 'pg_catalog.pg_proc'::regclass, p.oid
+  SELECT 3, 'pg_catalog.pg_proc'::regclass, p.oid
   FROM pg_catalog.pg_proc p JOIN spaces s ON s.oid = p.pronamespace
   UNION ALL
-  SELECT 3, 'pg_catalog.pg_type'::regclass, t.oid
+  SELECT 2, 'pg_catalog.pg_type'::regclass, t.oid
   FROM pg_catalog.pg_type t JOIN spaces s ON s.oid = t.typnamespace
   WHERE t.typtype IN ('d', 'e', 'r') OR t.typtype = 'c' AND EXISTS (
     SELECT FROM pg_catalog.pg_class k WHERE k.oid = t.typrelid AND k.relkind = 'c')
@@ -67,8 +67,10 @@ WHERE (objects.catalog, objects.oid) NOT IN (SELECT classid, objid FROM members)
 ORDER BY objects.rank, i.identity
 """
 
-_DROP: LiteralString = """
-SELECT pg_catalog.format('DROP %%s IF EXISTS %%s CASCADE', upper(kind), name) AS statement
+_DROP: LiteralString = r"""
+SELECT pg_catalog.format('DROP %%s IF EXISTS %%s CASCADE', pg_catalog.upper(kind),
+  CASE kind WHEN 'aggregate' THEN pg_catalog.regexp_replace(name, '\(\)$', '(*)') ELSE name END)
+  AS statement
 FROM unnest(%(kinds)s::text[], %(names)s::text[]) WITH ORDINALITY AS objects(kind, name, position)
 ORDER BY position
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.errors import SchemaError
 from privbench.privacy.data import PrivateDatabase, PrivateTable
-from privbench.privacy.query import Integers, Query, Sensitivity
+from privbench.privacy.query import Integers, Query
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import BOTTOM, Index
 
@@ -145,7 +146,17 @@ SLACK = 1e-9
 Statistic = Integers | tuple[Integers, dict[str, int]]
 
 
-def change(first: Statistic, second: Statistic) -> Sensitivity:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Exact change of a statistic between two neighbours: no claim, but CONFIDENTIAL."""
+
+    l1: int
+    l2: float
+    linf: int
+    l0: int
+
+
+def change(first: Statistic, second: Statistic) -> Change:
     """How far a statistic moves between two neighbours: norms of the difference, l0 included."""
     (a, labels), (b, others) = _parts(first), _parts(second)
     names = sorted(labels.keys() | others.keys())
@@ -156,7 +167,7 @@ def change(first: Statistic, second: Statistic) -> Sensitivity:
     l2 = math.sqrt(float((size.astype(np.float64) ** 2).sum()))
     # L0 bounds the labels that may be in one map alone; public cells are in both.
     l0 = np.count_nonzero(left) if isinstance(first, tuple) else np.count_nonzero(size)
-    return Sensitivity(l1, l2, int(size.max(initial=0)), int(l0))
+    return Change(l1, l2, int(size.max(initial=0)), int(l0))
 
 
 def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:

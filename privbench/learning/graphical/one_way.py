@@ -49,9 +49,9 @@ EVIDENCE = 0.35
 #: Least expected count of an ordinary cell, in standard deviations of the noise. Half or double: no
 #: change.
 ABSENT = 0.03
-#: From a range of a single cell no law can be estimated; every cell beyond it is expected to have
-#: this part of the count before. At 1: distances are off by e^.70 for e^.59 (231 columns); at 0.5:
-#: no change.
+#: If the median lies in the last cell of a range, no law of a tail can be estimated, and every cell
+#: beyond the range is expected to have this part of the count before it. At 1: distances are off by
+#: e^.70 for e^.59 (231 columns); at 0.5: no change.
 FALL = 0.7
 #: A tail ends where fewer units than this are expected from there on. At a tenth, or without an
 #: end: maxima of 94 columns are wrong by a factor (p90) of 16, or up to 130, for 13 here; standard

@@ -8,3 +8,6 @@ CREATE OPERATOR === (leftarg = int, rightarg = int, function = int4eq);
 CREATE OPERATOR FAMILY fam USING btree;
 CREATE TEXT SEARCH CONFIGURATION conf (COPY = simple);
 CREATE COLLATION coll FROM "C";
+CREATE TYPE span AS RANGE (subtype = float8);
+CREATE FUNCTION width(a span) RETURNS float8 LANGUAGE sql RETURN upper(a) - lower(a);
+CREATE AGGREGATE number_of(*) (SFUNC = int8inc, STYPE = int8, INITCOND = '0');
