@@ -1,4 +1,4 @@
-"""The public description of the private database: tables, attributes, keys, roles, relation.
+"""The public description of the private database: tables, attributes, keys and neighbours.
 
 A `DatabaseSpec` holds nothing that was read from rows. It determines, for every table, which root
 tables have units that can hold its rows, and so to which root tables an event is charged

@@ -1,8 +1,8 @@
 """Privacy units of the rows: identity, size, random rank, weight.
 
-All four follow from the OWN forest alone. They are taken over all of a unit's rows in a table,
-before any filter, split or partition, and depend on nothing outside the unit; so a unit that stays
-keeps them when another unit goes.
+All four follow from the OWN forest alone. They are computed over all of a unit's rows in a table,
+before any filter, split or partition, and depend on nothing outside the unit; so a unit keeps them
+when another unit is removed.
 """
 
 from __future__ import annotations

@@ -268,9 +268,9 @@ class Budget:
         picks = 0 if 2 * each > amount / 2 else min(picks, star or picks)
         if not picks + star:
             return PairBudget()
-        # Half is for first measurements; the rest is for measuring the pairs that were found again.
-        # Coded Adult with .9 for first ones: total variation .0351 for .0334; with .4 and .6: the
-        # same.
+        # Half is for first measurements; the other half is for a second measurement of the pairs
+        # that were kept. Coded Adult with .9 for first ones: total variation .0351 for .0334; with
+        # .4 and .6: the same.
         half = (amount - picks * each) / 2
         return PairBudget(picks, star, each, half / (picks + star), half)
 

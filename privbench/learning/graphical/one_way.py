@@ -96,10 +96,11 @@ def _local_mean(
 ) -> tuple[Floats, Floats]:
     """The mean of the plain cells around each cell, first with that cell and then without it.
 
-    Unordered cells all have the mean of all plain ones. For ordered cells several estimates, by
-    kernels of several widths and by the posterior mean of bells (better with few, noisy cells), are
-    averaged; their weights are likelihoods of the leave-one-out errors in the cell's region, as
-    steep counts want a narrow kernel and a long tail a wide one.
+    ``plain`` says which cells are not far above the others. Unordered cells all have the mean of
+    all plain ones. For ordered cells the mean is an average of several estimates: by kernels of
+    several widths, and by the posterior mean of bell-shaped curves (better with few, noisy cells).
+    Estimates are weighted by the likelihood of their leave-one-out errors in the cell's region,
+    since steep counts need a narrow kernel and a long tail a wide one.
     """
     if not ordered:
         mean = np.full(len(noisy), noisy[plain].mean())

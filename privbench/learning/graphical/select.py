@@ -227,7 +227,7 @@ class PairLearner:
         return float(np.sqrt(2 / pi * prediction * self.spread).sum()) / 2
 
     def differs(self, noises: Sequence[float], amount: Callable[[int, float], float]) -> bool:
-        """Whether a noisy test says that the rows are no longer as an earlier model has them.
+        """Whether a noisy test shows that the rows differ from an earlier model.
 
         The largest score among the table's own columns and, at the coarse level, their pairs is
         selected and measured. If it shows no change, the same is done among pairs with columns of

@@ -1,9 +1,9 @@
 """Axes of a histogram: public ways to give every row of a table a small code.
 
 Every axis reads the row itself and, along OWN keys, other rows of its own unit; never another
-unit's rows. So a row that stays keeps its code when another unit goes, and a histogram over any
-axes has the sensitivity of its table's weights. Whether an edge is ⊥ is not distinguished from an
-edge into another unit.
+unit's rows. So a row keeps its code when another unit is removed, and a histogram over any axes has
+the sensitivity of its table's weights. An edge that is ⊥ is not distinguished from an edge into
+another unit.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ def _edges(data: PrivateDatabase, key: KeySpec, table: str) -> NDArray[np.intege
 
 @dataclass(frozen=True, slots=True)
 class Refers(Axis):
-    """Whether a row refers to something: 0 NULL, 1 a reference, ⊥ included.
+    """Whether a row has a reference by some key: 0 is NULL, 1 a reference, ⊥ included.
 
-    With ``own``, three cells: 0 NULL, 1 a reference into another unit or ⊥, 2 into its own unit.
-    When the target's unit goes, the edge becomes ⊥ and the code stays 1. With NULL in place of ⊥,
-    one hub could move any number of rows.
+    With ``own`` there are three cells: 0 is NULL, 1 a reference into another unit or ⊥, 2 a
+    reference into the row's own unit. When the target's unit is removed, the edge becomes ⊥ and the
+    code stays 1. If it became NULL instead, removing one hub could move any number of rows.
     """
 
     key: KeySpec
@@ -230,8 +230,8 @@ class Children(Buckets):
 class UnitRows(Buckets):
     """Bucket of the number of rows that the row's unit has in some table, its own or another.
 
-    It counts rows of the row's own unit alone, so the code stays when another unit goes. For
-    tables that no unit of this table reaches it is 0.
+    It counts rows of the row's own unit alone, so the code stays when another unit is removed. If
+    no unit can have rows in both tables, the number is 0.
     """
 
     counted: str  # the table whose rows are counted

@@ -35,7 +35,7 @@ class RegionMoments(RowQuery):
     norm is at most w·(1 + d/2), its L2 norm at most w·√(1 + d/4), its L∞ norm at most w. (With
     coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) Which
     part a row falls in follows from released centres and the row itself: centres do not move when
-    a row goes.
+    a row is removed.
     """
 
     attributes: tuple[Column, ...]  # attributes that are summed
