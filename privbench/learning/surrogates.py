@@ -59,8 +59,8 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
 def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
     """Counts of single values, descending, up to the last block that stands out of the noise.
 
-    Least squares over runs of blocks in which all counts are equal, with a penalty for each run,
-    and an empty end.
+    They are fitted by least squares. Counts are equal within a run of blocks, every run costs a
+    penalty, and after the last run all counts are 0.
     """
     best: list[tuple[float, Floats]] = [(0.0, np.zeros(0))]
     for end in range(1, len(noisy) + 1):

@@ -133,7 +133,7 @@ class Learner:
         return Latent(PublicArray.rounded(np.clip(whole, -64, 64), STEP)), variances * steep**2
 
     def _mixture(self, features: Features, latent: Latent, spreads: Floats) -> Mixture:
-        """Fit the mixture by EM; sums of the last half of the steps are averaged against noise."""
+        """Fit the mixture by EM; each step averages the last half of all sums to reduce noise."""
         count, steps = self.options.components, self.options.iterations
         # If means began far apart in many dimensions, one component would take all rows.
         means = self.random.normal(size=(count, len(spreads))) * np.sqrt(spreads / len(spreads))

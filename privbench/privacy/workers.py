@@ -32,7 +32,7 @@ from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.query import Integers
 from privbench.privacy.shield import shielded
 
-#: Imported where a scheduler is given; None where Dask is not installed.
+#: Dask's module, imported when a scheduler is first used; None if Dask is not installed.
 distributed: Any = lazy_loader.load("distributed") if find_spec("distributed") else None
 
 #: Seconds to wait for the scheduler, and for a first worker where there is none.

@@ -334,9 +334,10 @@ def fit_reference(
 def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: float) -> Floats:
     """Expected weight of references to every target, capped per target unit; mean over draws.
 
-    In a draw targets are ordered by logarithms of exponential numbers, shape (draws, targets), less
-    those of their weights, which is sampling without replacement; ``counts`` are the references of
-    the first targets of that order, falling.
+    In each draw targets are ordered by ``draws`` - ``logs``: logarithms of exponential numbers,
+    shape (draws, targets), less logarithms of the targets' weights. This is sampling without
+    replacement. The first targets in that order get the numbers of references in ``counts``, which
+    fall.
     """
     found = np.zeros(len(logs))
     for draw in draws:
