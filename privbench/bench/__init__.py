@@ -1,4 +1,4 @@
-"""Shoot-outs of synthesizers on one protocol: a grid of data, synthesizers, ε and seeds, scored."""
+"""Benchmarks of synthesizers under one protocol: a grid of data, synthesizers, ε and seeds."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def bench(
     at_once: int = 1,
     reporter: Reporter | None = None,
 ) -> Results:
-    """Run a grid, or what is left of it, and write its results.
+    """Run the cells of a grid that are not done yet, and write the results of all.
 
     Args:
         grid: The grid, or its TOML file.
         output: Folder for ``results.json``, ``results.parquet``, ``bench.html`` and ``cells``.
         folder: What paths in the grid are relative to; the folder of its file otherwise.
         full: Whether to run the full grid of the file.
-        at_once: Cells at once, each in a process of its own.
+        at_once: How many cells run at once, each in a process of its own.
         reporter: Receives progress and failures of cells.
 
     Returns:
-        The results, which `Results.check` holds gates against. CONFIDENTIAL.
+        The results, which `Results.check` compares with gates. CONFIDENTIAL.
 
     Raises:
-        ConfigError: The file is no grid.
+        ConfigError: The file is not a valid grid.
         UsageError: Nothing can be run or written, or another run writes there.
     """
     from privbench.bench import page, published, results, runner

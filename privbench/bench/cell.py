@@ -61,12 +61,12 @@ class Outcome:
 
 
 def reason(error: Exception) -> str:
-    """Why something failed, for people: ours say it themselves."""
+    """Why something failed, for people; errors that are not privbench's begin with their type."""
     return str(error) if isinstance(error, PrivbenchError) else f"{type(error).__name__}: {error}"
 
 
 def key_of(grid: BenchConfig, job: Job, folder: Path) -> str:
-    """Hash of what a cell's figures follow from: a cell of another hash is made anew."""
+    """Hash of everything that a cell's figures depend on; if it changes, the cell is run again."""
     data = grid.data[job.data]
     settings = grid.synthesizers.get(job.synthesizer)
     common = {"delta", "accounting", "neighbours", "metrics", "ways", "classifiers", "cells"}
@@ -99,7 +99,7 @@ def _stamp(path: Path) -> list[Any]:
 
 
 def run_cell(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outcome:
-    """Make and score one release, of a database if ``table`` is None; errors become its outcome."""
+    """Make and score one release, of a database if ``table`` is None; errors are outcomes too."""
     started = time.perf_counter()
     try:
         found = _run(grid, job, table, folder)
@@ -133,7 +133,7 @@ def _run(grid: BenchConfig, job: Job, table: Table | None, folder: Path) -> Outc
 def figures_of(
     grid: BenchConfig, table: Table, made: Made, seed: int, folder: Path
 ) -> dict[str, float]:
-    """All scores of synthetic rows that the grid names."""
+    """All figures of synthetic rows for the metrics that the grid names."""
     rows, wanted = made.rows, grid.metrics
     found = {"seconds.fit": made.fit, "seconds.sample": made.sample, "rows.made": float(len(rows))}
     if "tstr" in wanted and table.target is not None:
@@ -158,10 +158,10 @@ def figures_of(
 def child(
     grid: BenchConfig, job: Job, table: Table | None, folder: Path, cells: Path, scratch: str
 ) -> None:
-    """The cell in a process of its own, which leads a group: whoever stops it stops its peers.
+    """Run the cell in this process, as leader of a process group: stopping it stops its peers.
 
-    It ends with the process that started it, however that one ends. What it and its peers write on
-    the way, rows among it, is in ``scratch``.
+    It ends with the process that started it, however that one ends. Temporary files of it and its
+    peers, which may have rows, are in ``scratch``.
     """
     os.setsid()
     threading.Thread(target=_end_with_parent, args=(scratch,), daemon=True).start()

@@ -1,7 +1,7 @@
-"""Train on synthetic rows, test on real ones: how well models of named kinds then predict.
+"""Train on synthetic rows, test on real ones: how well predictive models do.
 
 Test rows are real and no training row is among them. Inputs of linear models and of the
-multi-layer perceptron are scaled. Defaults are scikit-learn's where nothing else is said.
+multi-layer perceptron are scaled. Parameters that are not given here are scikit-learn's defaults.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SCALED = frozenset({"lr", "mlp"})
 
 
 def require_learners(names: list[str], *, numbers: bool) -> None:
-    """Refuse models that are not known, or not there.
+    """Refuse models that are unknown or not installed.
 
     The UsageError says which, or that scikit-learn is not installed.
     """
@@ -60,7 +60,7 @@ def require_learners(names: list[str], *, numbers: bool) -> None:
 
 
 def _model(name: str, seed: int, *, numbers: bool) -> Any:
-    """A model of that name that has learned nothing yet; seeded where it takes a seed."""
+    """An untrained model of that name, seeded if it takes a seed."""
     regressor, classifier = LEARNERS[name][1], LEARNERS[name][0]
     module, _, kind = (regressor if numbers else classifier).partition(".")
     made = getattr(importlib.import_module(f"sklearn.{module}"), kind)()
@@ -82,7 +82,7 @@ def score(table: Table, rows: pd.DataFrame, names: list[str], seed: int) -> dict
     for name in names:
         model, figures = _model(name, seed, numbers=numbers), _regress if numbers else _classify
         with warnings.catch_warnings():
-            # Perceptrons and regressions that stop early say so; their figures are what counts.
+            # Perceptrons and regressions that stop early warn of it; only their figures matter.
             warnings.simplefilter("ignore")
             scores = figures(table, rows, *sides[name in _SCALED], model)
         found |= {f"{kind}.{name}": value for kind, value in scores.items()}
@@ -100,7 +100,7 @@ def _inputs(table: Table, rows: pd.DataFrame) -> Mapping[bool, tuple[Floats, Flo
 
     train, test = (inputs(table, side, rows, without=table.target) for side in (rows, table.test))
     if not len(train):
-        # Nothing is learned from no rows, which cannot be scaled.
+        # Without training rows nothing is learned, and there is nothing to scale by.
         return {False: (train, test), True: (train, test)}
     scaler = StandardScaler().fit(train)
     return {False: (train, test), True: (scaler.transform(train), scaler.transform(test))}
@@ -111,8 +111,8 @@ def inputs(
 ) -> Floats:
     """Inputs of all columns but one, shape (rows, k).
 
-    A number as it is, NULL as the median of ``like``; of a list one column a value and one for
-    NULL, or the value's place where the data set says so.
+    A number is given as it is, NULL as the median of ``like``. A column of listed values becomes an
+    indicator for every value and one for NULL, or, if the data set says so, the value's place.
     """
     parts = []
     for name, column in table.columns.items():
@@ -152,10 +152,10 @@ def _classify(
 def class_figures(
     wanted: NDArray[np.int64], chances: Floats, positive: int | None
 ) -> dict[str, float]:
-    """AUROC, AUPRC and F1 of chances of shape (rows, classes), ``wanted`` being each row's class.
+    """AUROC, AUPRC and F1 of predicted probabilities, shape (rows, classes).
 
-    They are those of the positive class; with None the mean over all that occur, each against the
-    rest.
+    ``wanted`` is each row's true class. The figures are for the class ``positive``; if that is
+    None, they are means over all classes that occur, each against the rest.
     """
     from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
@@ -184,7 +184,7 @@ def _regress(
     known = rows[table.target].notna().to_numpy()
     real = table.test[table.target].to_numpy(np.float64)
     held = ~np.isnan(real)
-    # Who has no rows to learn from can guess 0.
+    # Without rows to learn from the prediction is 0.
     guessed = model.fit(train[known], rows[table.target][known]).predict(test) if known.any() else 0
     gaps = np.broadcast_to(guessed, real.shape)[held] - real[held]
     return {"rmse": float(np.sqrt(np.mean(gaps**2)))}

@@ -26,12 +26,12 @@ from privbench.errors import ConfigError, UsageError
 from privbench.limits import faults
 from privbench.postgres.connect import libpq_dsn, redact
 
-#: Name of the row of training on real rows, which every table with a target gets.
+#: Name of the results of training on real rows, which every table with a target gets.
 REAL = "real"
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Metrics = Literal["tstr", "pmse", "columns", "kld", "qerror", "loglik", "network"]
-#: What a name may hold: it becomes part of a file's name, and of a figure's in a gate.
+#: Allowed names: a name becomes part of the names of files, and of figures in gates.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.+-]{0,63}$")]
 
 
@@ -59,7 +59,7 @@ class DataConfig(_Section):
     # What is publicly known of single columns, as in the config of a release.
     columns: dict[str, ColumnConfig] = {}
     target: str | None = None  # the column that classifiers learn
-    # Its positive values; a target of more values is first made one of two.
+    # Its positive values; a target of more than two values is first reduced to two.
     positive: list[Scalar] | None = None
     task: Literal["classification", "regression"] = "classification"  # what is learned
     numbers: bool = False  # whether classifiers get categories as numbers, not as columns
@@ -100,7 +100,7 @@ class DataConfig(_Section):
 
 
 class SynthesizerConfig(_Section):
-    """One way to make synthetic rows."""
+    """A synthesizer or peer with its options: one way to make synthetic rows."""
 
     use: str | None = None  # an installed synthesizer or a peer; else the section's name
     options: dict[str, Any] = {}  # the text ``@target`` stands for the data set's target
@@ -109,11 +109,11 @@ class SynthesizerConfig(_Section):
     # Most codes of an ordered column, neighbours being one code; None for the grid's ``cells`` for
     # a peer, and for all codes for an installed synthesizer.
     cells: Annotated[int, Field(ge=2)] | None = None
-    # Synthetic rows as a multiple of the training rows; of installed synthesizers alone. More rows
-    # of one model are free and scatter less.
+    # Synthetic rows as a multiple of the training rows, for installed synthesizers alone. More rows
+    # of one model cost no budget, and figures scatter less.
     scale: Positive = 1.0
-    # Whether the noise is seeded: the row is stamped NOT PRIVATE. For what refuses a private
-    # session, as a published method whose accounting does not hold.
+    # Whether the noise is seeded; results are then stamped NOT PRIVATE. For methods that refuse a
+    # private session, such as a published method whose accounting does not hold.
     seeded: bool = False
     published: list[str] = []  # its names in tables of published figures
 
@@ -122,7 +122,7 @@ class PublishedConfig(_Section):
     """Figures that papers have printed."""
 
     files: list[str] = []  # CSV of paper, dataset, method, epsilon, metric and value
-    metrics: dict[str, str] = {}  # what our figures are called there: ``{"auroc.mean" = "AUROC"}``
+    metrics: dict[str, str] = {}  # our figures' names in these files: ``{"auroc.mean" = "AUROC"}``
     real: list[str] = ["original"]  # names of training on real rows
     note: str = ""  # a remark for readers
 
@@ -160,9 +160,9 @@ class BenchConfig(_Section):
 
     @classmethod
     def load(cls, path: str | Path, *, full: bool = False) -> Self:
-        """Read a TOML file; with ``full`` its section of that name takes the place of the rest.
+        """Read a TOML file; with ``full``, values in its section ``full`` replace the others.
 
-        The ConfigError names the place.
+        The ConfigError names the place of the mistake.
         """
         try:
             raw = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -172,7 +172,7 @@ class BenchConfig(_Section):
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], *, full: bool = False, name: str = "grid") -> Self:
-        """A grid of what a TOML file holds, see `load`."""
+        """The grid from the content of a TOML file, see `load`."""
         plain = {key: value for key, value in raw.items() if key != "full"}
         more = raw.get("full", {})
         try:
@@ -198,7 +198,7 @@ class BenchConfig(_Section):
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Both tables as one, and so for tables within them; of two values that of ``more`` counts."""
+    """Merge two TOML tables and the tables within them; values of ``more`` replace others."""
     found = dict(base)
     for key, value in more.items():
         old = found.get(key)

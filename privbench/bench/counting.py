@@ -1,6 +1,7 @@
-"""Counting queries of one table on frames: an SQLite in memory answers them, and does nothing else.
+"""Counting queries of one table on frames, answered by an SQLite in memory that may only count.
 
-SQLite orders texts by their bytes, as PostgreSQL's collation C does, whose name is taken out.
+SQLite orders texts by their bytes, as PostgreSQL's collation "C" does; that collation is removed
+from queries, as SQLite does not know its name.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
 
 
 def read_queries(path: Path, rows: pd.DataFrame) -> list[str]:
-    """Queries of a file of lines ``SQL`` or ``count||SQL`` or ``SQL||count``.
+    """The queries of a file, whose lines are ``SQL``, ``count||SQL`` or ``SQL||count``.
 
-    The ConfigError names the first line that counts nothing in such rows.
+    The ConfigError names the first line that is no counting query on such rows.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -54,7 +55,7 @@ def counts(queries: list[str], rows: pd.DataFrame) -> Floats:
 
 @contextmanager
 def _opened(queries: list[str], rows: pd.DataFrame) -> Iterator[sqlite3.Connection]:
-    """The rows under every name that the queries call them by."""
+    """A connection to the rows, under every table name that the queries use."""
     # SQLite does not distinguish upper and lower case in names.
     names = {name.lower() for text in queries for name in _TABLE.findall(text)} - {"rows"}
     with closing(sqlite3.connect(":memory:")) as connection:

@@ -1,4 +1,4 @@
-"""Whole databases: a release each, loaded into a server of its own, and compared.
+"""Benchmarks on whole databases: every release is loaded into a server of its own and compared.
 
 The figures are Q-errors of the workload's joins, sizes of tables, and retention: the share of the
 association between columns of a table and those of the table it refers to that the clone keeps.
@@ -30,10 +30,10 @@ from privbench.schema import ForeignKey, Schema, Table
 
 #: Figures of a comparison that are kept.
 _KEPT = ("qerror.", "kld.", "tvd.", "rows.", "integrity.", "replay.errors")
-#: Associations in the source below this are not compared: at 10,000 rows, noise alone gives
-#: unrelated columns of ten values each about 0.03; half of it would count some of that noise.
+#: Associations in the source below this are not compared: at 10,000 rows, chance alone gives
+#: unrelated columns of ten values each about 0.03; half the limit would count some of that.
 _STRONG = 0.1
-#: Rows of a join that are read, bins of numbers, and columns of a side at most.
+#: Most rows of a join that are read, most bins of numbers, and most columns of each side.
 _ROWS, _BINS, _COLUMNS = 200_000, 16, 12
 _TIMES = frozenset({"date", "timestamp", "timestamptz"})
 _ORDERED = _TIMES | {"int2", "int4", "int8", "numeric", "float4", "float8"}
@@ -41,9 +41,9 @@ _LISTED = frozenset({"text", "varchar", "bpchar", "bool"})
 
 
 def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, float]:
-    """Figures of one release of a database, which is only read; the ledger is a scratch one.
+    """Figures of one release of a database, which is only read; the ledger is temporary.
 
-    The job's seed is that of the sampling, and of the noise where the grid says so.
+    The job's seed is that of the sampling, and also of the noise if the grid seeds it.
     """
     settings, config = grid.synthesizers[job.synthesizer], grid.data[job.data]
     dsn, workload = config.dsn, config.workload
@@ -93,9 +93,9 @@ def database_figures(grid: BenchConfig, job: Job, folder: Path) -> dict[str, flo
 def retention(source: str, clone: str, schema: Schema) -> dict[str, float]:
     """How much of the associations over keys the clone keeps.
 
-    For every foreign key, Spearman's correlation or Cramér's V of each column of a row with each of
-    the row that it leads to. Those of at least 0.1 in the source count:
-    ``retention.keys`` = 1 − Σ|real − clone| / Σ|real|, at least 0.
+    For every foreign key, each column of the referring rows is compared with each column of the
+    rows that they refer to, by Spearman's correlation or Cramér's V. The associations that are at
+    least 0.1 in the source count: ``retention.keys`` = 1 − Σ|real − clone| / Σ|real|, at least 0.
     """
     gaps, whole = 0.0, 0.0
     with reading(source) as real_side, reading(clone) as made_side:
@@ -141,7 +141,7 @@ def _joined(connection: Connection, key: ForeignKey, child: Table, parent: Table
 
 
 def _columns(table: Table) -> list[str]:
-    """Columns that say something: no keys, of types that have an order or few values."""
+    """Columns that are compared: not keys, and of types that have an order or few values."""
     keys = {name for key in table.foreign_keys for name in key.columns}
     keys |= {name for item in (table.primary_key, *table.uniques) if item for name in item.columns}
     kinds = _ORDERED | _LISTED
@@ -162,9 +162,10 @@ def _strong(real: pd.DataFrame, made: pd.DataFrame) -> tuple[Floats, Floats]:
 
 
 def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:
-    """Common codes of both sides, 0 for NULL: parts of equal mass in the source, or its values.
+    """Codes of a column in source and clone, 0 for NULL, and whether it is ordered.
 
-    Others share one code.
+    Codes stand for parts of equal mass in the source, or for the source's values; all values that
+    the source does not have share one code.
     """
     known = real.dropna()
     ordered = not known.map(lambda value: isinstance(value, str | bool)).any()
@@ -178,7 +179,7 @@ def _coded(real: pd.Series, made: pd.Series) -> tuple[Coded, bool]:
         given = side[held].to_numpy()
         places = np.searchsorted(values, given, side="right")
         found = np.zeros(len(side), np.uint32)
-        # A column of NULLs alone in the source counts as ordered: nothing is looked up in it.
+        # A column with only NULLs in the source counts as ordered, so that no value is looked up.
         same = ordered or values[np.maximum(places, 1) - 1] == given
         found[held] = np.where(same, places + 1, len(values) + 2)
         codes.append(found)

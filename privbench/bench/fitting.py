@@ -1,4 +1,4 @@
-"""One release of an installed synthesizer on a table: through the session, with its accounting."""
+"""Makes one release of a table by an installed synthesizer, through a session that accounts it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from privbench.privacy.data import Cells, PrivateDatabase, PrivateTable
 from privbench.privacy.queries import Total
 from privbench.synthesizers import get
 
-#: Part of the budget for the table's noisy size, whose standard deviation at ε = 1 then is about
-#: 140 rows under pure ε; with half of it 280, with twice 70: less than 1 % of ten thousand rows.
+#: Part of the budget for the table's noisy size, whose standard deviation is then about 140 rows at
+#: ε = 1 under pure accounting; with half of it 280, with twice 70: less than 1 % of ten thousand
+#: rows.
 TOTAL = 0.01
-#: Stands for the data set where options are checked before there is one.
+#: A placeholder for the data set when options are checked before any data set is read.
 ANY_DATA = DataConfig(bif="network.bif", target="target")
 
 
 @dataclass(frozen=True)
 class Made:
-    """Synthetic rows, and what they cost."""
+    """Synthetic rows, the time that they took, and the model behind them."""
 
-    rows: pd.DataFrame  # about as many as training rows; the number has noise too
+    rows: pd.DataFrame  # synthetic rows, about as many as training rows; the number is noisy too
     fit: float  # seconds of the fit
     sample: float  # seconds of sampling
     private: bool  # whether noise was drawn from the operating system's entropy
@@ -58,9 +59,9 @@ def options_for(options: Mapping[str, Any], data: DataConfig) -> dict[str, Any]:
 
 
 def release(table: Table, grid: BenchConfig, name: str, epsilon: float, seed: int) -> Made:
-    """Fit and sample once; noise is the operating system's, seeds are of the sampling alone.
+    """Fit and sample once, with noise from the operating system; the seed is for sampling.
 
-    The ledger is a scratch one: every cell of a grid is a release of its own, made to be scored.
+    The ledger is temporary: every cell of a grid is a release of its own, made only to be scored.
     """
     settings = grid.synthesizers[name]
     binned = table if settings.cells is None else coarse(table, settings.cells)

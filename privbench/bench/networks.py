@@ -1,4 +1,4 @@
-"""Rows drawn from a Bayesian network, and how far a released circuit is from its parameters."""
+"""Draws rows from a Bayesian network, and compares a released circuit with its parameters."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from privbench.literature.bayesnet_scores import (
 from privbench.literature.bif import read_bif
 from privbench.rng import generator
 
-#: Rows where the grid says nothing: those of the paper.
+#: Number of rows if the grid gives none: that of the paper.
 _ROWS = 10_000
-#: Random queries for the most probable explanation, of the paper.
+#: Number of random queries for the most probable explanation: that of the paper.
 _QUERIES = 20
 _SEED = 20240229
 

@@ -1,4 +1,4 @@
-"""The results as one HTML page that needs nothing else."""
+"""The results as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from privbench.bench.published import Printed
 from privbench.bench.results import Figure, Line, Results
 from privbench.report.templates import template
 
-#: Figures of the first table, those that a grid has, and what they are called; all others stand in
-#: a folded one.
+#: Figures of the first table with their titles; a grid may lack some. All other figures are in a
+#: second table, which is folded.
 _TITLES = {
     "auroc.mean": "AUROC, mean of models",
     "auroc.no_mlp": "AUROC without MLP",
@@ -46,7 +46,8 @@ _TITLES = {
 #: Figures that are drawn over ε.
 _CURVES = ("auroc.mean", "auprc.mean", "pmse.ratio", "kld.2", "qerror.mean", "loglik.test",
            "params.l1", "map.accuracy")  # fmt: skip
-#: Okabe and Ito's colours without yellow, distinct for colour-blind readers; then other dashes.
+#: Okabe and Ito's colours without yellow, which colour-blind readers can distinguish. More lines
+#: repeat the colours with other dashes.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#6b7280")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 #: A figure's axis is logarithmic where the largest is more than so many times the least.
@@ -77,7 +78,7 @@ def shown(figure: Figure | None) -> str:
 
 
 def printed(results: Results, line: Line) -> str:
-    """Figures that papers have printed for the same method, data and ε."""
+    """The text of the figures that papers have printed for the same method, data and ε."""
     return "; ".join(
         _named(part) + (" (doubtful)" if "DOUBTFUL" in part.note else "")
         for part in results.printed_for(line).values()

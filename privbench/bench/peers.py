@@ -1,8 +1,9 @@
-"""Other people's synthesizers, each in an environment and a process of its own, by CSV and JSON.
+"""Peers: other people's synthesizers, each run in an environment and a process of its own.
 
-The table of peers is ``peers.toml`` beside this file: pins, a script of a few lines, and whether
-the privacy proof holds. Peers get the same codes as installed synthesizers, so they spend
-nothing on bounds; a column of numbers has at most as many codes as the config says.
+The table of peers is ``peers.toml`` beside this file: pinned packages, a script of a few lines, and
+whether the privacy proof holds. Data are exchanged as CSV and JSON. Peers get the same codes as
+installed synthesizers, so they spend nothing on bounds; a column of numbers has at most as many
+codes as the config says.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from privbench.bench.table import Table, coarse
 from privbench.errors import PrivbenchError
 from privbench.literature.proofs import Proof
 
-#: Where environments are made, unless this variable says otherwise.
+#: Environment variable with the folder in which the environments of peers are made.
 VARIABLE = "PRIVBENCH_PEERS"
 #: Seconds that making an environment may take: torch alone is some hundred megabytes.
 _INSTALL = 3600
 _READY = "ready"
-#: Beginnings of the environment variables that installers and peers get.
+#: Installers and peers get only the environment variables whose names begin with one of these.
 _SETTINGS = ("PATH", "HOME", "LANG", "LC_", "TMP", "TEMP", "SSL_", "HTTP", "NO_PROXY",
              "ALL_PROXY", "PIP_", "UV_", "XDG_CACHE", "PYENV_")  # fmt: skip
-#: What runs around a peer's script.
+#: The code that runs before and after a peer's script.
 _FRAME = """
 import json, sys, time
 import numpy as np, pandas as pd
@@ -93,8 +94,8 @@ def peers() -> dict[str, Peer]:
 def environment(python: tuple[str, str], pins: tuple[str, ...]) -> Path:
     """Path of a Python of these versions in a virtual environment with pinned packages.
 
-    It is made on first use, and shared by all that ask for the same. A PeerFailed says why there is
-    none in one line.
+    It is made on first use, and shared by all peers with the same versions and pins. A PeerFailed
+    says in one line why there is none.
     """
     base = Path(os.environ.get(VARIABLE) or user_cache_path("privbench") / "peers")
     digest = hashlib.sha256("\n".join((*pins, *python)).encode()).hexdigest()[:16]
@@ -154,13 +155,13 @@ def _clean() -> dict[str, str]:
 
 
 def _last(text: str) -> str:
-    """The last line that says something, short."""
+    """The last line that is not empty, shortened."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (lines[-1] if lines else "it said nothing")[:300]
 
 
 def call(python: Path, code: str, job: Mapping[str, Any], folder: str, limit: float) -> None:
-    """Run code by a Python of an environment in a process that has ``folder`` for its own.
+    """Run code by an environment's Python, in a process whose working folder is ``folder``.
 
     The code reads ``job`` as JSON from its standard input, and must write the file that
     ``job["said"]`` names within ``limit`` seconds; else PeerFailed.
@@ -179,9 +180,9 @@ def run(
 ) -> Made:
     """Synthetic rows of a peer, which gets codes of training rows, at most ``cells`` of a column.
 
-    The seed is of the decoding, and of a peer's noise if that has to be seeded. It may take
-    ``limit`` seconds. A PeerFailed says that it does not install, crashed, ran out of time or gave
-    no such rows.
+    The seed is for decoding, and for the peer's noise if that has to be seeded. The peer may take
+    ``limit`` seconds. A PeerFailed says that the peer cannot be installed, crashed, ran out of time
+    or gave no such rows.
     """
     python, binned = environment(peer.python, peer.pins), coarse(table, cells)
     with tempfile.TemporaryDirectory(prefix="pb-peer-") as folder:

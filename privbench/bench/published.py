@@ -1,4 +1,4 @@
-"""Figures that papers have printed, from CSV files, beside ours."""
+"""Reads figures that papers have printed from CSV files, to show them beside ours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Printed:
     epsilon: float | None  # ε; None where the paper says none
     metric: str  # our name of the figure
     value: float  # the figure
-    note: str  # what the table says of it
+    note: str  # remark on the figure in the table of published figures
 
 
 def read_published(grid: BenchConfig, folder: Path) -> tuple[list[Printed], list[str]]:

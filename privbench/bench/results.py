@@ -37,14 +37,14 @@ class Figure:
 
     @classmethod
     def of(cls, values: list[float]) -> Figure:
-        """The figure of values, one a seed."""
+        """The figure of these values, one for each seed."""
         sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
         return cls(float(np.mean(values)), sd, len(values))
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the tables: one synthesizer on one data set at one ε."""
+    """A row of the result tables: one synthesizer on one data set at one ε."""
 
     data: str  # the data set
     synthesizer: str
@@ -55,14 +55,14 @@ class Line:
 
     @property
     def place(self) -> str:
-        """The point's name in gates: ``adult/privbench/1``."""
+        """The row's name in gates, such as ``adult/privbench/1``."""
         at = "" if self.epsilon is None else f"/{self.epsilon:g}"
         return f"{self.data}/{self.synthesizer}{at}"
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a whole grid. CONFIDENTIAL, as its figures read the rows."""
+    """The results of a whole grid. CONFIDENTIAL, as its figures are computed from real rows."""
 
     grid: BenchConfig
     lines: list[Line]  # rows of the tables
@@ -81,7 +81,7 @@ class Results:
         }
 
     def check(self, gates: Iterable[Gate]) -> list[GatePart]:
-        """Hold gates against the means; one whose cells all failed fails.
+        """Compare the means with gates; a gate whose cells all failed is failed.
 
         A UsageError names what the grid does not have.
         """
@@ -137,7 +137,7 @@ def collect(
     notes: Mapping[str, tuple[str, ...]],
     mistakes: list[str],
 ) -> Results:
-    """Results of outcomes, in the order of the grid."""
+    """The results that follow from the outcomes of cells, in the order of the grid."""
     groups: dict[tuple[int, int, float], list[Outcome]] = defaultdict(list)
     data, names = list(grid.data), [REAL, *grid.synthesizers]
     for outcome in outcomes:
@@ -167,7 +167,7 @@ def _line(outcomes: list[Outcome], real: Mapping[str, float]) -> Line:
 
 
 def _against(figures: Mapping[str, float], real: Mapping[str, float]) -> dict[str, float]:
-    """Figures against training on real rows: the gap of every AUROC, and agreement of ranks."""
+    """Comparisons with training on real rows: the gap of every AUROC, and agreement of ranks."""
     found = {
         f"gap.{name}": real[name] - value
         for name, value in figures.items()
@@ -181,7 +181,7 @@ def _against(figures: Mapping[str, float], real: Mapping[str, float]) -> dict[st
 
 
 def _models(kind: str, figures: Mapping[str, float]) -> dict[str, float]:
-    """Figures of single models: not of their means."""
+    """Figures of one kind for single models, without the means over models."""
     means = (f"{kind}.mean", f"{kind}.no_mlp")
     return {k: v for k, v in figures.items() if k.startswith(f"{kind}.") and k not in means}
 

@@ -1,4 +1,4 @@
-"""Run the grid: it is checked first, then each cell has a process; finished cells are kept."""
+"""Runs a grid: checks it first, then runs each cell in a process; finished cells are kept."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from privbench.files import make_folder
 from privbench.pipeline.progress import Reporter
 from privbench.synthesizers import get, names
 
-#: Modules that a process of a cell begins with.
+#: Modules that are imported before the processes of cells are forked.
 _BEFORE = ["privbench.bench.cell", "privbench.synthesizers.graphical", "sklearn.ensemble"]
 _NO_DATABASES = "peers take single tables, not databases."
-#: Seconds beyond a cell's limit, for scores of rows that came late.
+#: Seconds that a cell may run beyond its limit, to score rows that were finished just in time.
 _GRACE = 60.0
 
 
@@ -84,7 +84,7 @@ def jobs_of(grid: BenchConfig) -> list[Job]:
 
 
 def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
-    """Read every data set of files; why it cannot be used, by name."""
+    """Read every data set of files; return, by name, why one cannot be used."""
     bad = {}
     for name, config in grid.data.items():
         if config.dsn is not None:
@@ -102,7 +102,7 @@ def _data(grid: BenchConfig, folder: Path, found: Prepared) -> dict[str, str]:
 
 
 def _synthesizers(grid: BenchConfig, jobs: Sequence[Job], reporter: Reporter) -> dict[str, str]:
-    """Why a synthesizer cannot be used, by its name in the grid."""
+    """Check every synthesizer; return, by its name in the grid, why one cannot be used."""
     bad = {}
     for name, settings in grid.synthesizers.items():
         use = grid.use_of(name)
@@ -138,11 +138,11 @@ def run(
     at_once: int,
     reporter: Reporter,
 ) -> list[Outcome]:
-    """Run what is not done yet; gives the outcomes of all cells, in the order of the grid.
+    """Run the cells that are not done yet; return all outcomes, in the order of the grid.
 
-    A cell whose file is whole, and whose data, options and metrics are still the same, is done. Of
-    others, failed ones included, each runs in a process of its own, and leaves a file in ``cells``
-    of the folder of results; after Ctrl-C what is done stays done.
+    A cell is done if its file is complete and its data, options and metrics are still the same.
+    Each of the others, failed ones included, runs in a process of its own, and writes a file into
+    ``cells`` in the folder of results. After Ctrl-C finished cells stay done.
     """
     cells = output / "cells"
     make_folder(cells)
@@ -174,7 +174,7 @@ def run(
 
 
 def time_left(done: Iterable[Outcome], jobs: Sequence[Job], at_once: int) -> str:
-    """How long cells will take, by the means of cells of their kind, else of all; for people."""
+    """How long cells will take, as a text: from mean times of cells of their kind, else of all."""
     took: dict[tuple[str, str], list[float]] = defaultdict(list)
     for outcome in done:
         took[outcome.job.data, outcome.job.synthesizer].append(outcome.seconds)
@@ -188,7 +188,7 @@ def time_left(done: Iterable[Outcome], jobs: Sequence[Job], at_once: int) -> str
 
 @dataclass(frozen=True)
 class _Running:
-    """A cell's process, and where it and its peers write rows on the way."""
+    """A cell's process, and the folder of temporary files of it and its peers."""
 
     process: Any
     job: Job
@@ -211,24 +211,25 @@ class _Pool:
     def __init__(self, cells: Path, limit: float, at_once: int) -> None:
         self._context: Any = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_BEFORE)
-        # Cells share the cores: more threads than cores in each would wait for one another.
+        # Cells share the cores: with more threads than cores, they would wait for one another.
         os.environ.setdefault("OMP_NUM_THREADS", str(max((os.cpu_count() or 1) // at_once, 1)))
         self._cells, self._limit = cells, limit
         self.running: dict[int, _Running] = {}
 
     def start(self, job: Job, arguments: tuple[Any, ...]) -> None:
-        """Start a cell; its old file goes first, so that one that dies leaves none."""
+        """Start a cell; its old file is removed first, so that a cell that dies leaves none."""
         job.file(self._cells).unlink(missing_ok=True)
         scratch = tempfile.mkdtemp(prefix="pb-cell-")
-        # A server in it may run under another account, which has to pass through.
+        # A database server in the folder may run under another account, which must be able to
+        # enter.
         os.chmod(scratch, 0o711)  # noqa: S103
-        # Not a daemon: those may have no children, and peers are children.
+        # The process is no daemon, since daemons may have no children, and peers are its children.
         process = self._context.Process(target=child, args=(*arguments, scratch))
         process.start()
         self.running[process.sentinel] = _Running(process, job, scratch)
 
     def finished(self) -> list[Outcome]:
-        """Outcomes of cells that ended since, after at most a second; those too late are killed."""
+        """Wait at most a second for cells to end; kill late ones; return the outcomes of both."""
         found = []
         for sentinel in wait(list(self.running), timeout=1.0):
             cell = self.running.pop(cast("int", sentinel))
@@ -252,7 +253,7 @@ class _Pool:
         return outcome
 
     def stop(self) -> None:
-        """Kill what runs."""
+        """Kill all running cells."""
         for cell in self.running.values():
             cell.end()
         self.running.clear()

@@ -1,4 +1,4 @@
-"""How close synthetic rows are to the real training rows, and a circuit to held-out ones."""
+"""How close synthetic rows are to the real training rows, and how likely test rows in a circuit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from privbench.rng import generator
 #: Most codes of a number in λ-way marginals. With half as many, KLD is smaller for all
 #: synthesizers; with twice as many, larger, since more cells hold no real row.
 _CELLS = 100
-#: Conjunctive queries that are made where the grid gives none, and their seed.
+#: Number of conjunctive queries that are generated if the grid gives none, and their seed.
 _QUERIES, _SEED = 1000, 20240229
 
 
@@ -55,7 +55,7 @@ def propensity(table: Table, rows: pd.DataFrame) -> dict[str, float]:
 
 
 def single_columns(table: Table, rows: pd.DataFrame) -> dict[str, float]:
-    """Means over columns of the Kolmogorov-Smirnov statistic of numbers, and of χ² tests of lists.
+    """Means over columns: Kolmogorov-Smirnov statistic of numbers, χ² tests of listed values.
 
     ``chi2.p`` is the p-value of the hypothesis that both sides have one distribution.
     """
@@ -108,7 +108,7 @@ def counting(table: Table, rows: pd.DataFrame, queries: list[str] | None) -> dic
 
 
 def _around_rows(table: Table, rows: pd.DataFrame) -> Floats:
-    """Answers of both sides to conjunctions around real rows, shape (queries, 2)."""
+    """Counts of conjunctions around real rows on real and synthetic rows, shape (queries, 2)."""
     numbers = generator(_SEED, "queries")
     real, made = table.codes(table.train), table.codes(rows)
     names = list(table.columns)

@@ -1,4 +1,4 @@
-"""Tables of files: one split for all, the public domain of every column, codes and back."""
+"""Tables read from files: the split into training and test rows, public domains, and codes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SPLIT = 20240229
 _TEXT = ColumnType("text", "text", category="S")
 _INTEGER = ColumnType("bigint", "int8", category="N")
 _FLOAT = ColumnType("double precision", "float8", category="N")
-#: A whole number without its decimals: ``1.0`` is ``1``.
+#: Removes the decimals of a whole number's text: ``1.0`` becomes ``1``.
 _PLAIN = methodcaller("removesuffix", ".0")
 
 
@@ -44,7 +44,7 @@ _PLAIN = methodcaller("removesuffix", ".0")
 class Column:
     """One column's public plan: how values become codes, and codes values."""
 
-    codec: ListCodec | OrderedCodec  # to values; of a number also the edges of cells
+    codec: ListCodec | OrderedCodec  # turns codes to values; for numbers it has the edges of cells
 
     @property
     def values(self) -> tuple[str, ...] | None:
@@ -78,7 +78,7 @@ class Column:
         return pd.Series(array.to_numpy(zero_copy_only=False))
 
     def coarse(self, cells: int) -> Column:
-        """The column with at most so many cells of numbers, narrow ones near zero."""
+        """The column with at most ``cells`` cells if it is a number; cells near zero are narrow."""
         codec = self.codec
         if isinstance(codec, ListCodec) or self.domain.values <= cells:
             return self
@@ -94,7 +94,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table to make synthetic rows of."""
+    """A table for which synthetic rows are to be made."""
 
     name: str  # the data set's name
     train: pd.DataFrame  # real rows that synthesizers see: texts (None is NULL) and floats (NaN)
@@ -122,7 +122,7 @@ class Table:
     def values(
         self, codes: Mapping[str, NDArray[np.integer[Any]]], seed: int | None
     ) -> pd.DataFrame:
-        """Rows of codes."""
+        """The rows that codes stand for; a value within a cell is drawn at random."""
         return pd.DataFrame(
             {
                 name: column.decode(codes[name], generator(seed, "values", name))
@@ -155,7 +155,7 @@ def table_of(
     test: pd.DataFrame,
     declared: Mapping[str, ColumnConfig],
 ) -> Table:
-    """A table of texts that are read already, see `read_table`."""
+    """A table from texts that were read already, see `read_table`."""
     target = config.target
     for column in [*config.columns, *([target] if target else [])]:
         if column not in train.columns:
@@ -184,7 +184,7 @@ def table_of(
 
 
 def coarse(table: Table, cells: int) -> Table:
-    """The table with at most so many codes of numbers in every column."""
+    """The table in which every column of numbers has at most ``cells`` codes."""
     columns = {name: column.coarse(cells) for name, column in table.columns.items()}
     return replace(table, columns=columns)
 
@@ -225,7 +225,10 @@ def _declared(name: str, config: DataConfig, folder: Path) -> dict[str, ColumnCo
 
 
 def _kept(name: str, config: DataConfig, rows: pd.DataFrame, cut: int) -> pd.DataFrame:
-    """Rows that the grid names, training rows before ``cut``; a row without a target is no use."""
+    """The rows that the grid's options keep; training rows are those before ``cut``.
+
+    Rows without a target are dropped.
+    """
     target = [config.target] if config.target is not None else []
     rows = rows.dropna() if config.complete else rows.dropna(subset=target)
     train, test = rows[rows.index < cut], rows[rows.index >= cut]
@@ -253,7 +256,7 @@ def _settle(
         return _number(column, known, numbers, nullable), pd.to_numeric(texts).astype(np.float64)
     plain = texts.map(_PLAIN, na_action="ignore")
     held = plain.dropna().unique()
-    # Numbers by size, then texts by their letters.
+    # Values are sorted: numbers by size, then texts by their letters.
     sizes = pd.to_numeric(pd.Series(held, dtype=object), errors="coerce").fillna(np.inf)
     values = tuple(text for _, text in sorted(zip(sizes, held, strict=True)))
     if known.values:
@@ -274,6 +277,6 @@ def _number(column: str, known: ColumnConfig, numbers: pd.Series[Any], nullable:
     scale = scale_of(type_)
     assert scale is not None
     first, last = (scale.parse(str(int(end) if whole else float(end))) for end in (low, high))
-    # NaN is NULL in a frame, so that it needs no cell of its own.
+    # NaN stands for NULL in a frame, so it needs no cell of its own.
     recoding = public_cells(scale, first, last + 1, known.bins, nullable=nullable)
     return Column(OrderedCodec(column, type_, nullable, recoding, True, (first, last)))

@@ -16,7 +16,7 @@ from privbench.domain import Domain
 class Builder:
     """Collects nodes, children before parents; the node added last is the root.
 
-    Laws and weights are normalised as they come; a row without any mass becomes uniform.
+    Laws and weights are normalised when they are added; a law or weights without mass become even.
 
     >>> b = Builder({"a": Domain(2)})
     >>> x, y = b.leaf("a", [3, 1]), b.leaf("a", [0, 1])

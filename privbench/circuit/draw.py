@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Rows that are drawn at once, for memory alone. Fewer would be farther from their law, since rows
-#: are stratified part by part; twice as many take twice the memory in every thread that draws.
+#: Rows that are drawn at once; a limit on memory alone. With smaller parts all rows would be
+#: farther from their law, since rows are stratified part by part; with twice as many, every thread
+#: that draws takes twice the memory.
 PART = 2**18
 
 
@@ -39,7 +40,7 @@ def choose(
     """A cell for every row, in proportion to the weights of the row's distribution, shape (n,).
 
     Rows that share a distribution get a systematic sample (one random offset, even steps) in random
-    order, so that the number of any run of cells is off from the expected one by less than 1. No
+    order. So the number of rows in any run of cells differs from its expectation by less than 1. No
     cell of weight 0 is chosen.
 
     ``weights`` hold the cells of all distributions, one after the other; ``lengths`` say how many

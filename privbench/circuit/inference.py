@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privbench.circuit.draw import Floats, Ints
 from privbench.circuit.structure import SUM, Circuit
 
-#: Cells of a (nodes, batch) array that one pass may hold; for memory alone.
+#: Most cells of the (nodes, batch) array of one pass; a limit on memory alone.
 _CELLS = 2**22
 
 

@@ -1,4 +1,4 @@
-"""A circuit: nodes in arrays, apart from how they were learned; rows of it, and its storage.
+"""The structure of a circuit as arrays of nodes, whatever learned it; its samples and its storage.
 
 A circuit (sum-product network) is a directed acyclic graph. A *leaf* is a categorical law over the
 codes of one attribute, a *product node* multiplies children over disjoint attributes, a *sum node*
@@ -26,7 +26,7 @@ from privbench.errors import ModelError
 #: Kinds of nodes.
 LEAF, PRODUCT, SUM = 0, 1, 2
 
-#: How far sums of weights and laws may be from 1: they are rounded.
+#: How far sums of weights and laws may be from 1, as they are rounded.
 TOLERANCE = 1e-6
 #: Deepest circuit that is accepted; evaluation runs level by level.
 MAX_DEPTH = 4096
@@ -179,7 +179,7 @@ def _require(condition: bool | np.bool_, message: str) -> None:
 
 
 def _check_ranges(circuit: Circuit) -> None:
-    """Lengths and indices alone; everything else may be computed safely afterwards."""
+    """Check lengths and indices; after that, everything else may be computed safely."""
     nodes, edges = len(circuit.kind), len(circuit.children)
     shapes = (len(circuit.attribute), len(circuit.start), len(circuit.offsets) - 1)
     _require(nodes > 0 and shapes == (nodes,) * 3, "array lengths differ")
@@ -231,7 +231,7 @@ def _check_nodes(circuit: Circuit) -> None:
         edge, below = weights[layer.edges], scope[circuit.children[layer.edges]]
         above = np.logical_or.reduceat(below, layer.starts, axis=0)
         scope[layer.nodes] = above
-        # Products of nothing could be nested so that a row visits 2 to the power of their depth.
+        # Empty products could be nested so that a row visits 2^depth nodes.
         _require(above.any(axis=1).all() or not circuit.domains, "a node covers no attribute")
         if layer.kind == PRODUCT:
             _require((edge == 1).all(), "an edge below a product node has a weight")
@@ -252,7 +252,7 @@ def _draw(
     level_of = np.full(circuit.nodes, -1)
     for level, layer in enumerate(circuit.layers):
         level_of[layer.nodes] = level
-    # Rows that wait on the nodes of every level; those on leaves come last.
+    # For every level, rows with the node each has reached; rows that reached leaves come last.
     waiting: list[list[tuple[Ints, Ints]]] = [[] for _ in range(len(circuit.layers) + 1)]
 
     def push(some: Ints, nodes: Ints) -> None:
@@ -295,7 +295,10 @@ def _array(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type[np.generic
 
 
 def _domains(header: Mapping[str, Any], most: int) -> dict[str, Domain]:
-    """Domains of no more cells than there are probabilities: every attribute has a leaf."""
+    """The domains of a header.
+
+    Every attribute has a leaf, so domains with more cells than there are probabilities are refused.
+    """
     try:
         if header["format"] != 1:
             raise ModelError("the circuit was written in another format.")

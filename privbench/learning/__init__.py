@@ -1,1 +1,1 @@
-"""Pieces that synthesizers share: denoising, fan-out laws, keys, assembling whole databases."""
+"""Learning from noisy measurements: what synthesizers share, graphical models, and circuits."""

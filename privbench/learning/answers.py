@@ -24,16 +24,16 @@ from privbench.privacy.queries import LabelCounts, Total
 from privbench.privacy.recoding import EdgesRecoding, Recoding
 from privbench.privacy.units import single
 
-#: From this weight of a table (in noise scales) on, or from this many rows on, marginals count rows
-#: by weight and not units by norm: there is little noise then, and norms take a second for ten
-#: million rows. With three times the weight
-#: stats5 is off by 2.63 for 2.48, which is within scatter.
+#: Marginals count rows by weight and not units by norm if the table has at least this weight (in
+#: standard deviations of the noise) or this many rows: there is little noise then, and norms take a
+#: second for ten million rows. With three times the weight stats5 is off by 2.63 for 2.48, which is
+#: within scatter.
 PLENTY, MOST_ROWS = 1000.0, 2**23
 
 #: Noisy values and their standard deviation; or that of each, infinite where nothing is known.
 Answer = tuple[Floats, float]
 CellAnswer = tuple[Floats, Floats]
-#: Either standard deviation.
+#: One standard deviation for all values, or one for each.
 Sd = TypeVar("Sd", float, Floats)
 #: A clip C, the noisy Σ min(n, C) over units, and the standard deviation of its noise.
 Clipped = tuple[float, float, float]
@@ -42,7 +42,7 @@ Measure = Callable[[Query, float, str], Answer]
 
 
 def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]:
-    """Answers in counts to measurements that do not depend on each other, taken as one batch."""
+    """Take independent measurements as one batch; the answers are in counts."""
     return [
         (np.asarray(noisy, np.float64), session.noise_scale(item.query, item.amount))
         for item, noisy in zip(questions, session.measure_all(questions), strict=True)
@@ -50,13 +50,13 @@ def measured(session: Session, questions: Sequence[Measurement]) -> list[Answer]
 
 
 def joined(*answers: tuple[Floats, Sd]) -> tuple[Floats, Sd]:
-    """Answers to one question as one: their inverse-variance mean.
+    """Combine several answers to the same question: their inverse-variance mean.
 
     >>> mean, sd = joined((np.zeros(1), 1.0), (np.full(1, 10.0), 3.0))
     >>> mean, round(float(sd), 2)
     (array([1.]), 0.95)
     """
-    # Tests replay fits without any noise.
+    # Tests replay fits without any noise, where sd is 0.
     weights = [np.maximum(sd, 1e-9) ** -2 for _, sd in answers]
     whole = sum(weights)
     mean = sum(noisy * weight for (noisy, _), weight in zip(answers, weights, strict=True)) / whole
@@ -66,21 +66,21 @@ def joined(*answers: tuple[Floats, Sd]) -> tuple[Floats, Sd]:
 def by_norms(
     spec: DatabaseSpec, accounting: Accounting, table: str, rows: float, scales: float
 ) -> bool:
-    """Whether units of a table are to count by their norms (`NormedHistogram`) in marginals.
+    """Whether marginals of a table are to count units by their norms (`NormedHistogram`).
 
-    Gaussian noise is scaled to the L2 norm of what a unit adds, and a unit of rows in many cells
-    then adds more than weights that sum to 1. A declared truncation is obeyed. ``rows`` is an
-    estimate, and ``scales`` the table's weight in standard deviations of the noise.
+    Gaussian noise is scaled to the L2 norm of what a unit adds. A unit with rows in many cells then
+    adds more by its norm than by weights that sum to 1. A declared truncation is obeyed. ``rows``
+    is an estimate, and ``scales`` the table's weight in standard deviations of the noise.
     """
     owned = not single(spec, table) and spec.tables[table].bound == "weights"
     return owned and accounting == "zcdp" and scales < PLENTY and rows < MOST_ROWS
 
 
 def in_weight(noisy: Floats, sd: float, expected: Floats) -> Answer:
-    """A marginal of units by their norms as one of weights, divided by a factor.
+    """Convert a marginal that counts units by their norms to weights: divide it by a factor.
 
-    The factor is that of least squares between the noisy cells and those that are expected. It lies
-    between 1 and the root of the number of cells, by the inequality of Cauchy and Schwarz.
+    The factor is the least-squares ratio of the noisy cells to the expected ones. It lies between 1
+    and the root of the number of cells, by the inequality of Cauchy and Schwarz.
     """
     factor = float((noisy * expected).sum() / max((expected**2).sum(), 1e-9))
     factor = min(max(factor, 1.0), noisy.size**0.5)
@@ -99,7 +99,10 @@ def released_totals(session: Session, table: str) -> list[Clipped]:
 
 
 def counted_units(session: Session) -> dict[str, float]:
-    """Units that have rows in owned tables, where they were counted; at least the noise."""
+    """Noisy numbers of units with rows in owned tables, if they were counted.
+
+    Each is at least the standard deviation of its noise.
+    """
     return {
         name: max(noisy, sd)
         for name, table in session.spec.tables.items()
@@ -110,7 +113,7 @@ def counted_units(session: Session) -> dict[str, float]:
 
 
 def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
-    """Counts of cells that released lists of values tell, by table and attribute.
+    """Counts of cells that follow from released lists of values, by table and attribute.
 
     A list counts the rows of a value, as a one-way marginal does, where every unit has one row.
     Values that missed the threshold are not known. Those that just reached it are counted too
@@ -125,7 +128,7 @@ def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
         recoding = recodings.get((query.source, query.attribute))
         if recoding is None or recoding.domain.size < 2 or not single(session.spec, query.source):
             continue
-        # The threshold mechanism counts a value without one of its units.
+        # The threshold mechanism counts every value less one unit (`LabelCounts`), which is added.
         drawn = [*result.cells[1:], *(count + GRID for count in result.counts)]
         codes, places = _cells_of(recoding, (*query.public, *result.labels))
         noisy, sd = np.zeros(recoding.domain.size), np.full(recoding.domain.size, np.inf)
@@ -136,9 +139,9 @@ def of_lists(session: Session) -> dict[tuple[str, str], CellAnswer]:
 
 
 def _cells_of(recoding: Recoding, values: Sequence[str]) -> tuple[Codes, NDArray[np.intp]]:
-    """The cells that stand for single values, and the place of each one's value in ``values``.
+    """The cells of those ``values`` that have one, and the positions of these in ``values``.
 
-    A point of a grid has the cell that begins with it; values without a cell are left out.
+    A grid point has the cell that begins with it; values without a cell of their own are left out.
     """
     places = np.arange(len(values))
     if isinstance(recoding, EdgesRecoding):

@@ -1,4 +1,4 @@
-"""The law of the noise, counts that stand above it, and a fit to counts that never rise."""
+"""The law of the noise, thresholds above which counts exceed it, and a fit of falling counts."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: Standard deviations of noise from which on a count may be more than noise: then a column has
-#: values beyond its range, a table has rows without an owner, and cells of a range are no gap.
-#: Half: one column in forty has such values by noise, and one table in six such rows.
+#: A count of at least this many standard deviations of noise is taken to be more than noise: that a
+#: column has values beyond its range, that a table has rows without an owner, or that cells of a
+#: range are no gap. With half of it, noise alone gives one column in forty such values, and one
+#: table in six such rows.
 PRESENT = 2.0
-#: Standard deviations from which on a difference counts: of a measured pair from its prediction
-#: (chi-squared), of a column's numbers from ones with few decimals. Half: small trees get false
-#: pairs; double: effects at a thousand units are lost.
+#: A difference of at least this many standard deviations is significant: of a measured pair from
+#: its prediction (chi-squared), or of a column's numbers from numbers with few decimals. Half:
+#: small trees get false pairs; double: effects at a thousand units are lost.
 SIGNIFICANT = 2.5
-#: Standard deviations of noise from which on a count is surely more than noise. Half or double: not
-#: measured.
+#: A count of at least this many standard deviations of noise is surely more than noise. Half or
+#: double: not measured.
 SURE = 4.0
-#: Law of the noise.
+#: The law (distribution) of the noise.
 Noise = Literal["laplace", "gaussian"]
-#: Standard deviations of noise from which on one of many cells is surely more than noise: one table
-#: in a thousand has such a cell by noise alone. At 4 for Laplace noise: one table in twenty gets
-#: units of very many rows, and flat columns of 500 cells are off by .213 for .189 (TVD).
+#: Any cell among many of at least this many standard deviations of noise is surely more than noise:
+#: one table in a thousand has such a cell by noise alone. At 4 for Laplace noise: one table in
+#: twenty gets units of very many rows, and flat columns of 500 cells are off by .213 for .189
+#: (TVD).
 CLEAR: dict[Noise, float] = {"laplace": 7.5, "gaussian": 4.5}
 
 
@@ -33,7 +35,7 @@ def noise_law(accounting: str) -> Noise:
 
 
 def falling(values: Floats, weights: Floats) -> Floats:
-    """The nearest values (weighted least squares) that never rise: pool adjacent violators.
+    """The nearest sequence (weighted least squares) that never rises: pool adjacent violators.
 
     SciPy's ``isotonic_regression`` gives the same numbers, from a package that takes longer to
     import than a small fit takes to learn.

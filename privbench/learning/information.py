@@ -20,7 +20,7 @@ def mutual_information(joint: NDArray[Any]) -> float:
 def uncertainty_coefficient(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
     """Mutual information of two columns over the entropy of the second (Theil 1970), 0 to 1.
 
-    Codes are from 0 on, shape (rows,) each.
+    Both columns are codes, counted from 0, of shape (rows,).
     """
     shape = int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1
     joint = np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)

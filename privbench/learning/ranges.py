@@ -1,4 +1,4 @@
-"""The range and the decimals of a column, from noisy histograms: post-processing, free."""
+"""The range and the decimals of a column, from noisy histograms: post-processing without cost."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from numpy.typing import NDArray
 
 from privbench.learning.denoise import PRESENT, SIGNIFICANT, SURE, Floats
 
-#: A single cell holds rows if it is so high that Laplace noise reaches that in any cell of only one
-#: column in twice this many; a wide run of cells if its sum passes `SURE` standard deviations.
+#: A single cell is taken to hold rows if its count is so high that Laplace noise alone has such a
+#: cell in only one of 2·_ODDS columns; a wide run of cells, if its sum passes `SURE` standard
+#: deviations.
 _ODDS = 25.0
-#: Share of rows that may have more decimals than a column is said to have; and its most with the
-#: allowance for noise.
+#: Share of rows that may have more decimals than the column is taken to have; and the largest such
+#: share once an allowance for noise is added.
 _MORE, _AT_MOST = 0.02, 0.25
-#: Part of the rows of a wide range that a narrower one within must hold.
+#: Least part of the rows of a wide range that a narrower range within it must hold.
 _NEARLY_ALL = 0.9
-#: Rows beyond the range that a name suggests count if they stand out of so many times the noise.
+#: Rows beyond the range that a column's name suggests count if they stand out of the noise times
+#: this factor.
 _BEYOND = 1.5
 #: Fewer cells than this are no gap, and are taken whole if a name suggests them; a run of no more
 #: than half as many may be the first to stand out.
@@ -25,11 +27,11 @@ _FEW = 16
 def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, int] | None:
     """First and last cell (inclusive) that hold rows, as far as they stand out of noise, or None.
 
-    ``noisy`` has the cells in order, shape (cells,). Single cells first, then ever wider runs of
-    cells beyond the ends found so far: many cells with few rows each stand out together. Cells
-    beside these need but one standard deviation. With ``narrow`` nothing is found where only wide
-    runs stand out: cells grow by powers, and a run of many of them is a worse guess than the
-    default.
+    ``noisy`` has the cells in order, shape (cells,). Single cells are tested first, then ever wider
+    runs of cells beyond the ends found so far, since many cells with few rows each can stand out
+    together. Cells next to these are added if they pass one standard deviation. With ``narrow``,
+    None is returned if only wide runs stand out: this is for cells that grow by powers, where a run
+    of many cells is a worse guess than the default.
 
     >>> find_range(np.array([0.0, 9.0, 1.0, 8.0, 0.5]), 1.0)
     (1, 3)
@@ -64,8 +66,9 @@ def find_range(noisy: Floats, sd: float, *, narrow: bool = False) -> tuple[int, 
 def find_within(noisy: Floats, sd: float, held: float) -> tuple[int, int] | None:
     """A narrower range within one that was found from a histogram of few cells.
 
-    It is of inclusive cells of the finer histogram, shape (cells,), or None where these hold too
-    few of the rows that the wider range has by the other histogram, ``held``.
+    The result is the first and last cell (inclusive) of ``noisy``, the finer histogram, of shape
+    (cells,). It is None if these cells hold too few of the ``held`` rows that the wider range has
+    by the histogram of few cells.
 
     >>> noisy = np.array([0.0, 9.0, 1.0, 8.0, 0.5])
     >>> find_within(noisy, 1.0, 19.0), find_within(noisy, 1.0, 40.0)
@@ -109,12 +112,12 @@ def within_likely(
 def cut(
     noisy: Floats, sd: float, first: int, last: int, cells: int, *, gaps: bool = False
 ) -> NDArray[np.int64]:
-    """Into how many parts each cell is worth being cut, so that parts hold about equally much.
+    """The number of parts into which to cut each cell, so that parts hold about equally many rows.
 
-    That is at least 1, or 0 for a cell that goes with the one before it; shape (cells,). The cells
-    from ``first`` to ``last``, inclusive, hold rows, and there are to be about ``cells`` parts.
-    With ``gaps``, cells go together that lie within a gap: a long run of cells that hold nothing,
-    one by one and together. Not where cells grow by powers.
+    The number is at least 1, or 0 for a cell that is merged with the one before it; shape (cells,).
+    The cells from ``first`` to ``last``, inclusive, hold rows, and there are to be about ``cells``
+    parts. With ``gaps``, the cells of a gap are merged: a gap is a long run of cells that, one by
+    one and together, hold nothing. ``gaps`` is not for cells that grow by powers.
 
     >>> cut(np.array([0.0, 9.0, 1.0, 3.0, 0.5]), 0.1, 1, 3, 4).tolist()
     [1, 3, 1, 1, 1]
@@ -134,11 +137,11 @@ def cut(
 
 
 def find_decimals(noisy: Floats, sd: float, default: int) -> int | None:
-    """The place of the least number of decimals such that next to no rows have more.
+    """The place in ``noisy`` of the least number of decimals such that next to no rows have more.
 
-    ``noisy`` counts zeros, then numbers with ever more decimals, the last with more than can be
-    told apart; shape (cells,). The last place stands for numbers without a lattice, and ``default``
-    is given where nothing but zeros stands out; None where noise hides the rows.
+    ``noisy``, of shape (cells,), counts zeros, then numbers with ever more decimals; the last cell
+    is for numbers with more decimals than are distinguished, which lie on no lattice. ``default``
+    is returned if only zeros stand out of the noise, and None if nothing does.
 
     >>> find_decimals(np.array([50.0, 900.0, 30.0, 2.0, 1.0]), 1.0, 2)
     1
@@ -155,5 +158,5 @@ def find_decimals(noisy: Floats, sd: float, default: int) -> int | None:
     allowed = _MORE * total + SIGNIFICANT * sd * np.sqrt(len(counts) - cells)
     fits = more <= np.minimum(allowed, _AT_MOST * np.maximum(total, sums)) + 1e-9 * total
     found = np.logical_or.accumulate(clear) & fits
-    # Noise may make less than nothing of all rows together.
+    # Noise may make the total negative; then no place fits, and the last one is returned.
     return int(np.argmax(found)) if found.any() else len(counts) - 1

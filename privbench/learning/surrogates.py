@@ -1,6 +1,6 @@
-"""How often a column's unnamed values occur: from its law by rank, without their names.
+"""How often the values of a column occur that no released list names, from the law by rank.
 
-Post-processing of `RankedCounts` and of how many labels were released: free of charge.
+This is post-processing of `RankedCounts` and of the number of released labels, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import numpy as np
 from privbench.encoding.surrogates import Surrogates
 from privbench.learning.denoise import Floats, falling
 
-#: What a further run must explain, in variances of the noise. Noise alone passes for one in 1 of
-#: 160 columns, as any of 20 blocks may (6: in 1 of 7; 24: runs under 4.9σ are lost, not 3.5σ).
+#: A further run must reduce the sum of squared errors by this many variances of the noise. Noise
+#: alone does so in 1 of 160 columns, as any of 20 blocks may (with 6: in 1 of 7; with 24: runs
+#: under 4.9σ are lost, instead of 3.5σ).
 _PENALTY = 12.0
 
 
 def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates | None:
-    """The values of a column beyond those that are named; None where noise hides the law.
+    """The values of a column beyond those that are named; None if noise hides the law.
 
     ``noisy`` are released sums over the ranks 1, 2, 3–4, 5–8, …, shape (blocks,), ``sd`` is their
     noise, and about ``rows`` rows have a value. The named values are taken to be the first ranks;
     where every value is named, the tuple is empty.
 
-    The last block need not be full. Where the blocks before it are even, its values have the same
-    counts; else their counts fall linearly from those of the block before to one row. Labels that
-    reach into the last block are taken to be all of it. Where noise allows that every value has one
-    row, there are as many values as rows.
+    The last block need not be full. If all values of the blocks before it have the same count, its
+    values have that count too; else their counts fall linearly from those of the block before to
+    one row. If the named values reach into the last block, they are taken to be all of it. If the
+    noise allows that every value has one row, there are as many values as rows.
 
     >>> sums = np.array([40.0, 40.0, 40.0, 4.0, 0.0, 0.0])
     >>> surrogates(sums, 1.0, 124.0, 0), surrogates(sums, 1.0, 124.0, 5)
@@ -58,8 +59,8 @@ def surrogates(noisy: Floats, sd: float, rows: float, named: int) -> Surrogates 
 def _runs(noisy: Floats, values: Floats, sd: float) -> Floats:
     """Counts of single values, descending, up to the last block that stands out of the noise.
 
-    Least squares over runs of blocks in which all counts are equal, with a penalty for each run,
-    and an empty end.
+    They are fitted by least squares. Counts are equal within a run of blocks, every run costs a
+    penalty, and after the last run all counts are 0.
     """
     best: list[tuple[float, Floats]] = [(0.0, np.zeros(0))]
     for end in range(1, len(noisy) + 1):

@@ -1,4 +1,4 @@
-"""Rows sampled from a model: codes and row indices of parents, no key values yet."""
+"""Rows sampled from a model, as codes and row indices of parents, without key values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Parts(Mapping[str, Codes]):
         return name in self._names
 
     def __getitem__(self, name: str) -> Codes:
-        """Codes of all rows; all parts are drawn, once."""
+        """Codes of all rows; all parts are drawn on the first call."""
         if name not in self._names:
             raise KeyError(name)
         if self._whole is None:
@@ -51,7 +51,7 @@ class Parts(Mapping[str, Codes]):
     def through(
         self, names: Iterable[str], change: Callable[[Mapping[str, Codes]], Mapping[str, Codes]]
     ) -> Parts:
-        """The same rows with other codes, which follow from these row by row."""
+        """The same rows with other codes, which ``change`` computes from these row by row."""
         return Parts(names, self._rows, lambda rows: change(self._draw(rows)))
 
     def parts(
@@ -59,7 +59,7 @@ class Parts(Mapping[str, Codes]):
     ) -> Iterator[tuple[slice, Mapping[str, Codes]]]:
         """The parts of the rows from ``start`` to before ``stop`` (None: all), each with its rows.
 
-        They come in order; the next are drawn while one is used.
+        They come in order; while the caller uses one, the next are drawn.
         """
         stop = self._rows if stop is None else stop
         some = [
@@ -74,7 +74,7 @@ class Parts(Mapping[str, Codes]):
 
 
 class Window:
-    """Codes of ``rows`` of a table, taken in ascending order; frees parts that lie before them."""
+    """Gives the codes of ``rows`` of a table in ascending order and frees parts before them."""
 
     def __init__(self, codes: Mapping[str, Codes], rows: NDArray[np.int64]) -> None:
         self._codes = codes
@@ -83,7 +83,7 @@ class Window:
         self._held: list[tuple[slice, Mapping[str, Codes]]] = []
 
     def take(self, rows: NDArray[np.int64]) -> dict[str, Codes]:
-        """Codes of some rows, all after those that were asked for before."""
+        """Codes of some rows, all of which come after those of earlier calls."""
         if self._coming is None:
             return {name: held[rows] for name, held in self._codes.items()}
         self._held = [item for item in self._held if item[0].stop > rows[0]]

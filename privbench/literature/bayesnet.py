@@ -4,13 +4,14 @@ The graph is public. Every attribute's table over itself and its parents is coun
 the paper adds is how the budget is divided among the tables (`shares_of_nodes`), by a preliminary
 measurement. Departures:
 
-* A table's own sums stand for the counts of its parents. The paper measures these apart with half
-  the budget, of a root even the number of rows.
-* Preliminary tables are measured on all rows and stay: final ones are means of both by precision.
-  The paper measures them on a sample and throws them away; the gain in privacy that it claims for
-  sampling needs each row to be drawn independently.
-* Counts are posterior means, and parents that never occur give equal chances; the paper does not
-  say what is done where a noisy count is negative. Tables are not made consistent with each other.
+* The counts of a node's parents are the sums of the node's own table. The paper measures them
+  separately with half the budget, even the number of rows for a root.
+* Preliminary tables are measured on all rows and used: the final table is the precision-weighted
+  mean of both. The paper measures them on a sample and discards them; the gain in privacy that it
+  claims for sampling needs each row to be drawn independently.
+* Counts are posterior means, and a state of the parents that never occurs gives all values equal
+  probabilities; the paper does not say what is done if a noisy count is negative. Tables are not
+  made consistent with each other.
 
 Sensitivity: every table is a `Histogram`, one cell a row; see its docstring. Tables are charged one
 after the other, so that they add up to the whole amount.
@@ -38,7 +39,7 @@ from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 
 class BayesnetOptions(Options):
-    """Parameters."""
+    """Parameters of the Bayesian network."""
 
     # Parents of every column that has some; the other columns have none.
     parents: dict[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -104,7 +105,7 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
     ) -> tuple[tuple[str, float], ...]:
         """Labels of the measurements of a table and their parts of its amount.
 
-        Where a preliminary cell would have more noise than the table has rows, there is none.
+        There is no preliminary measurement if a cell of it had more noise than the table has rows.
         """
         first = self.options.preliminary
         columns = list(spec.tables[table].attributes)
@@ -131,8 +132,8 @@ class BayesnetSynthesizer(TableSynthesizer[BayesnetOptions]):
 
 
 _FIRST, _FINAL = "preliminary table", "table"
-#: Rows that every cell is expected to hold beyond its estimate, so that no chance is 0. With ten
-#: times as many rare values come out too often; with none, held-out rows have no likelihood.
+#: Rows that are added to the estimate of every cell, so that no probability is 0. With ten times as
+#: many, rare values come out too often; with none, held-out rows have no likelihood.
 _TRACE = 0.01
 
 
@@ -142,7 +143,7 @@ def shares_of_nodes(
     counts: Mapping[str, Floats],
     accounting: Accounting = "pure",
 ) -> dict[str, float]:
-    """Share of every node's table of the budget, by the graph and released counts; they sum to 1.
+    """Shares of the budget of all nodes' tables, from the graph and released counts; sum to 1.
 
     The paper's formulas are lost in the text that was at hand; this is derived from its words. With
     noise of scale σᵢ a parameter θ = C[x, p] / C[p] has, by propagation of errors over numerator
@@ -154,10 +155,10 @@ def shares_of_nodes(
     The weight is the product of height, out-degree and mean sensitivity, and "the extra additive
     term is used to handle leaf nodes so that the weighting coefficients are non-zero": read as
     Wᵢ = hᵢ·oᵢ·sᵢ + 1. (With 1 added to each factor, parameters of sachs and child come out worse
-    than with an even division.) The sensitivity of the chance of a
-    child's value y to θ[x | p] is ∂P(y)/∂θ = P(p)·P(y | x, p). Its mean over y is P(p)/|Y|, as the
-    chances of all y sum to 1, and the mean of that over x and p is 1/(|Pa|·|Y|), as those of all p
-    do. So the mean sensitivity does not depend on data; what does is δᵢ alone.
+    than with an even division.) The sensitivity of the probability of a child's value y to θ[x | p]
+    is ∂P(y)/∂θ = P(p)·P(y | x, p). Its mean over y is P(p)/|Y|, as the probabilities of all y sum
+    to 1, and the mean of that over x and p is 1/(|Pa|·|Y|), as those of all p sum to 1. So the mean
+    sensitivity does not depend on data; only δᵢ does.
 
     ``sizes`` are numbers of values; counts are not negative, of shape (*parents' sizes, size) each.
     """
@@ -168,7 +169,7 @@ def shares_of_nodes(
         states = table.size // table.shape[-1]
         means = [1.0 / (states * sizes[child]) for child in children]
         sensitivity = float(np.mean(means)) if means else 0.0
-        # A state of the parents that holds no row is taken to hold one.
+        # A state of the parents that has no row counts as if it had one.
         sums = np.maximum(table.sum(axis=-1, keepdims=True), 1.0)
         error = float((np.sqrt(1.0 + (table / sums) ** 2) / sums).mean())
         weights[name] = (heights[name] * len(children) * sensitivity + 1) * error

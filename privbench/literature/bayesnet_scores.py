@@ -1,7 +1,8 @@
 """How far a Bayesian network is from a reference: parameters and most probable explanations.
 
-Nothing here is private or noisy: the reference is the maximum-likelihood network of the source's
-rows, or the network that made them. CONFIDENTIAL in the first case.
+Nothing here is differentially private: the reference is the maximum-likelihood network of the
+source's rows, or the network from which they were drawn. In the first case the distance is
+CONFIDENTIAL.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ _MOST = 3
 def maximum_likelihood(
     domains: Mapping[str, Domain], graph: Graph, rows: Mapping[str, NDArray[np.integer]]
 ) -> Network:
-    """The network without noise: relative counts; parents that never occur give equal chances."""
+    """The network of relative counts, without noise.
+
+    A state of the parents that never occurs gives all values equal probabilities.
+    """
     counts = {}
     for name, parents in graph.parents.items():
         shape = tuple(domains[other].size for other in (*parents, name))
@@ -35,7 +39,7 @@ def maximum_likelihood(
 
 
 def network_of(circuit: Circuit, graph: Graph) -> Network:
-    """The parameters of a circuit's attributes given their parents in a graph."""
+    """The network of a graph with parameters computed from a circuit."""
     tables = {
         name: _joint(circuit, (*parents, name), {}) for name, parents in graph.parents.items()
     }
@@ -51,9 +55,9 @@ class Distance:
 
 
 def parameter_distance(reference: Network, other: Network) -> Distance:
-    """Mean over all nodes of the mean over the states of its parents that the reference has.
+    """Mean distance of parameters: over the states of a node's parents, then over all nodes.
 
-    States of parents that have no mass in the reference are left out: nothing is known of them.
+    States of parents without mass in the reference are left out, as it has no parameters for them.
     """
     l1, kl = [], []
     circuit = reference.circuit()
@@ -73,8 +77,9 @@ def map_accuracy(
 ) -> float:
     """Part of random queries for which both circuits name the same most probable state.
 
-    A query has 1 to `_MOST` attributes, given none to all of the others with the values of a row
-    drawn from the reference. States are enumerated, so both answers are exact.
+    A query has 1 to `_MOST` attributes. The evidence is a random number of the others, from none to
+    all, with the values of a row drawn from the reference. States are enumerated, so both answers
+    are exact.
     """
     names = list(reference.domains)
     drawn = reference.sample(queries, generator)
@@ -90,7 +95,7 @@ def map_accuracy(
 
 
 def _joint(circuit: Circuit, names: Sequence[str], given: Mapping[str, int]) -> Floats:
-    """Chances of all states of some attributes together with evidence, in the order of axes."""
+    """Joint probabilities of the evidence and all states of some attributes, one axis for each."""
     shape = tuple(circuit.domains[name].size for name in names)
     if not names:
         return np.ones(shape)

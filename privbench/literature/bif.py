@@ -1,6 +1,6 @@
-"""Bayesian networks in the Bayesian Interchange Format (BIF), as the usual repositories keep them.
+"""Reads Bayesian networks in the Bayesian Interchange Format (BIF), used by public repositories.
 
-An allow-list: a network, discrete variables with their values, and probability blocks. Properties
+A file may have a network, discrete variables with their values, and probability blocks. Properties
 are skipped; anything else is refused.
 """
 
@@ -19,10 +19,10 @@ from privbench.errors import ConfigError
 from privbench.learning.denoise import Floats
 from privbench.literature.network import Graph, Network
 
-#: Largest file that is read, in bytes uncompressed; the largest usual network has a third of it.
+#: Largest file that is read, in bytes uncompressed; the largest common network has a third of it.
 _MOST = 32 * 2**20
 _TOKEN = re.compile(r'"[^"]*"|[{}()\[\]|,;]|[^\s{}()\[\]|,;"]+')
-#: States of the parents, and the chances of a variable's values.
+#: A state of the parents, and the probabilities of a variable's values in it.
 _Row = tuple[tuple[str, ...], list[float]]
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -31,7 +31,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 class BifNetwork:
     """A network with the names of its values."""
 
-    values: dict[str, tuple[str, ...]]  # of every variable; a value's code is its place
+    values: dict[str, tuple[str, ...]]  # values of every variable; a value's code is its place
     network: Network  # graph and parameters
 
 
@@ -94,7 +94,7 @@ class _Reader:
                 raise ConfigError(f"a network file has {found[:40]!r} where {word!r} should be.")
 
     def _list(self, end: str) -> list[str]:
-        """Words up to one, without commas."""
+        """The words before the word ``end``, without commas."""
         found = []
         while (word := self._next()) != end:
             if word != ",":

@@ -1,6 +1,6 @@
-"""Laws of single rows: that of a class given the other columns, and a code drawn from each.
+"""The law of a class given a row's other columns, and codes drawn from the laws of rows.
 
-All of it works on a released model, so it is free; a circuit's class law is exact.
+All of it works on a released model, so it costs no budget; a circuit's class law is exact.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
         published = options.as_published
         measure = exactly(fit.measure) if published else fit.measure
         bins = one_way_bins(fit, measure, budget.one_ways, options.bins)
-        # Few codes are not binned, however strong the noise: leaves have less noise.
+        # A column of few codes is not binned, however strong the noise: leaves have less noise.
         for name, found in bins.items():
             if domains[name].size <= options.bins:
                 bins[name] = bins_of(np.arange(domains[name].size), found.spread(found.counts))
@@ -91,7 +91,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """See `TableSynthesizer.plan_table`; a full tree of regions without splits of columns."""
+        """See `TableSynthesizer.plan_table`; plans a full tree of regions, no splits of columns."""
         options, domains = self.options, spec.tables[table].attributes
         budget = divide(spec, table, amount, plan, options)
         events = one_way_events(spec, table, budget.one_ways)
@@ -140,7 +140,7 @@ class DpspnSynthesizer(TableSynthesizer[DpspnOptions]):
 
 
 def _precision(bins: Mapping[str, Bins], budget: Budget, fit: TableFit) -> float:
-    """Inverse variance of a bin of a column's own histogram, that of an average column."""
+    """Inverse variance of a bin in the one-way histogram of an average column."""
     cells = float(np.mean([len(part.of) / part.size for part in bins.values()]))
     query = Histogram.of(fit.spec, fit.table, [next(iter(bins))])
     sd = fit.session.noise_scale(query, budget.one_ways / len(bins))

@@ -15,12 +15,14 @@ from privbench.literature.dpspn_plan import LEAVES, MOVE, Budget
 from privbench.privacy.queries import Column, Joint, PublicArray, Region, RegionMoments, Split
 from privbench.synthesizers.database import TableFit
 
-#: Integer steps of a squared distance.
+#: Integer steps in a squared distance of 1.
 _STEP = 2**30
-#: Both shape parameters of the Beta law of the part of the columns that one side gets; the paper
-#: names the law but no parameters. With 1 or 4 the parts are less or more even.
+#: Both shape parameters of the Beta distribution of the share of columns that one side of a column
+#: split gets; the paper names the distribution but no parameters. With 1 or 4 the sides are less or
+#: more even.
 _BETA = 2.0
-#: A part of a cluster with less than this part of `Budget.least` rows is no cluster.
+#: If a part of a cluster has fewer than this share of `Budget.least` rows, the cluster is not
+#: split.
 _EMPTY = 0.25
 
 
@@ -44,12 +46,11 @@ class Learner:
 
     fit: TableFit
     bins: Mapping[str, Bins]  # bins of every attribute, from released histograms
-    measure: Measure  # asks the session
+    measure: Measure  # takes a measurement of the session
     budget: Budget  # amounts
     column_chance: float  # chance that columns are split after a split of rows: 0, or 1 − α
-    public: np.random.Generator  # for what rows do not bear on: first centres, splits of columns
-    # Where regions' exact sizes are looked up, in the paper's own accounting; None takes the
-    # released ones.
+    public: np.random.Generator  # for choices independent of rows: first centres, column splits
+    # Looks up exact sizes of regions, in the paper's own accounting; None: released sizes are used.
     sizes: Callable[[Sequence[Region]], list[float]] | None = None
     # Mean point of every node so far, from released numbers, by the node's identity.
     means: dict[int, Floats] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class Learner:
                 frontier = self._split_rows(chosen, level)
             else:
                 unused += self.budget.rounds * self.budget.move
-        # In the paper's accounting what is left is lost.
+        # In the paper's accounting an amount that was not used is lost.
         self._measure_leaves(roots, self.budget.leaves + (0.0 if self.sizes else unused))
 
     @cached_property
@@ -82,7 +83,7 @@ class Learner:
         return lines
 
     def _mass(self, name: str, counts: Floats) -> Floats:
-        """Counts of an attribute's codes, above 0, by those of its bins."""
+        """Counts of an attribute's codes, above 0, from the counts of its bins."""
         return np.maximum(self.bins[name].spread(counts), 0.0) + 1e-9
 
     def _split_rows(self, nodes: Sequence[Node], level: int) -> list[Node]:
@@ -127,7 +128,10 @@ class Learner:
             cluster.centres = np.where(counts[:, None] < 1, cluster.centres, means)
 
     def _divide(self, cluster: _Cluster) -> list[Node]:
-        """What to split next: a node's parts by the last centres, or itself if one is too small."""
+        """The nodes to split next: the two parts by the last centres, or the node itself.
+
+        The node itself remains if one of its parts is too small.
+        """
         node = cluster.node
         if cluster.counts.min() < _EMPTY * self.budget.least:
             node.split = None

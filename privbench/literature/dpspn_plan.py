@@ -1,7 +1,7 @@
 """Parameters of a private sum-product network, and how its budget is divided: all of it public.
 
-In the paper every call gets ε/t, whether it is made or not. Here the number of levels is fixed
-before the first split, from the noisy size of the table, so that nothing is left unused.
+In the paper every call gets ε/t of the budget, whether it is made or not. Here the number of levels
+is fixed before the first split, from the noisy size of the table, so that no budget is left unused.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ LEAST = 10.0
 #: table is small, and columns are measured once. It is far above 1, since its only purpose is to
 #: keep shares of shares of a tiny budget within what noise can be drawn for.
 HOPELESS = 100.0
-#: Shares of histograms of whole columns, of the label, and of k-means; leaves get the rest. The
-#: first are for bins and priors; halving or doubling any of them moves nltcs by less than .02.
+#: Shares of the amount for histograms of whole columns, for the label, and for k-means; leaves get
+#: the rest. The first are for bins and priors; halving or doubling any of them moves nltcs by less
+#: than .02.
 ONE_WAYS, LABEL, STRUCTURE = 0.1, 0.02, 0.3
 #: Labels of events: of the classes' counts, of one iteration of k-means, of all leaves.
 CLASSES, LEAVES = "classes of {table}", "leaves of {table}"
@@ -85,7 +86,7 @@ def divide(
         call = amount / options.calls
         levels = options.calls - 1 - labelled if columns > 1 else 0
         label = call if labelled else 0.0
-        # Exact looks are charged next to nothing, as the paper charges nothing for them.
+        # Exact sizes are charged next to nothing, as the paper charges nothing for them.
         tiny, move = amount * 1e-6, call / options.iterations
         leaves = call - 2 * options.calls * tiny
         return Budget(tiny, label, levels, move, options.iterations, leaves, least)

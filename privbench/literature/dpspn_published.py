@@ -28,7 +28,7 @@ class Published(Joint):
     """
 
     parts: tuple[Query, ...]  # type: ignore[assignment]
-    factor: int  # by what the paper's claim is too small
+    factor: int  # factor by which the paper's claim is too small
 
     @property
     def kind(self) -> str:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Naive Bayes on noisy histograms: a classifier, or a regressor on bins, with a plain proof.
+"""Naive Bayes on noisy histograms: a classifier, or a regressor on bins, with a simple proof.
 
 One `Joint` holds, for every other column, the table of that column against the target. A
 row adds its weight to one cell of each of d tables, so the L1 sensitivity is d and the L2
@@ -33,14 +33,14 @@ _TRACE = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NaiveBayes:
-    """Chances of a target given other columns, as if these were independent given the target."""
+    """Law of a target given other columns, as if these were independent given the target."""
 
     target: str  # name of the target
-    prior: Floats  # chance of every code of the target, shape (codes,)
-    laws: Mapping[str, Floats]  # by other column, chances (target codes, codes)
+    prior: Floats  # probability of every code of the target, shape (codes,)
+    laws: Mapping[str, Floats]  # per other column its law by target, shape (target codes, codes)
 
     def law(self, rows: Mapping[str, Codes]) -> Floats:
-        """Chance of every code of the target for every row of codes, shape (rows, codes)."""
+        """Probability of every code of the target for every row of codes, shape (rows, codes)."""
         count = len(next(iter(rows.values()))) if rows else 0
         logs = np.tile(np.log(np.maximum(self.prior, 1e-300)), (count, 1))
         for name, law in self.laws.items():
@@ -56,7 +56,7 @@ class NaiveBayes:
     def from_arrays(
         cls, target: str, columns: list[str], arrays: Mapping[str, NDArray[Any]]
     ) -> NaiveBayes:
-        """The model that `to_arrays` wrote; a ModelError for other shapes, or no chances."""
+        """The model that `to_arrays` wrote; a ModelError for other shapes, or no probabilities."""
         prior = np.asarray(arrays["prior"], np.float64)
         laws = {name: np.asarray(arrays[f"law{i}"], np.float64) for i, name in enumerate(columns)}
         for law in (prior[None], *laws.values()):
@@ -66,7 +66,7 @@ class NaiveBayes:
 
 
 def query_of(spec: DatabaseSpec, table: str, target: str) -> Joint:
-    """The tables of every other column against the target. It takes one such column at least."""
+    """The tables of every other column against the target; there must be at least one of them."""
     domains = spec.tables[table].attributes
     others = [name for name in domains if name != target]
     if not others:
@@ -90,7 +90,7 @@ def learn(
     domains = spec.tables[table].attributes
     noisy, sd = answer
     tables = query_of(spec, table, target).split(noisy)
-    # Every table has the target's own counts as its sums: their mean by precision.
+    # The sums of every table are the target's own counts: their precision-weighted mean is taken.
     widths = np.array([values.shape[1] for values in tables], np.float64)
     sums = np.stack([values.sum(axis=1) for values in tables])
     counts = (sums / widths[:, None]).sum(axis=0) / (1 / widths).sum()
@@ -111,7 +111,7 @@ def learn(
 
 
 def _singly(noisy: Floats, sd: float, rows: float, noise: Noise) -> Floats:
-    """Posterior means of the counts of one column, which sum to the rows."""
+    """Posterior means of the counts of one column, which sum to ``rows``."""
     found = shrink(noisy, sd, np.full(len(noisy), rows / len(noisy)), noise, rows)
     return np.asarray(found * (rows / found.sum()))
 

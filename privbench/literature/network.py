@@ -74,7 +74,10 @@ class Network:
     def of_counts(
         cls, domains: Mapping[str, Domain], graph: Graph, counts: Mapping[str, Floats]
     ) -> Network:
-        """The network of non-negative counts; parents that never occur give equal chances."""
+        """The network of non-negative counts.
+
+        A state of the parents that never occurs gives all values equal probabilities.
+        """
         return cls(domains, graph, {name: _normalised(counts[name]) for name in domains})
 
     def sample(self, rows: int, generator: np.random.Generator) -> dict[str, NDArray[np.int64]]:
@@ -89,10 +92,10 @@ class Network:
     def circuit(self) -> Circuit:
         """The network as a circuit: exact inference in time linear in its size.
 
-        Attributes are decided one after the other, parents first; a sum node stands for every state
-        of those that are decided and still have children to come. Every sum decides one attribute,
-        so the most probable state of all attributes is exact as well. Too many states at once are a
-        ConfigError.
+        Attributes are assigned one after the other, parents first. There is a sum node for every
+        state of the open attributes: those that are assigned and still have children to come. Every
+        sum node assigns one attribute, so the most probable state of all attributes is exact as
+        well. Too many states at once are a ConfigError.
         """
         sizes = {name: domain.size for name, domain in self.domains.items()}
         order = _narrow(self.graph, sizes)
@@ -107,7 +110,7 @@ class Network:
             children = leaves[value]
             if below is not None:
                 after = _open(self.graph, order[: place + 1])
-                # Where nothing is open there is one state.
+                # If no attribute is open, there is one state.
                 state = np.ravel_multi_index(
                     [np.zeros_like(value), *(codes[other] for other in after)],
                     [1, *(sizes[other] for other in after)],
@@ -121,13 +124,13 @@ class Network:
 
 
 def _open(graph: Graph, placed: Sequence[str]) -> tuple[str, ...]:
-    """Placed nodes that have a child to come."""
+    """The open nodes: placed ones that have a child which is not placed yet."""
     done = set(placed)
     return tuple(name for name in placed if not done.issuperset(graph.children(name)))
 
 
 def _narrow(graph: Graph, sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """An order with parents first in which few states are open at once, chosen greedily."""
+    """An order with parents first, chosen greedily so that open nodes have few joint states."""
 
     def states(names: Sequence[str]) -> int:
         return math.prod(sizes[name] for name in _open(graph, names))

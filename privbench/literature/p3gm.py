@@ -1,17 +1,19 @@
 """P3GM, after Takagi et al. (ICDE 2021): components, a mixture, a decoder, with a proof that holds.
 
-Rows go to principal components (DP-PCA), these get a mixture of Gaussians (DP-EM), and a network is
-trained to decode them (DP-SGD); synthetic rows are decoded draws from the mixture. Departures:
+Rows are mapped to principal components (DP-PCA), a mixture of Gaussians is fitted to these (DP-EM),
+and a network is trained to decode them (DP-SGD); synthetic rows are decoded draws from the mixture.
+Departures:
 
 * Nothing is exact: the mean that centres the PCA, ranges of rows, shares of the label and the
   number of rows are read off the same noisy second moments. A first histogram bounds lengths.
 * DP-EM measures sums, number and squares of all components as one vector, whose sensitivity
-  holds whatever the noisy numbers come out as; the paper bounds means and variances themselves.
+  holds whatever values the noisy numbers have; the paper bounds means and variances themselves.
 * All rows are in every batch, and gradients get the session's own noise, on integers: under zCDP,
-  in which the ledger adds up, sampling of batches is no gain, and for as many steps the noise on a
-  mean gradient is the same. So nothing rests on Poisson batches or on a generator of floats.
+  in which the ledger adds up losses, sampling of batches is no gain, and for as many steps the
+  noise on a mean gradient is the same. So nothing depends on Poisson batches or on noise in
+  floating point.
 * Latent rows go into the decoder without noise of their own: the paper's variant "P3GM (AE)".
-* Numbers are drawn around what is decoded, with the variance that was released.
+* Ordered columns are drawn around the decoded number, with the variance that was released.
 
 Sensitivities are proved in the docstrings of the four queries.
 """

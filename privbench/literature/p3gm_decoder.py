@@ -18,9 +18,9 @@ from privbench.privacy.queries import PublicArray
 from privbench.privacy.queries.features import groups_of, line_of
 from privbench.privacy.queries.outer import FINE
 
-#: Rows that are decoded at once; bounds memory.
+#: Rows that are decoded at once; a limit on memory.
 _CHUNK = 2**14
-#: Rounds in which a label's law is brought to its shares.
+#: Rounds in which the label's mean law is adjusted to its released shares.
 _ROUNDS = 30
 #: Least variance of a Gaussian, as a part of that of all rows.
 _LEAST = 0.05
@@ -67,19 +67,19 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """A table's rows."""
+    """The released model of a table's rows: a mixture of latent rows and the decoder's weights."""
 
     domains: dict[str, Domain]  # every column's domain, in order
-    cells: int  # columns of at most so many codes have a chance for each
+    cells: int  # columns of at most this many codes have a probability for each code
     mixture: Mixture  # the law of latent rows
     hidden: Floats  # weights of hidden units
     output: Floats  # weights of outputs
-    mean: Floats  # released mean of every output's target, numbers around 0
-    noise: Floats  # standard deviation of numbers around what is decoded, 0 for chances
+    mean: Floats  # released mean of every output's target; that of numbers is centred at 0
+    noise: Floats  # standard deviation of numbers around the decoded ones, 0 for probabilities
     label: str  # a column whose shares in sampled rows are the released ones, or none
 
     def with_noise(self, variances: Floats, random: np.random.Generator) -> Decoder:
-        """This decoder, with the noise that brings numbers to their released variances."""
+        """This decoder, with the noise that gives numbers their released variances."""
         made = self._outputs(self.mixture.sample(_CHUNK, random))
         chances = np.concatenate([np.full(g, g > 1) for g in self._groups()])
         decoded = np.var(1 / (1 + np.exp(-made)), axis=0)
@@ -102,7 +102,7 @@ class Decoder:
         return np.asarray(units @ self.output[:, 1:].T + self.output[:, 0])
 
     def _groups(self) -> list[int]:
-        """Outputs of every group: one alone is a number."""
+        """Number of outputs in every group; a group of one output is a number."""
         return [size for domain in self.domains.values() for size in self._parts(domain)]
 
     def _parts(self, domain: Domain) -> list[int]:
@@ -125,7 +125,7 @@ class Decoder:
                 if name == self.label:
                     law = _calibrated(law, np.maximum(self.mean[at], 1e-6))
                 drawn = draw(law, random)
-                # Beside a place the first chance is that of all ordinary codes together.
+                # If the column has a number, the first probability is that of all ordinary codes.
                 special = domain.values - 1 + drawn
                 beside = size < domain.size
                 codes = np.where(drawn == 0, codes, special) if beside else drawn
@@ -165,7 +165,7 @@ class Decoder:
 
 
 def _calibrated(law: Floats, shares: Floats) -> Floats:
-    """A law of every row, each class times a factor of its own, so that means are the shares."""
+    """Scale the classes of all rows' laws so that the mean law has the given shares."""
     wanted = shares / shares.sum()
     for _ in range(_ROUNDS):
         law = law * (wanted / np.maximum(law.mean(axis=0), 1e-12))

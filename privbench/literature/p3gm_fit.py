@@ -1,7 +1,8 @@
 """How P3GM's three phases learn a table: components, a mixture of latent rows, a decoder.
 
-Whatever is asked is one of four statistics with proofs of their own (`privbench.privacy.queries`):
-`Lengths`, `SecondMoments`, `MixtureMoments`, `ClippedGradients`. All else here works on answers.
+Every measurement is one of four statistics with proofs of their own (`privbench.privacy.queries`):
+`Lengths`, `SecondMoments`, `MixtureMoments`, `ClippedGradients`. All else here works on their noisy
+answers.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from privbench.synthesizers.database import TableFit
 
 #: Part of the amount for the range of lengths.
 LENGTHS = 0.02
-#: Labels of events; a step's number stands behind that of its kind.
+#: Labels of events; the label of a step ends with the step's number.
 _LENGTHS_LABEL, _MOMENTS_LABEL = "lengths of rows of {}", "second moments of {}"
 _MIXTURE_LABEL, _DECODER_LABEL = "mixture of {}, step ", "decoder of {}, step "
-#: Part of the rows whose length is not cut.
+#: Part of the rows that are not shortened: the bound on lengths is about this quantile.
 _KEPT = 0.98
 #: Root mean square of the length of latent rows, whose greatest is 1.
 _TYPICAL = 0.5
@@ -45,19 +46,20 @@ _DECAYS, _RATE = (0.9, 0.99), 0.05
 
 
 class P3gmOptions(Options):
-    """Parameters."""
+    """Parameters of P3GM."""
 
-    # A column whose shares in synthetic rows are the released ones, as the paper has it.
+    # A column whose shares in synthetic rows are the released ones, as for the paper's label.
     label: str = ""
     latent: Annotated[int, Field(ge=1, le=64)] = 10  # number of principal components
     components: Annotated[int, Field(ge=1, le=64)] = 3  # Gaussians of the mixture
-    # Columns of at most so many codes have a chance for each; wider ones are numbers.
+    # Columns of at most this many codes have a probability for each; wider ones are numbers.
     cells: Annotated[int, Field(ge=2, le=256)] = 24
     hidden: Annotated[int, Field(ge=1, le=1024)] = 100  # hidden units of the decoder
     iterations: Annotated[int, Field(ge=1, le=100)] = 10  # steps of EM
     steps: Annotated[int, Field(ge=1, le=1000)] = 100  # steps of gradient descent
-    principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15  # for principal components
-    # Part of the amount for the mixture; the decoder gets what is left.
+    # Part of the amount for principal components.
+    principal: Annotated[float, Field(gt=0, lt=0.5)] = 0.15
+    # Part of the amount for the mixture; the decoder gets the rest.
     mixture: Annotated[float, Field(gt=0, lt=0.48)] = 0.15
 
     @property
@@ -68,7 +70,7 @@ class P3gmOptions(Options):
 
 @dataclass(frozen=True)
 class Learner:
-    """One table's fit."""
+    """Learns the decoder of one table."""
 
     fit: TableFit  # the fit of a table with a column of more than one code
     options: P3gmOptions  # the synthesizer's options
@@ -85,7 +87,8 @@ class Learner:
         domains = dict(spec.tables[table].attributes)
         none, label = np.zeros(0), options.label
         made = Decoder(domains, options.cells, mixture, *network, mean, none, label)
-        # Variances are taken low, so that noise does not hide columns that hardly vary.
+        # One standard deviation is subtracted from variances, so that their noise does not become
+        # variance of columns that hardly vary.
         return made.with_noise(np.diag(covariance) - sd, self.random)
 
     def _measure(self, query: Query, part: float, event: str) -> Answer:
@@ -108,7 +111,7 @@ class Learner:
         return bounded(features, bound)
 
     def _moments(self, features: Features) -> tuple[float, Floats, Floats, float]:
-        """Number of rows, mean and covariance of their features, and the noise of the last."""
+        """Number of rows, mean and covariance of their features, and the covariance's noise."""
         query = SecondMoments(features)
         noisy, sd = self._measure(query, self.options.principal, _MOMENTS_LABEL)
         found, origin = query.matrix(noisy), features.origin / STEP
@@ -130,9 +133,9 @@ class Learner:
         return Latent(PublicArray.rounded(np.clip(whole, -64, 64), STEP)), variances * steep**2
 
     def _mixture(self, features: Features, latent: Latent, spreads: Floats) -> Mixture:
-        """EM; the last half of all steps counts together, so that their noise evens out."""
+        """Fit the mixture by EM; each step averages the last half of all sums to reduce noise."""
         count, steps = self.options.components, self.options.iterations
-        # Far apart in many dimensions, one component takes all rows and the others die out.
+        # If means began far apart in many dimensions, one component would take all rows.
         means = self.random.normal(size=(count, len(spreads))) * np.sqrt(spreads / len(spreads))
         found = Mixture(np.full(count, 1 / count), means, np.tile(spreads, (count, 1)))
         sums: list[Floats] = []
@@ -154,7 +157,7 @@ class Learner:
             self.random.normal(size=(units, 1 + latent.dimensions)) / _TYPICAL,
             self.random.normal(size=(outputs, 1 + units)) / np.sqrt(units) / 4,
         ]
-        # Scores at which outputs are the released means.
+        # Constants of the outputs at which these are the released means.
         chance = np.clip(np.where(features.places, mean + 0.5, mean), 1e-4, 1 - 1e-4)
         at[1][:, 0] = np.log(chance) - features.places * np.log(1 - chance)
         first, second = [np.zeros_like(w) for w in at], [np.zeros_like(w) for w in at]
@@ -189,14 +192,14 @@ def lengths_of(features: Features) -> Lengths:
 
 
 def bounded(features: Features, bound: int) -> Features:
-    """Features of at most a length."""
+    """The same features with rows shortened to at most the length ``bound``."""
     bound = max(bound, 2)
     origin = min(bound // 2, MOST_ORIGIN)
     return Features(features.source, features.axes, features.lines, origin, bound)
 
 
 def gradients(features: Features, latent: Latent, weights: Sequence[Floats]) -> ClippedGradients:
-    """The question for one step at some weights."""
+    """The query of one step's gradients at these weights."""
     hidden, output = (
         PublicArray(np.clip(np.rint(w * STEP), -MOST, MOST).astype(np.int64)) for w in weights
     )
@@ -206,7 +209,7 @@ def gradients(features: Features, latent: Latent, weights: Sequence[Floats]) -> 
 def planned(
     spec: DatabaseSpec, table: str, amount: float, options: P3gmOptions
 ) -> list[Measurement]:
-    """Every question of a table's fit, at parameters of 0."""
+    """Every measurement of a table's fit, planned with parameters that are all 0."""
     features = Features.of(spec, table, options.cells)
     least, most = reach(features)
     measurements: list[tuple[str, Query, float]] = []

@@ -1,9 +1,9 @@
 """Whether the privacy proof of a method holds, and why: one line for every method that is compared.
 
 ``sound``: everything that is learned from rows is noisy and charged, by a sensitivity that is
-proved and tested. ``doubtful``: a step was read that the proof does not cover, or does not cover in
-the way it is used. ``broken``: something computed from rows leaves without noise, or with less
-noise than its true sensitivity needs.
+proved and tested. ``doubtful``: we found a step that the proof does not cover, or not in the way it
+is used. ``broken``: something computed from rows leaves without noise, or with less noise than its
+true sensitivity needs.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ PROOFS: dict[str, Proof] = {
 def proof_of(name: str, options: Mapping[str, Any]) -> Proof:
     """The verdict on an installed synthesizer: its own ``proof``, else that of `PROOFS`.
 
-    One that wraps another (options ``synthesizer`` and ``options``) is no sounder than that one.
+    A synthesizer that wraps another one (by its options ``synthesizer`` and ``options``) gets no
+    better verdict than the wrapped one.
     """
     verdicts = get_args(Verdict)
     try:

@@ -5,10 +5,10 @@ from a classifier that was trained on the real rows under differential privacy.
 
 The paper contradicts itself on the split p: Algorithm 1 gives p to the synthesizer, its section 5,
 its Table 1 and its code give p to the classifier. Here `QuailOptions.split` is the classifier's.
-"Train in parallel" is no parallel composition, as both see all rows: amounts add, and so does what
-either spends of δ, which the paper's theorem leaves out. The classifier is naive Bayes on noisy
-histograms (`naive_bayes`, with its sensitivity), which needs no bound on gradients or norms; it is
-a regressor as well, on the target's bins. The wrapped synthesizer has its own proof.
+"Train in parallel" is no parallel composition, as both use all rows: their amounts add up, and so
+do their δ, which the paper's theorem leaves out. The classifier is naive Bayes on noisy histograms
+(`naive_bayes`, with its sensitivity), which needs no bound on gradients or norms; it serves as a
+regressor as well, on the target's bins. The wrapped synthesizer has its own proof.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from privbench.synthesizers import get
 from privbench.synthesizers.base import FittedModel, Options, PlanInput, PlannedEvent, Synthesizer
 from privbench.synthesizers.model import damaged, load, store
 
-#: Rows whose targets are drawn at once; bounds memory.
+#: Rows whose targets are drawn at once; a limit on memory.
 _CHUNK = 2**18
 
 
 class QuailOptions(Options):
-    """Parameters."""
+    """Parameters of QUAIL."""
 
-    # The column that the classifier foretells, ``table.column`` or a name that one table alone has.
+    # The column that the classifier predicts: ``table.column``, or a name that is in one table
+    # only.
     target: str
     synthesizer: str = "privbench"  # name of the wrapped synthesizer
     options: dict[str, Any] = Field(default_factory=dict)  # the wrapped synthesizer's options
@@ -54,7 +55,7 @@ class QuailOptions(Options):
 
 
 class _Without:
-    """A session without one column in its spec; all else is the wrapped session's."""
+    """A session whose spec lacks one column; everything else is that of the wrapped session."""
 
     def __init__(self, session: Session, table: str, column: str) -> None:
         self._session = session
@@ -145,7 +146,7 @@ def without(spec: DatabaseSpec, table: str, column: str) -> DatabaseSpec:
 
 @dataclass(frozen=True, slots=True)
 class QuailModel:
-    """A released model and the classifier of one column that it does not hold."""
+    """A released model that lacks one column, and the classifier that predicts that column."""
 
     name: str  # name of the wrapped synthesizer
     model: FittedModel

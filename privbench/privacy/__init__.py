@@ -1,8 +1,8 @@
 """The privacy core: queries in, noisy releases out, every one of them in the ledger first.
 
-Whatever touches the ledger raises a LedgerError where it is damaged, in use or not writable; a
-SchemaError names the table, attribute or axis that does not fit. Docstrings name what else there
-is.
+Every function that touches the ledger raises a LedgerError if the ledger is damaged, in use or not
+writable. A SchemaError names the table, attribute or axis that does not fit. Docstrings name only
+the errors beyond these.
 """
 
 from privbench.privacy.accountant import (

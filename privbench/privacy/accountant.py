@@ -102,9 +102,10 @@ def loss_of(events: Iterable[Event], accounting: Accounting, delta_conversion: f
 
 
 def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -> Guarantee:
-    """The (ε, δ) of a list of events; the conversion gets the part of ``delta`` that lists leave.
+    """The (ε, δ) of a list of events, where both together may use the given ``delta``.
 
-    The δ of the result exceeds ``delta`` where the lists alone do.
+    The threshold releases among the events use part of ``delta``; the conversion of zCDP gets the
+    rest. The δ of the result exceeds ``delta`` if that of the threshold releases alone does.
     """
     tally = Tally(events, accounting)
     rest = round_down(Fraction(delta) - tally.delta())
@@ -141,8 +142,8 @@ class Accountant:
         self.delta_conversion = rest if accounting == "zcdp" else 0.0
         cap = epsilon if accounting == "pure" else rho_for(epsilon, self.delta_conversion)
         self._cap = Fraction(cap)
-        self.loss: Loss = _LOSS[accounting]  # what amounts are measured in
-        self.cap = round_down(self._cap)  # the hard one, per root table
+        self.loss: Loss = _LOSS[accounting]  # the measure of loss in which amounts are stated
+        self.cap = round_down(self._cap)  # the cap that no root table's sum may pass
         self.total = round_down(self._cap * _MARGIN)  # what callers may plan with per root table
         self._tally = Tally()
 
@@ -190,16 +191,17 @@ def _refuse(event: Event, root: str, unit: str, cost: float, over: Fraction) -> 
 
 
 def spendable(epsilon: float, delta: float) -> tuple[float, float]:
-    """ε and δ that may be spent where a person wrote these.
+    """The ε and δ that may be spent when a user has written these two numbers.
 
-    A written number means its decimal form, and the float may lie above it.
+    A written number means its decimal form. The float that was read from it may lie above that, so
+    the next smaller float is spent.
     """
     return math.nextafter(epsilon, 0.0), math.nextafter(delta, 0.0)
 
 
 @lru_cache(maxsize=1)
 def _conversion() -> tuple[Any, Any]:
-    """A Gaussian of scale 1, and what OpenDP converts it to."""
+    """OpenDP's Gaussian measurement of scale 1, and its conversion to (ε, δ)-DP."""
     gaussian = VECTOR["zcdp"].measurement(1.0)
     return gaussian, combinators.make_zCDP_to_approxDP(gaussian)
 
@@ -209,8 +211,8 @@ def epsilon_for(rho: float, delta: float) -> float:
     """The least ε that OpenDP states for ρ-zCDP at δ.
 
     OpenDP's ``make_zCDP_to_approxDP`` is the tight conversion of Canonne, Kamath and Steinke
-    (2020), Corollary 13. It is asked through a Gaussian of scale 1, whose privacy map is
-    ρ = d² / 2. Unless ρ is 0, δ lies between 0 and 1.
+    (2020), Corollary 13. It converts a measurement, not a number ρ, so it is applied to a Gaussian
+    of scale 1, whose privacy map is ρ = d² / 2. Unless ρ is 0, δ must lie between 0 and 1.
     """
     if rho == 0.0:
         return 0.0
@@ -224,7 +226,7 @@ def epsilon_for(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def rho_for(epsilon: float, delta: float) -> float:
-    """The largest ρ, to 12 digits and from below, with ``epsilon_for(rho, delta) <= epsilon``."""
+    """The largest ρ with ``epsilon_for(rho, delta) <= epsilon``, rounded down to 12 digits."""
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise PrivacyRefusal("epsilon must be a positive number.")
     low, high = 0.0, epsilon

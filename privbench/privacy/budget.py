@@ -1,4 +1,4 @@
-"""Shares of the budget: public weights in, amounts out, no root table over the total."""
+"""Turns public shares of the budget into amounts, so that no root table exceeds the total."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-#: Kept back where amounts are computed in doubles, so that no sum of them passes what was given.
+#: Factor that reduces a total whose amounts are computed in doubles, so that rounding cannot bring
+#: their sum above the total.
 MARGIN = 1 - 1e-9
 
 
@@ -24,7 +25,7 @@ def root_sums(shares: Iterable[tuple[frozenset[str], float]]) -> dict[str, float
 
 
 class Purse:
-    """Amounts, ε or ρ, that are taken one by one, while no root table's sum passes a limit.
+    """A limit on the amounts, ε or ρ, of every root table, from which amounts are taken one by one.
 
     >>> purse = Purse(3.0)
     >>> [purse.take(frozenset(roots), 2.0) for roots in ("r", "rq", "q")]
@@ -36,7 +37,10 @@ class Purse:
         self._used: dict[str, float] = {}
 
     def take(self, roots: frozenset[str], amount: float) -> bool:
-        """Charge an amount to all of some root tables, or to none where one has no room for it."""
+        """Charge an amount to all these root tables and return True.
+
+        If it would bring one of them above the limit, charge none and return False.
+        """
         sums = {root: self._used.get(root, 0.0) + amount for root in roots}
         if any(total > self._limit for total in sums.values()):
             return False

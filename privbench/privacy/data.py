@@ -24,12 +24,12 @@ from privbench.privacy.units import BOTTOM, Index, Units, index_type
 if TYPE_CHECKING:
     from privbench.privacy.queries.counting import Counter
 
-#: Bytes of derived arrays (region rows, owner context) that one database keeps.
+#: Most bytes of derived arrays (rows of regions, codes of owners) that one database caches.
 CACHE_BYTES = 256 * 2**20
 
 
 class _Private:
-    """Shows nothing, cannot be pickled."""
+    """A base class whose objects do not print their content and cannot be pickled."""
 
     __slots__ = ()
 
@@ -79,9 +79,10 @@ class Grid(_Private):
 
 
 class Labels(_Private):
-    """Text with a private dictionary of distinct strings, a sequence or an Arrow string array.
+    """A text attribute whose domain is not settled, coded by a private dictionary.
 
-    A row's code is the position of its text in ``labels``, or −1 for NULL.
+    The dictionary ``labels`` holds distinct strings, as a sequence or an Arrow string array. A
+    row's code is the position of its text in it, or −1 for NULL.
     """
 
     __slots__ = ("_codes", "_labels")
@@ -115,8 +116,8 @@ Attribute = Cells | Grid | Labels
 class PrivateTable(_Private):
     """The rows of one table, whose number is private, with its attributes in column order.
 
-    ``parents`` are, for every foreign key, the parent's row index, `NONE` or `BOTTOM`, shape
-    (rows,).
+    ``parents`` holds an array of shape (rows,) for every foreign key: each row's entry is the row
+    index of its parent, `NONE` or `BOTTOM`.
     """
 
     __slots__ = ("_attributes", "_parents", "_rows")
@@ -138,7 +139,7 @@ class PrivateTable(_Private):
 
 
 class Cache(_Private):
-    """Derived arrays, the least recently used dropped first."""
+    """A cache of derived arrays that drops the least recently used first."""
 
     __slots__ = ("_items", "_limit", "_used")
 
@@ -150,7 +151,7 @@ class Cache(_Private):
     def get(
         self, key: Any, make: Callable[[], tuple[NDArray[Any], ...]]
     ) -> tuple[NDArray[Any], ...]:
-        """The arrays kept under ``key``, made now if they are not there."""
+        """The arrays cached under ``key``; computed by ``make`` if there are none."""
         found = self.find(key)
         if found is None:
             found = make()
@@ -158,14 +159,14 @@ class Cache(_Private):
         return found
 
     def find(self, key: Any) -> tuple[NDArray[Any], ...] | None:
-        """The arrays kept under ``key``, or None."""
+        """The arrays cached under ``key``, or None."""
         if key not in self._items:
             return None
         self._items.move_to_end(key)
         return self._items[key]
 
     def put(self, key: Any, value: tuple[NDArray[Any], ...]) -> None:
-        """Keep arrays under a key that is not there yet."""
+        """Cache arrays under a key that is not in the cache yet."""
         self._items[key] = value
         self._used += sum(array.nbytes for array in value)
         while self._used > self._limit and len(self._items) > 1:
@@ -177,9 +178,9 @@ class PrivateDatabase(_Private):
     """All private tables, with their units.
 
     The attributes of ``spec`` are replaced by those of the tables' `Cells`. ``ranks`` are random
-    ranks drawn before, for a neighbour whose remaining units keep theirs. A SchemaError says what
-    does not fit the spec: a table, a key, a row index, or a row without the owner that it says all
-    have.
+    ranks that were drawn before; they are given for a neighbouring database, whose remaining units
+    keep their ranks. A SchemaError says what does not fit the spec: a table, a key, a row index, or
+    a row without an owner where the spec says that every row has one.
     """
 
     __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units", "counter")
@@ -218,7 +219,7 @@ class PrivateDatabase(_Private):
         return self._spec
 
     def rank_by(self, keys: Callable[[int, str], NDArray[np.uint64]]) -> None:
-        """Rank the rows of a unit by these numbers, not by the system's entropy: NOT PRIVATE."""
+        """Rank the rows of units by these numbers instead of the system's entropy: NOT PRIVATE."""
         self._units.keys = keys
 
     @property
@@ -227,7 +228,7 @@ class PrivateDatabase(_Private):
         return tuple(self._recodings)
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
-        """Map a `Grid` or `Labels` attribute to cells, in place, by a public map: its domain."""
+        """Map a `Grid` or `Labels` attribute to cells in place, and return its public domain."""
         held = self._tables[table]
         raw = held._attributes.get(attribute)
         if isinstance(raw, Grid) and isinstance(recoding, EdgesRecoding):
@@ -245,7 +246,10 @@ class PrivateDatabase(_Private):
         return recoding.domain
 
     def let_go(self, table: str, attribute: str) -> None:
-        """Drop a `Grid` that was read for a release alone; cells, which are modelled, stay."""
+        """Drop an attribute that is still a `Grid`: it was only read for a release.
+
+        An attribute that has become `Cells` stays, because it is modelled.
+        """
         if not isinstance(self._raw(table, attribute), Grid):
             raise SchemaError("only a grid can be dropped.", table=table, column=attribute)
         held = self._tables[table]
@@ -253,7 +257,7 @@ class PrivateDatabase(_Private):
         self._tables[table] = PrivateTable(held._rows, kept, held._parents)
 
     def copy(self) -> PrivateDatabase:
-        """A database of the same rows and ranks that is recoded apart from this one."""
+        """A database of the same rows and ranks; recoding it leaves this one unchanged."""
         copy = PrivateDatabase(self._spec, self._tables)
         copy.counter = self.counter
         copy._units = self._units

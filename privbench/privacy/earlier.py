@@ -1,18 +1,18 @@
-"""Ledgers of earlier versions, which were files of JSON lines, become SQLite databases once.
+"""Converts ledgers of earlier versions, which were files of JSON lines, to SQLite databases.
 
 An earlier version kept ``ledger.jsonl`` (openings, closings, caps) and ``<release>.jsonl`` (events
 and results), with the same seals line by line. A last line without its newline, or with bytes that
 the disk never wrote (zeros), is *torn*: its fsync had not returned, nothing was done on the
 strength of it, and it is left out. Anything else that does not fit its seal is damage.
 
-The steps, each of which a kill may follow without a loss:
+The conversion has three steps; a kill after any of them loses nothing:
 
 1. ``ledger.jsonl`` is copied to ``ledger.jsonl.kept``;
 2. all entries go into the database, in one transaction;
-3. a note takes the place of ``ledger.jsonl``, at which earlier versions stop instead of starting a
-   second ledger beside the first.
+3. a note replaces the content of ``ledger.jsonl``: earlier versions cannot read it and stop,
+   instead of starting a second ledger beside the first.
 
-Journals of releases stay as they are; those of closed releases are never read again.
+The files of releases stay as they are; those of closed releases are never read again.
 """
 
 from __future__ import annotations
@@ -46,13 +46,15 @@ _LINE = re.compile(rb'\{"check":"(?P<check>[0-9a-f]{24})","entry":(?P<entry>\{.*
 
 
 def convert(folder: Path) -> None:
-    """Bring a folder's ledger into its database, unless that was done or there is none.
+    """Convert a folder's ledger, unless that was done before or the folder has none.
 
-    It must not be in use by an earlier version, nor have been written by one afterwards.
+    The ledger must not be in use by an earlier version, and no earlier version may have written to
+    it after its conversion.
     """
     old, kept, new = folder / "ledger.jsonl", folder / "ledger.jsonl.kept", folder / FILE
     if not there(old):
-        # A ledger is made before the lock of its first release: locks alone mean that it was lost.
+        # A ledger is made before its first release is locked, so if there are locks of releases and
+        # no ledger, the ledger was lost.
         if any(folder.glob("*-*.lock")) and not there(new):
             raise damaged(new)
         return
@@ -89,12 +91,12 @@ def convert(folder: Path) -> None:
 
 
 def lock(folder: Path) -> FileLock:
-    """The lock under which a ledger's file is made; waits for other processes."""
+    """Take the lock under which a ledger's file is made; wait for other processes."""
     return _lock(folder / "ledger.lock", WAIT, f"the ledger in {folder}")
 
 
 def lock_release(folder: Path, release_id: str) -> FileLock:
-    """The lock of a release, from its opening to its closing; does not wait."""
+    """Take the lock that a release holds from its opening to its closing; do not wait for it."""
     return _lock(folder / f"{release_id}.lock", 0, f"release {release_id}")
 
 
@@ -110,7 +112,7 @@ def _lock(path: Path, wait: float, what: str) -> FileLock:
 
 
 def _batches(path: Path, header: Entry) -> Iterator[Entry]:
-    """A release's events and results; before there were batches, each had a line of its own."""
+    """A release's events and results as batches; old files have a line for each of them."""
     for entry in _entries(path):
         kind = entry.pop("type")
         if kind == "release" and entry != header:

@@ -1,4 +1,4 @@
-"""Events: frozen descriptions of what was released, apart from the arithmetic that prices them.
+"""Events: frozen descriptions of what was released, without the arithmetic that prices them.
 
 An event's meaning never changes. It says which mechanism touched which statistic, with which
 sensitivity and scale; `privbench.privacy.accountant` decides what that costs.
@@ -38,7 +38,7 @@ _LISTS = ("columns", "shape", "roots")
 class Event:
     """One use of a mechanism on private rows."""
 
-    id: Count  # position within the release, from 0; a redraw after a crash has one of its own
+    id: Count  # position within the release, from 0; a redraw after a crash is an event of its own
     label: Text  # its purpose, in the words of the code that measures
     kind: Text
     table: Text  # the table whose rows are counted
@@ -60,7 +60,7 @@ class Event:
     private: bool  # False when the noise was seeded or left out
 
     def same(self, other: Event) -> bool:
-        """Whether the two describe the same use of a mechanism, positions apart."""
+        """Whether the two describe the same use of a mechanism; their positions may differ."""
         return self == replace(other, id=self.id)
 
     def to_json(self) -> dict[str, Any]:
@@ -77,10 +77,10 @@ class Event:
 def fingerprint(query: object) -> str:
     """Sixteen hexadecimal digits of a query's public content, the same in every process.
 
-    Queries are frozen values of numbers, texts, tuples, and public arrays, which are shown by the
-    whole digest of their content. So two queries with one fingerprint are equal. A field that is a
-    set, or that is left out of its value's text, does not belong into a query. A field that can
-    change, such as an array, has no hash: a TypeError.
+    The fingerprint is a hash of the query's ``repr``. Queries are frozen values of numbers, texts,
+    tuples, and public arrays, which print the whole digest of their content. So two queries with
+    one fingerprint are equal. A query must not have a field that is a set or that is left out of
+    its ``repr``. A field that can change, such as an array, cannot be hashed and is a TypeError.
 
     >>> fingerprint((1, "a")) == fingerprint((1, "a")) != fingerprint((1, "b"))
     True

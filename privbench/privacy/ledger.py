@@ -6,13 +6,14 @@ One directory holds one sub-directory per database identity, named by a hash of 
     <ledger>/<hash of identity>/<release>.lock     held while a release is being written
     <ledger>/<hash of identity>/ledger.lock        held while the file is made or converted
 
-An opening reserves the whole (ε, δ) that the release asked for, checked against the cap within the
-transaction that writes it, so two fits at once cannot both pass a cap that has room for one.
-Closing replaces the reservation by what was spent. A release that was never closed counts as its
-reservation.
+An opening reserves the whole (ε, δ) that the release requested. It is checked against the cap
+within the transaction that writes it, so that two fits at once cannot both pass a cap that has room
+for one. Closing replaces the reservation by what was spent. A release that was never closed counts
+with its reservation.
 
-Ledgers of other names that may be of the same database count too (`privbench.postgres.connect`
-says which); they are read, and written only to go on with a release of theirs or to give it up.
+Losses in ledgers of other names that may be of the same database count too
+(`privbench.postgres.connect` says which). Such a ledger is read; it is written only to resume one
+of its releases or to give it up.
 
 The ledger is CONFIDENTIAL. Whoever can delete it can forget its losses: keep it where the
 database's backups are kept.
@@ -63,13 +64,13 @@ class Fit:
     config_hash: str  # hash of the config and the schema
     definition: UnitDefinition  # the unit definition under which losses are counted
     private: bool = True  # False if the noise is seeded: the loss then counts as infinite
-    # What the server calls the database, whatever name is declared; None if it cannot be told. A
-    # release may be resumed on a replica or a restore.
+    # The server's own identifier of the database, whatever name the user declares; None if it is
+    # unknown. It need not be the same on resuming, which may be on a replica or a restored copy.
     database: str | None = None
 
 
 class Ledger:
-    """All releases of one database identity, in a folder of its own, made on the first write.
+    """All releases of one database identity. Its folder is made on the first write.
 
     ``others`` are ledgers of other names whose losses count as well.
     """
@@ -83,9 +84,9 @@ class Ledger:
     def open(
         cls, path: str | Path | None, identity: str, covers: Callable[[str], bool] | None = None
     ) -> Self:
-        """The ledger of a database among all in ``path``, or else in the user's state directory.
+        """The ledger of a database in ``path``, by default the user's state directory.
 
-        ``covers`` tells whether the losses of a ledger of this name may be of this database.
+        ``covers`` says, for the name of another ledger, whether its losses may be of this database.
         """
         base = _base(path)
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
@@ -98,7 +99,7 @@ class Ledger:
 
     @classmethod
     def holding(cls, path: str | Path | None, release_id: str) -> Self:
-        """The ledger that a release is recorded in; a LedgerError if none is."""
+        """The ledger in which a release is recorded; a LedgerError if there is none."""
         base = _base(path)
         for item in cls._all(base):
             if release_id in item._standing().accounts:
@@ -112,9 +113,9 @@ class Ledger:
     def of_database(
         cls, path: str | Path | None, database: str | None, covers: Callable[[str], bool]
     ) -> list[Self]:
-        """The ledgers, under whatever name, that have releases of what a server calls ``database``.
+        """The ledgers with releases of the database that the server identifies as ``database``.
 
-        ``covers`` is that of `open`.
+        They may have any name. ``covers`` is that of `open`.
         """
         return [
             item
@@ -145,15 +146,16 @@ class Ledger:
     def open_release(
         self, fit: Fit, accountant: Accountant, *, cap: Cap | None = None, resume: str | None = None
     ) -> Release:
-        """Reserve the accountant's (ε, δ) and open a release, or go on with one that was killed.
+        """Reserve the accountant's (ε, δ) and open a release, or resume one that was killed.
 
-        The stricter of ``cap``, the config's, and the ledger's own holds; it is a BudgetExceeded
-        where they have no room. A release to resume must be open, not in use, and of the same fit.
+        The stricter of two caps applies: ``cap``, which is the config's, and the ledger's own. If
+        it has no room, that is a BudgetExceeded. A release to resume must be open, not in use, and
+        of the same fit.
         """
         header = _header(fit, accountant)
         with ExitStack() as undo:
             with ExitStack() as stack:
-                # By the order of their names, so that two fits never wait for each other.
+                # Locked in the order of their names, so that two fits never wait for each other.
                 ledgers = sorted((self, *self.others), key=lambda item: item.directory.name)
                 books = {item: stack.enter_context(item._book()) for item in ledgers}
                 holder, standing = self, self._own(books[self])
@@ -177,10 +179,10 @@ class Ledger:
         return release
 
     def abandon(self, release_id: str) -> Guarantee:
-        """Close a release that will not be resumed, and give back what none of its events took.
+        """Close a release that will not be resumed, and free the unspent part of its reservation.
 
-        Every event in the ledger stays spent, also one whose result was lost; their loss is
-        returned.
+        Every event in the ledger stays spent, also one whose result was lost. Returns the loss of
+        all events.
         """
         with self._book() as book:
             header = self._own(book).require_open(release_id)
@@ -188,7 +190,7 @@ class Ledger:
         return release.close()
 
     def set_cap(self, cap: Cap) -> None:
-        """Set the ledger's own cap, in the place of the one before."""
+        """Set the ledger's own cap, which replaces the one before."""
         with self._book() as book:
             book.append({"type": "cap", "time": _now(), **asdict(cap)})
 
@@ -203,7 +205,7 @@ class Ledger:
 
     @contextmanager
     def _book(self) -> Iterator[Book]:
-        """One transaction on this ledger, whose file is made first if there is none."""
+        """One transaction on this ledger; its file is made first if there is none."""
         with usable(self.directory):
             folders = (self.directory, *self.directory.parents)
             missing = [item for item in folders if not there(item)]
@@ -237,7 +239,7 @@ class Ledger:
         except (AttributeError, KeyError, TypeError, ValueError):
             raise damaged(book.path) from None
         if not book.parts() <= {"", *standing.accounts}:
-            # Events of a release whose opening is gone.
+            # The ledger has events of a release whose opening is missing.
             raise damaged(book.path)
         return standing
 
@@ -262,10 +264,10 @@ class Ledger:
 def _extend(
     book: Book, standing: Standing, release: Release, accountant: Accountant, cap: Cap | None
 ) -> None:
-    """Reserve what a killed run lost on top of what the fit will spend.
+    """Reserve the budget of a killed run's lost events on top of what the fit will spend.
 
-    The fit's own accountant starts anew and recharges what is replayed; lost events are not
-    among these, so without this they would be forgotten.
+    The fit's own accountant starts from 0 and charges the replayed events again. Lost events are
+    not replayed, so without this reservation they would be forgotten.
     """
     if release.lost:
         total = with_lost(accountant, release.lost)
@@ -304,7 +306,7 @@ def _header(fit: Fit, accountant: Accountant) -> Entry:
 
 
 def _outward(value: float) -> float:
-    """One rounding step up: the ledger sums decimal forms, which may lie below the float."""
+    """The next larger float: the ledger sums decimal forms, which may lie below the float."""
     return math.nextafter(value, math.inf) if value else 0.0
 
 

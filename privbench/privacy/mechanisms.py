@@ -1,4 +1,4 @@
-"""Mechanisms on exact integers: what each releases, its privacy function, and why it holds.
+"""Mechanisms on exact integers. Each docstring says what is released, at what loss, and why.
 
 Every mechanism is OpenDP's; none is written here. There is one for each task (cells of a statistic,
 a largest score, labels of an unknown domain) under each accounting. A mechanism is a value with
@@ -32,13 +32,13 @@ from privbench.threads import spread
 
 mod.enable_features("contrib")
 
-#: Statistics are clamped to ± this before noise.
+#: Cells of statistics are clamped to the range ±CLAMP before noise is added.
 CLAMP = 2**61
 #: Largest scale, in grid units.
 MAX_SCALE = 2.0**55
-#: No threshold lies above this.
+#: Largest threshold, in grid units.
 MAX_THRESHOLD = 2**50
-#: Cells per call of OpenDP; bounds the memory of Python integers.
+#: Cells per call of OpenDP; a limit on the memory that Python integers take.
 CHUNK = 2**16
 
 
@@ -51,14 +51,14 @@ class Price:
 
 
 class Mechanism(ABC):
-    """One mechanism family; instances hold nothing but its name and its measure of loss."""
+    """A family of mechanisms; an instance holds only the family's name and its measure of loss."""
 
     name: ClassVar[MechanismName]
     loss: ClassVar[Loss]
 
     @abstractmethod
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
-        """OpenDP's measurement."""
+        """The OpenDP measurement of this scale."""
 
     @abstractmethod
     def distance(self, sensitivity: Sensitivity) -> Any:
@@ -109,8 +109,8 @@ class Method:
     public: Mechanism | None = None  # draws the public cells of such a release
 
 
-# Measurements, and losses that they stated, hold no state and depend on public numbers alone: they
-# are kept, as a fit needs the same ones several times for every event.
+# OpenDP's measurements have no state and, like the losses that they state, depend on public numbers
+# alone. Both are cached, because a fit needs the same ones several times for every event.
 
 
 @lru_cache(maxsize=2**8)
@@ -124,7 +124,7 @@ def _map(mechanism: Mechanism, scale: float, threshold: int | None, distance: An
 
 
 class _OfL1(Mechanism):
-    """Noise in proportion to the L1 sensitivity; its loss is ε."""
+    """A mechanism whose noise is proportional to the L1 sensitivity and whose loss is ε."""
 
     loss = "epsilon"
 
@@ -134,7 +134,7 @@ class _OfL1(Mechanism):
 
 
 class _OfL2(Mechanism):
-    """Noise in proportion to the L2 sensitivity; its loss is ρ."""
+    """A mechanism whose noise is proportional to the L2 sensitivity and whose loss is ρ."""
 
     loss = "rho"
 
@@ -208,7 +208,7 @@ class DiscreteGaussian(_OfL2, VectorMechanism):
         return l2_up(sensitivity)
 
     def sd(self, scale: float) -> float:
-        """A standard deviation of at most σ; below σ = 4 it is summed exactly over the law."""
+        """An upper bound of the standard deviation: σ; below σ = 4 the exact sum over the law."""
         if scale >= 4.0:
             return scale
         reach = np.arange(-64, 65, dtype=np.float64)
@@ -220,7 +220,7 @@ class DiscreteGaussian(_OfL2, VectorMechanism):
 
 
 class Selection(Mechanism):
-    """Selects one index of a score vector; charged by the largest change of one score."""
+    """Selects one index of a score vector; the loss depends on the largest change of one score."""
 
     def measurement(self, scale: float, threshold: int | None = None) -> Any:
         """``make_noisy_max`` on vectors of i64, L∞ metric, not monotonic."""
@@ -287,7 +287,7 @@ class Threshold(Mechanism):
     """
 
     def price(self, sensitivity: Sensitivity, scale: float, threshold: int | None = None) -> Price:
-        """(ε or ρ, δ) by OpenDP's map at ``threshold`` − 1; without one, δ is left out."""
+        """ε or ρ, and δ, by OpenDP's map at ``threshold`` − 1; δ is 0 if there is no threshold."""
         below = MAX_THRESHOLD if threshold is None else threshold - 1
         if sensitivity.l0 is None:
             raise PrivacyRefusal("a threshold release needs a bound on the labels of one unit.")
@@ -297,9 +297,9 @@ class Threshold(Mechanism):
         return Price(float(amount), 0.0 if threshold is None else float(delta))
 
     def threshold(self, sensitivity: Sensitivity, scale: float, delta: float) -> int:
-        """The least threshold whose δ, which falls with it, is at most ``delta``.
+        """The least threshold whose δ is at most ``delta``; a higher threshold has a smaller δ.
 
-        It is refused where δ is 0 or below what can be stated in double precision.
+        A ``delta`` that is 0, or too small for double precision, is refused.
         """
         candidates = range(sensitivity.linf + 1, MAX_THRESHOLD)
         at = bisect_left(
@@ -369,7 +369,7 @@ class GaussianThreshold(_OfL2, Threshold):
         return sensitivity.l0, l2_up(sensitivity), float(sensitivity.linf)
 
 
-# which one serves a task under each accounting ----------------------------------------------------
+# the mechanism for each task under each accounting ------------------------------------------------
 
 VECTOR: dict[Accounting, VectorMechanism] = {"pure": DiscreteLaplace(), "zcdp": DiscreteGaussian()}
 SELECTION: dict[Accounting, Selection] = {"pure": NoisyMax(), "zcdp": NoisyMaxGumbel()}
@@ -399,8 +399,8 @@ def _maps() -> Any:
 
 
 def l2_up(sensitivity: Sensitivity) -> float:
-    """The L2 sensitivity, one rounding step up; never more than L1 with its own step.
+    """The L2 sensitivity, one rounding step up, but at most the L1 sensitivity, one step up.
 
-    So a square root that was rounded down cannot lower a price.
+    The step up ensures that a square root that was rounded down cannot lower a price.
     """
     return math.nextafter(min(sensitivity.l2, float(sensitivity.l1)), math.inf)

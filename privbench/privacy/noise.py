@@ -1,4 +1,4 @@
-"""Where noise comes from: OpenDP on the system's entropy, or a seed, which is not private.
+"""Sources of noise: OpenDP with the system's entropy, or a seeded generator, which is not private.
 
 A fit whose source is not private is stamped NOT PRIVATE in every event.
 """
@@ -22,9 +22,9 @@ class NoiseSource:
     private = True  # whether the releases are differentially private
 
     def draw(self, method: Method, exact: Any, stream: str) -> Any:
-        """What the mechanism releases of an exact statistic (`Mechanism.draw`).
+        """The mechanism's release of an exact statistic (`Mechanism.draw`).
 
-        ``stream`` names the event; a source with entropy of its own does not use it.
+        ``stream`` names the event. Only a seeded source uses it, to choose the random stream.
         """
         return method.mechanism.draw(exact, method.scale, method.threshold)
 

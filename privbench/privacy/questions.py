@@ -1,6 +1,6 @@
-"""Questions: what a fit has a session measure or choose, and for which amount of budget.
+"""Questions: what a session is to measure or select for a fit, and for which amount of budget.
 
-`Session.ask` takes a list of them as one batch. Questions of a batch may depend on what was
+`Session.ask` takes a list of questions as one batch. Questions of a batch may depend on what was
 released before it, never on each other's answers: all noise is drawn before any answer is given.
 """
 
@@ -40,21 +40,21 @@ class Question:
     mechanisms: ClassVar[Mapping[Accounting, Mechanism]]
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """How it is answered; reads no rows.
+        """The mechanism and scale that answer the question; reads no rows.
 
-        A PrivacyRefusal where the question does not fit its mechanism.
+        If the question does not fit its mechanism, that is a PrivacyRefusal.
         """
         mechanism = self.mechanisms[accounting]
         return Method(mechanism, mechanism.scale(self.query.sensitivity(spec), self.amount))
 
     def draw(self, method: Method, data: Any, noise: NoiseSource, stream: str) -> Result:
-        """Compute the exact statistic of the data and draw."""
+        """Compute the exact statistic of the data and draw the noisy result."""
         exact = _checked(self.query, self.query.evaluate(data))
         found: Result = noise.draw(method, exact, stream)
         return found
 
     def event(self, spec: DatabaseSpec, method: Method, *, private: bool) -> Event:
-        """The event that is recorded, as the first one of a release; reads no rows."""
+        """The event to record, with the position of a release's first event; reads no rows."""
         query, threshold = self.query, method.threshold
         return Event(
             id=0,
@@ -86,13 +86,13 @@ class Measurement(Question):
 
 
 class Selection(Question):
-    """The index of a largest of a vector of scores, by noisy max; charged by the L∞ sensitivity."""
+    """The index of a largest score in a vector, by noisy max; charged by the L∞ sensitivity."""
 
     __slots__ = ()
     mechanisms = SELECTION
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """See `Question`; the query has one dimension and a candidate."""
+        """See `Question`; the query must have one dimension and at least one candidate."""
         if len(self.query.shape) != 1 or self.query.shape[0] < 1:
             raise PrivacyRefusal(f"'{self.label}': a selection needs a vector of scores.")
         return Question.method(self, spec, accounting)
@@ -101,17 +101,17 @@ class Selection(Question):
 class Labels(Question):
     """Noisy counts of public cells, and the labels whose noisy count passes a threshold.
 
-    Cells and labels are cells of one vector, whose sensitivity the query states. Each is drawn once
-    with the same noise: the cells by the vector mechanism, which does to them what the threshold
-    mechanism does to labels before it compares them. So the loss is the threshold mechanism's for
-    the whole vector; its δ, for labels that one of two neighbours lacks, does not concern cells,
-    which both have.
+    Public cells and labels are together the cells of one vector, whose sensitivity the query
+    states. Noise of the same law is added once to each. Public cells get it from the vector
+    mechanism, which adds what the threshold mechanism adds to labels before it compares them with
+    the threshold. So the loss is that of the threshold mechanism on the whole vector. Its δ is for
+    labels that one of two neighbours lacks; it does not concern public cells, which both have.
     """
 
     __slots__ = ()
 
     def method(self, spec: DatabaseSpec, accounting: Accounting) -> Method:
-        """See `Question`; the query is a `LabelQuery` whose sensitivity has l0, δ is above 0."""
+        """See `Question`; the query must be a `LabelQuery` whose sensitivity has l0, and δ > 0."""
         if not isinstance(self.query, LabelQuery):
             raise PrivacyRefusal(f"'{self.label}' is not a query over labels.")
         if not self.delta > 0.0:

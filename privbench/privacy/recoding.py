@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privbench.domain import Codes, Domain
 
-#: Sentinels of a `Grid`: not values but cells of their own. They sort NULL, NaN, −∞ … +∞.
+#: Sentinels in the values of a `Grid`, which have cells of their own. They sort NULL, NaN, −∞ … +∞.
 NULL = -(2**63)
 NAN = NULL + 1
 NEG_INF = NULL + 2
@@ -36,9 +36,10 @@ class EdgesRecoding:
     """Cells ``[e_i, e_{i+1})`` of a grid, by public edges.
 
     Values below the first edge go to the special cell ``below`` if there is one, else to the first
-    cell; values from the last edge on to ``above``, else to the last cell. −∞ and +∞ have cells
-    ``-inf`` and ``inf``, else go with the values below and above. NaN has the cell ``nan``, else
-    goes with NULL. NULL in a column that is not nullable goes to the first cell.
+    cell; values from the last edge on go to ``above`` if there is one, else to the last cell. −∞
+    and +∞ go to ``-inf`` and ``inf`` if these exist, else where values below and above go. NaN goes
+    to ``nan`` if it exists, else where NULL goes. NULL in a column that is not nullable goes to the
+    first cell.
 
     >>> EdgesRecoding((0, 10, 20), ("above",), nullable=True).apply(np.array([3, 10, -4, 20, NULL]))
     array([0, 1, 0, 2, 3], dtype=uint8)
@@ -49,8 +50,8 @@ class EdgesRecoding:
     nullable: bool = False  # whether the domain has a NULL cell
     # The cells that the bounds were released for, see `Domain`; None means all.
     core: tuple[int, int] | None = None
-    # Integers as far from each other as the edges are in value, where grid points are not; for
-    # denoising alone, so not compared.
+    # Integers whose distances are in proportion to those of the edges in value, given if distances
+    # of grid points are not. They serve denoising alone, so recodings are compared without them.
     places: tuple[int, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -107,8 +108,9 @@ class EdgesRecoding:
 class LabelsRecoding:
     """One cell per public label, by its text.
 
-    Text that is not listed goes to ``other`` if there is such a cell, else with NULL, else to the
-    first cell; NULL in a column that is not nullable goes to ``other``, else to the first cell.
+    Text that is not listed goes to the cell ``other`` if there is one, else to that of NULL, else
+    to the first cell. NULL in a column that is not nullable goes to ``other`` if there is one, else
+    to the first cell.
     """
 
     values: tuple[str, ...]  # the public labels, distinct, in the domain's order

@@ -1,8 +1,9 @@
 """One release in the ledger: its events, their results, and how a killed fit goes on.
 
-The order on disk is: events, commit; draw; results, commit; only then does the caller see a result.
-The events of a batch are one transaction and its results another, so that each counts whole or not
-at all. What that promises after a kill stands in `Session.ask`.
+The order of steps is: the events are committed to disk, the results are drawn, the results are
+committed; only then does the caller see a result. The events of a batch are one transaction and its
+results another, so that each counts whole or not at all. `Session.ask` states what that guarantees
+after a kill.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Listed:
 
     cells: tuple[int, ...]  # counts of the public cells, in their order
     labels: tuple[str, ...]  # values that reached the threshold, sorted
-    counts: tuple[int, ...]  # counts of these, as the mechanism drew them
+    counts: tuple[int, ...]  # noisy counts of ``labels``, as the mechanism released them
 
 
 #: What a mechanism released: noisy integers, an index, or a list.
@@ -40,9 +41,9 @@ Result = Integers | int | Listed
 class Release:
     """The events and results of one release, locked by one process from opening to closing.
 
-    Made by `privbench.privacy.ledger.Ledger.open_release`, which refuses a release that another
-    process holds or that a later version wrote to. ``header`` holds the facts that it was
-    opened with, ``entries`` its batches so far; ``settle`` records in the ledger what was spent.
+    It is made by `privbench.privacy.ledger.Ledger.open_release`, which refuses a release that
+    another process has locked or that a later version wrote to. ``header`` has the facts with which
+    it was opened, ``entries`` its batches so far; ``settle`` records what was spent.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Release:
     def replay(self, event: Event) -> tuple[Event, Result] | None:
         """The stored event and result at this point of the fit, or None once all are replayed.
 
-        The fit must ask for what it did before it was killed.
+        A resumed fit must request the same events as it did before it was killed.
         """
         while self._cursor < len(self.events):
             stored = self.events[self._cursor]
@@ -123,13 +124,14 @@ class Release:
         return spent
 
     def leave(self) -> None:
-        """Give up the lock and stay open: reserved, to be resumed."""
+        """Give up the lock; the release stays open, with its budget reserved, to be resumed."""
         self._lock.release()
 
     def _append(self, entry: Entry) -> None:
         """Make an entry durable; after a failure this object writes no more.
 
-        A ledger that was exchanged for an older copy under a running fit lacks entries of it.
+        If the ledger was replaced by an older copy while the fit ran, it lacks entries of the fit.
+        This is detected here.
         """
         self._require_lock()
         try:

@@ -45,8 +45,8 @@ class Step:
 class Session:
     """One fit's access to a private database; used by one thread.
 
-    Nothing may be charged to the accountant yet, and the release is open in the ledger for the same
-    budget. Noise comes from OpenDP by default.
+    At its start nothing may be charged to the accountant yet, and the release must be open in the
+    ledger for the same budget. Noise comes from OpenDP by default.
     """
 
     def __init__(
@@ -129,13 +129,13 @@ class Session:
           the batch, and nothing was drawn.
         * *Nothing drawn is forgotten.* A kill, or an error, after that leaves every event of the
           batch spent, drawn or not.
-        * *Nothing used is drawn twice.* No result leaves before all are durable; they
-          too count whole or not at all. Without it all events of the batch are lost, and asking
-          again makes new events with a new charge; with it all are replayed.
+        * *Nothing used is drawn twice.* No result leaves before all are durable; they too count
+          whole or not at all. If a kill comes before their commit, all events of the batch are
+          lost, and asking again makes new events with a new charge; after it, all are replayed.
         * *The privacy loss is that of a sequence.* Scales and amounts are fixed before the first
           draw from what was released before the batch, which is a case of adaptive composition.
 
-        Gives for each question noisy integers in grid units, an index, or a list.
+        Returns for each question noisy integers in grid units, an index, or a list.
 
         Raises:
             BudgetExceeded: An amount is not left; nothing of the batch was charged or drawn.
@@ -170,7 +170,7 @@ class Session:
         return [step.result for step in steps]
 
     def _draw(self, question: Question, method: Method, place: int) -> Result:
-        """Compute the exact statistic and draw; place is that of the question in its batch."""
+        """Compute the exact statistic and draw; ``place`` is the question's place in its batch."""
         stream = str(len(self.trace) + place)
         return shielded(
             lambda: question.draw(method, self._data, self._noise, stream),
@@ -178,7 +178,7 @@ class Session:
         )
 
     def recode(self, table: str, attribute: str, recoding: Recoding) -> Domain:
-        """Map an attribute to a public domain, each row by itself; free.
+        """Map an attribute to a public domain, each row by itself; this costs no budget.
 
         The recoding is a public map: edges or labels that were released or declared.
         """
@@ -193,11 +193,11 @@ class Session:
         return self._data.recodings
 
     def let_go(self, table: str, attribute: str) -> None:
-        """Drop an attribute that was read for a release of its domain alone, not modelled; free."""
+        """Drop an attribute that was read only to release its domain; this costs no budget."""
         self._data.let_go(table, attribute)
 
     def noise_scale(self, query: Query, amount: float) -> float:
-        """Standard deviation of a measurement's noise in counted units; public, free."""
+        """Standard deviation of a measurement's noise in counted units; public, costs no budget."""
         return noise_sd(query, self.spec, amount, self.accounting)
 
     def close(self) -> Guarantee:
@@ -218,7 +218,7 @@ class Session:
 def noise_sd(query: Query, spec: DatabaseSpec, amount: float, accounting: Accounting) -> float:
     """Standard deviation of a measurement's noise, in counted units.
 
-    Reads no rows: for ``plan`` and for rules that weigh measurements.
+    It reads no rows. ``plan`` uses it, and rules that weigh measurements.
     """
     mechanism = VECTOR[accounting]
     scale = mechanism.scale(query.sensitivity(spec), amount)

@@ -11,11 +11,11 @@ _T = TypeVar("_T")
 
 
 def shielded(action: Callable[[], _T], complaint: str) -> _T:
-    """Run what touches private rows; an error's own text may quote them, so it is dropped.
+    """Run an action on private rows and replace its errors, whose texts may quote the rows.
 
-    Errors of privbench pass: their texts hold nothing private by contract. Either is raised outside
-    the handler and without cause or context, so that no chained error comes with it. The
-    PrivbenchError names the kind of failure only.
+    Errors of privbench keep their texts, which hold nothing private by contract. Any other error
+    becomes a PrivbenchError that names the kind of failure only. Both are raised outside the
+    handler and without cause or context, so that no chained error comes with them.
     """
     try:
         return action()

@@ -1,7 +1,8 @@
-"""The public description of the private database: tables, attributes, keys, roles, relation.
+"""The public description of the private database: tables, attributes, keys and neighbours.
 
-A `DatabaseSpec` holds nothing from rows. It fixes which table can root a unit that reaches which
-other table, and so which budget an event is charged to (`DatabaseSpec.roots`).
+A `DatabaseSpec` holds nothing that was read from rows. It determines, for every table, which root
+tables have units that can hold its rows, and so to which root tables an event is charged
+(`DatabaseSpec.roots`).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class KeySpec:
     name: str  # constraint name, unique within its table
     table: str  # the referencing table
     parent: str  # the referenced table
-    # ``own``: rows go with the parent. ``ref``: rows stay, the edge becomes ⊥. ``public``: the
-    # parent is a public table.
+    # ``own``: rows are removed with their parent. ``ref``: if the parent is removed, rows stay and
+    # the edge becomes ⊥. ``public``: the parent is a public table.
     role: Literal["own", "ref", "public"]
     nullable: bool = False  # whether a row may have no reference
     unique: bool = False  # whether at most one row refers to each parent row (one-to-one)
@@ -49,7 +50,7 @@ class TableSpec:
     attributes: Mapping[str, Domain]  # coded attributes whose domain is settled, in column order
     keys: tuple[KeySpec, ...] = ()  # foreign keys, by column number
     bound: Literal["weights", "truncation"] = "weights"  # how a unit's rows are bounded
-    tau: int = 2  # τ of the bound
+    tau: int = 2  # τ, the parameter of the contribution bound
     weight: float = 1.0  # relative share of the budget that the user asked for
 
     @property
@@ -115,10 +116,10 @@ class DatabaseSpec:
     def roots(self, table: str) -> frozenset[str]:
         """Tables whose rows can be the root of a unit that holds a row of ``table``.
 
-        The tree's root, and every table on the way down whose OWN key may be NULL or ⊥: a row
-        without an owner is a root of its own. ⊥ cannot occur on OWN edges (the row goes with its
-        owner), except where a key is not validated; those rows count as roots too, so every
-        table with an OWN key is included unless the key is NOT NULL.
+        These are the tree's root, and every table on the way down from it whose OWN key may be NULL
+        or ⊥: a row without an owner is a root of its own. ⊥ cannot occur on OWN edges (the row is
+        removed with its owner), unless the key is not validated; those rows count as roots too. So
+        every table with an OWN key is included unless the key is NOT NULL.
         """
         chain = (table, *self.ancestors(table))
         found = set()

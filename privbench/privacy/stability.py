@@ -1,4 +1,4 @@
-"""Stability: neighbouring databases, and what a query claims of them against what it does.
+"""Stability: neighbouring databases, and the changes of statistics between them against the claims.
 
 The exact change of a statistic between two neighbours is compared with its registered sensitivity,
 by the audit for a whole fit and by the tests for every query. All of it is computed from private
@@ -61,7 +61,7 @@ def _restrict(
 
 
 def _redirect(edges: Index, stays: NDArray[np.bool_]) -> Index:
-    """Row indices after the rows that go; ⊥ where the target goes."""
+    """Row indices of targets after the removal of rows; ⊥ if the target itself is removed."""
     if not stays.size:
         return edges
     moved = np.where(stays, np.cumsum(stays) - 1, BOTTOM)
@@ -84,10 +84,10 @@ def _root_rows(database: PrivateDatabase, name: str) -> NDArray[np.intp]:
 
 
 def telling_units(database: PrivateDatabase, most: int = 3) -> list[Unit]:
-    """Units of every kind that is likely to break a claim, each once, at most so many of each kind.
+    """Units that are likely to break a wrong claim: at most ``most`` of each kind, none twice.
 
-    For every root table: the units with most rows, overall and in each table; with most edges into
-    them and out of them by each key; and the first and last ones, which are ordinary.
+    For every root table these are the units with most rows, overall and in each table; those with
+    most edges into them and out of them by each key; and, as ordinary units, the first and last.
     """
     found: dict[Unit, None] = {}
     for name in database.spec.tables:
@@ -103,7 +103,7 @@ def telling_units(database: PrivateDatabase, most: int = 3) -> list[Unit]:
 
 
 def worst_hub(database: PrivateDatabase) -> Unit | None:
-    """The unit into which most references of other units lead, or None without any."""
+    """The unit into which most references of other units lead, or None if there are none."""
     units = database._units
     size = sum(database._rows(name) for name in database.spec.tables)
     counts = np.zeros(size, dtype=np.int64)
@@ -123,7 +123,7 @@ def worst_hub(database: PrivateDatabase) -> Unit | None:
 
 
 def _scores(database: PrivateDatabase) -> Iterator[NDArray[np.integer[Any]]]:
-    """Per unit number: rows in all tables and in each, then edges out and in by each key."""
+    """Counts for every unit, array by array: rows in all tables and in each, edges by each key."""
     units = database._units
     size = sum(database._rows(name) for name in database.spec.tables)
     counts = [np.bincount(units.identity(name), minlength=size) for name in database.spec.tables]
@@ -142,7 +142,7 @@ def _scores(database: PrivateDatabase) -> Iterator[NDArray[np.integer[Any]]]:
 #: Relative slack of the L2 comparison, which is in floating point; L1, L∞ and L0 are exact.
 SLACK = 1e-9
 
-#: A statistic: its public shape and its cells; of a list, its public cells and counts by label.
+#: A statistic: its cells; for a list of labels, its public cells and the counts by label.
 Statistic = Integers | tuple[Integers, dict[str, int]]
 
 
@@ -178,9 +178,10 @@ def _parts(statistic: Statistic) -> tuple[Integers, dict[str, int]]:
 def neighbour_pairs(
     database: PrivateDatabase, chosen: Sequence[Unit]
 ) -> Iterator[tuple[str, PrivateDatabase, PrivateDatabase]]:
-    """Neighbouring pairs: each of these units removed, or exchanged for the next of its table.
+    """Pairs of neighbours that differ by the chosen units, each with the root table of its units.
 
-    Each comes with the unit's root table.
+    Under add/remove a pair is the database with and without one chosen unit. Under replace each
+    database of a pair lacks one of two chosen units of the same root table.
     """
     if database.spec.relation.neighbours == "add-remove":
         for table, row in chosen:
@@ -198,8 +199,9 @@ def judge(
 ) -> Iterator[tuple[str, float]]:
     """Every claim of a query and the ratio of the observed to the claimed change.
 
-    The ratio is infinite for a wrong shape or an uncharged root table. ``spec`` is that of the
-    query's evaluation, ``root`` the root table of the unit by which the sides differ.
+    The ratio is infinite for a wrong shape or an uncharged root table. ``spec`` is the spec under
+    which the query was evaluated, ``root`` the root table of the unit by which the neighbours
+    differ.
     """
     shapes = [_parts(side)[0].shape for side in (before, after)]
     if any(shape != query.shape for shape in shapes):
@@ -207,7 +209,7 @@ def judge(
         return
     moved = change(before, after)
     if not moved.l1:
-        return  # what does not move keeps every claim
+        return  # a statistic that does not move keeps every claim
     if root not in query.roots(spec):
         yield "roots", math.inf
     claim = query.sensitivity(spec)

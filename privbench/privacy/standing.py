@@ -1,4 +1,4 @@
-"""Where a ledger stands: the sum of its releases per definition of the privacy unit, and its cap.
+"""The state of a ledger: the total loss of its releases per unit definition, and its cap.
 
 Losses of releases add up: Σ ε and Σ δ (sequential composition). Numbers that people write are
 summed in their decimal form, so that ten releases of 0.1 fill a cap of 1 exactly.
@@ -21,15 +21,15 @@ from privbench.privacy.budget import round_up
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.store import Entry
 
-#: No promise at all.
+#: The loss of a release that guarantees nothing.
 INFINITE = Guarantee(math.inf, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class UnitDefinition:
-    """Which rows go together, and which neighbours are compared.
+    """The privacy unit of a release: which rows belong to one unit, and which neighbours count.
 
-    ``unit = "row"`` is the definition without owners; nothing else distinguishes it.
+    Under ``unit = "row"`` no table has an owner; nothing else distinguishes that definition.
     """
 
     neighbours: Literal["add-remove", "replace"]
@@ -69,12 +69,12 @@ class UnitDefinition:
     def covers(self, other: UnitDefinition) -> bool:
         """Whether a unit of ``other``, cut down to this definition's tables, is a unit here.
 
-        True when both give every table that they share the same owner, and nothing that is private
-        in ``other`` was public here. Proof: join the two forests. They agree where they meet, and
-        each is closed upwards (an owner of one of its tables is one of its tables), so a unit of
-        the joined forest meets this definition's tables in exactly one of its units, or in none.
-        Removing the larger unit therefore removes at most one unit here, and a loss stated for
-        units here holds for it.
+        It is, if both definitions give every table that they share the same owner, and no table
+        that is private in ``other`` was public here. Proof: join the two forests. They agree on
+        the tables that they share, and each is closed upwards (an owner of one of its tables is one
+        of its tables), so a unit of the joined forest, restricted to this definition's tables, is
+        exactly one of this definition's units, or empty. Removing the larger unit therefore removes
+        at most one unit here, and a loss stated for units here holds for it.
         """
         mine, theirs = dict(self.owners), dict(other.owners)
         agree = all(mine[table] == theirs[table] for table in mine.keys() & theirs.keys())
@@ -83,10 +83,10 @@ class UnitDefinition:
     def counted(self, loss: Guarantee, other: UnitDefinition) -> Guarantee:
         """A loss that was stated under this definition, converted for units of ``other``.
 
-        The loss itself where this definition covers the other under the same neighbours. A loss
-        under add/remove counts twice for replace (one unit goes, another comes; for δ the group
-        bound (1 + e^ε)·δ). Everything else is infinite: a guarantee for smaller units says
-        nothing of larger ones.
+        If this definition covers the other and the neighbours are the same, the loss is unchanged.
+        A loss under add/remove counts twice for replace, since one unit is removed and another
+        added; for δ the group bound is (1 + e^ε)·δ. In every other case it is infinite: a guarantee
+        for smaller units says nothing about larger ones.
         """
         if not self.covers(other):
             return INFINITE
@@ -107,14 +107,14 @@ _NOT_OF_THE_FIT = ("type", "release", "time", "database")
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """No release may take the totals past this; None is no limit."""
+    """Limits that no release may take the totals past; None means no limit."""
 
     epsilon: float | None = None  # for Σ ε over all releases
     delta: float | None = None  # for Σ δ over all releases
     monthly: float | None = None  # for Σ ε over releases opened in a calendar month (UTC)
 
     def stricter(self, other: Cap | None) -> Cap:
-        """The lower limits of both, each for itself."""
+        """The cap whose limits are each the lower one of the two caps."""
         if other is None:
             return self
         both = zip(astuple(self), astuple(other), strict=True)
@@ -137,11 +137,11 @@ class Account:
 
     @property
     def loss(self) -> Guarantee:
-        """The loss that counts: the spent one of a closed release, else the reserved one."""
+        """The loss that counts: what a closed release has spent, or an open one has reserved."""
         return self.reserved if self.spent is None else self.spent
 
     def counted(self, definition: UnitDefinition) -> Guarantee:
-        """The loss that counts for another unit definition; that of a seeded fit is infinite."""
+        """The loss converted for a unit definition; that of a seeded fit is infinite."""
         if not self.header["private"]:
             return INFINITE
         return self.definition.counted(self.loss, definition)
@@ -202,7 +202,7 @@ class Standing:
                 account.spent, account.events = loss, entry["events"]
 
     def count_in(self, earlier: Standing) -> None:
-        """Add another ledger's releases; its cap holds until this one is given its own."""
+        """Add another ledger's releases; its cap applies unless this ledger has one of its own."""
         self.accounts = {**earlier.accounts, **self.accounts}
         if all(entry["type"] != "cap" for entry in self.entries):
             self.cap = self.cap.stricter(earlier.cap)
@@ -232,9 +232,9 @@ class Standing:
         )
 
     def total(self, definition: UnitDefinition, month: str = "") -> Guarantee:
-        """Σ ε and Σ δ over all releases of a month, or of all, as one unit definition counts them.
+        """Σ ε and Σ δ over the releases of a month, converted for one unit definition.
 
-        Months are as in ``2030-01``; "" stands for all.
+        A month is written as in ``2030-01``; "" stands for all months.
         """
         found = [item for item in self.accounts.values() if item.opened.startswith(month)]
         losses = [account.counted(definition) for account in found]
@@ -245,8 +245,8 @@ class Standing:
     def check(self, release_id: str, cap: Cap | None = None) -> None:
         """Refuse a release that takes any unit definition's total past the cap: a BudgetExceeded.
 
-        A release counts in the month in which it was opened, resumed later or not: what it may
-        spend was reserved then.
+        A release counts in the month in which it was opened, even if it is resumed later: what it
+        may spend was reserved then.
         """
         limit, month = self.cap.stricter(cap), self._account(release_id).opened[:7]
         for definition in self.definitions():

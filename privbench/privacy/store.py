@@ -1,11 +1,11 @@
 """The file of a ledger: a SQLite database of entries that are only ever added.
 
-Entries lie in *parts*: the ledger's own (``""``: openings, closings, caps) and one for each
-release, under its id (its events and results). Every entry carries a seal, a hash of the seal
-before it in its part and of its own text, so that a changed or swapped entry is found, and one that
-is missing before others. ``PRAGMA quick_check`` finds damage to the file around them. What nothing
-in the file can tell is that the last entries of a part are missing, as in a file that was restored
-from an older copy. Seals are no signatures: whoever may write the file can compute them.
+Entries are in *parts*: the ledger's own part (named ``""``: openings, closings, caps), and for each
+release a part that is named by its id (its events and results). Every entry has a seal: a hash of
+the previous seal in its part and of its own text. So an entry that was changed, swapped or removed
+before others is detected. ``PRAGMA quick_check`` finds damage to the rest of the file. Nothing in
+the file can show that the last entries of a part are missing, as in a file that was restored from
+an older copy. Seals are not signatures: whoever may write the file can compute them.
 
 A transaction counts whole or not at all, wherever the process is killed or the power fails. It is
 durable once it has returned: ``synchronous = EXTRA`` waits for the folder as well, in which the
@@ -34,7 +34,7 @@ Entry = dict[str, Any]
 
 FILE = "ledger.sqlite"
 
-#: "PvLg" in ASCII; the number that identifies such a database to ``file`` and to this module.
+#: "PvLg" in ASCII: the application id by which ``file`` and this module recognise a ledger.
 _APPLICATION = 0x50764C67
 _VERSION = 1
 _TABLE = (
@@ -83,7 +83,10 @@ class Book:
         return entries
 
     def append(self, entry: Entry, part: str = "") -> int:
-        """Add an entry, which counts once the transaction has ended well; how many were before."""
+        """Add an entry, which counts once the transaction is committed.
+
+        Returns how many entries the part had before.
+        """
         last = "SELECT number, seal FROM entries WHERE part = ? ORDER BY number DESC LIMIT 1"
         number, seal = self._connection.execute(last, (part,)).fetchone() or (-1, "")
         text = json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -95,14 +98,14 @@ class Book:
 def make(folder: Path) -> None:
     """Make a ledger without entries where there is none; the caller holds the folder's lock.
 
-    The file has its name only once it is whole, so that a file of no bytes is known to be damaged.
+    The file gets its name only once it is complete, so a file without bytes must be damaged.
     """
     path = folder / FILE
     if there(path):
         return
     try:
-        # Within a folder that is its owner's alone, nobody can open the file before its rights
-        # are set; SQLite gives them to its journal.
+        # The file is made in a folder that only its owner can enter, so nobody can open it before
+        # its permissions are set; SQLite gives the same permissions to its journal.
         with TemporaryDirectory(dir=folder, prefix=".new-") as place:
             new = Path(place) / FILE
             with closing(sqlite3.connect(new, isolation_level=None)) as connection:
@@ -143,7 +146,7 @@ def transaction(folder: Path) -> Iterator[Book]:
     except OSError as error:
         raise unusable(path, error.strerror) from None
     except (sqlite3.Error, UnicodeDecodeError) as error:
-        # A message about a malformed schema quotes it, which need not be text.
+        # SQLite's message about a malformed schema quotes the schema, which need not be text.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_BUSY:
             raise LedgerError(f"another process holds the ledger {path}.") from None
@@ -175,7 +178,7 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Make a new name in a folder durable; within the ledger's own SQLite does that."""
+    """Make a new name in a folder durable; in the ledger's own folder SQLite does that."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -184,9 +187,9 @@ def sync_folder(path: Path) -> None:
 
 
 def there(path: Path) -> bool:
-    """Whether a path exists; a dangling symbolic link does.
+    """Whether a path exists; a dangling symbolic link counts as existing.
 
-    If this user may not see that, it is a LedgerError: to go on could miss a privacy loss.
+    If the user may not read that, it is a LedgerError: to continue could miss a privacy loss.
     """
     with usable(path):
         try:

@@ -1,8 +1,8 @@
 """Privacy units of the rows: identity, size, random rank, weight.
 
-All four follow from the OWN forest alone. They are taken over all of a unit's rows in a table,
-before any filter, split or partition, and depend on nothing outside the unit; so a unit that stays
-keeps them when another unit goes.
+All four follow from the OWN forest alone. They are computed over all of a unit's rows in a table,
+before any filter, split or partition, and depend on nothing outside the unit; so a unit keeps them
+when another unit is removed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from privbench.privacy.spec import DatabaseSpec
 #: Grid of the weights: a weight of 1 is GRID units.
 GRID = 2**30
 
-#: Row index of a parent that is not there: the reference is NULL.
+#: Row index of the parent of a row whose reference is NULL.
 NONE = -1
-#: Row index of a parent that is not there: the target is gone, the reference is not NULL.
+#: Row index of the parent, written ⊥, of a row whose reference is not NULL but whose target was
+#: removed.
 BOTTOM = -2
 
 #: Row indices, counts or unit numbers: int32 where that suffices, else int64.
 Index = NDArray[np.signedinteger[Any]]
 
-#: Rows of a block of units, at least, and most blocks, since each is found by a pass over all rows.
-#: With twice or half of either all blocks take about as long.
+#: Least rows of a block of units, and most blocks: each block is found by a pass over all rows.
+#: With twice or half of either number, all blocks together take about as long.
 _BLOCK, _BLOCKS = 2**20, 16
 
 _Found = TypeVar("_Found")
@@ -51,15 +52,15 @@ def single(spec: DatabaseSpec, table: str) -> bool:
 
 
 def bound(spec: DatabaseSpec, table: str) -> int:
-    """τ in force: the declared one, or 1 where a unit has at most one row anyway."""
+    """The effective τ: the declared one, or 1 if by the schema a unit has at most one row."""
     return 1 if single(spec, table) else spec.tables[table].tau
 
 
 def contribution(spec: DatabaseSpec, table: str) -> int:
     """Largest total weight of one unit's rows in a table, in grid units.
 
-    `GRID` for weights: n rows of ⌊GRID·min(n,τ)/(τ·n)⌋ sum to at most GRID·min(n,τ)/τ.
-    τ·`GRID` for truncation: at most τ rows of `GRID` each.
+    For weights it is `GRID`: n rows of ⌊GRID·min(n,τ)/(τ·n)⌋ sum to at most GRID·min(n,τ)/τ.
+    For truncation it is τ·`GRID`: at most τ rows count `GRID` each.
     """
     if spec.tables[table].bound == "truncation":
         return GRID * bound(spec, table)
@@ -140,8 +141,8 @@ def _once(find: Callable[[Units, str], _Found]) -> Callable[[Units, str], _Found
 class Units:
     """Unit identity, size, rank and weight of every row; computed on first use.
 
-    ``owners`` are the row index of the owner, for every table with an OWN key; ``ranks`` those
-    drawn before, for a neighbour whose other units keep them.
+    ``owners`` has, for every table with an OWN key, the row index of each row's owner. ``ranks``
+    were drawn before; they are given for a neighbouring database, whose units keep their ranks.
     """
 
     __slots__ = ("_known", "_offsets", "_owners", "_rows", "_spec", "keys")
@@ -153,8 +154,8 @@ class Units:
         owners: Mapping[str, Index],
         ranks: Mapping[str, Index] | None = None,
     ) -> None:
-        # The uniform numbers that rank the rows of a table; only in a fit whose noise is seeded
-        # they are not from the system's entropy.
+        # Draws the uniform numbers that rank the rows of a table: from the system's entropy, except
+        # in a fit whose noise is seeded.
         self.keys: Callable[[int, str], NDArray[np.uint64]] = system_keys
         self._spec = spec
         self._rows = dict(rows)
@@ -187,7 +188,7 @@ class Units:
         return np.where(owner >= 0, above, itself)
 
     def sizes(self, table: str, rows: NDArray[np.integer[Any]] | None = None) -> Index:
-        """How many rows the unit of a row has in the table, at least 1; of all rows, or some."""
+        """How many rows of the table each row's unit has, 1 or more; for all rows or for some."""
         least, counts = self.members(table)
         identity = self.identity(table)
         return counts[(identity if rows is None else identity[rows]) - least]
@@ -202,7 +203,7 @@ class Units:
         return least, counts.astype(index_type(identity.size))
 
     def blocks(self, table: str) -> Iterator[NDArray[np.int64]]:
-        """Positions of some units' rows, block by block, so that less memory is used at once.
+        """The positions of all rows in blocks, so that less memory is used at once.
 
         All rows of a unit are in one block.
         """

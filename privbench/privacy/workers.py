@@ -1,10 +1,11 @@
 """Workers of a Dask cluster: other processes of the owner that encode and count parts of tables.
 
-What travels between the processes is private: codes, weights, exact partial counts. It is pickled,
-so all processes trust one another; the scheduler and the workers stand inside the owner's house,
-and TLS between them is configured in Dask (``tls://`` addresses). Dask writes the arguments of a
-task that fails into its log. So every argument and every result is `Held`, which shows nothing, and
-no task fails: an error comes back as a value without the text of what it complains of (`shielded`).
+Private data is sent between the processes: codes, weights, exact partial counts. It is pickled, so
+all processes must trust one another; the scheduler and the workers must run on machines of the
+data's owner, and TLS between them is configured in Dask (``tls://`` addresses). Dask writes the
+arguments of a task that fails into its log. So every argument and every result is wrapped as
+`Held`, which prints nothing, and no task fails: an error is returned as a value, and its text
+quotes no rows (`shielded`).
 
 Nothing is drawn here: weights, ranks and noise come from the process of the session alone. A task
 is a function of its arguments, so one that is run again on another worker gives the same integers.
@@ -31,14 +32,15 @@ from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.query import Integers
 from privbench.privacy.shield import shielded
 
-#: Imported where a scheduler is given; None where Dask is not installed.
+#: Dask's module, imported when a scheduler is first used; None if Dask is not installed.
 distributed: Any = lazy_loader.load("distributed") if find_spec("distributed") else None
 
 #: Seconds to wait for the scheduler, and for a first worker where there is none.
 WAIT = 30
-#: How often a count is begun anew after workers are lost.
+#: Most times that a count is tried, since workers may be lost.
 TRIES = 5
-#: Tables of at most so many rows are counted here; parts of larger ones have at least so many.
+#: Tables of at most this many rows are counted in the session's process; parts of larger tables
+#: have at least this many.
 LEAST_ROWS = 2**17
 #: Most rows of a part.
 MOST_ROWS = 2**22
@@ -47,7 +49,7 @@ KEPT_BYTES = 8 * 2**30
 
 
 class Held:
-    """Something private, or a secret, on its way between two processes; shows nothing of it."""
+    """A private or secret object that is sent between two processes; its text shows nothing."""
 
     __slots__ = ("what",)
 
@@ -63,7 +65,7 @@ class Lost(Exception):
 
 
 def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | PrivbenchError:
-    """Run a function in a worker: gives its result, or the error as a value; raises nothing."""
+    """Run a function in a worker; return its result, or the error as a value; raise nothing."""
     if version != __version__:
         return ConfigError(
             f"a worker has privbench {__version__}, this process {version}.",
@@ -79,7 +81,7 @@ def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | 
 class Workers:
     """The workers behind one scheduler, at ``tcp://host:8786`` or ``tls://host:8786``.
 
-    A ConfigError where Dask is not installed, or workers would write what they hold to a disk.
+    If Dask is not installed, or workers would write their data to a disk, that is a ConfigError.
     """
 
     def __init__(self, address: str) -> None:
@@ -98,8 +100,8 @@ class Workers:
             raise ConnectionFailed(f"no Dask scheduler answers at {address} ({refused}).")
         try:
             self._client.wait_for_workers(1, timeout=WAIT)
-            # A worker that never spills holds all in a plain dictionary. A lambda travels whole,
-            # to workers without privbench too.
+            # A worker that never writes data to disk has a plain dictionary for it. A lambda is
+            # pickled by value, so it also runs on workers without privbench.
             held = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
         except OSError:
             self.close()
@@ -122,7 +124,7 @@ class Workers:
         self.close()
 
     def close(self) -> None:
-        """Let go of everything that the workers keep, and of the scheduler."""
+        """Release all data on the workers, and disconnect from the scheduler."""
         self._client.close()
 
     def addresses(self) -> list[str]:
@@ -130,12 +132,12 @@ class Workers:
         return sorted(self._client.nthreads())
 
     def send(self, what: Any, worker: str) -> Any:
-        """Send an object to a worker, which keeps it: its future, an argument for `submit`.
+        """Send an object to a worker, which keeps it; the returned future is for `submit`.
 
-        It is `Lost` where the worker is gone.
+        If the worker is gone, `Lost` is raised.
         """
         try:
-            # A hash of the content would be its name in the logs.
+            # Dask would name the object in its logs by a hash of the content; hash=False avoids it.
             (sent,) = self._client.scatter([Held(what)], workers=[worker], hash=False)
         except (OSError, CancelledError, TimeoutError, ValueError, KeyError):
             raise Lost from None
@@ -150,7 +152,7 @@ class Workers:
         return self._client.submit(guarded, __version__, function, *held, pure=False)
 
     def result(self, future: Any) -> Any:
-        """The result of a call; `Lost` where what it was sent is gone with a worker."""
+        """The result of a call; `Lost` if data that the call needs is gone with a worker."""
         while True:
             try:
                 found = future.result(timeout=WAIT)
@@ -161,7 +163,8 @@ class Workers:
             except CancelledError:
                 raise Lost from None
             except Exception as error:
-                # The text may be anything; the kind shows whether memory or a module is missing.
+                # The error's text may quote anything, so only its kind is given, which shows
+                # whether memory or a module is missing.
                 found = PrivbenchError(f"workers could not do their part ({type(error).__name__}).")
             if isinstance(found, PrivbenchError):
                 raise found
@@ -172,9 +175,10 @@ class WorkersCounter:
     """A `Counter` that counts parts of a table's rows on workers, and adds what they found.
 
     This process has the codes, the units and the weights of all rows: a unit's rows may lie in any
-    parts, and their weight is one over how many it has in all of them (one aggregate over the whole
-    table, before any part is made). A worker is sent the codes and the weights of its rows once and
-    keeps them; it returns integers. Small tables, and regions by splits, are counted here.
+    parts, and their weights follow from how many rows the unit has in all of them (one aggregate
+    over the whole table, before any part is made). A worker is sent the codes and the weights of
+    its rows once and keeps them; it returns integers. Small tables, and regions by splits, are
+    counted in this process.
     """
 
     def __init__(self, workers: Workers, *, least: int | None = None) -> None:
@@ -183,7 +187,7 @@ class WorkersCounter:
         self._sent: OrderedDict[tuple[int, int, int], tuple[Any, int, Any]] = OrderedDict()
 
     def __call__(self, data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
-        """The histograms, unless ever more workers are lost."""
+        """The histograms; an error if workers are lost in each of `TRIES` attempts."""
         parted = wanted.region is not None and wanted.region.path
         if data._rows(wanted.table) <= self._least or parted:
             return local(data, wanted)
@@ -222,7 +226,7 @@ class WorkersCounter:
             return self._sent[key][2]
         part = packed(column[start:stop])
         future = self._workers.send(part, worker)
-        # A column that is gone is not counted again, and another object may get its id.
+        # A column that was freed is not counted again, and another object may get its id.
         gone = weakref.ref(column, lambda _: self._sent.pop(key, None))
         self._sent[key] = gone, part[0].nbytes, future
         while sum(size for _, size, _ in list(self._sent.values())) > KEPT_BYTES:
@@ -231,14 +235,14 @@ class WorkersCounter:
 
 
 def packed(part: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """A part of a column as it travels, and its length: one number where all are the same one.
+    """A part of a column as it is sent, and its length; equal numbers are sent as a single one.
 
     >>> packed(np.broadcast_to(np.int64(7), 3))
     (array([7], dtype=int32), 3)
     """
     same = part.strides == (0,)
     kept = part[:1] if same else part
-    # Weights and row numbers of parts fit: the largest weight is 2³⁰.
+    # Weights and row numbers of parts fit 32 bits: the largest weight is 2³⁰.
     if kept.dtype == np.int64 and kept.size and kept.min() >= 0 and kept.max() < 2**31:
         kept = kept.astype(np.int32)
     return np.ascontiguousarray(kept), part.size

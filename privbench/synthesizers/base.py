@@ -39,9 +39,9 @@ class PlannedEvent:
     share: float  # ``amount`` over the total
     noise_sd: float  # standard deviation of the noise, in counted units
     roots: frozenset[str]  # root tables that are charged
-    needed: float | None = None  # units that make a label come out half the time
-    noises: tuple[float, ...] = ()  # other values, by what is released before
-    needs: tuple[float, ...] = ()  # other values of ``needed``, likewise
+    needed: float | None = None  # number of units at which a label is released half the time
+    noises: tuple[float, ...] = ()  # other values of ``noise_sd``, for other earlier results
+    needs: tuple[float, ...] = ()  # other values of ``needed``, for other earlier results
 
     @classmethod
     def of(cls, question: Question, spec: DatabaseSpec, plan: PlanInput) -> Self:
@@ -70,7 +70,7 @@ class PlanInput:
     public_rows: Mapping[str, int] = field(default_factory=dict)  # exact counts of public tables
     # Amount per root table beyond ``total`` that earlier stages left; missing means none.
     spare: Mapping[str, float] = field(default_factory=dict)
-    # Units that have rows in owned tables, where they were counted; at least the noise.
+    # Noisy numbers of units with rows in owned tables, if counted; each at least its noise.
     counted: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
@@ -102,7 +102,7 @@ class FittedModel(Protocol):
 
     @property
     def units(self) -> Mapping[str, float]:
-        """Units that are expected to have rows in every private table, at most."""
+        """For every private table, the most units that are expected to have rows in it."""
 
     @property
     def circuits(self) -> Mapping[str, Circuit]:
@@ -116,7 +116,7 @@ class FittedModel(Protocol):
 
 
 class Synthesizer(ABC, Generic[OptionsT]):
-    """A learner: has a session take measurements and makes a model of the answers."""
+    """A learner: it requests measurements from a session and learns a model from the answers."""
 
     name: ClassVar[str]  # its name in configs and models
     options_type: ClassVar[type[Options]] = Options  # the type of its parameters

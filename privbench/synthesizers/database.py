@@ -62,7 +62,7 @@ class DatabaseSynthesizer(Synthesizer[OptionsT]):
 
     @classmethod
     def read_attributes(cls, state: Any, arrays: Mapping[str, NDArray[Any]]) -> AttributeModel:
-        """The model that a learner of attributes gave, from its state, which may be hostile."""
+        """Read the model of a learner of attributes from its state, which may be hostile."""
         return Circuit.from_state(state, arrays)
 
     @classmethod
@@ -105,19 +105,22 @@ class TableFit:
 
 
 class TableSynthesizer(DatabaseSynthesizer[OptionsT]):
-    """Attributes have a model of their own, which a subclass learns; keys are not part of it."""
+    """A synthesizer whose subclass learns a separate model of each table's attributes.
+
+    Keys are not part of that model.
+    """
 
     learns: ClassVar[Learns] = "attributes"
 
     @abstractmethod
     def fit_table(self, fit: TableFit) -> AttributeModel:
-        """Measure and learn the attributes of a table, one of which varies at least."""
+        """Measure and learn the attributes of a table, at least one of which varies."""
 
     @abstractmethod
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """The measurements that `fit_table` takes of a table which may spend so much ε or ρ."""
+        """The measurements that `fit_table` takes of a table for ``amount`` of ε or ρ."""
 
     def check(self, session: Session) -> None:
         """Refuse, before anything is spent, a fit that this synthesizer cannot do."""

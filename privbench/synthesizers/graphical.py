@@ -17,11 +17,11 @@ from privbench.synthesizers.model import DatabaseModel
 
 
 class GraphicalOptions(Options):
-    """Parameters."""
+    """Parameters of the graphical synthesizer."""
 
-    # A column that rows shall tell from the others, as ``table.column`` or by its name: its pairs
-    # with all other columns of its table are measured, and most of the budget is for pairs. For
-    # training sets; of other pairs and of single columns less is known.
+    # A column that is to be predicted from the others, as ``table.column`` or by its name: its
+    # pairs with all other columns of its table are measured, and most of the budget is for pairs.
+    # For training sets; other pairs and single columns are learned less precisely.
     target: str = ""
 
 

@@ -39,7 +39,7 @@ class DatabaseModel:
 
     @cached_property
     def units(self) -> Mapping[str, float]:
-        """Units that are expected to have rows in every table, at most."""
+        """For every table, the most units that are expected to have rows in it."""
         found: dict[str, float] = {}
         for name, law in self.laws.items():
             found[name] = law.rows
@@ -53,7 +53,7 @@ class DatabaseModel:
 
     @cached_property
     def circuits(self) -> Mapping[str, Circuit]:
-        """One circuit per table: that of its attributes, else its outline.
+        """One circuit per table: the model of its attributes if that is one, else its outline.
 
         Tables whose attributes have a model that is no circuit are left out.
         """
@@ -212,7 +212,7 @@ def damaged() -> Iterator[None]:
 def store(
     arrays: dict[str, NDArray[Any]], parts: Mapping[str, NDArray[Any]], *place: str | int
 ) -> None:
-    """Add arrays under the name of a place in the model."""
+    """Add arrays to ``arrays``, under names that begin with a place in the model."""
     arrays.update({"/".join(map(str, (*place, name))): array for name, array in parts.items()})
 
 

@@ -34,8 +34,8 @@ from privbench.synthesizers.base import Options, PlanInput
 from privbench.synthesizers.database import TableFit, TableSynthesizer
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
-#: β, where it is not given, in standard deviations of the noise that the whole amount would leave
-#: on histograms of all attributes.
+#: β, if it is not given, in standard deviations of the noise that histograms of all attributes
+#: would have for the whole amount.
 LEAST = 200.0
 
 
@@ -47,8 +47,8 @@ class PaperOptions(Options):
     alpha: Annotated[float, Field(ge=0, le=1)] = 0.05
     # β: a region of fewer than 2β rows is not split; 0 derives it from the noise.
     beta: Annotated[float, Field(ge=0)] = 0.0
-    # γ: share for the structure (row and column splits) of what one-ways leave; the rest goes to
-    # leaves.
+    # γ: of the amount that remains after one-ways, the share for the structure (row and column
+    # splits); the rest goes to leaves.
     gamma: Fraction = 0.5
     gamma1: Fraction = 0.2  # γ₁: share of γ for column splits; γ₂ = 1 − γ₁ goes to row splits
     iterations: Annotated[int, Field(ge=0, le=20)] = 2  # J: iterations of k-means in a row split
@@ -69,13 +69,13 @@ class Budget:
     # One measurement of the parts of row splits, per level and iteration of k-means, and once more
     # for the children's histograms.
     move: float = 0.0
-    leaves: float = 0.0  # leafGen; what levels do not use is added to it
-    least: float = 0.0  # β in force: a region is split where it holds at least 2β rows
+    leaves: float = 0.0  # leafGen; the amount that levels do not use is added
+    least: float = 0.0  # the effective β: a region is split if it holds at least 2β rows
 
 
 @dataclass(frozen=True, slots=True)
 class Grower:
-    """Grows one table's network, level by level: one joint query for all nodes that do the same."""
+    """Grows one table's network level by level; nodes that take the same step share one query."""
 
     fit: TableFit
     options: PaperOptions
@@ -182,7 +182,7 @@ class PaperSynthesizer(TableSynthesizer[PaperOptions]):
     def plan_table(
         self, spec: DatabaseSpec, table: str, amount: float, plan: PlanInput
     ) -> list[Measurement]:
-        """See `TableSynthesizer.plan_table`; a full tree of regions without column splits."""
+        """See `TableSynthesizer.plan_table`; plans a full tree of regions, no column splits."""
         budget, bins = self._divide(spec, table, amount, plan), self.options.bins
         events = one_way_events(spec, table, budget.one_ways)
         for level in range(budget.levels):

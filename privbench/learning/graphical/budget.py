@@ -1,8 +1,9 @@
 """Shares of the budget and the measurements that they buy: one list for `plan` and `fit`.
 
-Units of different trees of ownership are disjoint, so every tree has the whole amount; an event is
-charged to every tree whose units can move it, and gets the least of what they set aside for it.
-"Budget" in ``docs/method.md`` tells the shares, and how each is split among measurements.
+Units of different trees of ownership are disjoint, so every tree has the whole amount. An event is
+charged to every tree whose units can move it, and gets the smallest of the amounts that these trees
+have for it. "Budget" in ``docs/method.md`` explains the shares, and how each is split among
+measurements.
 """
 
 from __future__ import annotations
@@ -28,29 +29,30 @@ from privbench.privacy.queries import (
 )
 from privbench.privacy.queries.references import KEPT
 
-#: Shares of a tree's amount. Sizes: half costs 2 % of Q-error, double 5 %. References: that part
-#: times R / (R + T), R references that touch the tree and T its tables; half as much again: no
-#: difference beyond scatter.
+#: Shares of a tree's amount for sizes and for references. Sizes: half costs 2 % of Q-error, double
+#: 5 %. References get the share times R / (R + T), where R references touch the tree and T is its
+#: number of tables; half as much again: no difference beyond scatter.
 SIZES, REFERENCES = 0.15, 0.4
-#: Share of one-ways in the budget of one-ways and pairs. At .24: 2-way divergence of coded Adult
-#: .044 for .040.
+#: Share of one-way marginals ("one-ways") in the budget of one-ways and pairs. At .24: 2-way
+#: divergence of coded Adult .044 for .040.
 ONE_WAYS = 0.25 / (0.25 + 0.48)
-#: The same in a tree with a target column that the others are to predict. On car, .1 and .4 gave
-#: an AUROC .01 higher and .02 lower with an earlier learner.
+#: Share of one-ways in a tree with a target column that the others are to predict. On car, .1 and
+#: .4 gave an AUROC .01 higher and .02 lower with an earlier learner.
 AIMED = 0.2
-#: Share of the pair amount that selection may take; what it does not need goes to the pairs, so
-#: that it binds in small tables alone. Half or double: not measured.
+#: Largest share of the amount for pairs that their selection may take; what it does not need goes
+#: to measuring them, so this limits selection in small tables alone. Half or double: not measured.
 SELECTION = 0.2
-#: Gap, as a share of the table's weight, that a selection should see among all candidates, and that
-#: the noise of a pair of the target column stays below. Half: 1 % of Q-error on the development
-#: databases; double: -1 %. Of target columns, at .02 or .1: AUROC of Adult within scatter.
+#: Gap between a pair and its prediction, as a share of the table's weight, that selection should
+#: detect among all candidates; the noise of a pair of the target column should be below it. Half:
+#: 1 % of Q-error on the development databases; double: -1 %. For target columns at .02 or .1: AUROC
+#: of Adult within scatter.
 LEAST_GAP = 0.05
-#: Pairs per round and own column, at most; and rounds of selection. Coded Adult, 2-way total
-#: variation: .0334 at half, .0314 here, .0330 at nearly double.
+#: Most pairs that a round of selection takes per own column; and the number of rounds. Coded Adult,
+#: 2-way total variation: .0334 at half, .0314 here, .0330 at nearly double.
 PICKS, ROUNDS = 1.2, 3
 #: Most candidates of a round; and most scores of all selections of a table, which is also the most
-#: cells of joint groups that a score of targets counts. They keep a table of hundreds of columns
-#: to seconds. Up to 80 columns all pairs are candidates at every level.
+#: cells of joint groups that a score of targets counts. With these limits a table of hundreds of
+#: columns takes seconds. Up to 80 columns all pairs are candidates at every level.
 MOST_CANDIDATES, MOST_SCORES = 10_000, 300_000
 #: Cells of a column beyond which its share of the one-ways does not grow: shrinkage makes noise of
 #: more cells cheap. Half or double: not measured.
@@ -58,20 +60,22 @@ MOST_CELLS = 64
 #: Factor on the cells of columns that only shape surrogate texts, which no query can name:
 #: they get a tenth of what others get.
 FILLER = 0.03
-#: Parts of an owned table's size amount: clipped sum, rows without an owner; the rest goes to the
-#: histogram. Half or double: not measured.
+#: Parts of the amount for an owned table's size: for the clipped sum, and for rows without an
+#: owner. The rest goes to the histogram of rows per unit. Half or double: not measured.
 CLIPPED, FREE = 0.3, 0.15
-#: Largest part of a reference's amount that goes to columns of its targets, and least number of
-#: columns for which it is that large; the rest goes to fan-in.
+#: Largest part of a reference's amount that goes to columns of its targets, and the least number of
+#: columns for which the part is that large. The rest goes to fan-in.
 TARGETS, SOME_COLUMNS = 0.6, 4
-#: Most of a tree's amount that the tests of its tables against an earlier model take. It binds in
-#: tables of few units alone: Adult's test takes under a thousandth of that. Half or double: not
-#: measured; tests of few units see less, or what changes is learned with a twentieth less.
+#: Largest share of a tree's amount that tests of its tables against an earlier model take. Only
+#: tables of few units reach it: Adult's test takes under a thousandth of it. Half or double: not
+#: measured; with half, tests of few units detect less; with double, tables that have changed are
+#: learned with a twentieth less of the budget.
 TESTS = 0.05
 
 
-#: How a table's columns are learned: by one-ways and pairs; by one-ways; or attributes by a learner
-#: of their own, with the budget of their one-ways and pairs, and all other columns by one-ways.
+#: How a table's columns are learned: ``pairs``: by one-ways and pairs; ``columns``: by one-ways;
+#: ``attributes``: attributes by a learner of their own, which gets the budget of their one-ways and
+#: pairs, and all other columns by one-ways.
 Learns = Literal["pairs", "columns", "attributes"]
 
 
@@ -91,7 +95,7 @@ class TableSize:
 
     @property
     def kept(self) -> float:
-        """Share of its rows among the first `KEPT` of their unit."""
+        """Share of the table's rows that are among the first `KEPT` rows of their unit."""
         if self.units is None:
             return 1.0
         return min((contributed(self.units, KEPT) + self.free) / max(self.rows, 1.0), 1.0)
@@ -121,12 +125,12 @@ class Budget:
     accounting: Accounting
     amount: float  # ε or ρ that every root table may spend
     spare: Mapping[str, float]  # ε or ρ that every root table may spend beyond that
-    # Units that have rows in owned tables, where counted; at least the noise.
+    # Noisy numbers of units with rows in owned tables, if counted; each at least its noise.
     units: Mapping[str, float]
     target: tuple[str, str] | None = None  # table and attribute to be predicted from the others
     learns: Learns = "pairs"
     tests: float = 0.0  # share of the amount that is for tests against an earlier model
-    # Amount per tree of ownership: with what all of its roots have to spare.
+    # Amount per tree of ownership, including the least that all of its roots have to spare.
     total: dict[str, float] = field(init=False, default_factory=dict)
     sizes: Mapping[str, TableSize] = field(init=False, default_factory=dict)
     columns: Mapping[str, list[Column]] = field(init=False, default_factory=dict)
@@ -159,7 +163,7 @@ class Budget:
         return [key for key in keys if key.role == "ref" and top in self._tops(key)]
 
     def size_amount(self, table: str) -> float:
-        """Amount for the size of an owned table; most for those that few units own."""
+        """Amount for the size of an owned table; tables with rows of fewer units get more."""
         top = self.spec.top(table)
         most = max(self.units.values(), default=1.0)
         owned = [name for name in self.tree(top) if name != top]
@@ -167,7 +171,7 @@ class Budget:
         return self.total[top] * self._sizes_share(top) * each[table] / sum(each.values())
 
     def divide(self, sizes: Mapping[str, TableSize], columns: Mapping[str, list[Column]]) -> None:
-        """Divide what sizes leave among one-ways, pairs and references."""
+        """Divide the amounts that remain after sizes among one-ways, pairs and references."""
         self.sizes, self.columns = sizes, columns
         touching = {top: self._touching(top) for top in self.total}
         for key in (key for keys in touching.values() for key in keys):
@@ -176,12 +180,12 @@ class Budget:
                 for top in self._tops(key)
             )
         for top, keys in touching.items():
-            # What the other end of a reference cannot pay for stays with this one.
+            # If the other end of a reference can pay less than this one, this one keeps the rest.
             rest = self.total[top] * (1.0 - self._sizes_share(top))
             self._divide_tree(top, rest - sum(self.references[k.table, k.name] for k in keys))
 
     def _divide_tree(self, top: str, rest: float) -> None:
-        """Divide what sizes and references leave of a tree's amount."""
+        """Divide the part of a tree's amount that remains after sizes and references."""
         aimed = self.target is not None and self.spec.top(self.target[0]) == top
         ways = rest * (AIMED if aimed else ONE_WAYS)
         pairs, asked = rest - ways, self._measured(top)
@@ -191,8 +195,8 @@ class Budget:
             for name in self.tree(top)
         }
         self._divide_pairs(pairs, each)
-        # A table too small to see a pair leaves its part to pairs of the others. With half of it
-        # for one-ways, stats5 is off by 2.37 for 2.23.
+        # If a table is too small to detect a pair, its part goes to pairs of the other tables. If
+        # half of that part goes to one-ways, stats5 is off by 2.37 for 2.23.
         seeing = {
             name: value
             for name, value in each.items()
@@ -231,7 +235,7 @@ class Budget:
         ]
 
     def _weight(self, table: str, amount: float, noises: float) -> float:
-        """Weight of a table, no less than some standard deviations of a one-way's noise."""
+        """Weight of a table, at least ``noises`` standard deviations of a one-way's noise."""
         sd = noise_sd(Histogram(table, ()), self.spec, max(amount, 1e-12), self.accounting)
         return max(self.sizes[table].weight, noises * sd, 1.0)
 
@@ -264,8 +268,9 @@ class Budget:
         picks = 0 if 2 * each > amount / 2 else min(picks, star or picks)
         if not picks + star:
             return PairBudget()
-        # Half for first measurements; the rest refines what was found. Coded Adult with .9 for
-        # first ones: total variation .0351 for .0334; with .4 and .6: the same.
+        # Half is for first measurements; the other half is for a second measurement of the pairs
+        # that were kept. Coded Adult with .9 for first ones: total variation .0351 for .0334; with
+        # .4 and .6: the same.
         half = (amount - picks * each) / 2
         return PairBudget(picks, star, each, half / (picks + star), half)
 
@@ -279,7 +284,10 @@ class Budget:
         return 2.0 / scale if self.accounting == "pure" else 0.5 / scale**2
 
     def test_amount(self, table: str, candidates: int, gap: float) -> float:
-        """Amount of either question of a test of a table; an owned table has two tests at most."""
+        """Amount of each of the two questions of a test of a table.
+
+        An owned table has two tests at most.
+        """
         top = self.spec.top(table)
         questions = 2 * sum(1 if name == top else 2 for name in self.tree(top))
         most = self.total[top] / (1 - self.tests) * self.tests / questions
@@ -298,7 +306,10 @@ def guessed_sizes(spec: DatabaseSpec, totals: Mapping[str, float]) -> dict[str, 
 def star_of(
     target: tuple[str, str] | None, table: str, columns: Sequence[Column]
 ) -> list[tuple[int, int]]:
-    """Places of the target column and each other modelled column of its table, the lesser first."""
+    """Pairs of places: the target column and each other modelled column of its table.
+
+    The smaller place comes first.
+    """
     modelled = [place for place, column in enumerate(columns) if not column.domain.filler]
     at = [place for place in modelled if (table, columns[place].name) == target]
     return [(min(at[0], place), max(at[0], place)) for place in modelled if at and place != at[0]]
@@ -343,12 +354,12 @@ def one_way_questions(
 
 
 def targets_part(columns: int) -> float:
-    """Part of a reference's budget for its targets' columns, given the number of these columns."""
+    """Part of a reference's budget for columns of its targets, given how many there are."""
     return TARGETS * min(columns / SOME_COLUMNS, 1.0)
 
 
 def fan_in_question(budget: Budget, key: KeySpec, columns: int, inside: bool) -> Measurement:
-    """References per target of a key between private tables."""
+    """The measurement of references per target, for a key between private tables."""
     query = FanIn(key, outside=inside)
     amount = budget.references[key.table, key.name] * (1.0 - targets_part(columns))
     return Measurement(query, amount, f"fan-in of {key.table}.{key.name}")

@@ -17,7 +17,7 @@ Ends = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pair of columns at a level."""
+    """A pair of columns that may be measured, in the groups of one level."""
 
     ends: Ends
     level: int
@@ -26,8 +26,9 @@ class Candidate:
 def candidates(variables: Sequence[Variable], own: int, turn: int = 0) -> list[Candidate]:
     """All pairs of an own column with another one, at every level whose cells differ.
 
-    A table of very many columns has only the coarse level. Of too many pairs, every k-th one is a
-    candidate, and ``turn`` says where to begin, so that each turn has other pairs.
+    A table of very many columns has candidates at the coarse level only. If there are too many
+    pairs, every k-th one is a candidate, and ``turn`` says with which to begin, so that each turn
+    has other pairs.
     """
     pairs = pairs_of(variables, own)
     stride = max(-(-len(pairs) // MOST_CANDIDATES), 1)
@@ -62,7 +63,7 @@ def score_query(
     penalties: Floats,
     kind: type[PairScores] | None = None,
 ) -> PairScores:
-    """The query that scores candidate pairs, in `kind` or as follows.
+    """The query that scores candidate pairs: of the class `kind` if given, else as follows.
 
     In an owned table it scores what the margins of a pair do not explain. A root table's
     predictions have its released margins already, so its score is the distance of the counts from

@@ -1,8 +1,9 @@
 """Columns of a table's model and the groups of cells in which their marginals are measured.
 
-A table's own columns are its attributes, one degree for every OWN key into it, and the scope of
-every other key of its own: which public row it refers to, or none, another unit, its own unit.
-The context of an owned table are all columns of all its ancestors.
+A table's own columns are its attributes; for every OWN key into it a degree, which is a row's
+number of children; and for every other key of the table a scope, which says to which public row a
+row refers, or whether it refers to none, to another unit or to its own unit. The context of an
+owned table are all columns of all its ancestors.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from privbench.privacy.queries import Column as ColumnAxis
 #: Groups of a column's cells at each level of detail, coarse to fine. Half costs 1 % of Q-error on
 #: the development databases, double 4 %. (3, 8, 24): 2-way divergence of coded Adult 1 % larger.
 LEVELS = (4, 12, 24)
-#: Level, a place in `LEVELS`, of columns of targets. 0: stats5 2.89 for 2.79; 2: the same within
-#: scatter.
+#: Level (a place in `LEVELS`) at which columns of targets of references are grouped. 0: stats5 2.89
+#: for 2.79; 2: the same within scatter.
 DETAIL = 1
-#: Mass, in average groups, from which on a cell is a group of its own; and that of special cells,
-#: which are no neighbours of any. Half or double: not measured.
+#: Least mass, in masses of an average group, of a cell that is a group of its own; and the same for
+#: special cells, which are next to no other cell. Half or double: not measured.
 HEAVY, SPECIAL = 0.7, 0.1
-#: Starts the names of columns that are no attributes.
+#: First character of the names of columns that are not attributes.
 HIDDEN = "\x1f"
 #: Codes of the scope of a private reference.
 NULL_SCOPE, OUTSIDE, INSIDE = 0, 1, 2
@@ -75,12 +76,12 @@ def scope_name(key: str) -> str:
 
 
 def shown(name: str) -> str:
-    """A column's name as events have it."""
+    """A column's name as it stands in the labels of events."""
     return name.replace(HIDDEN, "")
 
 
 def children(spec: DatabaseSpec, table: str) -> list[KeySpec]:
-    """OWN keys into a table, by the order of tables."""
+    """OWN keys into a table, in the order of the tables that have them."""
     owns = (item.own for item in spec.tables.values())
     return [key for key in owns if key is not None and key.parent == table]
 
@@ -175,7 +176,7 @@ class Variable:
         return int(self.levels[level][self.ordered - 1]) + 1 if self.ordered else 0
 
     def scores(self, level: int) -> Floats:
-        """Normal score of the middle of every group of a level; 0 of those without an order."""
+        """Normal score of the middle of every group of a level; 0 for groups without an order."""
         mass, ordered = self.mass(level), self.ordered_groups(level)
         middle = np.cumsum(mass[:ordered]) - mass[:ordered] / 2
         share = np.clip(middle / max(float(mass[:ordered].sum()), 1e-12), 1e-6, 1 - 1e-6)
@@ -213,9 +214,10 @@ def group(
 
     Ordered cells are grouped by equal steps of (F + log-tail(F))/2 with F the distribution
     function, so that the upper tail has groups of its own down to a mass of ``floor``, a few
-    standard deviations of a pair's noise; unordered ones by mass, the rarest together. Heavy,
-    special and NULL cells are groups of their own. With ``means``, the mean count of every bucket
-    of a degree, half of its mass goes by children.
+    standard deviations of a pair's noise. Unordered cells are grouped by mass, the rarest together.
+    Heavy, special and NULL cells are groups of their own. If ``means`` has the mean count of every
+    bucket of a degree, the mass of a bucket is half its share of rows and half its share of
+    children.
     """
     mass = shares / max(float(shares.sum()), 1e-12)
     if means is not None and float(mass @ means) > 0:
@@ -239,7 +241,7 @@ def group(
 
 
 def _merge_rare(held: Floats, most: int) -> Ints:
-    """The most - 1 heaviest groups alone, in their order; all others together."""
+    """Keep the ``most`` - 1 heaviest groups, in their order, and merge all others into one."""
     merged = np.full(len(held), most - 1)
     heavy = np.sort(np.argsort(-held, kind="stable")[: most - 1])
     merged[heavy] = np.arange(len(heavy))
@@ -247,11 +249,12 @@ def _merge_rare(held: Floats, most: int) -> Ints:
 
 
 def _merge_ordered(held: Floats, apart: NDArray[np.bool_], most: int, floor: float) -> Ints:
-    """Neighbours together, up to 1/most of the coordinate."""
+    """Merge neighbouring cells until a group covers 1/most of the coordinate (see `group`)."""
     lowest = log(min(max(floor, 1e-6), 0.5))
     below = np.append(0.0, np.cumsum(held))
     tail = np.log(np.maximum(1.0 - below, 0.0) * (1.0 - exp(lowest)) + exp(lowest)) / lowest
-    # Without the tail's half hubs lose attributes; with a quarter: no difference on coded Adult.
+    # Half of the coordinate is the tail's. Without it, hubs lose attributes; with a quarter: no
+    # difference on coded Adult.
     length = np.diff((below + tail) / 2)
     merged = np.zeros(len(held), np.int64)
     number, used = -1, 1.0

@@ -62,16 +62,16 @@ from privbench.privacy.queries import Histogram, Total
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
-#: A fit draws synthetic rows to learn from: at most so many of the largest table, unless some tree
-#: would have fewer units than the second number. For time and memory alone.
+#: A fit draws synthetic rows to learn from: at most `MOST_ROWS` of the largest table, unless some
+#: tree would then have fewer than `LEAST_UNITS` units. This limits time and memory alone.
 MOST_ROWS, LEAST_UNITS = 200_000, 3_000
 #: Prior odds that an owned table has rows. At 1: one in eight releases loses the 24 managers of
 #: 10,000 employees, and one empty table in twenty gets rows; at 2: one in twenty, and one in four.
 SOME = 2.0
-#: Standard deviations above zero from which on the total of a table without owners is told from
-#: none: half of the empty tables come out with a few rows.
+#: A table without owners is taken to have rows if its total is at least this many standard
+#: deviations above zero. Half of the empty tables come out with a few rows.
 PRESENT_SDS = 0.7
-#: Least share that is worth a group where no pairs are measured.
+#: Least share of a group of cells where no pairs are measured.
 PLAIN_FLOOR = 0.01
 
 
@@ -84,8 +84,8 @@ class DatabaseFit:
     budget: Budget
     public_rows: dict[str, int]
     learner: AttributeLearner | None = None  # learns attributes, if the budget has amounts for that
-    # Laws of tables from an earlier release on the same domains, whose models are kept where a test
-    # shows no change. One of other columns, or below such a one, is not taken.
+    # Laws of tables from an earlier release on the same domains, whose models are kept if a test
+    # shows no change. A table's law is not used if its columns, or an ancestor's, are other ones.
     old: Mapping[str, TableLaw] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -104,7 +104,8 @@ class DatabaseFit:
     def run(self) -> dict[tuple[str, str], ReferenceLaw]:
         """Fit all tables (`laws`, owners first) and references."""
         self._measure_sizes()
-        # A learner of attributes plans by its amount, which is therefore known before the fit.
+        # A learner of attributes plans by its amount, so that must be known before the fit: it is
+        # computed from guessed sizes instead of measured ones.
         known = self.sizes if self.learner is None else guessed_sizes(self.spec, self.totals)
         self.budget.divide(known, self.columns)
         keys = {name: table.keys for name, table in self.spec.tables.items()}
@@ -125,11 +126,10 @@ class DatabaseFit:
         return references
 
     def _empty(self) -> None:
-        """Give no rows to tables that may be empty by all that was released.
+        """Give no rows to tables that, by all that was released, may be empty.
 
-        That is decided by the totals of a table without owners and by the odds of an owned one.
-
-        Tables that rows must refer to keep their rows.
+        For a table without owners the released total decides, for an owned table the posterior
+        odds. Tables to which rows of other tables must refer keep their rows.
         """
         present = set()
         for name, table in self.spec.tables.items():
@@ -173,7 +173,7 @@ class DatabaseFit:
         return found + [(clip, total - free, noise) for clip, total, noise in totals]
 
     def _free(self, table: str, answers: list[Answer]) -> float:
-        """Rows without an owner; each is a unit of one row, of weight 1/τ or 1."""
+        """Number of rows without an owner; each is a unit of one row, whose weight is 1/τ or 1."""
         if len(answers) == 1:
             return 0.0
         noisy, sd = answers[1]
@@ -192,7 +192,10 @@ class DatabaseFit:
         return clipped_question(self.budget, table, clip)
 
     def _size(self, table: str, histogram: Answer, free: float) -> TableSize:
-        """Rows and units by the posterior of the family; units with the mean that the rows give."""
+        """The estimated size of an owned table, from its histogram of units and its clipped totals.
+
+        The units per bucket are adjusted to the mean that follows from the number of rows.
+        """
         found = self._units(table, histogram, free)
         self.odds[table] = found.odds
         units, owned = found.units, max(found.rows, 1.0)
@@ -254,7 +257,7 @@ class DatabaseFit:
         return table in self.old and [*self.old[table].columns.items()] == cells
 
     def _singly(self, table: str) -> TableModel:
-        """One-way factors of all columns, but for attributes that have a learner of their own."""
+        """A model of one-way factors, except for attributes that have a learner of their own."""
         self.variables[table] = []
         amount = self.budget.attributes.get(table)
         factors = tuple(
@@ -277,7 +280,10 @@ class DatabaseFit:
         return learner.model
 
     def _improve(self, table: str, learner: PairLearner) -> float:
-        """Measure the pairs that were found once more, or one-ways where none was; what is left."""
+        """Measure the selected pairs once more, or one-ways if there are none.
+
+        Returns the part of the amount that is left.
+        """
         columns, unspent = self.columns[table], learner.unspent
         if unspent <= 0:
             return unspent
@@ -293,7 +299,7 @@ class DatabaseFit:
         return 0.0
 
     def _pair_budget(self, table: str) -> PairBudget:
-        """A table's own, and what tables before it in its tree could not use."""
+        """The table's own pair budget, plus what earlier tables of its tree could not use."""
         own = self.budget.pairs[table]
         if not own.pairs:
             return own
@@ -307,7 +313,7 @@ class DatabaseFit:
         own: list[Variable],
         old: Mapping[int, Codes] | None = None,
     ) -> PairLearner:
-        """A learner of pairs on released one-ways, or a test of an earlier model by its rows."""
+        """A learner of pairs on released one-ways; ``old`` are rows of an earlier model to test."""
         columns, floor = self.columns[table], self._floor(table)
         self.variables[table] = own
         sampled = float((weights**2).sum() / max(weights.sum(), 1e-9))
@@ -350,7 +356,7 @@ class DatabaseFit:
         return shares / total if total > 0 else np.full(len(shares), 1.0 / len(shares))
 
     def _degrees(self, table: str, column: Column, answer: Answer | None) -> Floats:
-        """Shares of the buckets of a degree, with the mean that sizes give where that may be."""
+        """Shares of the buckets of a degree, adjusted to the mean that follows from sizes."""
         key = column.key
         if key is None:
             raise ValueError("a degree column needs a key")
@@ -365,8 +371,9 @@ class DatabaseFit:
         shares = units / max(float(units.sum()), 1e-9)
         by_sizes = with_mean(shares, MANY.means(shares), mean)
         if self.spec.tables[table].own is not None and answer is not None:
-            # Owned owners are counted by their weights, whose mean number of children may be
-            # another one. It stands where the histogram clearly contradicts the mean of sizes.
+            # Owners that are themselves owned are counted by weights, and their weighted mean
+            # number of children may differ from the mean that follows from sizes. The weighted mean
+            # is kept if the histogram clearly contradicts the mean from sizes.
             noisy, sd = answer[0].ravel()[1:], answer[1]
             free, sized = (
                 float(cell_fits(noisy, size.weight * law[1:], sd).sum())
@@ -377,7 +384,7 @@ class DatabaseFit:
         return by_sizes
 
     def _floor(self, table: str) -> float:
-        """Least share that is worth a group: two standard deviations of a pair's noise."""
+        """Least share of a group of cells: two standard deviations of a pair's noise."""
         budget = self.budget.pairs[table]
         if not budget.pairs:
             return PLAIN_FLOOR

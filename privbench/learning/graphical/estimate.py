@@ -16,33 +16,34 @@ from privbench.learning.denoise import SURE, Noise
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: Strata of prediction / noise sd: upper end, step of the grid of log ratios. Cells far above the
-#: noise need a finer grid, since a step must not pass one sd; half or double the steps: no change.
+#: Strata of cells by prediction / noise sd: upper end, and step of the grid of log ratios. Cells
+#: far above the noise need a finer grid, since a step must not pass one sd; half or double the
+#: steps: no change.
 STRATA = ((0.3, 0.25), (1.0, 0.25), (3.0, 0.25), (10.0, 0.1), (40.0, 0.03))
 #: Largest log ratio of a cell to its prediction on the grid; double: slower, no change.
 REACH = 4.0
-#: Prior sd of the log ratio; and, of references, of the power of a column's odds by which shares of
-#: targets are multiplied. Half: true ratios above 3 are flattened; double: more noise
-#: is kept.
+#: Prior sd of the log ratio; in references, prior sd of the power of a column's odds by which
+#: shares of targets are multiplied. Half: true ratios above 3 are flattened; double: more noise is
+#: kept.
 RATIO_SD = 0.7
-#: Weight of that prior, in cells, against what the cells of a stratum say themselves.
+#: Weight of that prior, in cells, against the ratios that the cells of a stratum have themselves.
 PRIOR_CELLS = 6.0
 #: Rounds of expectation maximisation; half or double: no change within scatter on coded Adult.
 EM_ROUNDS = 15
-#: Synthetic rows that P(S) is counted on, and cells of a stratum that its prior is learned from, at
-#: most; for time and memory. Half: no change within scatter; double: slower.
+#: Most synthetic rows on which P(S) is counted, and most cells of a stratum from which its prior is
+#: learned; a limit on time and memory. Half: no change within scatter; double: slower.
 COUNTED = 60_000
-#: Relative error of every fitted shape that likelihoods allow for, as no family is exact. Half: a
-#: shape wins over cells that its family cannot have; double: sizes of trees of a few hundred units
-#: scatter more. For associations it is doubled: else the many cells of ordinary rows outweigh the
-#: few of a tail (stats5 2.40 for 2.32).
+#: Relative error that likelihoods allow every fitted shape, as no family of shapes is exact. Half:
+#: a shape wins over cells that its family cannot have; double: sizes of trees of a few hundred
+#: units scatter more. For associations it is doubled: else the many cells of ordinary rows outweigh
+#: the few of a tail (stats5 2.40 for 2.32).
 MISFIT = 0.15
 #: Prior sd of the association of normal scores, ρ/(1 − ρ²) of a Gaussian copula. At 1.5: stats5
 #: 2.41 for 2.34, within scatter.
 POWER_SD = 4.0
-#: Sweeps of proportional fitting; it stops before when targets are met to `CLOSE`.
+#: Most sweeps of proportional fitting; it stops earlier once the error of all targets is `CLOSE`.
 SWEEPS, CLOSE = 25, 0.01
-#: Most rounds of Newton's method for a known sum, and its relative error.
+#: Most rounds of Newton's method for a known sum, and the relative error at which it stops.
 SUM_ROUNDS, CLOSE_SUM = 60, 1e-9
 #: Least cell of a fitted table, as a share of its sum.
 TINY = 1e-12
@@ -93,7 +94,7 @@ def _summing_to(total: float, mean: Floats, variance: Floats, sd: float) -> Floa
     if off >= 0:
         return mean + off * variance / (float(variance.sum()) + sd * sd)
     steps, rate, found = variance / mean, 0.0, mean
-    # Newton's method from the left of a convex function that falls: it never oversteps.
+    # Newton's method on a falling convex function, started left of its root, never oversteps it.
     for _ in range(SUM_ROUNDS):
         found = mean / (1.0 + rate * steps)
         over = float(found.sum()) - total - rate * sd * sd
@@ -164,7 +165,7 @@ def cell_fits(noisy: Floats | float, expected: Floats, sd: float, misfit: float 
 
     ``misfit`` is the relative error, beside the noise, of the shape that predicts ``expected``.
     """
-    # In place: laws of sizes are tried against millions of cells.
+    # Computed in place, because laws of sizes are tried against millions of cells.
     variance = np.square(misfit * expected)
     variance += sd * sd
     found = np.square(noisy - expected)

@@ -30,11 +30,11 @@ from privbench.privacy import KeySpec
 from privbench.privacy.units import index_type
 from privbench.rng import generator
 
-#: Most rows of a synthetic database: eight numbers of each row fit into this machine's memory.
+#: Most rows of a synthetic database, so that eight numbers of each row fit into memory.
 MOST_ROWS = min(2**36, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 64)
-#: Type of row numbers: half the memory where they are below 2³¹.
+#: Type of row numbers: int32 if all are below 2³¹, which takes half the memory of int64.
 _INDEX = index_type(MOST_ROWS)
-#: How far numbers of children may be scaled to meet their table's size, either way.
+#: Largest factor, up or down, by which numbers of children are scaled to meet their table's size.
 CALIBRATED = 1.5
 
 #: A generator for each purpose.
@@ -64,9 +64,9 @@ class Population:
     keys: Mapping[str, Sequence[KeySpec]]
     scale: float  # factor on the number of units
     stream: Stream  # a generator for each purpose
-    # Per table, cells of its own columns by name, in their order; set by who draws them.
+    # Per table, cells of its own columns by name, in their order; filled as rows are drawn.
     codes: dict[str, Mapping[str, Codes]] = field(default_factory=dict)
-    # Per owned table, row of the owner of every row, or `NULL`; those come last.
+    # Per owned table, the row index of every row's owner; `NULL` for rows without one, the last.
     owners: dict[str, Ints | None] = field(default_factory=dict)
     # Per table, the unit of every row; the same numbers in all tables.
     units: dict[str, Ints] = field(default_factory=dict)
@@ -124,7 +124,8 @@ class Population:
         degrees = MANY.draw(codes, counts / max(int(counts.sum()), 1), numbers)
         have, want = int(degrees.sum()), rows * self.scale
         if have and want:
-            # Owners that are owned follow a law by weights, whose mean may be far from that of all.
+            # If owners are themselves owned, the law of their degrees is by weights, and its mean
+            # may be far from the mean over all rows.
             weighted = self.own(key.parent) is not None
             if not weighted or have <= CALIBRATED * want:
                 factor = float(np.clip(want / have, 1 / CALIBRATED, CALIBRATED))
@@ -175,8 +176,8 @@ class Population:
 def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
     """Keep a share of the degrees and set the others to 0.
 
-    A systematic sample of the sorted degrees is kept: so about the same share of every size, and
-    the sum is near its expectation.
+    A systematic sample of the sorted degrees is kept, so that about the same share of every size is
+    kept and the sum is near its expectation.
     """
     order = numbers.permutation(len(degrees))
     order = order[np.argsort(degrees[order], kind="stable")]
@@ -187,10 +188,11 @@ def _thinned(degrees: Ints, share: float, numbers: np.random.Generator) -> Ints:
 
 
 def _lifted(codes: Codes, lifts: Sequence[Ints], cells: int) -> Codes:
-    """The cells of an ancestor's attribute for every row; ``cells`` or more without the ancestor.
+    """The cell of an ancestor's attribute for every row; ``cells`` or more without the ancestor.
 
-    ``lifts`` are row indices of every row's owner, of that one's owner, and so on up to the
-    ancestor, negative where there is none. What exceeds ``cells`` tells the step that is missing.
+    ``lifts`` are row indices of every row's owner, of that owner's owner, and so on up to the
+    ancestor, negative if there is none. A value of ``cells`` + k means that step k of this path,
+    counted down from the ancestor, is missing.
     """
     kind = np.min_scalar_type(cells + len(lifts))
     found = codes[np.maximum(lifts[-1], 0)] if len(codes) else np.zeros(len(lifts[-1]), kind)
@@ -212,7 +214,7 @@ def populate(
 ) -> Population:
     """Rows of all tables, before references; see `sample`.
 
-    ``later`` leaves rows that no others depend on to be drawn when they are asked for.
+    With ``later``, rows on which no other rows depend are drawn only when they are needed.
     """
     people = Population({name: law.keys for name, law in laws.items()}, scale, stream)
     width = {name: tuple(law.columns.values()) for name, law in laws.items()}
@@ -231,7 +233,7 @@ def populate(
 def _drawing(
     people: Population, table: str, law: TableLaw, width: Mapping[str, Sequence[int]]
 ) -> Callable[[slice], dict[str, Codes]]:
-    """Draws some rows of a started table; its owners stay what they are now."""
+    """A function that draws some rows of a started table, given its owners as they are now."""
     used = {place for factor in law.model.factors for place in factor.parents}
     now = replace(people, codes=dict(people.codes), owners=dict(people.owners), units={})
 
@@ -282,7 +284,7 @@ def sample(
 
 
 def _typed(codes: Mapping[str, Codes], kinds: Mapping[str, np.dtype[Any]]) -> Mapping[str, Codes]:
-    """Codes of attributes in their types, whether they are drawn yet or not."""
+    """Codes of attributes, converted to their types now or, if drawn on demand, once drawn."""
     if isinstance(codes, Parts):
         return codes.through(kinds, lambda part: _typed(part, kinds))
     return {name: codes[name].astype(kind) for name, kind in kinds.items()}
@@ -315,8 +317,8 @@ def _attached(
 ) -> Ints:
     """Target of every row by its scope, or `NULL`.
 
-    Rows that refer into their own unit take its rows in turn; all others hit targets in proportion
-    to their popularity, by systematic sampling in random order.
+    Rows that refer into their own unit get its rows in turn. All others get targets in proportion
+    to the targets' popularity, by systematic sampling in random order.
     """
     rows, targets = people.units[key.table], people.units[key.parent]
     edges = np.full(len(rows), NULL, np.int64)

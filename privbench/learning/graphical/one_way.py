@@ -26,17 +26,19 @@ from privbench.learning.graphical.estimate import (
 from privbench.privacy import Measurement, Session
 from privbench.privacy.queries import NormedHistogram
 
-#: What is expected at least of NULL and of any other cell without a rule of its own, in noise
-#: sds. At a tenth of it what noise hides is lost, and queries for NULL or rare labels find nothing
-#: in trees of few units.
+#: Least expected count, in standard deviations of the noise, of NULL and of every other cell
+#: without a rule of its own. At a tenth of it counts that noise hides are lost, and queries for
+#: NULL or rare labels find nothing in trees of few units.
 UNSEEN = 0.3
-#: Cells before the end of a released range that, with those beyond, show how counts fall.
+#: Number of cells before the end of a released range from which, with those beyond it, the law of
+#: the tail is estimated.
 BEFORE = 20
 #: Prior odds of a column that ends with its released range against one that goes on. At 3 or 30:
 #: tails of six databases are off by .31 or .27 for .28 (mean log), those of stats5 by .27 or .30.
 ENDED = 10.0
-#: Prior odds that most values lie in a column's range and not beyond. At 1 or 10: divergences of
-#: ordered columns of three databases .380 and .430 for .391 (root tables), .455 and .501 for .457.
+#: Prior odds that most values lie within a column's range and not beyond it. At 1 or 10:
+#: divergences of ordered columns of three databases .380 and .430 for .391 (root tables), .455 and
+#: .501 for .457.
 INSIDE = 3.0
 #: Probability that most values lie beyond a column's range, above which that is considered: noise
 #: alone leaves it near a quarter, and a quarter of the rows beyond a range makes sums a thousand
@@ -44,29 +46,33 @@ INSIDE = 3.0
 #: .416; mean distances from the median are off by e^1.17 and e^.74 for e^.76 (309 columns of seven
 #: databases).
 EVIDENCE = 0.35
-#: What is expected of an ordinary cell at least, in noise sds. Half or double: no change.
+#: Least expected count of an ordinary cell, in standard deviations of the noise. Half or double: no
+#: change.
 ABSENT = 0.03
-#: Beyond a range whose median lies in its last cell, which tells no law of a tail, every cell is
-#: expected to have this part of the one before. At 1: distances are off by e^.70 for e^.59 (231
-#: columns); at 0.5: no change.
+#: If the median lies in the last cell of a range, no law of a tail can be estimated, and every cell
+#: beyond the range is expected to have this part of the count before it. At 1: distances are off by
+#: e^.70 for e^.59 (231 columns); at 0.5: no change.
 FALL = 0.7
 #: A tail ends where fewer units than this are expected from there on. At a tenth, or without an
 #: end: maxima of 94 columns are wrong by a factor (p90) of 16, or up to 130, for 13 here; standard
 #: deviations of the two heaviest tails (`views`, package sizes) by e^.7 and e^1.9 for e^.9 and
 #: e^2.3 here.
 NOBODY = 0.5
-#: Ordered cells from which on a one-way is estimated as a tree. Without, `capital_gain` in 100,000
-#: cells is off by .79 for .03 (total variation of 24 parts, noise 10), `duration` in 3,880 by .23
-#: for .08. At 64: `age` in 78 cells is off by .057 for .044 (noise 30). Double: not measured.
+#: A one-way of more ordered cells than this is estimated as a tree. Without, `capital_gain` in
+#: 100,000 cells is off by .79 for .03 (total variation of 24 parts, noise 10), `duration` in 3,880
+#: by .23 for .08. At 64: `age` in 78 cells is off by .057 for .044 (noise 30). Double: not
+#: measured.
 WIDE = 512
 #: Standard deviations of the kernels of a local mean, in cells, and of the region in which their
 #: errors are compared. At 24 or 96: divergences of 221 columns 1 to 4 % larger.
 WIDTHS, REGION = (0.7, 1.5, 3.0, 6.0, 12.0, 48.0), 48.0
-#: Errors of a region that count as independent, as a share: neighbours have most of a mean in
-#: common. At .1: divergences 3 % larger at high noise; at 1: cells off by 2 % more.
+#: Share of the errors of a region that count as independent, since the means of neighbouring cells
+#: have most terms in common. At .1: divergences 3 % larger at high noise; at 1: cells off by 2 %
+#: more.
 APART = 0.3
-#: Widths of bells, as parts of all cells. Without bells divergences of 221 columns are 4 to 12 %
-#: larger; with more than twice as many widths and centres 1 % smaller at most.
+#: Widths of bell-shaped curves (`_bells`), as parts of all cells. Without them divergences of 221
+#: columns are 4 to 12 % larger; with more than twice as many widths and centres 1 % smaller at
+#: most.
 BELLS = np.array([0.06, 0.12, 0.25, 0.5, 10.0])
 
 
@@ -90,10 +96,11 @@ def _local_mean(
 ) -> tuple[Floats, Floats]:
     """The mean of the plain cells around each cell, first with that cell and then without it.
 
-    Unordered cells all have the mean of all plain ones. For ordered cells several estimates, by
-    kernels of several widths and by the posterior mean of bells (better with few, noisy cells), are
-    averaged; their weights are likelihoods of the leave-one-out errors in the cell's region, as
-    steep counts want a narrow kernel and a long tail a wide one.
+    ``plain`` says which cells are not far above the others. Unordered cells all have the mean of
+    all plain ones. For ordered cells the mean is an average of several estimates: by kernels of
+    several widths, and by the posterior mean of bell-shaped curves (better with few, noisy cells).
+    Estimates are weighted by the likelihood of their leave-one-out errors in the cell's region,
+    since steep counts need a narrow kernel and a long tail a wide one.
     """
     if not ordered:
         mean = np.full(len(noisy), noisy[plain].mean())
@@ -119,9 +126,10 @@ def _local_mean(
 
 
 def _bells(noisy: Floats, plain: NDArray[np.bool_], sd: float, law: Noise) -> tuple[Floats, Floats]:
-    """Expected counts of bells over the places of cells and their fits, shape (bells, cells) both.
+    """Expected counts of bell-shaped curves over the cells and their fits to each cell's count.
 
-    Bells are scaled to the sum of the plain cells, and other cells have a fit of 0.
+    Both have the shape (curves, cells). Curves are scaled to the sum of the plain cells, and other
+    cells have a fit of 0.
     """
     shapes = _shapes(len(noisy))
     total = max(float(noisy[plain].sum()), sd)
@@ -183,10 +191,10 @@ def _tail(noisy: Floats, edges: Sequence[int] | None, high: int, sd: float, law:
 
 
 def _elsewhere(noisy: Floats, low: int, high: int, sd: float, law: Noise) -> Floats:
-    """Expected counts if most values lie beyond the range ``low .. high - 1``, times its chance.
+    """Expected counts if most values lie beyond the range ``low .. high - 1``.
 
-    A range that was taken by default, or released from few rows, may miss nearly all values. Values
-    that are clear of noise are not among those that it misses.
+    They are multiplied by the probability of that. A range that was taken by default, or released
+    from few rows, may miss nearly all values. Cells that stand clear of the noise are left out.
     """
     plain = noisy < CLEAR[law] * sd
     plain[low:high] = True
@@ -210,8 +218,9 @@ def one_way(
     sd, most = np.broadcast_to(sd, noisy.shape), float(np.max(sd))
     prediction = np.maximum(noisy, UNSEEN * sd)
     for name in domain.specials:
-        # An infinite or empty value breaks sums and keys, so it must be sure; values beyond all
-        # others move averages; labels beyond a list are ordinary.
+        # An infinite or empty value breaks sums and keys, so it needs a count that is surely not
+        # noise. Values below or above the range move averages, so they need a smaller such count.
+        # Labels beyond a list need none.
         cell, least = domain.special_code(name), PRESENT if name in ("below", "above") else SURE
         if name != "other":
             clear = noisy[cell] > least * sd[cell]
@@ -230,7 +239,7 @@ def one_way(
     if low > 0:
         back = edges if edges is None else edges[::-1]
         beyond[:low] = _tail(inner[::-1], back, domain.values - low, most, law)[::-1]
-    # Lengths have no cells below and above: theirs is no range that may be wrong, and texts a
+    # Lengths of texts have no cells below and above: their range cannot be wrong, and texts a
     # thousand times too long would fill the disk.
     if {"below", "above"} & {*domain.specials} and domain.values <= WIDE:
         beyond = np.maximum(beyond, _elsewhere(inner, low, high, most, law))
@@ -240,7 +249,7 @@ def one_way(
     rest = ~core if wide else np.ones(len(noisy), bool)
     counts = np.empty(len(noisy))
     counts[rest] = shrink(noisy[rest], sd[rest], prediction[rest], law, None if wide else total)
-    # Noise in a cell far out would else be most of its group, and take all rows of a heavy tail.
+    # Else noise in a cell far out could be most of its group and get all rows of a heavy tail.
     outer = ~core & (place < domain.values) & (noisy < SURE * sd)
     counts[outer] = np.minimum(counts[outer], prediction[outer])
     for tail in (counts[:low], counts[high : domain.values][::-1]):
@@ -253,7 +262,7 @@ def one_way(
 
 
 def halves(noisy: Floats, sd: Floats, total: float) -> Floats:
-    """Estimate the counts of very many ordered cells, by halving their total again and again.
+    """Estimate the counts of very many ordered cells, by dividing their total by repeated halving.
 
     This is the Haar wavelet with a normal prior for each level (Clyde, Parmigiani and Vidakovic
     1998): each half's share of the count is shrunk towards its share of the cells. The variance of

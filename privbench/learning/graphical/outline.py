@@ -1,8 +1,9 @@
 """The model of a table as a small circuit: the tree of its strongest dependences.
 
-A factor may depend on five columns and on owners, and its circuit would have millions of nodes. For
-maps of a model each attribute keeps the one with the most mutual information on synthetic rows (the
-tree of Chow and Liu 1968, among the edges that the model has); all others are summed out.
+A factor may depend on five columns and on owners, and its circuit would have millions of nodes. To
+draw a model, each attribute keeps a single parent: the one with the most mutual information on
+synthetic rows (the tree of Chow and Liu 1968, among the edges that the model has). All other
+parents are summed out.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
     for factor in law.model.factors:
         groupings = zip(factor.parents, factor.parent_groups, strict=True)
         for place, groups in ((factor.column, factor.groups), *groupings):
-            # Groups of all levels are nested: the finest has the most.
+            # Groups of all levels are nested, so the finest grouping is the one with most groups.
             if place in own and groups.max() > bins.get(own[place], np.zeros(1)).max():
                 bins[own[place]] = groups
     shares = {own[f.column]: f.shares for f in law.model.factors if f.column in own}
@@ -54,7 +55,7 @@ def outline(law: TableLaw, codes: Mapping[str, Codes]) -> Outline:
 
 
 def _joint(codes: Mapping[str, Codes], bins: Mapping[str, Ints], first: str, second: str) -> Floats:
-    """Rows by the bins of two attributes."""
+    """Counts of rows by the bins of two attributes."""
     shape = int(bins[first].max()) + 1, int(bins[second].max()) + 1
     index = bins[first][codes[first]] * shape[1] + bins[second][codes[second]]
     return np.bincount(index, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)

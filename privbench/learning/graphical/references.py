@@ -35,25 +35,28 @@ from privbench.privacy import DatabaseSpec, KeySpec, Measurement
 from privbench.privacy.queries import Axis, Joined, PublicArray, TargetHistogram, Whole
 from privbench.privacy.queries.references import most_kept
 
-#: Marginals of targets that are measured, at most, and their parts of the amount.
+#: Parts of the amount for the marginals of targets; at most two are measured.
 PARTS = (0.6, 0.4)
 #: Columns form a score if the first eigenvalue of their correlations is at least this many times
-#: what chance gives.
+#: the eigenvalue that independent columns have by chance.
 TOGETHER = 1.2
-#: Sweeps of fitting factors, and step of each; 30 sweeps: noise is fitted (stats5 2.81 for 2.68).
+#: Sweeps of fitting the factors, and the step size of each sweep. With 30 sweeps noise is fitted
+#: (stats5 2.81 for 2.68).
 SWEEPS, STEP = 10, 0.7
 #: Largest logarithm of a factor, either way.
 LARGEST = 9.0
-#: Added to shares before they are divided, since shares from two random orders are no finer.
+#: Added to two shares before one is divided by the other, since shares from random orders are no
+#: more precise than this.
 COARSE = 0.003
-#: Most weight that one target unit may count, where a unit can send several references or hold
-#: both ends; 1 else, since noise grows with it. By least squared error: stats5 2.71 for 2.68.
+#: Largest total weight of the references to one target unit, if a unit can send several references
+#: or hold both ends; else it is 1, since noise grows with it. Chosen by least squared error
+#: instead: stats5 2.71 for 2.68.
 CAP = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Bins of a sum of scores of cells."""
+    """Bins of the sum of the scores that a row's cells have."""
 
     columns: tuple[str, ...]  # columns of the target whose scores are added up
     scores: tuple[Ints, ...]  # for each of them, the score of every cell
@@ -88,7 +91,7 @@ class ReferenceLaw:
     """The released law of a reference between private tables."""
 
     fan_in: Floats  # shares of targets per bucket of `MANY`
-    bins: tuple[Bins, ...] = ()  # bins of targets that weigh alike
+    bins: tuple[Bins, ...] = ()  # for every factor, bins of targets with the same factor
     logs: tuple[Floats, ...] = ()  # for each of them, the logarithm of the factor of every bin
 
     def popularity(self, codes: Mapping[str, Codes], numbers: Floats) -> Ints:
@@ -149,7 +152,7 @@ def _require(condition: bool | NDArray[np.bool_]) -> None:
 
 
 def numbers_of(fan_in: Floats, targets: int) -> Ints:
-    """Numbers of references above 0 of so many targets: quantiles of their law, falling."""
+    """The positive numbers of references of ``targets`` targets: quantiles of the law, falling."""
     law = MANY.law(fan_in) * np.repeat(fan_in, MANY.ends - np.array(MANY.lower) + 1)
     steps = np.cumsum(law)
     at = (np.arange(targets)[::-1] + 0.5) / max(targets, 1) * steps[-1]
@@ -158,9 +161,9 @@ def numbers_of(fan_in: Floats, targets: int) -> Ints:
 
 
 def marginals(variables: Sequence[Variable], codes: Mapping[str, Codes]) -> list[Marginal]:
-    """Marginals to measure: a score over all ordered columns, and columns with most information.
+    """Marginals to measure: a score over all ordered columns, and the most informative columns.
 
-    ``codes`` are cells in synthetic targets; without any, the first columns stand for all.
+    ``codes`` are the cells of synthetic targets; if there are none, the first columns are taken.
     """
     usable = [item for item in variables if item.modelled and item.groups(DETAIL) > 1]
     if not codes:
@@ -263,7 +266,10 @@ def target_questions(
 def shares_of_the_upper(
     measured: Sequence[Marginal], answers: Sequence[Answer], codes: Mapping[str, Codes]
 ) -> list[tuple[float, float, float]]:
-    """Targets from every ordered bin on: their part, that of references to them, and its sd."""
+    """For the targets from each ordered bin upward: their share of all targets.
+
+    With it come the share of references that lead to them and its standard deviation.
+    """
     found = []
     for item, (noisy, sd) in zip(measured, answers, strict=True):
         counts = np.bincount(item.bins.of(codes), minlength=item.bins.size)
@@ -311,7 +317,8 @@ def fit_reference(
 
     wanted: list[Floats] = []
     for place, (item, (noisy, sd)) in enumerate(zip(measured, answers, strict=True)):
-        # Each is predicted by those before it, so that noise does not set one against the other.
+        # Each marginal is predicted from those before it, so that noise does not make two marginals
+        # contradict each other.
         alone = np.bincount(held[place], minlength=item.bins.size) / rows
         shares = alone if not place else (1.0 - COARSE) * margin(place) + COARSE * alone
         mean = shrink(noisy.ravel(), sd, _trend(noisy.ravel(), sd, shares, item.ordered), law)
@@ -325,11 +332,12 @@ def fit_reference(
 
 
 def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: float) -> Floats:
-    """Weight of references of every target, each unit of targets up to a cap; mean over draws.
+    """Expected weight of references to every target, capped per target unit; mean over draws.
 
-    In a draw targets are ordered by logarithms of exponential numbers, shape (draws, targets), less
-    those of their weights, which is sampling without replacement; ``counts`` are the references of
-    the first targets of that order, falling.
+    In each draw targets are ordered by ``draws`` - ``logs``: logarithms of exponential numbers,
+    shape (draws, targets), less logarithms of the targets' weights. This is sampling without
+    replacement. The first targets in that order get the numbers of references in ``counts``, which
+    fall.
     """
     found = np.zeros(len(logs))
     for draw in draws:
@@ -340,15 +348,16 @@ def _expected(logs: Floats, draws: Floats, counts: Floats, units: Ints, cap: flo
 
 
 def _least(keys: Floats, count: int) -> Ints:
-    """Places of so many least keys, ascending by key; others need not be sorted."""
+    """Positions of the ``count`` smallest keys, ascending by key; no others are sorted."""
     found = np.argpartition(keys, count - 1)[:count]
     return np.asarray(found[np.argsort(keys[found])])
 
 
 def _trend(noisy: Floats, sd: float, shares: Floats, ordered: int) -> Floats:
-    """Posterior mean of a marginal that is targets' shares times a power of their odds F/(1 - F).
+    """Posterior mean of a marginal, modelled as the targets' shares times a power of the odds.
 
-    Bins without an order keep their shares. So a tail of few targets is estimated from all bins.
+    The odds are F/(1 - F), with F the distribution function over ordered bins; bins without an
+    order keep their shares. So a tail of few targets is estimated from all bins.
     """
     total = max(float(noisy.sum()), sd)
     found = np.asarray(shares * total)

@@ -1,4 +1,4 @@
-"""Select, measure, estimate, generate: the pairs of one table.
+"""Learning the pairs of one table: select, measure, estimate, generate.
 
 See "Pairs" in ``docs/method.md``; the loop is that of AIM (McKenna, Mullins, Sheldon and Miklau
 2022). A candidate is a pair of columns at one of three levels of groups.
@@ -40,17 +40,17 @@ from privbench.privacy.queries import (
     PublicArray,
 )
 
-#: Expected noise of a pair, in units of its L1 norm, that its gap must beat to be selected. Double:
-#: coded Adult's 2-way divergence .0424 for .0407.
+#: To be selected, a pair's gap must exceed this part of the gap that noise alone would cause.
+#: Double: coded Adult's 2-way divergence .0424 for .0407.
 PRICE = 0.25
-#: A pair is measured again at a finer level where that noise is below so many of its gap: shrinkage
-#: leaves little of it. A quarter: coded Adult's 2-way divergence .0399 for .0386; half or more: the
-#: same.
+#: A pair is measured again at a finer level if the expected noise there is below its gap times this
+#: factor: shrinkage removes most of such noise. A quarter: coded Adult's 2-way divergence .0399 for
+#: .0386; half or more: the same.
 FINER = 2.0
-#: Distance, as a share of the table's weight and beyond sampling and noise, from which on a table
-#: has changed. Of 55 tables of seven databases as they were (ε = 3.2) four are learned anew, since
-#: their earlier models are off by more. Double: two, but a change of 19 % of a pair of Adult goes
-#: unseen; half: not measured.
+#: A table counts as changed if its distance from an earlier model, beyond sampling and noise, is at
+#: least this share of its weight. Of 55 unchanged tables of seven databases (ε = 3.2) four are
+#: learned anew, since their earlier models are off by more. Double: two, but a change of 19 % of a
+#: pair of Adult is not detected; half: not measured.
 CHANGED = 0.05
 
 
@@ -61,14 +61,14 @@ class Measured:
     candidate: Candidate
     noisy: Floats  # noisy weights, shape (groups, groups)
     sd: float  # standard deviation of the noise
-    prediction: Floats  # prediction of the model before, same shape
+    prediction: Floats  # what the model predicted before the measurement, same shape
     counts: Floats  # posterior mean of the weights
     gap: float  # half of the L1 distance of the estimate from the prediction, in weight
 
 
 @dataclass
 class PairLearner:
-    """The pairs and the model of one table, under way."""
+    """Learns the pairs and the model of one table, round by round."""
 
     session: Session
     table: str
@@ -80,7 +80,7 @@ class PairLearner:
     law: Noise
     # A generator for each purpose; the same in a resumed fit.
     stream: Callable[..., np.random.Generator]
-    # The query of a marginal of these axes, by an amount.
+    # Gives the query for a marginal over some axes, given the amount that it will get.
     marginal: Callable[[Sequence[Axis], float], Histogram | NormedHistogram]
     # Pairs of columns that are measured without selection, before all others.
     star: Sequence[Ends] = ()
@@ -99,11 +99,11 @@ class PairLearner:
             self._take({**self.rows.context, **self.old})
 
     def learn(self) -> None:
-        """All rounds; what they do not need is left as `unspent`."""
+        """Run all rounds; the amount that they do not need is left in `unspent`."""
         budget = self.budget
         left = budget.picks
         if not len(self.rows.weights):
-            # Nothing is predicted of a table that has no synthetic rows.
+            # If the table has no synthetic rows, nothing can be predicted or selected.
             self.unspent = budget.refine + budget.pairs * budget.first + left * budget.select
             return
         if budget.star:
@@ -121,7 +121,7 @@ class PairLearner:
         self.unspent = budget.refine + left * (budget.first + budget.select)
 
     def _measure_star(self) -> None:
-        """Measure the pairs of the target column, whatever they may show."""
+        """Measure the pairs of the target column, without selection."""
         sd, most = self._noise(self.budget.first), LEAST_GAP * self.weight
         chosen = [self._finest(Candidate(ends, 0), sd, most) for ends in self.star]
         self._predictions = {candidate: self._predict(candidate) for candidate in chosen}
@@ -133,7 +133,7 @@ class PairLearner:
         return self.session.noise_scale(Histogram(self.table, ()), amount)
 
     def improve(self, shares: Sequence[Floats]) -> None:
-        """Take better shares of the cells of every own column, in the same groups."""
+        """Replace the shares of every own column's cells by better ones; groups stay the same."""
         own = zip(self.variables, shares, strict=False)
         better = [replace(item, shares=known) for item, known in own]
         self.variables = [*better, *self.variables[len(better) :]]
@@ -148,7 +148,7 @@ class PairLearner:
         self._take(codes)
 
     def _take(self, codes: dict[int, Codes]) -> None:
-        """Predict by these synthetic rows from now on."""
+        """Use these synthetic rows for predictions from now on."""
         self.codes = codes
         self._fine: dict[tuple[Ends, int], Floats] = {}
         self._read: dict[tuple[int, int], NDArray[np.integer[Any]]] = {}
@@ -161,7 +161,7 @@ class PairLearner:
         return Pair(i, j, level, rake(item.counts, rows, columns), gap)
 
     def _groups(self, place: int, level: int) -> NDArray[np.integer[Any]]:
-        """Groups of a column on evenly spaced rows, kept for a round."""
+        """Groups of a column for evenly spaced synthetic rows, cached for a round."""
         if (place, level) not in self._read:
             codes = self.codes[place][:: self._step]
             groups = self.variables[place].levels[level]
@@ -171,9 +171,9 @@ class PairLearner:
     def _predict(self, candidate: Candidate) -> Floats:
         """The pair table of the synthetic rows, in weight, with the released margins.
 
-        Counted once a round at the finest level offered, on evenly spaced rows where there are
-        many. Few rows have no count in cells that the model does not rule out, so each cell's rate
-        has a gamma prior of shape ½ (Jeffreys) whose mean is what independence expects.
+        It is counted once a round, at the finest level of the candidates, on evenly spaced rows if
+        there are many. A cell that the model allows may have no rows if there are few, so each
+        cell's rate has a gamma prior of shape ½ (Jeffreys), with the mean under independence.
         """
         i, j = candidate.ends
         fine = max(candidate.level, self.levels - 1)
@@ -219,7 +219,7 @@ class PairLearner:
         return chosen
 
     def _penalty(self, prediction: Floats) -> float:
-        """The distance that sampling alone explains, and a part of the noise of measuring it."""
+        """Penalty of a score: the distance due to sampling, plus a part of that due to noise."""
         noise = self._noise(self.budget.first) * prediction.size / sqrt(2 * pi)
         return self._sampling(prediction) + PRICE * noise
 
@@ -227,7 +227,7 @@ class PairLearner:
         return float(np.sqrt(2 / pi * prediction * self.spread).sum()) / 2
 
     def differs(self, noises: Sequence[float], amount: Callable[[int, float], float]) -> bool:
-        """Whether a noisy test says that the rows are no longer as an earlier model has them.
+        """Whether a noisy test shows that the rows differ from an earlier model.
 
         The largest score among the table's own columns and, at the coarse level, their pairs is
         selected and measured. If it shows no change, the same is done among pairs with columns of
@@ -262,8 +262,8 @@ class PairLearner:
     ) -> bool:
         """Select the largest score among candidates, measure it, and judge it.
 
-        What does not count is the distance that sampling explains, that the noise of measuring anew
-        would make, and `CHANGED`.
+        The table counts as changed if the distance exceeds the sum of what sampling explains, of
+        what the noise of learning the table anew would cause, and of `CHANGED`.
         """
         found, costs = [], []
         for candidate in among:
@@ -277,7 +277,7 @@ class PairLearner:
                 noise = self._noise(self.budget.first) * prediction.size
             for place, groups in {i: shape[0], j: shape[1]}.items():
                 if place < self.rows.own:
-                    # The noise of a group is that of its cells.
+                    # The noise of a group is the sum of the noise of its cells.
                     noise += noises[place] * sqrt(groups * len(self.variables[place].shares))
             found.append(PublicArray.rounded(prediction, GRID))
             costs.append(self._sampling(prediction) + noise / sqrt(2 * pi) + CHANGED * self.weight)
@@ -306,7 +306,7 @@ class PairLearner:
         ]
 
     def _measure(self, chosen: Sequence[Candidate]) -> int:
-        """Measure pairs; keep those that differ from the model, and all of the target column."""
+        """Measure pairs; keep those that differ from the model, and all with the target column."""
         asked = [(candidate, self.budget.first) for candidate in chosen]
         answers = self._ask(asked, f"pair of {self.table}")
         hits = 0
@@ -338,7 +338,7 @@ class PairLearner:
         return bool(chi > free + SIGNIFICANT * scatter)
 
     def refine(self, amount: float) -> None:
-        """Measure what was found once more, finer where the gap pays for the noise of that."""
+        """Measure the kept pairs once more, at a finer level if the gap justifies its noise."""
         sd = self._noise(amount / len(self.found))
         finer = [self._finest(item.candidate, sd, FINER * item.gap) for item in self.found]
         shares = np.array([self._cells(candidate) for candidate in finer]) ** (2 / 3)
@@ -354,7 +354,7 @@ class PairLearner:
         return prod(self.variables[at].groups(candidate.level) for at in candidate.ends)
 
     def _finest(self, found: Candidate, sd: float, most: float) -> Candidate:
-        """The finest level whose expected noise is below so much weight."""
+        """The pair at the finest level whose expected noise is below ``most``, in weight."""
         while found.level + 1 < len(LEVELS):
             next_level = replace(found, level=found.level + 1)
             if sd * self._cells(next_level) / sqrt(2 * pi) > most:
@@ -363,7 +363,7 @@ class PairLearner:
         return found
 
     def _again(self, old: Measured, new: Candidate, noisy: Floats, sd: float) -> Measured:
-        """Two measurements of a pair as one."""
+        """Combine two measurements of a pair to one."""
         if new.level == old.candidate.level:
             noisy, sd = joined((old.noisy, old.sd), (noisy, sd))
             counts = shrink(noisy, sd, old.prediction, self.law)

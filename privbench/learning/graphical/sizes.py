@@ -1,8 +1,8 @@
 """Distributions of counts: rows per unit, rows per owner, references per target.
 
-All of them stand on one grid of buckets and are predicted by one family of shapes; see "Sizes" in
-``docs/method.md``. Heavy tails follow from the known number of units that have any row, or from a
-known mean, and not from the few noisy cells in which they stand.
+All of them use one grid of buckets and are predicted by one family of shapes; see "Sizes" in
+``docs/method.md``. Heavy tails are estimated from the known number of units that have any row, or
+from a known mean, and not from the few noisy cells of the tail.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ from privbench.learning.graphical.estimate import (
 #: A total with a larger relative error than this is left out of the family's posterior. Half or
 #: double: no change, since such totals weigh next to nothing.
 IMPRECISE = 0.5
-#: Power of the mean number of rows per unit by which a law is less likely beforehand. At 0, noise
+#: The prior of a law is divided by this power of its mean number of rows per unit. At 0, noise
 #: in one of thirty buckets gives 24 units thousands of rows each in one table of a hundred. Log
 #: sizes of 24 units of 1, 4 or 17 rows are off by .63, .56, .94 (noise 9); by .91, .71, .86 at 0,
 #: by .51, .61, 1.21 at .5, where tables of a hundred rows a unit come out at half their size.
 LARGE = 0.25
-#: A shape cut off at an end is considered only if more than this part of it lies before the end.
+#: A shape that is cut off at an end bucket is considered only if more than this part of it lies
+#: before that end.
 REACHED = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Half-octave buckets of a count."""
+    """Buckets of a count; there are two to each doubling of the count."""
 
     lower: tuple[int, ...]  # lower ends, ascending from 0
     top: int  # largest count
@@ -59,7 +60,7 @@ class Buckets:
     def law(self, shares: Floats) -> Floats:
         """Law of the count within each bucket, shape (top + 1,); sums to 1 over every bucket.
 
-        Log-linear, with the mean of the slopes to both neighbours.
+        Within a bucket it is log-linear, with the mean of the slopes to both neighbours.
         """
         low, end = np.array(self.lower, np.float64), self.ends.astype(np.float64)
         middle = (low + end) / 2
@@ -147,7 +148,7 @@ class UnitRows:
     """Rows per unit of an owned table, from a noisy histogram."""
 
     units: Floats  # units per bucket of `MANY`; they sum to the number of units
-    rows: float  # exp of the posterior mean of the log number of rows, and clear buckets beside it
+    rows: float  # exp of the posterior mean of the log number of rows, plus rows of clear buckets
     odds: float  # log posterior odds that the table has rows at all, at equal prior odds
 
 
@@ -165,7 +166,8 @@ def rows_per_unit(
     prior = prior - LARGE * np.log(means)
     amounts = np.geomspace(1.0, max(units, 2.0), 40)[None, :, None]
     middle = (np.array(MANY.lower[1:]) + MANY.ends[1:]) / 2
-    # Likelihoods of all ends at once: cells up to an end hold what is expected, all others nothing.
+    # Likelihoods for all end buckets at once: buckets up to the end have the expected counts, all
+    # others 0.
     expected = amounts * shapes[:, None, :]
     empty = cell_fits(noisy[1:], np.zeros(len(middle)), sd)
     fit = np.cumsum(cell_fits(noisy[1:], expected, sd) - empty, axis=2)
@@ -176,14 +178,14 @@ def rows_per_unit(
     beforehand = np.where(held > REACHED, prior[:, None], -np.inf)
     fit += beforehand[:, None, :]
     weight, best = posterior(fit), int(fit.argmax())
-    # Bayes' rule at the maximum gives the evidence.
+    # By Bayes' rule, evidence = likelihood · prior / posterior, evaluated at the maximum.
     evidence = float(fit.flat[best]) - log(float(weight.flat[best]))
     odds = evidence - log(amounts.size * float(np.exp(beforehand).sum()))
     by_amount = np.einsum("sae,a->se", weight, amounts.ravel())
     going_on = by_amount[:, ::-1].cumsum(axis=1)[:, ::-1]
     prediction = (going_on * shapes).sum(axis=0)
     found = shrink(noisy[1:], sd, prediction, law)
-    # A bucket that stands clear of the noise counts though no shape of the family has it.
+    # A bucket that stands clear of the noise is counted even if no shape of the family has it.
     clear = noisy[1:] > CLEAR[law] * sd
     found = np.where((prediction < 0.02 * sd) & ~clear, prediction, found)
     mean = float((weight.sum(axis=1) * np.log(np.maximum(rows, TINY))).sum())
@@ -220,7 +222,7 @@ def tail_rows(units: Floats, most: float) -> float:
 
 
 def best_clip(found: UnitRows, sd: float) -> int:
-    """The contribution bound C of least squared error, from noise and from clipping.
+    """The contribution bound C with the least squared error from noise and from clipping.
 
     The noise has a standard deviation of C·sd; clipping loses about half of the rows beyond C.
     Bounds whose noise would exceed the number of rows are left out: the expected rows beyond C may
@@ -269,14 +271,15 @@ def references_per_target(
         np.add.at(spread, (at, above[step]), (level[step] - below[step]) / len(counts))
     shares = np.minimum(mean / means, 1.0)[:, None] * shapes
     laws = np.column_stack([1.0 - shares.sum(axis=1), shares])
-    # Owned targets may stand in heavy units, and weigh less than others: their total is left free.
+    # Owned targets may be in units of many rows and so weigh less than others: their total is left
+    # free.
     seen = slice(1 if owned else 0, None)
     likely = cell_fits(noisy[seen], (weight * laws @ spread)[:, seen], sd).sum(axis=1)
     likely += _room(laws, targets) + prior - 0.5 * np.log(means)
     likely[(mean > means) & (means < means.max())] = -np.inf
-    # Beyond the largest count all targets are in the last bucket.
+    # The last bucket holds all counts beyond the largest.
     random: Floats = np.diff(pdtr(MANY.ends, min(mean, MANY.lower[-1])), prepend=0.0)
-    # Weights that targets may have, against all rows' mean, where references fall at random.
+    # Weights that targets may have, relative to the mean of all rows, if references are random.
     visible = np.array((1.0, 0.5, 0.25, 0.1, 0.03) if owned else (1.0,))
     chance = weight * (random @ spread) * visible[:, None]
     by_chance = cell_fits(noisy[seen], chance[:, seen], sd).sum(axis=1).max()

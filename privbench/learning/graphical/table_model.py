@@ -22,9 +22,10 @@ from privbench.learning.graphical.estimate import COUNTED, Floats, Ints, conditi
 
 #: Most columns that a factor is conditioned on. Four or six: no change on coded Adult.
 WIDTH = 5
-#: Most cells of a factor: wider pairs are taken at a coarser level. Half or double: no change.
+#: Most cells of a factor: if pairs would exceed it, they are taken at a coarser level. Half or
+#: double: no change.
 CELLS = 100_000
-#: Groups of a column that a model file may have; a fit makes a tenth. For memory alone.
+#: Most groups of a column in a model file; a fit makes a tenth of it. A limit on memory alone.
 MOST_GROUPS = 256
 
 #: A JSON value and arrays, for the model file.
@@ -32,9 +33,9 @@ State = tuple[Any, dict[str, NDArray[Any]]]
 
 
 class AttributeModel(Protocol):
-    """The law of a table's attributes by a learner of their own, without keys.
+    """The law of a table's attributes, learned by a learner of their own, without keys.
 
-    Degrees and scopes then follow their own one-way marginals.
+    Degrees and scopes of the table are then drawn from their own one-way marginals.
     """
 
     @property
@@ -60,10 +61,10 @@ class Pair:
     second: int  # place of the other one, greater; own columns come first, then the context
     level: int  # level of the groups of both
     table: Floats  # shares, shape (groups, groups)
-    gap: float  # half of the L1 distance from what was predicted without it, in weight
+    gap: float  # half of its L1 distance from the prediction without this pair, in weight
 
     def seen_from(self, column: int) -> tuple[int, Floats]:
-        """The other column, and the table with the other column first."""
+        """The pair's other column, and the table with that column's groups as the first axis."""
         if column == self.first:
             return self.second, self.table.T
         return self.first, self.table
@@ -71,7 +72,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """P(v | S)."""
+    """The conditional law P(v | S) of one column v, given its parents S."""
 
     column: int  # place of v among the own columns
     # Places of S: own columns that stand before, or columns of the context.
@@ -88,7 +89,7 @@ class Factor:
 
     def draw(self, codes: Mapping[int, Codes], rows: int, generator: np.random.Generator) -> Codes:
         """Cells of v of some rows, given those of S."""
-        # Small numbers: less memory for a processor to move.
+        # Small integer types, so that less memory is moved.
         kind, held = np.min_scalar_type(len(self.table)), np.min_scalar_type(len(self.shares))
         index = np.zeros(rows, kind)
         for parent, groups in zip(self.parents, self.parent_groups, strict=True):
@@ -123,7 +124,7 @@ class TableModel:
         return {place: held for place, held in codes.items() if place not in context}
 
     def to_state(self) -> State:
-        """The state of the factors, which `from_state` reads back; that of the attributes apart."""
+        """The state of the factors, which `from_state` reads back; attributes are not in it."""
         state: list[dict[str, Any]] = []
         arrays: dict[str, NDArray[Any]] = {}
         for number, factor in enumerate(self.factors):
@@ -191,7 +192,7 @@ def _grouping(array: NDArray[Any]) -> Ints:
 
 
 def _distributions(array: NDArray[Any], shape: tuple[int, int]) -> Floats:
-    # Of sums that are no numbers none is near 1.
+    # The test that sums are near 1 also refuses NaN.
     plain = array.shape == shape and array.dtype == np.float64
     if not plain or (array < 0).any() or not (np.abs(array.sum(axis=1) - 1.0) <= 1e-6).all():
         raise ModelError("distributions in the model are damaged.")
@@ -212,9 +213,9 @@ def estimate(
 ) -> tuple[TableModel, dict[int, Codes]]:
     """The model of greatest entropy, factor by factor, and synthetic rows of it: cells by place.
 
-    Columns are placed in order of the gap of their pairs with what is placed. A pair whose table
-    would make a factor too large is taken at a coarser level, or left out. The rows have the cells
-    of own columns and context.
+    The next column is always the one whose pairs with the columns chosen so far have the largest
+    gap. A pair whose table would make a factor too large is taken at a coarser level, or left out.
+    The rows have the cells of own columns and context.
     """
     count = len(rows.weights)
     codes: dict[int, Codes] = dict(rows.context)
@@ -246,7 +247,7 @@ def _factor(
     codes: Mapping[int, Codes],
     weights: Floats,
 ) -> Factor:
-    """The conditional of one column given those of its pairs that are placed."""
+    """The conditional law of one column, given its pairs with columns that are placed already."""
     own = variables[column]
     fine = max((pair.level for pair in near), default=0)
     kept: list[tuple[Pair, int]] = []
@@ -264,7 +265,7 @@ def _factor(
     others = [variables[place] for place in places]
     lists = [other.levels[level] for other, (_, level) in zip(others, kept, strict=True)]
     shape = [other.groups(level) for other, (_, level) in zip(others, kept, strict=True)]
-    # P(S) on synthetic rows, evenly spaced ones where there are many.
+    # P(S) is counted on synthetic rows, on evenly spaced ones if there are many.
     step = -(-len(weights) // COUNTED)
     at = np.ravel_multi_index(
         [held[codes[place][::step]] for held, place in zip(lists, places, strict=True)], shape

@@ -19,7 +19,7 @@ from privbench.privacy.queries import Axis, Histogram, Joint, Region, Split
 class Bins:
     """A public partition of one attribute's codes."""
 
-    of: Ints  # bin of every code, shape (domain size,)
+    of: Ints  # the bin that every code is in, shape (domain size,)
     inside: Floats  # law of the codes within each bin, shape (domain size,); sums to 1 in every bin
     counts: Floats  # released counts per bin
 
@@ -43,9 +43,10 @@ def make_bins(counts: Floats, domain: Domain, most: int, least: float) -> Bins:
 
 
 def bins_of(of: Ints, mass: Floats) -> Bins:
-    """The bins of a partition of codes, each with its codes' law; even where a bin has no mass.
+    """The bins of a partition of codes, each with the law of its codes.
 
-    Every bin has a code, and ``mass`` are released, non-negative counts per code.
+    In a bin without mass the law is even. Every bin has a code, and ``mass`` are released,
+    non-negative counts per code.
     """
     bins = np.asarray(np.bincount(of, mass), np.float64)
     sizes = np.bincount(of)
@@ -91,13 +92,13 @@ class Node:
         return [leaf for child in below for leaf in child.leaves()] if below else [self]
 
     def size(self) -> float:
-        """Estimated rows, from its leaves upward."""
+        """Estimated number of rows, summed from its leaves upward."""
         if self.parts:
             return float(np.mean([part.size() for part in self.parts]))
         return sum(child.size() for child in self.children) if self.children else self.rows
 
     def restricted(self, scope: tuple[str, ...]) -> Node:
-        """The same rows with some of the attributes, and what is known of them."""
+        """A node of the same rows with some of the attributes and their estimates so far."""
         return Node(
             self.region,
             scope,
@@ -108,7 +109,7 @@ class Node:
         )
 
     def observe(self, noisy: Mapping[str, Floats], sd: float) -> None:
-        """Take in one more measurement of its binned histograms."""
+        """Combine the node's measurements with one more of its binned histograms."""
         new = 1.0 / max(sd, 1e-9) ** 2
         total = self.precision + new
         for name, values in noisy.items():
@@ -166,7 +167,7 @@ def scaled(counts: Floats, total: float) -> Floats:
 
 
 def estimate(nodes: Sequence[Node], noise: Noise) -> None:
-    """Estimate the counts of all nodes anew: their noisy counts, shrunk towards their priors."""
+    """Estimate the counts of all nodes again: noisy counts are shrunk towards the priors."""
     cells = [(node, name) for node in nodes for name in node.scope]
     rows = {id(node): rows_of(node) for node in nodes}
     guess = [scaled(node.prior[name], rows[id(node)]) for node, name in cells]
@@ -179,7 +180,7 @@ def estimate(nodes: Sequence[Node], noise: Noise) -> None:
 def shrink_all(
     noisy: Sequence[Floats], sds: Sequence[float], guess: Sequence[Floats], noise: Noise
 ) -> list[Floats]:
-    """`shrink` over the cells of several histograms together, each with a noise of its own."""
+    """Apply `shrink` to the cells of several histograms together; each has its own noise."""
     sizes = [len(part) for part in noisy]
     found = shrink(np.concatenate(noisy), np.repeat(sds, sizes), np.concatenate(guess), noise)
     return np.split(found, np.cumsum(sizes)[:-1])

@@ -21,7 +21,7 @@ from privbench.privacy.queries import Axis, Column, Joint, PairScores, PublicArr
 
 #: Most pairs that one region's scores hold.
 _MOST_PAIRS = 1000
-#: Integer steps of a squared distance.
+#: Integer steps in a squared distance of 1.
 _STEP = 2**20
 
 
@@ -51,8 +51,8 @@ def score_query(spec: DatabaseSpec, table: str, node: Node, axes: Mapping[str, A
 def dependence(node: Node, scores: Floats) -> Floats:
     """Distance from independence of every two attributes of a node, in [0, 1], by `score_query`.
 
-    What sampling alone gives for independent attributes is taken off. It is a symmetric matrix with
-    zero diagonal, NaN where a pair was not scored.
+    The distance that sampling alone gives independent attributes is subtracted. The result is a
+    symmetric matrix with zero diagonal, and NaN for pairs that were not scored.
     """
     rows = max(node.rows, 1.0)
     laws = [scaled(node.counts[name], 1.0) for name in node.scope]
@@ -66,7 +66,7 @@ def dependence(node: Node, scores: Floats) -> Floats:
 
 
 def column_split(matrix: Floats, alpha: float) -> list[list[int]]:
-    """The finest column split across which every pair is within ``alpha``.
+    """The finest split of columns such that no pair across parts has a dependence above ``alpha``.
 
     These are the connected components of the pairs above α; pairs that were not scored count as
     dependent.
@@ -81,7 +81,7 @@ def strongest(matrix: Floats, places: Sequence[int]) -> int:
 
 
 def first_split(node: Node, attribute: str, bins: Bins, ordered: bool) -> Split:
-    """Two parts by one attribute: at its median, or its heaviest bin against the rest."""
+    """Split by one attribute: at its median if ordered, else its heaviest bin against the rest."""
     law = scaled(node.counts[attribute], 1.0)
     heaviest = int(law.argmax())
     if ordered and law[heaviest] < 0.25:
@@ -109,7 +109,7 @@ def next_split(
 
 
 def planned_regions(spec: DatabaseSpec, table: str, level: int) -> list[Region]:
-    """The 2^level regions of a level, for ``plan``: by any split of the first attribute."""
+    """The 2^level regions of a level, for ``plan``: by an arbitrary split of one attribute."""
     name, domain = next(iter(spec.tables[table].attributes.items()))
     split = Split.of({name: np.zeros((domain.size, 2), np.int64)})
     found = [Region(table)]
@@ -134,7 +134,7 @@ def planned_scores(spec: DatabaseSpec, table: str, level: int, bins: int) -> Joi
 
 
 def _axes(spec: DatabaseSpec, table: str, most: int) -> dict[str, Axis]:
-    """About ``most`` bins of every attribute, evenly."""
+    """Axes with at most about ``most`` bins of equal width for every attribute."""
     return {
         name: Column.of(
             spec,

@@ -1,9 +1,9 @@
 """Axes of a histogram: public ways to give every row of a table a small code.
 
 Every axis reads the row itself and, along OWN keys, other rows of its own unit; never another
-unit's rows. So a row that stays keeps its code when another unit goes, and a histogram over any
-axes has the sensitivity of its table's weights. Whether an edge is ⊥ is not distinguished from an
-edge into another unit.
+unit's rows. So a row keeps its code when another unit is removed, and a histogram over any axes has
+the sensitivity of its table's weights. An edge that is ⊥ is not distinguished from an edge into
+another unit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FAN_OUT_BOUNDS = (0, 1, 2, *(2**k + 1 for k in range(1, 16)))
 #: Most joint cells of a `Joined` axis.
 MOST_JOINED = 2**24
 
-#: Codes of every row and, where they have to be looked up first, a public table of cells.
+#: The code of every row and, if codes are not yet cells, a public table with the cell of each code.
 Read = tuple[NDArray[np.integer[Any]], NDArray[np.int64] | None]
 
 
@@ -60,7 +60,7 @@ class Axis(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Column(Axis):
-    """An attribute whose domain is settled, by its codes or by public bins of them."""
+    """An axis over the codes of an attribute with a settled domain, or over public bins of them."""
 
     attribute: str  # its name
     size: int  # number of cells: the domain's size, or the number of bins
@@ -100,7 +100,7 @@ class Column(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Axis):
-    """One cell for every row."""
+    """The axis with a single cell, which holds all rows."""
 
     size: int = 1
 
@@ -121,11 +121,11 @@ def _edges(data: PrivateDatabase, key: KeySpec, table: str) -> NDArray[np.intege
 
 @dataclass(frozen=True, slots=True)
 class Refers(Axis):
-    """Whether a row refers to something: 0 NULL, 1 a reference, ⊥ included.
+    """Whether a row has a reference by some key: 0 is NULL, 1 a reference, ⊥ included.
 
-    With ``own``, three cells: 0 NULL, 1 a reference into another unit or ⊥, 2 into its own unit.
-    When the target's unit goes, the edge becomes ⊥ and the code stays 1. With NULL in place of ⊥,
-    one hub could move any number of rows.
+    With ``own`` there are three cells: 0 is NULL, 1 a reference into another unit or ⊥, 2 a
+    reference into the row's own unit. When the target's unit is removed, the edge becomes ⊥ and the
+    code stays 1. If it became NULL instead, removing one hub could move any number of rows.
     """
 
     key: KeySpec
@@ -150,9 +150,9 @@ class Refers(Axis):
 
 @dataclass(frozen=True, slots=True)
 class PublicTarget(Axis):
-    """Row of a public table that a row refers to; the last cell is NULL.
+    """The row of a public table to which a row refers; the last cell is NULL.
 
-    Public rows never go, so a row's code is its own.
+    Public rows are never removed, so a row's code depends on the row alone.
     """
 
     key: KeySpec  # a key whose parent is public
@@ -176,7 +176,7 @@ class PublicTarget(Axis):
 
 
 class Buckets(Axis):
-    """Buckets of a number of rows, by their lower ends, ascending from 0."""
+    """An axis of buckets of some number of rows, given by their lower ends, ascending from 0."""
 
     bounds: tuple[int, ...]
 
@@ -191,7 +191,7 @@ class Buckets(Axis):
 
     @abstractmethod
     def counts(self, data: PrivateDatabase, table: str) -> NDArray[np.integer[Any]]:
-        """The number for every row of ``table``."""
+        """The number that is bucketed, for every row of ``table``."""
 
     def read(self, data: PrivateDatabase, table: str) -> Read:
         def buckets() -> tuple[NDArray[np.uint16]]:
@@ -230,8 +230,8 @@ class Children(Buckets):
 class UnitRows(Buckets):
     """Bucket of the number of rows that the row's unit has in some table, its own or another.
 
-    It counts rows of the row's own unit alone, so the code stays when another unit goes. For
-    tables that no unit of this table reaches it is 0.
+    It counts rows of the row's own unit alone, so the code stays when another unit is removed. If
+    no unit can have rows in both tables, the number is 0.
     """
 
     counted: str  # the table whose rows are counted
@@ -277,7 +277,8 @@ class Owner(Axis):
         kind = np.min_scalar_type(self.axis.size)
 
         def context() -> tuple[NDArray[np.integer[Any]]]:
-            # Rows without an owner have −1 or −2 for its row: the last two of these codes.
+            # A row without an owner has −1 or −2 as its owner's row index, which selects one of the
+            # two codes appended here.
             known = np.append(self.axis.codes(data, self.key.parent), [self.axis.size] * 2)
             return (known.astype(kind)[edges],)
 
@@ -286,10 +287,10 @@ class Owner(Axis):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Axis):
-    """Several axes of one table as one: their joint cell, or a public grouping of it.
+    """Several axes of one table as one axis, whose cells are their joint cells or groups of these.
 
     It reads the row's own unit alone, because each of its axes does, and the grouping is public. It
-    may be the context of owned rows (`Owner`), for example.
+    can serve as the axis of an `Owner`, for example.
     """
 
     axes: tuple[Axis, ...]  # the axes, the last one fastest

@@ -1,19 +1,21 @@
-"""Statistics to which rows add one by one, and joint ones: what a unit moves, and why.
+"""Sensitivities of statistics to which rows add one by one, and of several such statistics jointly.
 
 Let a unit's rows in the table carry weights that sum to at most C (`units.contribution`), fixed
-before any split. Let a row of weight w that goes, whichever other rows stay, move the statistic as
-follows: for each of some public regions that holds the row, cells that are that region's alone, by
-at most w·a in L1, w²·b in squared L2 and w·m in L∞. With A and B the largest sums of a and b over
-the regions that one row can lie in (`regions.overlap`, from public paths alone), the row moves the
-statistic by at most w·A in L1, w·√B in L2 and w·m in L∞. By the triangle inequality over its rows,
-taken away one after the other, a unit that goes moves it by at most C·A in L1, C·√B in L2 and C·m
-in L∞. Rows of one unit may lie in several regions, also in disjoint ones: that is why statistics
-over disjoint regions are one joint query and no parallel events (P16).
+before any split. Suppose that removing a row of weight w, whichever other rows stay, moves the
+statistic as follows: for each of some public regions that holds the row, it moves cells that belong
+to that region alone, by at most w·a in L1, w²·b in squared L2 and w·m in L∞. Let A and B be the
+largest sums of a and b over the regions that one row can lie in (`regions.overlap`, from public
+paths alone). Then the row moves the statistic by at most w·A in L1, w·√B in L2 and w·m in L∞.
+Remove the rows of a unit one after the other: by the triangle inequality, removing the unit moves
+the statistic by at most C·A in L1, C·√B in L2 and C·m in L∞. Rows of one unit may lie in several
+regions, also in disjoint ones: that is why statistics over disjoint regions are one joint query and
+not parallel events (P16).
 
-Replacing a unit by another moves the statistic by v − u with both of that kind: by twice as much.
-Where rows only add (each the same vector without a negative entry, whichever other rows there are),
-entries of u and v lie in [0, C·m], so that L∞ stays C·m; and where besides a unit has one row in
-the table, L2 is √2·C·√B: ‖v − u‖² = ‖u‖² + ‖v‖² − 2u·v and u·v ≥ 0.
+Replacing a unit whose contribution is u by one whose contribution is v moves the statistic by
+v − u. Both are bounded as above, so the bound doubles. If rows only add (each adds the same vector
+without a negative entry, whichever other rows there are), entries of u and v lie in [0, C·m], so
+that L∞ stays C·m. If, besides, a unit has one row in the table, L2 is √2·C·√B, because
+‖v − u‖² = ‖u‖² + ‖v‖² − 2u·v and u·v ≥ 0.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQue
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import contribution, single
 
-#: A region, None for all rows, with a and b of the module's docstring.
+#: A region (None for all rows), then the bounds a and b of the module's docstring for it.
 Moved = tuple[Region | None, float, float]
 
 
@@ -43,7 +45,7 @@ Moved = tuple[Region | None, float, float]
 class RowQuery(TableQuery):
     """A statistic of one table whose claim follows from the module's docstring."""
 
-    adds: ClassVar[bool] = False  # whether rows only add; what does not say so has the larger claim
+    adds: ClassVar[bool] = False  # whether rows only add; if not, the claim under replace is larger
     most: ClassVar[int] = 1  # m of the module's docstring
 
     @abstractmethod
@@ -57,10 +59,10 @@ class RowQuery(TableQuery):
 
 @dataclass(frozen=True, slots=True)
 class Joint(Query):
-    """Several statistics of one kind and table, one after the other, as one vector.
+    """Several statistics of one kind and table, concatenated to one vector.
 
-    Cells of different parts are different ones, so the module's docstring holds for all regions of
-    all parts together. It is claimed from what parts say by `RowQuery.moved`.
+    No cell belongs to two parts, so the proof in the module's docstring holds for all regions of
+    all parts together. The claim follows from the parts' own `RowQuery.moved`.
     """
 
     parts: tuple[RowQuery, ...]  # the statistics

@@ -1,12 +1,12 @@
-"""Exact weighted counting in blocks, here or by another `Counter`.
+"""Exact weighted counting in blocks of rows, in this process or by another `Counter`.
 
 Weights are integers of at most 2³⁰. A block has at most 2²² rows, so every partial sum of its
 floating-point bincount is an integer of at most 2⁵² and exact; blocks are added as int64.
 
-Integer counts are additive: those of a table are the sum of those of any parts of it. So where they
-are counted is of no consequence for a result, as long as every row counts with the weight that it
-has in the whole table. Weights and ranks are properties of a unit, whose rows may lie in many
-parts: they are never taken within a part.
+Integer counts are additive: a table's counts are the sum of the counts of its parts, however it is
+divided. So it does not matter for the result where a part is counted, as long as every row counts
+with the weight that it has in the whole table. Weights and ranks are properties of a unit, whose
+rows may lie in many parts: they are never computed within a part.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from privbench.privacy.query import Integers
 
 #: Most cells of one histogram.
 MAX_CELLS = 2**28
-#: Rows of a block, at least and at most. Arrays of 2¹⁵ rows stay in the processor's cache; of 2¹⁷ a
+#: Least and most rows of a block. Arrays of 2¹⁵ rows stay in the processor's cache; with 2¹⁷ rows a
 #: lookup or a joint index takes twice as long.
 _SMALL, _LARGE = 2**15, 2**22
 
@@ -49,7 +49,8 @@ class Marginals:
 
     table: str
     axes: tuple[Axis, ...]
-    sets: tuple[tuple[int, ...], ...]  # positions in ``axes`` by histogram, the last fastest
+    # For every histogram the positions in ``axes`` of its axes; the last one varies fastest.
+    sets: tuple[tuple[int, ...], ...]
     region: Region | None = None  # the region, or None for all rows
 
     def __post_init__(self) -> None:
@@ -61,11 +62,11 @@ class Marginals:
         return [tuple(self.axes[place].size for place in chosen) for chosen in self.sets]
 
 
-#: Where marginals are counted: in this process (`local`) or by workers. It gives the weighted
-#: histograms of what is asked, int64 in grid units. All give the same integers for the same
-#: database, whose weights (and the random ranks of truncated tables among them) are drawn once, in
-#: the process of the session. A counter adds no noise and writes no ledger; nothing that it returns
-#: leaves `Session` but through a mechanism.
+#: A function that counts marginals, in this process (`local`) or on workers, and returns the
+#: weighted histograms as int64 in grid units. All counters return the same integers for the same
+#: database, because its weights, and the random ranks that decide them in truncated tables, are
+#: drawn once, in the process of the session. A counter adds no noise and writes no ledger; nothing
+#: that it returns leaves `Session` but through a mechanism.
 Counter = Callable[[PrivateDatabase, Marginals], list[Integers]]
 
 
@@ -82,10 +83,10 @@ def local(data: PrivateDatabase, wanted: Marginals) -> list[Integers]:
 
 
 class View:
-    """Rows with their weights and their codes on some axes.
+    """Some rows of a table with their weights and their codes on some axes.
 
-    ``reads`` and ``weights``, in grid units, are of all rows of the table; ``rows`` are the
-    positions of those in view, None for all.
+    ``reads`` and ``weights``, in grid units, describe all rows of the table; ``rows`` are the
+    positions of those that are counted, or None for all.
     """
 
     def __init__(

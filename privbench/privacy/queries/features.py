@@ -1,10 +1,11 @@
-"""Rows as vectors of integers, by public maps of each row by itself.
+"""Rows as vectors of integers, by public maps that read one row at a time.
 
-What a learner computes of a row (a projection, a network's output, a gradient) must be the same
-whatever other rows there are, to the last bit: a matrix product in floating point is not, as its
-order of summation may follow the number of rows. So rows, matrices and activations are integers in
-steps of 1/`STEP` here. All products and sums stay below 2⁵³, where floating point is exact in any
-order. Division, square root and truncation act on one number at a time and are correctly rounded.
+What a learner computes from a row (a projection, a network's output, a gradient) must be the same
+to the last bit whatever other rows there are. A matrix product in floating point does not ensure
+that, as its order of summation may depend on the number of rows. So rows, matrices and activations
+are integers here, in steps of 1/`STEP`. All products and sums stay below 2⁵³, where floating point
+is exact in any order. Division, square root and truncation act on one number at a time and are
+correctly rounded.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ STEP = 2**14
 MOST_COORDINATES = 2**12
 #: Greatest constant of a row, for the same reason.
 MOST_ORIGIN = 2**17
-#: Multiplied with a factor, it takes back any rounding up.
+#: A factor multiplied by this is no larger than its exact value, even if it was rounded up.
 _DOWN = 1.0 - 2.0**-40
 
-#: Integers in floating point, for fast matrix products.
+#: Integers held as floating-point numbers, for fast matrix products.
 Whole = NDArray[np.float64]
 
 
@@ -63,10 +64,10 @@ def factors(squares: Whole, bound: float) -> Whole:
 
 @dataclass(frozen=True)
 class Features:
-    """Columns of a table as coordinates: a constant, and some for every column.
+    """A map of a table's rows to vectors: a constant, and some coordinates for every column.
 
-    A row is (origin, f) with f the coordinates of its codes one after the other, brought to at most
-    the length ``bound``; so its squared length is at most origin² + bound².
+    A row's vector is (origin, f), where f joins the coordinates of its codes and is shortened to at
+    most the length ``bound``; so its squared length is at most origin² + bound².
     """
 
     source: str  # the table
@@ -92,9 +93,10 @@ class Features:
     def of(cls, spec: DatabaseSpec, table: str, most: int) -> Features:
         """Coordinates of all columns that have more than one code.
 
-        A column of at most ``most`` codes has a coordinate for each, 1 for a row's own code. One
-        that is wider and ordered has its place between −½ and ½, and where it has special codes
-        one coordinate for the ordinary codes together and one for each special one.
+        A column of at most ``most`` codes has a coordinate for each code, which is 1 for the row's
+        own code and 0 otherwise. A wider, ordered column has one coordinate for the code's position
+        between −½ and ½. If it has special codes, it also has one indicator for all ordinary codes
+        together and one for each special code.
         """
         domains = {n: d for n, d in spec.tables[table].attributes.items() if d.size > 1}
         axes = tuple(Column.of(spec, table, name) for name in domains)
@@ -118,16 +120,16 @@ class Features:
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
-        """`groups_of` this row."""
+        """Sizes of the groups of a row's coordinates; see `groups_of`."""
         return tuple(groups_of(line.values.astype(np.float64) for line in self.lines))
 
     @property
     def places(self) -> NDArray[np.bool_]:
-        """Which coordinates after the constant are places, not chances."""
+        """Which coordinates after the constant are positions, not probabilities (indicators)."""
         return np.repeat([size == 1 for size in self.groups], self.groups)
 
     def whole(self, codes: Sequence[NDArray[np.intp]]) -> Whole:
-        """F of rows before they are shortened, shape (rows, coordinates)."""
+        """The features f of rows before they are shortened, shape (rows, coordinates)."""
         parts = [
             line.values[column].astype(np.float64)
             for line, column in zip(self.lines, codes, strict=True)
@@ -168,7 +170,7 @@ def line_of(domain: Domain, most: int) -> Whole:
 
 @dataclass(frozen=True)
 class Latent:
-    """A released linear map of rows, brought to at most a length of 1."""
+    """A released linear map of rows to latent rows, which are shortened to length 1 at most."""
 
     matrix: PublicArray  # shape (dimensions, width of the features), in steps; within ±2²⁰
 

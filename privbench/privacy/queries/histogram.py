@@ -1,6 +1,6 @@
 """Counts of one table: its size, and histograms over settled axes or between points of a grid.
 
-In a normed histogram every unit adds its own counts of cells, divided by their L2 norm.
+In a normed histogram every unit adds its own histogram, divided by that histogram's L2 norm.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class GridHistogram(RawQuery):
 
     Sensitivity: every row adds its weight to at most one cell that it alone determines, so the
     claim is that of a histogram (`claims`): C in L1, L2 and L∞ under add/remove.
-    Bounds by private quantiles, the usual way, need a rank far from the ends where noise is large;
-    a noisy histogram finds the ends themselves at the same price.
+    Bounds are usually found by private quantiles; where noise is large these need a rank far from
+    the ends. A noisy histogram finds the ends themselves at the same price.
     """
 
     points: PublicArray  # ascending public grid points, shape (k,)
@@ -165,8 +165,8 @@ class Total(TableQuery):
         return np.array([total], dtype=np.int64)
 
 
-#: Cells of units for every row up to which units are counted in a table of all of them, and not by
-#: sorting. Half or double: no difference beyond scatter.
+#: Units are counted in a dense table of (unit, cell) if it has at most this many entries for every
+#: row, else by sorting. Half or double: no difference beyond scatter.
 _DENSE = 8
 
 
@@ -175,9 +175,9 @@ class NormedHistogram(OverAxes):
     """Joint histogram over public axes of one table, in which units count by their L2 norm.
 
     Statistic: a unit with h_v rows in cell v adds w·h_v to the cell, with w = ⌊√⌊GRID² / Σ h_v²⌋⌋,
-    in integers. A unit's rows in several cells so count for more than in
-    `privbench.privacy.queries.Histogram`, where its weights sum to 1: by up to the root of the
-    number of cells, at the same Gaussian noise.
+    in integers. So a unit whose rows lie in several cells counts for more than in
+    `privbench.privacy.queries.Histogram`, where its weights sum to 1: up to the root of the number
+    of cells times as much, at the same Gaussian noise.
 
     Sensitivity: the cells of a unit's rows follow from its own rows alone (`axes`), hence so do h
     and w, and a unit adds the same whoever else is in the database. What it adds has an L2 norm of
@@ -212,13 +212,13 @@ class NormedHistogram(OverAxes):
 class NormedGridHistogram(GridHistogram):
     """A grid histogram in which units count by their L2 norm.
 
-    Statistic: that of `NormedHistogram` over the cells of a `GridHistogram`, where rows in no cell
-    do not count for the norm either, and w is at most ⌊GRID / C⌋.
+    Statistic: that of `NormedHistogram` over the cells of a `GridHistogram`. Rows in no cell do not
+    count for the norm either, and w is at most ⌊GRID / C⌋.
 
     Sensitivity: that of `NormedHistogram`, as a smaller w adds less.
     """
 
-    clip: int = 1  # C: units of a smaller norm count by their rows
+    clip: int = 1  # C: a unit of a smaller norm adds its rows divided by C
     kind = "normed grid histogram"
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -265,7 +265,7 @@ def _counts(
 
 
 def _add(found: Integers, unit: NDArray[np.int64], index: NDArray[np.int64], clip: int) -> None:
-    """Add what some units contribute: of every row its unit, from 0 on, and its cell."""
+    """Add the contributions of some units, given the unit (from 0 on) and the cell of every row."""
     size, number = found.size, int(unit.max()) + 1
     pair = unit * size + index
     if number * size <= _DENSE * pair.size:

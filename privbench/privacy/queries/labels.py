@@ -1,17 +1,18 @@
 """Weighted counts of a column's values whose domain is not settled: by value, and by rank.
 
-What a unit counts for. Of its rows in the table at most `ROWS` are looked at, of their values
-at most ``most``, both at random (by `Units.ranks`). With h_v of these rows of value v, the unit
-adds w_v to the count X_v of every value, where
+What a unit contributes: at most `ROWS` of its rows in the table count, and at most ``most`` of
+their values; both are chosen at random (by `Units.ranks`). If h_v of these rows have the value v,
+the unit adds w_v to the count X_v of every value, where
 
-    w_v = ⌊GRID · h_v / max(‖h‖, C)⌋,
+    w_v = ⌊GRID · h_v / max(‖h‖, C)⌋.
 
-C a public or released number and ‖h‖ the norm of (h_v) by which the noise is scaled: the root of
-the sum of squares for Gaussian noise, the sum for Laplace noise. NULL is no value where a unit may
-have several rows, as it would take most of the weight of many; where it has one, it is. A unit
-adds the same whoever else is in the database, since h, and what is drawn at random, follow from its
-own rows alone; and (w_v) has a norm of GRID at most, as rounding goes down. Values are merged into
-public cells before h is normalised, so that this holds for any disjoint cells.
+C is a public or released number, and ‖h‖ is the norm of (h_v) by which the noise is scaled: the
+root of the sum of squares for Gaussian noise, the sum for Laplace noise. If a unit may have several
+rows, NULL is not counted as a value, since it would take most of the weight of many units; if a
+unit has at most one row, NULL is counted. A unit adds the same whoever else is in the database,
+since h and the random choices follow from its own rows alone; and (w_v) has a norm of GRID at most,
+as rounding goes down. Values are merged into public cells before h is normalised, so that this
+holds for any disjoint cells.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from privbench.privacy.recoding import NEG_INF, POS_INF
 from privbench.privacy.spec import DatabaseSpec
 from privbench.privacy.units import Index, Units, index_type, single
 
-#: Most rows of one unit in a table that count, and most of their values.
+#: Most rows of one unit in a table that count, and most values of these rows that count.
 ROWS, VALUES = 256, 64
 #: Blocks of ranks: 1, 2, 3–4, 5–8, …; the last one holds all that follow.
 BLOCKS = 20
@@ -51,7 +52,7 @@ NORMS: dict[Accounting, Norm] = {"pure": "l1", "zcdp": "l2"}
 
 @dataclass(frozen=True, slots=True)
 class _Weighted(RawQuery):
-    """Counts of values by weight; see the module's docstring."""
+    """Weighted counts of values; see the module's docstring."""
 
     clip: int = 1  # C, at least 1
     unit = GRID
@@ -61,13 +62,14 @@ class _Weighted(RawQuery):
             raise SchemaError("C must be at least 1.", table=self.source, column=self.attribute)
 
     def _held(self, data: PrivateDatabase) -> tuple[Index, pa.Array]:
-        """Value of every row by number, the number after the last one for NULL; and the values.
+        """The number of every row's value, and the values; NULL has the number after the last one.
 
-        Points of a grid stay numbers: a text for each of millions costs more than counting them.
+        Grid points are not converted to text: for millions of them that costs more than counting.
         """
         held = data._raw(self.source, self.attribute)
         if not single(data.spec, self.source):
-            # They are kept, but what they are drawn from takes much memory: before there is more.
+            # The ranks are cached. Drawing them takes much memory, so it is done before the arrays
+            # below take more.
             data._units.ranks(self.source)
         if isinstance(held, Labels):
             words = held._labels
@@ -82,7 +84,7 @@ class _Weighted(RawQuery):
     def _counts(
         self, data: PrivateDatabase, cells: Index, size: int, norm: Norm, most: int
     ) -> Integers:
-        """X of every cell, shape (size,), from the cell of every row; the last one is NULL."""
+        """The count X of every cell, shape (size,), from each row's cell; the last one is NULL."""
         if single(data.spec, self.source):
             each = GRID // self.clip
             return np.bincount(cells, minlength=size).astype(np.int64) * each
@@ -117,10 +119,10 @@ class _Weighted(RawQuery):
 
 
 def _numbered(points: NDArray[np.int64]) -> tuple[NDArray[np.int64], Index]:
-    """The distinct points, ascending; each row's point by number, the last one for sentinels.
+    """The distinct points, ascending, and the number of each row's point; sentinels have the last.
 
-    Where there are at most eight integers a row between the least and the largest point, a table
-    of all of them takes a fifth of the time of a sort, and less memory; twice or half of eight
+    If there are at most eight integers per row between the least and the largest point, a table of
+    all these integers takes a fifth of the time of a sort, and less memory; twice or half of eight
     makes no difference.
     """
     finite = (points > NEG_INF) & (points < POS_INF)
@@ -150,11 +152,11 @@ def _first_cells(
     ranks: Index,
     most: int,
 ) -> NDArray[np.bool_]:
-    """Which pairs of unit and cell count: those of the unit's first rows, at most ``most``.
+    """Which pairs of unit and cell count: for every unit at most ``most``, those of its first rows.
 
-    ``unit`` and ``pairs`` are, ascending, unit and number of every pair. ``pair`` and ``ranks`` are
-    number of the pair and random rank within the unit, of every row of units with more than
-    ``most`` rows.
+    ``unit`` and ``pairs`` have the unit and the number of every pair, ascending. ``pair`` and
+    ``ranks`` have, for every row of a unit with more than ``most`` rows, the number of its pair and
+    its random rank within the unit.
     """
     distinct, place = np.unique(pair, return_inverse=True)
     first = np.full(distinct.size, np.iinfo(np.int64).max)
@@ -186,12 +188,13 @@ def _root_up(squares: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts(_Weighted):
-    """How much of a column is of each value: a text, or a point of a grid in digits.
+    """Weighted count of each value of a column: a text, or a grid point written in digits.
 
-    Statistic, one vector in two parts. Public cells, in order: NULL, then every public candidate,
-    present or not. And a map from every other value to max(X_v − GRID, 0), values with 0 left out:
-    what one unit alone holds is never in the map (docs/adr/labels-of-one-unit.md). Candidates take
-    part in what a unit counts for like any other value.
+    Statistic: one vector in two parts. The first part is the public cells, in order: NULL, then
+    every public candidate, present or not. The second is a map from every other value to
+    max(X_v − GRID, 0), without the values for which that is 0: a value that one unit alone holds is
+    never in the map (docs/adr/labels-of-one-unit.md). Candidates take part in what a unit
+    contributes like any other value.
 
     Sensitivity: by the module's docstring, removing a unit lowers the vector of all X by (w_v),
     whose norm is GRID at most, and max(x − GRID, 0) moves no more than x does. Under the L2 norm:
@@ -202,7 +205,7 @@ class LabelCounts(_Weighted):
     mechanism (`privbench.privacy.mechanisms`).
     """
 
-    norm: Norm = "l2"  # the norm of what a unit adds; that of the noise
+    norm: Norm = "l2"  # the norm that bounds what a unit adds, and by which the noise is scaled
     public: tuple[str, ...] = ()  # candidates that are public, distinct
     most: int = VALUES  # most values of one unit that count
     kind = "label counts"
@@ -234,7 +237,7 @@ class LabelCounts(_Weighted):
         raise PrivbenchError("label counts have private cells; release them by a threshold.")
 
     def evaluate_labels(self, data: PrivateDatabase) -> tuple[Integers, dict[str, int]]:
-        """The public cells, and what is left of every other value."""
+        """The public cells, and the map from every other value; see the class's docstring."""
         cells, words = self._held(data)
         counts = self._counts(data, cells, len(words) + 1, self.norm, self.most)
         # The number of every candidate among the values, −1 for those that no row has.
@@ -253,16 +256,17 @@ class LabelCounts(_Weighted):
 class RankedCounts(_Weighted):
     """Weight of a column's most frequent values, by blocks of ranks.
 
-    Needs no δ and releases no value. It shows whether a list of values is worth its budget, and how
-    often the values occur that no list names.
+    The query needs no δ and releases no value. It shows whether a list of values is worth its
+    budget, and how often the values occur that no list names.
 
     Statistic, shape (1 + `BLOCKS`,): X of NULL; then X of all other values in descending order,
     padded with zeros, summed over blocks of ranks: 1, 2, 3–4, 5–8, …, and all that is left.
 
-    Sensitivity: weights have an L1 norm of GRID at most, so removing a unit moves the vector of all
-    X by GRID at most in L1. Sorting brings no two vectors further apart in L1, nor do sums over
-    disjoint blocks: GRID in L1, hence in L2 and L∞; twice that under replace. (With weights of norm
-    1 in L2, a unit's k rare values of 1/√k each could all fall into one block, and move it by √k.)
+    Sensitivity: a unit's weights have an L1 norm of GRID at most, so removing a unit moves the
+    vector of all X by GRID at most in L1. Sorting brings no two vectors further apart in L1, nor do
+    sums over disjoint blocks. So the sensitivity is GRID in L1, hence in L2 and L∞, and twice that
+    under replace. (With weights of norm 1 in L2, a unit's k rare values of 1/√k each could all fall
+    into one block, and move it by √k.)
     Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
     """
 

@@ -1,4 +1,4 @@
-"""Moments of regions, for k-means with released centres."""
+"""Sizes and coordinate sums of regions, for k-means with released centres."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privbench.privacy.queries.regions import Region, Split
 from privbench.privacy.query import GRID, Integers, PublicArray
 from privbench.privacy.spec import DatabaseSpec
 
-#: Steps of a coordinate: −½ is −STEP/2, ½ is STEP/2.
+#: Integer steps in a coordinate of 1: −½ is −STEP/2, ½ is STEP/2.
 STEP = 2**16
 
 
@@ -35,13 +35,13 @@ class RegionMoments(RowQuery):
     norm is at most w·(1 + d/2), its L2 norm at most w·√(1 + d/4), its L∞ norm at most w. (With
     coordinates 0..1 it would be 1 + d and √(1 + d): centring them is what halves the price.) Which
     part a row falls in follows from released centres and the row itself: centres do not move when
-    a row goes.
+    a row is removed.
     """
 
     attributes: tuple[Column, ...]  # attributes that are summed
     region: Region
-    split: Split  # how it falls into parts
-    coordinates: tuple[PublicArray, ...]  # by attribute, of every code, within ±`STEP`/2
+    split: Split  # the split of the region into parts
+    coordinates: tuple[PublicArray, ...]  # per attribute the coordinate of every code, in steps
     kind = "moments"
     unit = GRID
 

@@ -1,6 +1,6 @@
 """Sums over rows as vectors: lengths, second moments, moments of a mixture, and clipped gradients.
 
-The gradients are those of a small network that foretells a row from a latent row.
+The gradients are those of a small network, the decoder, that predicts a row from its latent row.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from privbench.privacy.queries.features import STEP, Features, Latent, Whole, cu
 from privbench.privacy.query import Integers, PublicArray, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec
 
-#: Steps of a difference of log-densities, or of logits, and the largest that is distinguished.
+#: Steps in a difference of 1 between log-densities or logits, and the largest difference that is
+#: distinguished.
 FINE, FAR = 2**8, 12
-#: exp(−k/`FINE`) in steps, for k = 0 … `FINE`·`FAR`; a public table, so that no row's value follows
-#: from how a processor evaluates exp.
+#: exp(−k/`FINE`) in steps, for k = 0 … `FINE`·`FAR`; a public table, so that no row's value depends
+#: on how a processor evaluates exp.
 _DECAY = np.rint(STEP * np.exp(-np.arange(FINE * FAR + 1) / FINE))
 
 
@@ -29,7 +30,8 @@ def shares(scores: Whole, starts: list[int] | None = None) -> Whole:
     """Softmax of integer scores: shares in units of 1/`STEP`, rounded down.
 
     Scores are in units of 1/`FINE`, of shape (rows, scores), and are changed in place. Groups of
-    them begin at ``starts``, or they are one; the shares of each group sum to at most 1.
+    scores begin at ``starts``; without it, all are one group. The shares of each group sum to at
+    most 1.
     """
     at = starts or [0]
     sizes = np.diff([*at, scores.shape[1]])
@@ -61,7 +63,7 @@ class Lengths(OfFeatures):
     Sensitivity (`claims`): a row adds its weight to one cell.
     """
 
-    edges: PublicArray  # ascending, in steps: all ends of cells but the first and the last
+    edges: PublicArray  # ascending, in steps: the boundaries between neighbouring cells
     kind = "lengths of rows"
     unit = STEP
 
@@ -84,7 +86,7 @@ class Lengths(OfFeatures):
 
 @dataclass(frozen=True)
 class SecondMoments(OfFeatures):
-    """The weighted sum of x xᵀ over rows, upper triangle: number, sums and products at once.
+    """The weighted sum of x xᵀ over rows, upper triangle: row count, sums and products at once.
 
     Statistic: entries i ≤ j of Σ w·x xᵀ row by row, in steps². With x = (o, f), entry 00 is o²
     times the weight of all rows and the rest of line 0 is o times the sum of f.
@@ -132,8 +134,8 @@ class MixtureMoments(OfFeatures):
     """One step of EM for a mixture of Gaussians with diagonal covariances, of latent rows.
 
     Statistic, shape (components, 1 + 2·dimensions), in steps²: for every component the sums of w·r,
-    w·r·z and w·r·z² over rows, r being the chance that the row is of the component under released
-    parameters. z² is rounded down, and so are w·r and r.
+    w·r·z and w·r·z² over rows, where z is the latent row and r the probability, under released
+    parameters, that the row belongs to the component. z² is rounded down, and so are w·r and r.
 
     Sensitivity: a row's part is the outer product of its w·r and (1, z, z²). As r ≥ 0 sums to at
     most 1, |r| ≤ 1. As |z| ≤ 1, Σ zⱼ⁴ ≤ |z|⁴ ≤ 1, so the second vector is of length at most √3. So
@@ -175,7 +177,7 @@ class MixtureMoments(OfFeatures):
         return total
 
 
-#: Largest activation of a hidden unit, and largest weight, in steps.
+#: Largest activation of a hidden unit, and largest weight of the decoder, in steps.
 MOST = 2**4 * STEP
 
 
@@ -184,9 +186,10 @@ class ClippedGradients(OfFeatures):
     """The weighted sum over rows of the clipped gradient of a decoder's loss, for one step.
 
     The decoder has a hidden layer of rectified units, h = max(A·(1, z), 0), limited to `MOST`, and
-    outputs B·(1, h): softmax for groups of chances, the logistic function for numbers, whose
-    target is their place plus ½. The loss is cross-entropy, whose gradient at the outputs is
-    chance minus target, e; at the hidden units it is g = Bᵀe, within ±64, where h is above 0.
+    outputs B·(1, h): softmax for groups of probabilities, the logistic function for single
+    coordinates, whose target is the coordinate plus ½. The loss is cross-entropy. Its gradient at
+    the outputs is e, probability minus target; at the hidden units it is g = Bᵀe, within ±64, where
+    h is above 0.
 
     Statistic, in steps²: the sums of w·c·g (1, z)ᵀ and of w·c·e (1, h)ᵀ, one after the other; w·c·g
     and w·c·e are rounded toward zero.
@@ -244,7 +247,7 @@ class ClippedGradients(OfFeatures):
         return inner.reshape(self.hidden.shape), outer.reshape(self.output.shape)
 
     def _factors(self, whole: Whole, weights: Whole) -> tuple[Whole, Whole, Whole, Whole]:
-        """w·c·g, (1, z), w·c·e and (1, h) of rows, in the letters of the class."""
+        """The factors w·c·g, (1, z), w·c·e and (1, h) of rows; see the class's docstring."""
         matrix = self.output.values.astype(np.float64)
         latent = _with_one(self.latent.rows(self.features.rows(whole)))
         before = cut(latent @ self.hidden.values.T.astype(np.float64))
@@ -258,14 +261,14 @@ class ClippedGradients(OfFeatures):
         return np.trunc(back * scale[:, None]), latent, np.trunc(error * scale[:, None]), units
 
 
-#: Rows of one block of a gradient; bounds memory.
+#: Rows of one block when gradients are summed; a limit on memory.
 _ROWS = 2**14
 
 
 def chances(scores: Whole, groups: Sequence[int]) -> Whole:
-    """Outputs in steps of scores in steps of 1/`FINE`, shape (rows, outputs) both.
+    """Outputs, in steps, from scores in units of 1/`FINE`; both have the shape (rows, outputs).
 
-    A number alone stands against a score of 0.
+    A group of one output is the softmax of its score against a score of 0: the logistic function.
     """
     wide = np.repeat([size == 1 for size in groups], groups)
     places = np.arange(len(wide)) + np.cumsum(wide) - wide

@@ -19,16 +19,17 @@ from privbench.privacy.query import GRID, Integers, Query, Sensitivity
 from privbench.privacy.spec import DatabaseSpec, KeySpec
 from privbench.privacy.units import Index, bound, contribution, row_weights, single, tally
 
-#: Most edges of one source unit that count.
+#: Most edges (rows with a reference) of one source unit that count.
 KEPT = 16
 _BLOCK = 2**18
 
 
 @lru_cache(maxsize=32)
 def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Integer tables of x(m) = log₂(1 + m/scale), cut at ``buckets``, for interpolation.
+    """Integer tables of x(m) = log₂(1 + m/scale), limited to ``buckets``, for interpolation.
 
-    Whole part k of x and ⌊GRID·(x − k)⌋, for m = 0 … scale·(2^buckets − 1).
+    The first table has the whole part k of x, the second ⌊GRID·(x − k)⌋, for m = 0 …
+    scale·(2^buckets − 1).
     """
     counts = np.arange(scale * (2**buckets - 1) + 1, dtype=np.int64)
     whole = np.zeros(counts.size, dtype=np.int64)
@@ -44,8 +45,8 @@ def levels(scale: int, buckets: int) -> tuple[NDArray[np.int64], NDArray[np.int6
 def steps(scale: int, buckets: int) -> Sensitivity:
     """The largest change that one more edge causes, found by enumeration of all steps m to m + 1.
 
-    The changes of the cells k and k + 1 of m, and k' and k' + 1 of m + 1, are added up as exact
-    integers.
+    A count m adds to the cells k and k + 1, the count m + 1 to k' and k' + 1; their changes are
+    added up as exact integers.
     """
     whole, part = levels(scale, buckets)
     vectors = np.zeros((whole.size, 3), dtype=np.int64)
@@ -61,7 +62,7 @@ def steps(scale: int, buckets: int) -> Sensitivity:
 
 
 def most_kept(spec: DatabaseSpec, key: KeySpec) -> int:
-    """e: most rows of one source unit whose edges count."""
+    """The number e of the proofs below: most rows of one source unit whose edges count."""
     return 1 if single(spec, key.table) else KEPT
 
 
@@ -85,8 +86,8 @@ def of_both_ends(spec: DatabaseSpec, key: KeySpec, gone: int, moved: Sensitivity
     """The sensitivity where removing a unit removes both its targets and its references.
 
     If no unit can hold rows of both ends of the key, only one of the two occurs. ``gone`` is the
-    most that the cells of a unit's targets hold, ``moved`` the sensitivity to a unit's references
-    to other units' targets.
+    most that a unit's targets add to the cells, ``moved`` the sensitivity to a unit's references to
+    other units' targets.
     """
     apart = spec.is_apart(key)
     parts = (moved.l1, moved.l2, moved.linf)
@@ -173,7 +174,7 @@ class FanIn(OfReference):
         return 2 if single(spec, self.key.table) else KEPT
 
     def marks(self, spec: DatabaseSpec) -> tuple[int, ...]:
-        """Numbers of kept edges at which the buckets stand."""
+        """The number of kept edges that each bucket stands for."""
         return tuple(self.scale(spec) * (2**k - 1) for k in range(self.buckets + 1))
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
@@ -186,7 +187,7 @@ class FanIn(OfReference):
         whole, part = levels(self.scale(data.spec), self.buckets)
         counts = np.minimum(self._edges(data), whole.size - 1)
         weights = data._units.weights(self.key.parent)
-        # Beyond the last bucket is one cell more, which gets nothing.
+        # There is one cell beyond the last bucket, to which only zeros are added.
         total = np.zeros(self.buckets + 2, dtype=np.int64)
         for start in range(0, counts.size, _BLOCK):
             block = slice(start, start + _BLOCK)
@@ -261,7 +262,7 @@ class TargetHistogram(OfReference):
 
     source: tuple[Axis, ...]  # axes of the referring table
     target: tuple[Axis, ...]  # axes of the table that is referred to
-    cap: int = 1  # κ, the most that one target unit counts, in source units; 1 to 64
+    cap: int = 1  # κ, largest total weight of one target unit, in source units; 1 to 64
     outside: bool = False  # whether edges into the row's own unit are left out
     kind = "target histogram"
     unit = GRID
@@ -333,7 +334,7 @@ class TargetHistogram(OfReference):
 
 
 def _moved_l2(cap: int, edges: int) -> float:
-    """Σ h(dᵢ) of the class's docstring, in units of S."""
+    """The bound on Σ h(dᵢ) in the docstring of `TargetHistogram`, in units of S."""
     share = 1.0 / edges
     slope = float(cap * (2.0**0.25 - 1.0))
 
@@ -350,10 +351,10 @@ def _moved_l2(cap: int, edges: int) -> float:
 def capped(
     total: Integers, cell: Index, unit: Index, weights: NDArray[np.int32], most: int
 ) -> None:
-    """Add weights to cells, each target unit scaled down to a sum of ``most``.
+    """Add weights to cells; those of a target unit are scaled down to a sum of at most ``most``.
 
-    Cells, target units and weights (in grid units, together below 2⁶⁰) are those of rows, shape
-    (rows,). The flat histogram ``total`` is added to in place.
+    Cells, target units and weights are given for every row, shape (rows,). Weights are in grid
+    units and sum to less than 2⁶⁰. They are added to the flat histogram ``total`` in place.
     """
     _, place = np.unique(unit, return_inverse=True)
     sums = np.zeros(int(place.max(initial=-1)) + 1, dtype=np.int64)
@@ -363,6 +364,6 @@ def capped(
     pairs, pair = np.unique(place[over] * total.size + cell[over], return_inverse=True)
     held = np.zeros(pairs.size, dtype=np.int64)
     np.add.at(held, pair, weights[over])
-    # In Python's integers: the products do not fit 64 bits.
+    # Computed with Python's integers, since the products do not fit 64 bits.
     shares = most * held.astype(object) // sums[pairs // total.size].astype(object)
     np.add.at(total, pairs % total.size, shares.astype(np.int64))

@@ -26,9 +26,10 @@ _BLOCK = 2**17
 class Split:
     """A public partition of a table's rows into k parts.
 
-    A row goes to the part k that minimises Σ over attributes of ``lut[code, k]``, ties to the
-    lowest k. With squared distances to released centres this is the assignment of k-means; with a
-    single attribute and zeros and ones it is any partition of its codes.
+    A row goes to the part k that minimises Σ over attributes of ``lut[code, k]``, and to the lowest
+    such k in case of a tie. If costs are squared distances to released centres, this is the
+    assignment of k-means; with a single attribute and costs 0 and 1 it can be any partition of its
+    codes.
     """
 
     attributes: tuple[str, ...]
@@ -97,11 +98,13 @@ class Region:
 def overlap(regions: Iterable[tuple[Region | None, float]], depth: int = 0) -> float:
     """Largest sum of amounts over the regions that one row can lie in, from their paths alone.
 
-    A row takes one part at every split, so of the regions that continue one common path by the same
-    split it lies in those of a single part: their maximum counts. Regions that continue it by
-    different splits may overlap: their sum counts. Regions that end there hold the row: they add.
+    A row takes one part at every split. So of the regions that continue a common path by the same
+    split, it lies in those of a single part: the maximum over parts counts. Regions that continue
+    the path by different splits may overlap: their sum counts. Regions whose path ends there hold
+    the row: they are added.
 
-    ``depth`` is the number of first splits that all regions have in common; None is all rows.
+    ``depth`` is the number of first splits that all regions have in common. A region that is None
+    stands for all rows.
 
     >>> split = Split.by_code("a", [0, 1])
     >>> low, high = Region("t").children(split)

@@ -1,8 +1,8 @@
 """Selection scores against released predictions (P18), and the pair tables that they compare.
 
-A fit asks for scores of the same pairs dozens of times, each time against other predictions. Rows
-do not change between two queries, so the exact tables are kept in the database's cache: bounded in
-size, never outside the database, and nothing about them leaves but through a query.
+A fit queries scores of the same pairs dozens of times, each time against other predictions. Rows do
+not change between two queries, so the exact tables are kept in the database's cache: bounded in
+size, never outside the database. Nothing about them leaves but through a query.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privbench.privacy.spec import DatabaseSpec
 
 #: Largest sum of the entries of a prediction, in grid units.
 _LARGEST = 2.0**61
-#: Cells of the pair tables that are counted in one pass.
+#: Most cells, over all pair tables, that are counted in one pass over the rows.
 PASS = 2**24
 
 #: Positions of two axes.
@@ -52,8 +52,8 @@ class PairScores(OverAxes, RowQuery):
     predictions: tuple[PublicArray, ...]  # Pᵢⱼ in grid units, shape (size i, size j)
     penalties: PublicArray  # penalty of every candidate, in half grid units of score
     region: Region | None = None
-    # Positions in ``pairs`` of the candidates that are left, or None for all: distances of all
-    # pairs are kept with the database, so that another choice among them is cheap.
+    # Positions in ``pairs`` of the candidates that remain, or None for all. The distances of all
+    # pairs are cached with the database, so that a selection among other candidates is cheap.
     among: PublicArray | None = None
     kind = "pair scores"
     unit = 2 * GRID
@@ -107,7 +107,7 @@ class PairScores(OverAxes, RowQuery):
         return scores if self.among is None else scores[self.among.values]
 
     def _kept(self, data: PrivateDatabase) -> Integers:
-        """Distances of all pairs; kept where a later query may need others of them."""
+        """Distances of all pairs, cached if a later query may need other pairs among them."""
         if self.among is None or self.region is not None:
             return self._distances(data)
         predicted = hashlib.sha256(b"".join(item.digest for item in self.predictions)).digest()
@@ -127,7 +127,7 @@ class PairScores(OverAxes, RowQuery):
 
 @dataclass(frozen=True, slots=True)
 class DependenceScores(PairScores):
-    """How far each pair of axes is from a released prediction, beyond what its margins are off.
+    """How far each pair of axes is from a released prediction, less the distance of its margins.
 
     Statistic: for every candidate pair (i, j), with H its weighted histogram, P the released
     prediction on the integer grid, and Hᵢ, Hⱼ, Pᵢ, Pⱼ their margins:
@@ -164,7 +164,8 @@ def pair_tables(
 ) -> Iterator[Integers]:
     """The weighted pair histograms of a region, in the order of ``pairs``.
 
-    Tables of all rows are kept; those of a pass that are not there yet are counted together.
+    Tables of all rows are cached. The tables of a pass that are not in the cache yet are counted
+    together.
     """
     keep = region is None or not region.path
     for chosen in _passes(axes, pairs):
