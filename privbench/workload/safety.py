@@ -87,7 +87,7 @@ class Text(_Names):
         self._users = users
 
     def function(self, name: Name) -> bool:
-        """Whether a function only computes or is allowed: of the server, of a listed extension."""
+        """Whether a function is listed, or allowed by the operator, or left to the database."""
         known = plain(name) in names.functions() or name in self._trust.functions
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])

@@ -60,7 +60,7 @@ class Columns:
 
 
 def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
-    """Rows that join as a query's tables do, by number of the table, so that the query has an answer.
+    """Rows that join as a query's tables do, by number of the table; they give it an answer.
 
     If a table has no matching row, the search starts again from another table. The result is the
     attempt that reached the most tables.
@@ -195,7 +195,7 @@ def _fitted(site: Site, text: str) -> str | None:
 
 
 def like(old: str, value: str, rng: np.random.Generator) -> str:
-    """A LIKE pattern with the old one's wildcards that a value matches, if the value is long enough.
+    """A LIKE pattern with the old one's wildcards that a value matches, if it is long enough.
 
     >>> like("ab%", "hello", np.random.default_rng(0)), like("%ab", "hello", None)
     ('he%', '%lo')

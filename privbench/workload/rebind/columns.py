@@ -96,7 +96,7 @@ class Tables:
 
 
 def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
-    """Change a tree so that every column has its table's name and names are folded as PostgreSQL does.
+    """Change a tree: every column gets its table's name, and names are folded as in PostgreSQL.
 
     A SqlglotError is raised if it is not clear which columns the tree names.
     """

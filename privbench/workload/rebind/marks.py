@@ -29,7 +29,7 @@ _KINDS: dict[str, Kind] = {
 _SEMICOLON, _PARENTHESIS = "ASCII_59", "ASCII_40"
 _WORD = "pbmark"
 _FOUND = re.compile(rf"{_WORD}([a-j]+)", re.IGNORECASE)
-# Placeholders of strings are written with letters: a text like ``5 x`` would be read as an interval.
+# Placeholders of strings have letters for digits: a text like ``5 x`` would be read as an interval.
 _LETTERS = str.maketrans("0123456789", "abcdefghij")
 _DIGITS = str.maketrans("abcdefghij", "0123456789")
 # Placeholders of numbers. They differ by more than 1, since sqlglot shifts subscripts by one, and
@@ -63,7 +63,7 @@ class Mark:
         return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"
 
     def written(self, value: str, *, bare: bool = False) -> str:
-        """A value, given as PostgreSQL prints it, as an SQL literal of the old one's kind if possible.
+        """A value, given as PostgreSQL prints it, as an SQL literal, of the old kind if possible.
 
         With ``bare`` a number in the place of a parameter is written without quotes.
 
