@@ -96,7 +96,7 @@ class Replay:
 
 
 def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Replay:
-    """Record a fit, test its draws against their distributions, and fit neighbours with these draws.
+    """Record a fit, test its draws against their distributions, and fit neighbours with the draws.
 
     Half of the neighbours are made from the rows as they are, half from the rows without the unit
     to which most references lead, so that both sides have references whose target is missing.

@@ -29,8 +29,8 @@ PLANNER = "statistics.sql"
 SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 
 #: Most bytes of a file of facts: it is parsed as a whole, which takes some thirty times as much
-#: memory. A
-#: certificate of 10,000 events has 4 MiB; half of this would refuse some 20,000 tables.
+#: memory. A certificate of 10,000 events has 4 MiB; with half of this limit, bundles of some 20,000
+#: tables would be refused.
 MAX_FACTS = 16 * 2**20
 #: No control characters (a line break would end a line of psql), no line separators, and no marks
 #: that turn the direction of text: a reader must see what is there.

@@ -35,7 +35,7 @@ def joined(found: Iterable[Statement | str]) -> str:
 
 
 def judge_ddl(before: str, after: str) -> Made:
-    """Refuse DDL that is not on the allow-list, or that psql may read differently than PostgreSQL."""
+    """Refuse DDL that is not on the allow-list, or that psql may read in another way."""
     found = allowed(before, after)
     if found.left_out:
         raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")

@@ -1,8 +1,8 @@
 """A bundle as an OCI image layout: one layer, whose files are those of the bundle.
 
-It can be pushed to registries (``skopeo copy oci:image docker://…``) and used in Dockerfiles (``COPY
---from``) and as a volume of Kubernetes; it contains no program. Source: OCI image specification
-1.1, image-layout.md.
+It can be pushed to registries (``skopeo copy oci:image docker://…``) and used in Dockerfiles
+(``COPY --from``) and as a volume of Kubernetes; it contains no program. Source: OCI image
+specification 1.1, image-layout.md.
 """
 
 from __future__ import annotations
