@@ -76,7 +76,10 @@ def width(stream: TextIO) -> int | None:
 
 
 def ask(question: str, otherwise: UsageError) -> None:
-    """Continue only if a user at a terminal says yes, else raise the given error."""
+    """Continue only if a user at a terminal says yes, else raise the given error.
+
+    Ctrl-C at the prompt raises KeyboardInterrupt.
+    """
     if not sys.stdin.isatty():
         raise otherwise
     try:

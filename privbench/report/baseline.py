@@ -24,9 +24,9 @@ from privbench.workload import Workload
 
 #: Prefix of the name of a figure's drift.
 PREFIX = "drift."
-#: A Q-error counts as grown if it is at least this many times the old one.
+#: A Q-error counts as grown if it is more than this many times the old one.
 FACTOR = 1.1
-#: A discrepancy in per cent counts as grown if it grew by this many points.
+#: A discrepancy in per cent counts as grown if it grew by more than this many points.
 POINTS = 10.0
 _COMPARED = ("qerror", "blocks", "rows", "runtime")
 
