@@ -1,4 +1,4 @@
-"""An audit of a fit by the data's owner: lower bounds on ε from attacks, replays of mechanisms."""
+"""An audit of a fit by the data's owner: lower bounds on ε from attacks, and mechanism replays."""
 
 from privbench.audit.report import Audit, Effort, audit
 

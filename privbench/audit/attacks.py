@@ -1,6 +1,6 @@
-"""Attacks on what is released: scores of canaries, and anonymeter in a process of its own.
+"""Attacks on released models: scores of canaries, and anonymeter in a process of its own.
 
-Scores read rows that are drawn from the model and the bytes of the model file, nothing else.
+Scores are computed from rows drawn from the model and from the bytes of the model file alone.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from privbench.pipeline.decode import decode
 from privbench.pipeline.fit import fit
 from privbench.pipeline.model import Model
 
-#: Weight of a canary's own text found in a release, in standard deviations of the other features:
-#: more than all of these.
+#: Weight of a canary's unique text if it is found in a release, in standard deviations of the other
+#: features; it exceeds all of them together.
 _PROOF = 1000.0
-#: Records held out, at most: the interval of a risk is then about ± .04.
+#: Most records that are held out; with 500 the interval of a risk is about ± .04.
 _HELD_OUT = 500
-#: Fewest records held out: with fewer, intervals say nothing.
+#: Fewest records that are held out; with fewer, intervals are too wide to be of use.
 _FEWEST = 50
 _LIMIT = 900
-#: Versions of Python on which anonymeter's pins resolve, and the pins.
+#: The versions of Python for which anonymeter's pinned requirements can be installed; and the pins.
 _PACKAGE = ("3.11", "3.13"), ("anonymeter==1.1.0",)
 _SCRIPT = """
 import json, sys
@@ -66,11 +66,12 @@ with open(job["said"], "w") as file:
 
 
 def features(path: Path, canaries: Sequence[Canary]) -> NDArray[np.float64]:
-    """How often the values of each canary, in or out, stand in a model file and a clone of it.
+    """How often the values of each canary, in or out, occur in a model file and in a clone of it.
 
     The result has a row for each canary. For each column in which canaries stand out it has the
     number of the clone's rows with the canary's value, or within a hundredth of the clone's range
-    of it; and last, how many of the canary's own texts are in the model file or in the clone.
+    of it. The last column is the number of the canary's unique texts that are in the model file or
+    in the clone.
     """
     with zipfile.ZipFile(path) as members:
         released = b"\0".join(members.read(name) for name in members.namelist())
@@ -112,9 +113,9 @@ def _numbers(values: Sequence[Any]) -> NDArray[np.float64] | None:
 
 
 def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """One score for each canary of all fits: the sum of its features, each by its own scatter.
+    """One score for each canary of all fits: the sum of its features, each divided by its spread.
 
-    A text of its own weighs more than all other features.
+    A unique text that is found weighs more than all other features.
     """
     whole = np.concatenate(parts)
     spread = whole.std(axis=0)
@@ -123,7 +124,7 @@ def scores(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 
 class Attack(NamedTuple):
-    """Success rates on members and on other records, and the risk that the latter do not explain.
+    """Success rates on members (`inside`) and other records (`outside`), and the excess risk.
 
     `low` and `high` are the ends of the risk's 95 % interval.
     """
@@ -159,8 +160,9 @@ class Risks:
 def attack(scratch: str, config: Config, planter: Planter) -> Risks:
     """Hold units out, fit the rest, and let anonymeter attack a clone's rows of the root table.
 
-    Giomi, Boenisch, Wehmeyer and Tasnádi (2023): an attack's success on records that were in, less
-    what it reaches on records that were not. The held-out units are gone from the scratch copy.
+    By Giomi, Boenisch, Wehmeyer and Tasnádi (2023) the risk is the attack's success on records that
+    were in the data, beyond its success on records that were not. The held-out units are deleted
+    from the scratch copy.
     """
     key = str(planter.root)
     columns = [name for table, name in planter.places if table == key]

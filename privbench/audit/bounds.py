@@ -1,4 +1,4 @@
-"""Bounds: the most that an attacker may reach under (ε, δ), and the ε that an attack proves.
+"""Bounds: the most that an attacker can achieve under (ε, δ), and the ε that an attack proves.
 
 Both directions of one inequality: `allowed` turns a guarantee into rates of an attack, and
 `lower_bound` turns rates of an attack into an ε that the guarantee cannot be below.
@@ -17,24 +17,24 @@ from scipy.stats import binom
 
 from privbench.rng import generator
 
-#: Confidence of a lower bound; the usual one of the papers.
+#: Confidence of a lower bound, as is usual in the literature.
 CONFIDENCE = 0.95
-#: Shares of all examples that are guessed. Few guesses suit an attack that knows a few canaries
-#: well, many suit one that knows a little of each. Each share takes a third of the error, which
-#: costs the bound about log(3) / r of its exponent, r the number of guesses.
+#: Shares of all examples that are guessed. Few guesses suit an attack that recognises a few
+#: canaries with certainty, many suit one that has weak evidence on each. Each share takes a third
+#: of the error, which costs the bound about log(3) / r of its exponent, for r guesses.
 SHARES = (1.0, 0.5, 0.2)
-#: No attack of fewer than some million guesses could prove more.
+#: The largest ε that is tried; no attack of fewer than some million guesses could prove more.
 _MOST = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The most that an attacker who knows all but one unit may reach.
+    """The most that an attacker who knows all but one unit can achieve.
 
-    ``advantage`` is the largest true positive rate less false positive rate, ``tpr`` the largest at
-    a false positive rate of .1 %. ``posteriors`` are pairs of beliefs in [0, 1] that a unit is
-    among the rows: before the release, and the largest after it, if the guarantee did not fail,
-    which it does with a probability of at most δ.
+    ``advantage`` is the largest difference of true and false positive rate, ``tpr`` the largest
+    true positive rate at a false positive rate of .1 %. ``posteriors`` are pairs of beliefs in
+    [0, 1] that a unit is among the rows: the one before the release, and the largest one after it,
+    if the guarantee did not fail, which it does with a probability of at most δ.
     """
 
     epsilon: float
@@ -76,10 +76,11 @@ def true_positives(alpha: float, epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound by guesses: with `CONFIDENCE`, ε is at least ``epsilon``; 0 proves nothing.
+    """A lower bound from guesses: with `CONFIDENCE`, ε is at least ``epsilon``; 0 proves nothing.
 
-    Of ``examples`` canaries, each in or out by a coin of its own, ``guesses`` were guessed in the
-    split that proves most, ``correct`` of them rightly; all right would have proved ``possible``.
+    There were ``examples`` canaries, each in or out by an independent coin. In the split that
+    proves most, ``guesses`` of them were guessed, ``correct`` of these correctly; if all had been
+    correct, the bound would have been ``possible``.
     """
 
     epsilon: float
@@ -90,7 +91,7 @@ class Bound:
 
 
 def p_value(correct: int, guesses: int, examples: int, epsilon: float, delta: float) -> float:
-    """How likely an (ε, δ)-DP mechanism lets so many guesses be right, at most.
+    """An upper bound on the probability of so many correct guesses under an (ε, δ)-DP mechanism.
 
     Steinke, Nasr and Jagielski (2023), "Privacy auditing with one (1) training run", Theorem 5.2:
     every canary is in or out by a fair coin of its own, and an attacker who sees the output guesses
@@ -114,7 +115,7 @@ def p_value(correct: int, guesses: int, examples: int, epsilon: float, delta: fl
 def epsilon_proved(
     correct: int, guesses: int, examples: int, delta: float, error: float = 1.0 - CONFIDENCE
 ) -> float:
-    """The largest ε at which so many right guesses are still less likely than ``error``.
+    """The largest ε at which so many correct guesses are still less likely than ``error``.
 
     >>> round(epsilon_proved(100, 100, 100, 0.0), 2), epsilon_proved(50, 100, 100, 0.0)
     (3.49, 0.0)
@@ -130,11 +131,11 @@ def epsilon_proved(
 def lower_bound(scores: NDArray[np.float64], coins: NDArray[np.bool_], delta: float) -> Bound:
     """The lower bound on ε that an attack's scores give, with `CONFIDENCE`.
 
-    The highest scores are guessed as in and the lowest as out, for each of `SHARES`; the best share
-    counts, and each has its part of the error (a union bound). Equal scores are put in order by
-    chance, never by the order in which canaries were planted.
-    There is a score for every canary, higher where it seems to be in, from released values alone; a
-    coin, true if it was in; and δ of the fit.
+    For each of `SHARES`, the canaries with the highest scores are guessed as in and those with the
+    lowest as out. The result is the largest bound; each share takes its part of the error (a union
+    bound). Equal scores are ordered at random, never by the order in which canaries were planted.
+    ``scores`` has a score for every canary, computed from released values alone and higher if the
+    canary seems to be in; ``coins`` are true for canaries that were in; ``delta`` is δ of the fit.
     """
     order = generator(None).permutation(len(scores))
     order = order[np.argsort(scores[order], kind="stable")]

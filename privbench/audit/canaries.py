@@ -1,8 +1,8 @@
 """Canaries: units that the audit plants in a scratch copy, and takes out again.
 
-A canary is a copy of a unit of the database, with keys of its own and with values that stand out:
-texts that nobody else has, and of other columns the rarest values there are. Whether it is in is
-a coin of its own.
+A canary is a copy of a unit of the database with new keys and with values that stand out: unique
+texts, and in other columns the rarest values of the column. An independent coin decides whether a
+canary is in the data.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from privbench.postgres.statement import run
 from privbench.postgres.stream import Expression
 from privbench.schema import Column, Table
 
-#: Rows of a canary in a table, for each row that owns them: enough for every table to be marked;
-#: twice as many would make fits slower and weigh less each.
+#: Most rows of a canary in an owned table for each owning row. Three suffice to mark every table;
+#: with twice as many, fits would be slower and each row would weigh less.
 CHILDREN = 3
-#: Units that are looked at for one to copy, and times that a copy with other keys is tried.
+#: The number of units that are examined as candidates for the copy; and the number of attempts to
+#: insert a copy with other keys.
 _LOOKED_AT, _TRIES = 50, 50
-#: Length of a text that nobody else has: "canary" and 24 hexadecimal digits.
+#: Length of a unique text: "canary" and 24 hexadecimal digits.
 OWN = 30
 _TEXT = ("text", "varchar", "bpchar", "citext")
-#: What is added to the largest value of a key, for the next one.
+#: The step from the largest value of a key to the next one.
 _STEPS: dict[str, LiteralString] = {
     **dict.fromkeys(("int2", "int4", "int8", "numeric"), "1"),
     **dict.fromkeys(("date", "timestamp", "timestamptz"), "interval '1 day'"),
@@ -51,13 +52,13 @@ _KEYS = (*_TEXT, *_STEPS, "uuid")
 Row = dict[str, str | None]
 #: A table and a column.
 Place = tuple[str, str]
-#: Where rows lie, in the order in which they were put in: table, ctid and tableoid.
+#: Physical places of rows, in the order of their insertion: table, ctid and tableoid.
 Located = tuple[tuple[Table, str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A row of the unit that canaries are copies of, owners before what they own."""
+    """A row of the unit that canaries copy; parts are ordered with owners before owned rows."""
 
     table: Table
     row: Row
@@ -73,11 +74,12 @@ class Canary:
 
 @dataclass
 class Planter:
-    """Puts canaries into a scratch database and takes them out again.
+    """Inserts canaries into a scratch database and removes them again.
 
-    Units of the root table are copied, None being the one that owns most tables; ``plan`` is what a
-    fit makes of the schema, ``places`` are the columns that canaries are marked in. The SchemaError
-    says that there is no such table, or no unit in it can be copied.
+    A canary copies a unit of the root table ``root``; None means the one that owns most tables.
+    ``plan`` is a fit's plan for the schema, and ``places`` are the columns in which canaries have
+    values that stand out. A SchemaError is raised if there is no such table, or if no unit of it
+    can be copied.
     """
 
     dsn: str
@@ -106,13 +108,13 @@ class Planter:
 
     @contextmanager
     def planted(self, coins: NDArray[np.bool_]) -> Iterator[list[Canary]]:
-        """Put in the canaries whose coin says so, and take them out at the end.
+        """Insert the canaries whose coin is true, and remove them at the end.
 
-        All of them are put in, and those whose coin says no are taken out again: new keys follow
-        the largest there is, and the keys of a canary may not depend on the coins of others. Under
-        ``replace`` an ordinary copy stands where a canary is not, so that the databases for both
-        sides of a coin are neighbours by the declared relation. A SchemaError if there are no new
-        keys for so many.
+        All canaries are inserted first, then those whose coin is false are removed: new keys follow
+        the largest existing key, and the keys of a canary must not depend on the coins of others.
+        Under ``replace`` an ordinary copy takes the place of a canary that is out, so that the
+        databases for both sides of a coin are neighbours by the declared relation. A SchemaError is
+        raised if there are not enough new keys.
         """
         found, replaced = [], self.config.privacy.neighbours == "replace"
         with self._open() as connection, database_errors("planting canaries"):
@@ -133,7 +135,7 @@ class Planter:
                 connection.commit()
 
     def _copied(self, connection: Connection, marks: Mapping[Place, str]) -> Located:
-        """Insert a copy; new keys if keys are taken, fewer marks if a constraint fails."""
+        """Insert a copy; try new keys if keys are taken, and fewer marks if a constraint fails."""
         for _ in range(_TRIES):
             try:
                 with connection.transaction():
@@ -145,10 +147,11 @@ class Planter:
         raise self._useless("no new keys for so many canaries are found.")
 
     def hold_out(self, most: int) -> tuple[list[Row], list[Row]]:
-        """Remove units for good, a quarter at most; rows of the root table that stay, and the gone.
+        """Delete units for good, a quarter at most; returns root rows that stay, and deleted ones.
 
-        Units that others refer to cannot go. They are on neither side, so that both are samples of
-        the same units. A unit that goes along with another by ON DELETE CASCADE is on neither side.
+        Units that other units refer to cannot be deleted. They are in neither list, so that both
+        lists are samples of the same units. A unit that is deleted together with another by ON
+        DELETE CASCADE is in neither list.
         """
         table = self.plan.tables[str(self.root)].table
         stay, gone = list[Row](), list[Row]()
@@ -177,7 +180,7 @@ class Planter:
         connection = connect(self.dsn, autocommit=False)
         for name, value in (PRINTING | {"search_path": SEARCH_PATH}).items():
             run(connection, assignment(name, value))
-        # A key that is checked at the commit would refuse all rows at once, when it is too late.
+        # A deferred constraint would fail only at the commit, and for all rows at once.
         run(connection, "SET CONSTRAINTS ALL IMMEDIATE")
         return connection
 
@@ -194,7 +197,7 @@ class Planter:
         return [self.root]
 
     def _pattern(self, connection: Connection) -> list[Part]:
-        """A unit with rows in as many tables as any that is looked at, and as few rows."""
+        """Of the units examined, the one with rows in most tables; among equals, fewest rows."""
         table = self.plan.tables[str(self.root)].table
         rows = _rows(connection, table, sql.SQL(""), _LOOKED_AT)
         units = [self._unit(connection, table, row) for row in rows]
@@ -247,7 +250,7 @@ class Planter:
     def _refused(
         self, connection: Connection, parts: Sequence[Part], marks: Mapping[Place, str]
     ) -> str | None:
-        """Why a copy cannot be put in, or None; nothing stays of it."""
+        """Why a copy cannot be inserted, or None; the attempt is rolled back."""
         try:
             with connection.transaction(force_rollback=True):
                 list(self._insert(connection, marks, parts))
@@ -260,7 +263,7 @@ class Planter:
     def _insert(
         self, connection: Connection, marks: Mapping[Place, str], parts: Sequence[Part]
     ) -> Iterator[tuple[Table, str, int]]:
-        """Put in one copy, row by row, keys of owners first."""
+        """Insert one copy, row by row, owners first."""
         made: list[tuple[Part, Row]] = []
         for part in parts:
             row = {**part.row, **self._fresh(connection, part)}
@@ -315,7 +318,7 @@ class Planter:
         return str(next(iter(run(connection, after)))[0])
 
     def _mark(self, connection: Connection, place: Place, number: int) -> str:
-        """A text that nobody has, or one of the rarest values of the column; '' where none is."""
+        """A unique text, or one of the rarest values of the column; '' if there is none."""
         table = self.plan.tables[place[0]].table
         column = table.column(place[1])
         if column.type.base in _TEXT and (column.type.length or OWN) >= OWN:

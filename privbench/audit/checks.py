@@ -1,8 +1,8 @@
-"""Checks of record and replay: values, draws and models that contradict the claims.
+"""Checks by record and replay: they find values, draws and models that contradict the claims.
 
-Three checks that need no luck, unlike an attack: every exact value of a fit is compared with that
-on neighbours; every draw is compared with the law that its event states; and the model of a
-neighbour that was given the same draws is compared with the first.
+Unlike an attack, these three checks do not depend on luck. Every exact value of a fit is compared
+with its value on neighbours; every draw is compared with the distribution that its event states;
+and the model of a neighbour that was given the same draws is compared with the first model.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from privbench.privacy.stability import (
 )
 from privbench.rng import generator
 
-#: Chance of a false alarm of all checks of noise in one fit together. Twice as much or half of it
-#: moves the least noise that is found by a percent or two.
+#: Probability of a false alarm in all checks of noise in one fit together. Twice or half of it
+#: changes the least missing noise that is detected by a percent or two.
 ALARM = 1e-6
-#: Laws are compared as if they were continuous from this scale on, in grid units; below it a draw
-#: is not compared. At 4 a jitter of ±½ changes the variance by half a percent.
+#: From this scale on, in grid units, distributions are compared as if they were continuous; draws
+#: of smaller scales are not compared. At 4 a jitter of ±½ changes the variance by half a percent.
 SMALLEST = 4.0
 #: From this scale on two draws that agree in six digits are the same draw.
 _FINE = 2.0**20
@@ -53,9 +53,10 @@ _FINE = 2.0**20
 class Row:
     """One event: the claimed sensitivity, and the largest change between neighbours.
 
-    ``claimed`` and ``observed`` are norms L1, L2 and L∞, the latter of the worst neighbours; a
-    count of 1 is ``unit`` of their units. ``ratio`` is the largest ratio of observed to claimed,
-    L0 included where it is claimed. ``broken`` names the claims that do not hold.
+    ``claimed`` and ``observed`` are the norms L1, L2 and L∞, in units of which a count of 1 has
+    ``unit``; ``observed`` is the largest over the neighbours. ``ratio`` is the largest ratio of
+    observed to claimed, L0 included where it is claimed. ``broken`` names the claims that do not
+    hold.
     """
 
     label: str
@@ -73,10 +74,11 @@ class Row:
 class Replay:
     """The result of all replays together.
 
-    ``rows`` has one for every event of the first fit. ``loss`` is the largest ε that a tested pair
-    can lose by what moved, all events summed. Of the draws ``cells`` were compared with
-    their law and ``skipped`` were not (choices, tiny scales, labels near their threshold);
-    ``noise`` is the chance of noise as small as this or smaller, if every law holds.
+    ``rows`` has an item for every event of the first fit. ``loss`` is the largest privacy loss ε of
+    a tested pair, by the observed changes, summed over all events. ``cells`` draws were compared
+    with their distributions; ``skipped`` were not (choices, tiny scales, labels near their
+    threshold). ``noise`` is the probability of noise this small or smaller if all distributions are
+    as stated.
     """
 
     rows: list[Row]
@@ -94,11 +96,11 @@ class Replay:
 
 
 def replay(bench: Bench, reporter: Reporter, *, most: int, seed: int = 0) -> Replay:
-    """Record a fit, hold its draws against their laws, and fit neighbours with the same draws.
+    """Record a fit, test its draws against their distributions, and fit neighbours with the draws.
 
     Half of the neighbours are made from the rows as they are, half from the rows without the unit
-    that most references lead into, so that edges whose target is gone are there on both sides.
-    ``most`` is how many, in all; ``seed`` chooses units among equals.
+    to which most references lead, so that both sides have references whose target is missing.
+    ``most`` is the number of neighbours; ``seed`` chooses among equal units.
     """
     found, rows = Replay([]), bench.rows
     for number in range(min(most, 2)):
@@ -139,7 +141,7 @@ def _round(
         found.neighbours += 1
         reporter.advance("fits of neighbours", found.neighbours)
         try:
-            # One side of a pair is a side of the next as well: it is fitted once.
+            # Consecutive pairs share one side, which is fitted only once.
             known = [
                 next((pair for pair in known if pair[0] is side), None)
                 or (side, bench.replay(recording, side))
@@ -153,7 +155,7 @@ def _round(
 def _compare(
     bench: Bench, recording: Recording, root: str, sides: Sequence[Recording], found: Replay
 ) -> None:
-    """Compare two fits with the same noise: statistics by their claims, models for equality."""
+    """Compare fits with the same noise: statistics with their claims, models for equality."""
     total = 0.0
     for fit in sides:
         for part in same_model(recording.model, fit.model):
@@ -180,14 +182,14 @@ def _compare(
 
 
 def _price(step: Step, moved: Change) -> float:
-    """ε or ρ of an event, as if it claimed no more than it was observed to move."""
+    """ε or ρ of an event, computed from the observed instead of the claimed sensitivity."""
     claim = Sensitivity(moved.l1, min(moved.l2, float(moved.l1)), moved.linf, moved.l0 or 1)
     mechanism = MECHANISMS[step.event.mechanism]
     return mechanism.price(claim, step.event.scale, step.event.threshold).amount
 
 
 def _noise(recording: Recording, found: Replay) -> None:
-    """Hold what was drawn and released against what the events state."""
+    """Compare the draws and the released values with the noise that the events state."""
     for line in _stated(recording):
         found.find(line)
     found_here = {stream: residual(call) for stream, call in recording.calls.items()}
@@ -207,7 +209,7 @@ def _noise(recording: Recording, found: Replay) -> None:
 
 
 def _stated(recording: Recording) -> Iterator[str]:
-    """Find draws that were changed, at another scale than stated, or of no event; one line each."""
+    """Find draws that were altered, have another scale than stated, or belong to no event."""
     streams = set(recording.calls)
     for place, step in enumerate(recording.steps):
         mine = [name for name in (str(place), f"{place}{CELLS}") if name in streams]
@@ -225,7 +227,7 @@ def _stated(recording: Recording) -> Iterator[str]:
 
 
 def residual(call: Call) -> NDArray[np.float64] | None:
-    """Noise (drawn less exact values) by scale, jittered by half a grid unit.
+    """Noise (drawn minus exact values) divided by its scale, jittered by half a grid unit.
 
     None for a choice, for a scale below `SMALLEST`, and for labels whose count is so near the
     threshold that the noise decides whether they are released.
@@ -245,9 +247,9 @@ def residual(call: Call) -> NDArray[np.float64] | None:
 
 
 def _size(call: Call, left: NDArray[np.float64]) -> tuple[float, int]:
-    """A sum that has a χ² law, and its degrees of freedom.
+    """A sum that has a χ² distribution, and its degrees of freedom.
 
-    Of Laplace noise 2·|x|/s is exponential with mean 2, which is χ² with 2 degrees; of Gaussian
+    For Laplace noise 2·|x|/s is exponential with mean 2, which is χ² with 2 degrees; for Gaussian
     noise (x/σ)² is χ² with 1.
     """
     if call.mechanism.loss == "epsilon":
@@ -264,7 +266,7 @@ def _chance(parts: Iterable[tuple[float, int]]) -> float:
 def _repeated(
     calls: Mapping[str, Call], residuals: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[tuple[str, str]]:
-    """Draws that begin with the same two figures as an earlier one, whatever their scales."""
+    """Draws whose first two numbers equal those of an earlier draw, whatever the scales."""
     seen: dict[tuple[float, ...], str] = {}
     for stream, left in residuals.items():
         if len(left) < 2 or calls[stream].scale < _FINE:

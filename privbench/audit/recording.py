@@ -1,13 +1,13 @@
 """Record and replay: every call of a mechanism in a fit on D, and again on neighbours of D.
 
-A recorder stands where the session's noise comes from, so it sees what every mechanism was given
-and what it drew, whatever query, learner or stage asked for it. On a neighbour the fit is run again
-and gets the recorded draws as its results: it then has to ask the same questions in the same order,
-its exact values may differ by what was claimed, and its model has to be the same.
+A recorder takes the place of the session's source of noise, so it sees the input and the draw of
+every mechanism, whatever query, learner or stage calls it. On a neighbour the fit is run again with
+the recorded draws as results. It then has to make the same measurements in the same order, its
+exact values may differ by at most the claimed sensitivity, and its model has to be the same.
 
 Nothing outside this package makes a recorder: `pipeline.fit` takes its noise from the config, which
-knows OpenDP's and a seed, and no module below this one may import it. All results are computed from
-private rows: CONFIDENTIAL.
+offers only OpenDP's noise and seeded noise, and no module below this one may import it. All results
+are computed from private rows: CONFIDENTIAL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from privbench.privacy.query import Integers
 from privbench.privacy.session import Step
 from privbench.privacy.stability import Statistic
 
-#: End of the name of the stream of a list's public cells.
+#: Suffix of the name of the noise stream for the public cells of a list.
 CELLS = " cells"
 
 
@@ -43,8 +43,8 @@ CELLS = " cells"
 class Call:
     """One call of a mechanism: its arguments and its result, in grid units.
 
-    ``exact`` holds cells, scores, or counts of labels; a list of labels has the least count that
-    may be released. ``drawn`` is noisy cells, an index, or labels with noisy counts.
+    ``exact`` holds cells, scores, or counts of labels. ``threshold`` is the least count of a label
+    that may be released. ``drawn`` holds noisy cells, an index, or labels with noisy counts.
     """
 
     mechanism: Mechanism
@@ -54,7 +54,7 @@ class Call:
     drawn: Integers | int | dict[str, int] = 0
 
     def asks(self, other: Call) -> bool:
-        """Whether two calls have equal public arguments; the number of labels is none of these."""
+        """Whether two calls have equal public arguments; the number of labels is not public."""
         sizes = [None if isinstance(c.exact, dict) else c.exact.shape for c in (self, other)]
         ours = self.mechanism, self.scale, self.threshold, sizes[0]
         return ours == (other.mechanism, other.scale, other.threshold, sizes[1])
@@ -65,9 +65,9 @@ class Differs(PrivbenchError):
 
 
 class Recorder(NoiseSource):
-    """A source of noise that keeps every call, by its stream.
+    """A source of noise that keeps every call, by the name of its stream.
 
-    Draws come from ``source``, or from ``before``, the calls of an earlier fit.
+    Draws come from ``source``; if ``before`` has the calls of an earlier fit, they come from there.
     """
 
     def __init__(self, source: NoiseSource, before: Mapping[str, Call] | None = None) -> None:
@@ -79,7 +79,7 @@ class Recorder(NoiseSource):
         call = Call(method.mechanism, copy(exact), method.scale, method.threshold)
         name = stream
         while name in self.calls:
-            name += " again"  # A second draw for one event, which belongs to none.
+            name += " again"  # A second draw for an event; no event pays for it.
         if self._before is None:
             found = self._source.draw(method, exact, stream)
         else:
@@ -95,9 +95,9 @@ class Recorder(NoiseSource):
 
 @dataclass(frozen=True)
 class Recording:
-    """A fit with its record: its steps in order, and the calls of its mechanisms by stream.
+    """A recorded fit: its steps in order, and the calls of its mechanisms by stream.
 
-    The session is closed; its public facts price the events.
+    The session is closed; it is kept for the public facts that are needed to price events.
     """
 
     steps: tuple[Step, ...]
@@ -106,9 +106,9 @@ class Recording:
     model: Model
 
     def statistic(self, place: int) -> Statistic:
-        """The exact statistic of a step, as the stability harness compares it.
+        """The exact statistic of a step, in the form that the stability harness compares.
 
-        `Differs` if no mechanism was called for it.
+        `Differs` is raised if no mechanism was called for the step.
         """
         call, cells = self.calls.get(str(place)), self.calls.get(f"{place}{CELLS}")
         if call is None:
@@ -135,9 +135,9 @@ class Bench:
         return self._run(self.rows, Recorder(self.noise))
 
     def replay(self, recording: Recording, rows: PrivateDatabase) -> Recording:
-        """Fit a neighbour, and give every call of a mechanism the result that was recorded for it.
+        """Fit a neighbour; every call of a mechanism returns the result that was recorded for it.
 
-        `Differs` if the fit's calls differ from the recorded ones.
+        `Differs` is raised if the fit's calls differ from the recorded ones.
         """
         return self._run(rows, Recorder(self.noise, recording.calls))
 
@@ -175,14 +175,15 @@ def bench(
 
 @contextmanager
 def apart_from(config: Config) -> Iterator[tuple[Config, Path]]:
-    """The config with a ledger and an identity of the audit's own, and a folder that goes with it.
+    """The config with the audit's own ledger and identity, and a temporary folder.
 
-    So no ledger can be taken for the source's. A seed would make every fit draw the same noise,
-    which no audit may stand on. Nothing of the schema travels, so nothing waits for a sign-off.
+    So the ledger cannot be mistaken for the source's. A seed is removed: it would make every fit
+    draw the same noise, on which no audit may rest. Nothing of the schema is released, so the
+    review of the DDL is not required.
     """
     database = config.database.model_copy(update={"identity": "privbench audit"})
     privacy = config.privacy.model_copy(update={"seed": None, "ddl_reviewed": None})
-    here = CountingConfig()  # neighbours are counted when what counted the source is gone
+    here = CountingConfig()  # neighbours are counted here: workers serve only the source's fit
     with TemporaryDirectory(prefix="privbench-audit-") as folder:
         ledger = LedgerConfig(path=str(Path(folder, "ledger")))
         changes = {"database": database, "privacy": privacy, "ledger": ledger, "counting": here}
@@ -190,7 +191,7 @@ def apart_from(config: Config) -> Iterator[tuple[Config, Path]]:
 
 
 def same_model(first: Model, second: Model) -> list[str]:
-    """Parts in which two models differ that were made from the same draws."""
+    """The parts that differ between two models made from the same draws."""
     plain = ("schema", "promise", "config", "tables", "synthesizer", "state", "events", "ddl")
     found = [name for name in plain if getattr(first, name) != getattr(second, name)]
     for name in sorted(first.arrays.keys() | second.arrays.keys()):

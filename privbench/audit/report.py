@@ -1,4 +1,4 @@
-"""An audit from its parts: copy the rows apart, run them, say what they found, write the page."""
+"""An audit as a whole: copy the rows, run every part, collect the findings, write the page."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from privbench.workload.database import refuse_computing
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is tried: canaries in each fit, fits with them, neighbours of a recorded fit.
+    """The effort of an audit: canaries per fit, fits with canaries, neighbours of a recorded fit.
 
-    ``inference`` is whether records are held out and attacked by anonymeter.
+    ``inference`` is whether records are held out and anonymeter attacks them.
     """
 
     canaries: int = 60
@@ -71,7 +71,7 @@ class Audit:
     marked: tuple[str, ...]  # the columns in which canaries differ from other rows
     bound: Bound  # the lower bound on ε that the canaries prove
     replayed: Replay  # result of the replay on neighbours
-    # Parts of the model that changed with planted units although all draws were the same.
+    # Parts of the model that differ with and without planted units, although all draws are equal.
     beside: list[str]
     inference: Risks  # success of the attacks of anonymeter
     effort: Effort  # what the audit ran
@@ -184,7 +184,7 @@ def audit(
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
     folder = Path(output)
     with file_errors(f"cannot write {folder}"):
-        make_folder(folder)  # One that cannot be written is found out now.
+        make_folder(folder)  # A folder that cannot be written is found before the long work.
     teller.say(f"results go to {output}")
     with scratch_copy(source, scratch, config, teller) as copy:
         found = _parts(copy, config, effort or Effort(), teller, root)
@@ -195,7 +195,7 @@ def audit(
 def _parts(
     scratch: str, config: Config, effort: Effort, reporter: Reporter, root: str | None = None
 ) -> Audit:
-    """All parts, one after the other; units are held out last, since they are gone then."""
+    """Run all parts; the one that holds out units comes last, since it deletes them."""
     with reporter.stage("plant canaries"):
         planter = Planter(scratch, config, root)
     with reporter.stage("record and replay"), bench(scratch, config, Reporter()) as rows:
@@ -216,7 +216,7 @@ def _parts(
 
 
 def _beside(scratch: str, config: Config, planter: Planter) -> tuple[str, list[str]]:
-    """Replay a fit with canaries on the rows without them: models must follow from draws alone."""
+    """Replay a fit with canaries on the rows without them: equal draws must give equal models."""
     with planter.planted(np.ones(3, np.bool_)), bench(scratch, config, Reporter()) as full:
         recording = full.record()
     with planter.planted(np.zeros(3, np.bool_)), bench(scratch, config, Reporter()) as bare:
@@ -230,7 +230,7 @@ def _beside(scratch: str, config: Config, planter: Planter) -> tuple[str, list[s
 def _attack(
     scratch: str, config: Config, planter: Planter, effort: Effort, reporter: Reporter
 ) -> Bound:
-    """Fits of rows with canaries, each in or out by a coin, and the bound from guesses."""
+    """Fit rows with canaries, each in or out by a coin, and compute the bound from guesses."""
     parts, coins = [], []
     with apart_from(config) as (apart, folder):
         model = folder / "model"
@@ -248,17 +248,17 @@ def _attack(
 def scratch_copy(
     source: str, scratch: str | None, config: Config, reporter: Reporter
 ) -> Iterator[str]:
-    """DSN of a copy of the chosen tables, rows and all, that is dropped again at the end.
+    """Copy the chosen tables with their rows; yields the copy's DSN, and drops the copy at the end.
 
-    A TargetError if the scratch database is the source, a standby, or not empty.
+    A TargetError is raised if the scratch database is the source, a standby, or not empty.
     """
     with ExitStack() as stack:
         if scratch is None:
             with reporter.stage("start PostgreSQL"):
                 scratch = stack.enter_context(any_server()).dsn
         with reading(scratch) as connection:
-            # A service or a list of hosts may lead elsewhere the next time, where all that is
-            # there would be dropped at the end.
+            # A service or a list of hosts may lead to another server the next time, and all of its
+            # tables would be dropped at the end. So the address is resolved once.
             dsn = conninfo.make_conninfo("", **resolved(connection))
         try:
             check_target(source, dsn, replace=False)
@@ -266,10 +266,10 @@ def scratch_copy(
                 _copy(source, dsn, config, reporter)
         except TargetError as error:
             if "--replace" in (error.remedy or ""):
-                # An audit has no such option.
+                # The error's own remedy names an option that an audit does not have.
                 error.remedy = "Create an empty database and name that with --scratch."
             raise
-        # The copy is one transaction: before this line there is nothing of ours to drop.
+        # The copy is one transaction: before it is committed there is nothing of ours to drop.
         with reading(dsn) as connection:
             stack.callback(_drop, dsn, target.contents(connection))
         yield dsn
@@ -291,10 +291,10 @@ def _copy(source: str, scratch: str, config: Config, reporter: Reporter) -> None
 
 
 def without_triggers(ddl: Ddl) -> Ddl:
-    """The DDL without triggers and rules, which a planted row would set off.
+    """The DDL without triggers and rules, which inserting a canary would fire.
 
-    One could write elsewhere, even into the source; and what one writes into rows of other units is
-    no part of the unit that is planted, so that the two databases would be no neighbours.
+    A trigger could write elsewhere, even into the source. And rows of other units that it writes do
+    not belong to the planted unit, so that the two databases would not be neighbours.
     """
     kept = [
         found.text
@@ -309,6 +309,6 @@ def without_triggers(ddl: Ddl) -> Ddl:
 
 
 def _drop(dsn: str, made: list[tuple[str, str]]) -> None:
-    """Drop the copy, which holds private rows, and nothing that somebody else has put beside it."""
+    """Drop the copy, which holds private rows, but no objects that others have created."""
     with connect(dsn) as connection, database_errors("dropping the copy in the scratch database"):
         target.drop_contents(connection, made)

@@ -82,7 +82,7 @@ def audit(
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP end the audit as Ctrl-C does, so that the copy is dropped."""
+    """A context in which SIGTERM and SIGHUP act like Ctrl-C, so that the copy is dropped."""
     numbers = (signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, lambda given, _: sys.exit(128 + given)) for number in numbers]
     try:

@@ -20,7 +20,7 @@ from privbench.pipeline.progress import Reporter, StageTime
 
 LOG = logging.getLogger("privbench")
 
-#: Seconds after which a long stage says where it is, where there are no bars.
+#: Seconds after which a long stage logs its progress, if there are no progress bars.
 _SILENCE = 30
 
 #: Whether the command line agrees that a release costs more than was asked for.
@@ -52,7 +52,7 @@ def configure(log_format: str, verbosity: int) -> None:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(JsonFormatter())
     elif not STDERR.is_terminal:
-        # Unwrapped: a path or a release's id must be found whole in a log file.
+        # Lines are not wrapped, so that paths and ids of releases are not split in a log file.
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(levelname)-8s %(message)s"))
     else:
@@ -76,7 +76,10 @@ def width(stream: TextIO) -> int | None:
 
 
 def ask(question: str, otherwise: UsageError) -> None:
-    """Go on only if somebody at a terminal says yes; Ctrl-C at the prompt is Ctrl-C."""
+    """Continue only if a user at a terminal says yes, else raise the given error.
+
+    Ctrl-C at the prompt raises KeyboardInterrupt.
+    """
     if not sys.stdin.isatty():
         raise otherwise
     try:

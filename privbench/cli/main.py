@@ -38,8 +38,9 @@ _MODULES = {
 
 #: Commands that need no data frames.
 _FRAMELESS = frozenset({"clone", "fit", "load", "sample"})
-#: New objects after which Python looks for cycles. Imports make many that stay: at Python's own
-#: threshold of 700 a cold clone takes a tenth more processor time, and as much memory.
+#: Number of new objects after which Python's garbage collector runs. Imports create many objects
+#: that stay: with Python's default of 700 a cold clone takes a tenth more processor time, and as
+#: much memory.
 _OBJECTS = 100_000
 
 
@@ -64,10 +65,10 @@ class Commands(Group):
 
 
 def _spare_pandas() -> None:
-    """Make pyarrow's first array while pandas cannot be found, which pyarrow would import there.
+    """Make pyarrow's first array while pandas is hidden, since pyarrow would import pandas then.
 
-    That takes as long as all other imports of a small fit together, NumPy and SciPy apart. Without
-    pandas pyarrow takes a Series for a list, until `to_pandas` looks for it again.
+    Importing pandas takes as long as all other imports of a small fit except NumPy and SciPy.
+    Without pandas, pyarrow treats a Series as a list, until `to_pandas` looks for pandas again.
     """
     import pyarrow as pa
 

@@ -68,7 +68,7 @@ def metrics_option(command: Command) -> Command:
 
 
 def _taken(path: Path, output: str | None) -> bool:
-    """Whether a file holds, or will hold, something else: a model that cost budget, say."""
+    """Whether a file holds, or will hold, something else, such as a model that cost budget."""
     if output is not None and path.resolve() == Path(output).resolve():
         return True
     if not path.is_file():

@@ -23,7 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 #: A figure for ``--metrics``: name without prefix, help, labels, value.
 Sample = tuple[str, str, Mapping[str, str], float]
 
-#: What a disk without room says.
+#: Error numbers of a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -78,7 +78,7 @@ def _show_error(error: BaseException) -> None:
     elif isinstance(error, OSError) and error.errno in _FULL:
         LOG.error("%s cannot be written: %s.", error.filename or "a file", error.strerror)
     else:
-        # A library's text may quote what it was given: only the kind is shown.
+        # The message of a library may quote private data, so only the type of the error is shown.
         LOG.error(
             "internal error: %s (privbench %s). Run again with -v and keep its output private.",
             type(error).__name__,
@@ -131,7 +131,7 @@ def _setting(variable: ContextVar[Any]) -> Callable[[click.Context, click.Parame
     return set_
 
 
-#: What PostgreSQL takes for a time limit.
+#: The range of time limits that PostgreSQL accepts, in seconds.
 SECONDS = click.FloatRange(0, 2_000_000)
 lock_option = click.option(
     "--lock-wait-timeout",
@@ -221,7 +221,7 @@ class ReleaseOptions:
         return pipeline.require_epsilon(read_config(self.config_path, **self.settings))
 
 
-#: Which tables, as pg_dump has it; handed on as ``schemas``, ``tables`` and ``excluded``.
+#: Options that select tables as pg_dump does; passed on as ``schemas``, ``tables``, ``excluded``.
 choice_options = with_options(
     *(
         click.option(short, long, name, multiple=True, metavar="PATTERN", help=meaning)

@@ -21,7 +21,7 @@ from privbench.workload.results import failures
 from privbench.workload.safety import Trust
 
 _SHOWN = 10
-#: A format to read: its name, or itself; None where the content shows it.
+#: A format to read: its name, or the format itself; None if the content is to show it.
 Form = str | WorkloadFormat | None
 _WEIGHTED = re.compile(r"(.+)@(\d+(?:\.\d+)?)\Z")
 
@@ -57,7 +57,7 @@ found_in_option = click.option(
 
 
 def _form(source_form: str | None, table: str | None, columns: str | None) -> dict[str, Any]:
-    """The format to read, with what a sam file does not state."""
+    """The format to read, with the table and columns that a sam file does not state."""
     if table is None and columns is None:
         return {"form": source_form}
     names = tuple(name.strip() for name in columns.split(",")) if columns else ()

@@ -1,4 +1,4 @@
-"""Metrics: named figures with a direction, range, meaning and grade; percentiles of errors."""
+"""The declaration of a metric (direction, range, meaning, grades), and summaries of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-#: How a figure is to be taken, in words.
+#: The verdict on a figure, in a word.
 Grade = Literal["good", "fair", "poor"]
 
 
@@ -30,7 +30,7 @@ class Metric:
     meaning: str  # one sentence for a reader who does not know it
     headline: str  # the figure that stands for the metric in a summary
     good: float  # up to here (lower) or from here (higher) the headline figure is good
-    fair: float  # likewise fair; beyond it is poor
+    fair: float  # up to here, or from here, the headline figure is fair; beyond it is poor
     goal: Literal["lower", "higher"] = "lower"  # whether lower or higher figures are better
     low: float = 0.0  # least possible figure; the best one where ``goal`` is lower
     high: float = math.inf  # largest possible figure
@@ -39,7 +39,7 @@ class Metric:
     reads_source: bool = True
 
     def grade(self, value: float | None) -> Grade | None:
-        """The headline figure in words; what is not a number is poor, nothing has no grade.
+        """The grade of the headline figure; NaN is poor, and None has no grade.
 
         >>> from privbench.metrics.qerror import QERROR
         >>> QERROR.grade(1.2), QERROR.grade(2.5), QERROR.grade(float("nan"))
@@ -75,7 +75,7 @@ class SummaryPart(Part):
 
 
 def summarise(errors: Iterable[float | None]) -> SummaryPart | None:
-    """Summarise those errors that there are; None without any.
+    """Summarise the errors that are not None; None if there are none.
 
     >>> summarise([1.0, 2.0, None, 3.0]).p50
     2.0
@@ -89,9 +89,9 @@ def summarise(errors: Iterable[float | None]) -> SummaryPart | None:
 def weighted(errors: Floats, weights: Floats) -> SummaryPart | None:
     """Summarise errors, shape (n,), that count by weights above 0, shape (n,).
 
-    A percentile is the least error up to which the weights reach that share of their sum. Weights
-    of 2 are as if the error stood there twice. None without errors, and where all weights are
-    equal: `summarise` is for these.
+    A percentile is the least error up to which the weights reach that share of their sum. An error
+    of weight 2 counts as if it occurred twice. The result is None without errors, and if all
+    weights are equal, for which there is `summarise`.
 
     >>> found = weighted(np.array([1.0, 5.0, 9.0]), np.array([8.0, 1.0, 1.0]))
     >>> found.mean, found.p50, found.p75, found.p90, found.p95
@@ -101,7 +101,7 @@ def weighted(errors: Floats, weights: Floats) -> SummaryPart | None:
         return None
     order = np.argsort(errors, kind="stable")
     reached = np.cumsum(weights[order]) / weights.sum()
-    # The last share is 1 but for rounding.
+    # By rounding the last share may be a little less than 1.
     places = np.searchsorted(reached, np.array(PERCENTILES) / 100 - 1e-12)
     points = errors[order][np.minimum(places, len(errors) - 1)]
     return _summary(errors, float(np.average(errors, weights=weights)), points)

@@ -8,20 +8,21 @@ from psycopg import sql
 
 from privbench.schema import Column
 
-#: Base types whose values have an order to bin by, and the type that their bins are made in.
+#: Base types whose values have an order, and the type in which their bins are computed.
 _ORDERED: Final = {
     "int2": "numeric", "int4": "numeric", "int8": "numeric", "numeric": "numeric",
     "money": "numeric", "interval": "numeric", "float4": "float8", "float8": "float8",
     "date": "timestamp", "timestamp": "timestamp", "timestamptz": "timestamp", "time": "time",
 }  # fmt: skip
 
-#: The types of bins, named by words of SQL's grammar, which no type of a user can replace.
+#: SQL names of the types of bins. They are keywords of the grammar, so that no type of a user can
+#: take their place.
 SQL_NAMES: Final = {
     "numeric": "numeric", "float8": "double precision", "timestamp": "timestamp", "time": "time",
 }  # fmt: skip
 
 _CANONICAL: Final = {
-    # Adding 0 makes one of the two zeros.
+    # Adding 0 turns -0 into 0.
     "float4": "({} + 0)::double precision",
     "float8": "({} + 0)::double precision",
     "interval": "extract(epoch from {})::numeric",
@@ -37,9 +38,9 @@ _LABEL: Final = {
 
 
 def order_type(column: Column) -> str | None:
-    """The type in which a column's bins are made, or None where its values have no order to bin.
+    """The type in which a column's bins are computed, or None if its values have no order.
 
-    Seconds stand for an interval, UTC for a time stamp with a time zone.
+    An interval is compared in seconds, a time stamp with a time zone in UTC.
     """
     return _ORDERED.get(column.type.base) if column.type.kind == "b" else None
 

@@ -26,9 +26,9 @@ from privbench.schema import Column, Table, TableName
 FEW = 256
 #: Bins where the config names none.
 BINS = 64
-#: Rows that the quantiles of a larger table are taken from, about.
+#: About so many rows of a larger table are sampled for its quantiles.
 SAMPLE = 1_000_000
-# Rows that mostly suffice to find out whether a column is wide.
+# Number of rows that usually suffice to find that a column has many distinct values.
 _GLANCE = 20_000
 
 How = Literal["values", "public bins", "source quantiles"]
@@ -65,7 +65,7 @@ class CellPlan:
 
 
 def section(config: Config | None, table: Table) -> TableConfig:
-    """The config of a table, under any spelling of its name."""
+    """The section of a table in the config, whatever the spelling of its name there."""
     sections = config.tables.items() if config is not None else ()
     found = {TableName.parse(name): section for name, section in sections}
     return found.get(table.name, TableConfig())
@@ -81,7 +81,7 @@ def plan(
 ) -> tuple[list[CellPlan], dict[str, str]]:
     """Decide how columns of a table are compared, and why others are not; reads the source's rows.
 
-    The config may hold public bins; `rows` are those of the table, where they are known.
+    The config may hold public bins; `rows` is the table's number of rows, 0 if it is not known.
     """
     known = section(config, table).columns
     cells: list[CellPlan] = []
@@ -100,7 +100,10 @@ def plan(
 
 
 def key_kind(table: Table, column: str) -> str | None:
-    """The kind of key that the column is part of, or None: a clone's keys are generated."""
+    """The kind of key that the column is part of, or None.
+
+    Key columns are not compared, since a clone's keys are generated.
+    """
     if column in table.primary_columns:
         return "primary key"
     if column in table.key_columns:
@@ -176,7 +179,7 @@ def _quantiles(table: Table, column: Column, order: str, rows: int) -> sql.Compo
 
 
 def _public_edges(column: Column, order: str, known: ColumnConfig) -> sql.Composed:
-    """Equal bins over the declared range; the last one also takes what lies above it."""
+    """Equal bins over the declared range; the last one also holds values above the range."""
     kind = sql.SQL(column.type.sql)
     low, high = (
         canon.canonical(column, build("{}::{}", sql.Literal(str(end)), kind))

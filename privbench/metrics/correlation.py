@@ -1,7 +1,7 @@
-"""How strongly two columns are associated, from the pairs of codes that occur.
+"""How strongly two columns are associated, computed from the pairs of codes that occur.
 
-A clone's free text may have as many values as rows, so nothing here is as large as the product of
-two columns' values.
+A clone's free text may have as many values as rows, so no array here is as large as the product of
+the numbers of values of two columns.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from privbench.metrics.base import Floats
 from privbench.metrics.kld import Coded
 
 Codes = NDArray[np.integer[Any]]
-#: Pairs of values are counted in an array of at most so many cells per row, and so many more; where
-#: it would be larger, pairs are sorted instead.
+#: Pairs of values are counted in an array of at most 4 cells per row plus 65,536 cells; if it would
+#: be larger, pairs are sorted instead.
 _CELLS_A_ROW, _CELLS = 4, 1 << 16
 
 
@@ -31,7 +31,7 @@ class Association:
 
     @property
     def mean_difference(self) -> float | None:
-        """Mean of |real − clone| over the pairs that both sides have; None without any."""
+        """Mean of |real − clone| over the pairs defined on both sides; None if there are none."""
         gaps = np.abs(self.real - self.clone)[np.triu_indices(len(self.real), 1)]
         known = gaps[~np.isnan(gaps)]
         return float(known.mean()) if len(known) else None
@@ -93,7 +93,7 @@ def cramers_v(one: Codes, other: Codes) -> float:
     n, k, m = counts.sum(), np.count_nonzero(rows), np.count_nonzero(columns)
     if n < 2 or min(k, m) < 2:
         return float("nan")
-    # Σ (o − e)²/e over all cells is Σ o²/e − n over those that occur.
+    # Σ (o − e)²/e over all cells equals Σ o²/e − n, where the sum is over the cells that occur.
     phi = float(np.sum(counts**2 / (rows[first] * columns[second]))) - 1.0
     excess = max(0.0, phi - (k - 1) * (m - 1) / (n - 1))
     sizes = (size - (size - 1) ** 2 / (n - 1) for size in (k, m))

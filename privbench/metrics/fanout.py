@@ -1,4 +1,4 @@
-"""How many children the parents of a foreign key have, in buckets that double."""
+"""The number of children per parent of a foreign key, in buckets whose widths double."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) 
         parents = count(connection, SELECT + build("pg_catalog.count(*) FROM {} WHERE {}", *filled))
         found = connection.execute(_groups(key, child)).fetchall()
     by_bucket = {int(bucket): int(number) for bucket, number, _, _ in found}
-    # A clone whose keys dangle has more groups than parents: nobody is then without children.
+    # With dangling references a clone may have more groups than parents: then no parent counts as
+    # having no children.
     by_bucket[0] = max(0, parents - sum(by_bucket.values()))
     return FanoutSidePart(
         parents=parents,
@@ -89,7 +90,7 @@ def _side(connection: Connection, key: ForeignKey, child: Table, parent: Table) 
 
 
 def _groups(key: ForeignKey, child: Table) -> sql.Composed:
-    """Bucket, parents, children and the largest number of children."""
+    """A query for each bucket's number of parents and children, and most children of a parent."""
     return SELECT + build(
         "CASE WHEN n = 1 THEN 1"
         " ELSE 1 + pg_catalog.ceil(pg_catalog.log(2, n::numeric))::integer END AS bucket,"

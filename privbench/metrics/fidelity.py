@@ -1,9 +1,9 @@
-"""How close the tables of a clone are to the source's, column sets at a time.
+"""How close the tables of a clone are to those of the source, one set of columns at a time.
 
-Columns of both tables are common small codes: code 0 is NULL, then the values in their order. Rows
-are coded as they arrive, so that a table needs a byte or two a row and column. A table of more than
-`MOST_CODES` codes a side is thinned: each row is kept with the share that fits, by a seeded draw,
-on that side alone.
+The columns of both tables are encoded by common small codes: code 0 is NULL, then come the values
+in their order. Rows are encoded as they arrive, so that a table needs a byte or two for each row
+and column. If a side of a table has more than `MOST_CODES` codes, its rows are sampled: each row is
+kept with the probability that fits, by a seeded draw.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from privbench.schema import Table
 
 _Codes = NDArray[np.unsignedinteger[Any]]
 
-#: Most codes (rows times compared columns) of a side that are held.
+#: Most codes (rows times compared columns) of a side that are kept in memory.
 MOST_CODES = 100_000_000
 SEED = 20240301
 
@@ -73,10 +73,10 @@ def encode(
     clone: Iterable[pa.RecordBatch],
     shares: tuple[float, float] = (1.0, 1.0),
 ) -> list[CodedColumn]:
-    """Code two streams of the plans' expressions, one column for each plan.
+    """Encode the streams of both sides, which hold the expressions of the plans, column by column.
 
-    So large a share of the rows is kept, of the source and of the clone. Only codes are held, in
-    the narrowest type.
+    `shares` are the shares of the source's and the clone's rows that are kept. Memory holds only
+    codes, in the narrowest type.
     """
     values: list[pa.Array] = [pa.array([], pa.string()) for _ in plans]
     sides = [
@@ -115,12 +115,12 @@ def _codes(
     found = []
     for i in range(len(plans)):
         found.append(np.concatenate(parts[i]))
-        parts[i] = []  # The pieces are no longer needed: two whole copies never stand together.
+        parts[i] = []  # The pieces are freed, so that memory never holds two copies of all columns.
     return found
 
 
 def _known(values: pa.Array, column: pa.Array) -> pa.Array:
-    """The values, and those of a batch that are new."""
+    """The values, extended by the new values of a batch."""
     fresh = pc.unique(column).drop_null()
     fresh = fresh.filter(pc.invert(pc.is_in(fresh, value_set=values)))
     return pa.concat_arrays([values, fresh]) if len(fresh) else values
@@ -143,7 +143,7 @@ def _column(plan: CellPlan, values: pa.Array, real: _Codes, clone: _Codes) -> Co
 
 
 def _place(plan: CellPlan, text: str) -> tuple[float, str]:
-    """Where a value stands among its column's."""
+    """A sort key for a value of a column."""
     labels = plan.column.type.labels
     if text in labels:
         return float(labels.index(text)), ""
@@ -154,7 +154,7 @@ def _place(plan: CellPlan, text: str) -> tuple[float, str]:
 
 #: The λ of λ-way KLD and TVD.
 WAYS = (2, 3, 4)
-#: Below so many rows of the source a table says nothing of how distributions are kept.
+#: Tables with fewer rows in the source are too small to show whether distributions are preserved.
 FEW_ROWS = 100
 
 
@@ -190,8 +190,9 @@ def fidelity(
 ) -> TableFidelity:
     """Read one table of both databases, to be compared by `TableFidelity.measured`.
 
-    Columns that are not `there` in the clone are left out. The config may hold public bins. Where
-    the rows of both tables are known, very large tables are thinned (`share`).
+    `there` are the columns that the clone has; others are left out. The config may hold public
+    bins. If `rows`, the numbers of rows of both tables, are known, very large tables are sampled
+    (`share`).
     """
     cells, left_out = plan_cells(source.connection, table, config, rows[0])
     present = set(there)

@@ -1,10 +1,10 @@
 """A small circuit of a table, for the query heat map.
 
-The structure is learned from the source's codes as that of a sum-product network: a product node
-separates groups of columns that are not associated; where all are, a sum node splits the rows by
-the condition with the highest mutual information with the other columns. Conditions are plain SQL,
-so that rows of both databases are routed and counted where they are. All of this reads the source:
-CONFIDENTIAL.
+The structure is learned from the source's codes like that of a sum-product network: a product node
+separates groups of columns that are not associated; if all columns are associated, a sum node
+splits the rows by the condition with the highest mutual information with the other columns.
+Conditions are plain SQL, so that each database routes and counts its own rows. All of this reads
+the source: CONFIDENTIAL.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from privbench.schema import Table
 
 #: Columns whose Cramér's V is larger are associated.
 DEPENDENT = 0.1
-#: Sum nodes on a path, and the least share of the rows below a sum node's child.
+#: Most sum nodes on a path; and the least share of the rows below a child of a sum node.
 _SUMS, _LEAST = 2, 0.05
-#: Rows that the structure is learned from, and places where a column may be split.
+#: Most rows from which the structure is learned; and most places where a column may be split.
 _ROWS, _CUTS = 50_000, 16
 
 Kind = Literal["sum", "product", "leaf"]
@@ -91,14 +91,14 @@ class Node:
     columns: tuple[str, ...]  # names of the columns in its scope
     # SQL conditions that a row has to meet from the root on, with bare column names, never NULL.
     route: tuple[sql.Composable, ...]
-    when: str  # the last of them in words, where the parent is a sum node
-    # In a model's circuit, by column, the codes of the rows that come to it; columns that are not
-    # there may have any.
+    when: str  # the last condition of the route in words, if the parent is a sum node
+    # In a model's circuit, by column, the codes that rows routed to the node may have; columns that
+    # are missing here may have any code.
     codes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 class Place(NamedTuple):
-    """Where a node goes; see `Node` for the fields."""
+    """The place of a new node in the circuit; see `Node` for the fields."""
 
     parent: int | None = None
     route: tuple[sql.Composable, ...] = ()
@@ -135,7 +135,7 @@ class _Learner(Grower):
     def __init__(self, columns: Sequence[CodedColumn], codes: Codes) -> None:
         super().__init__()
         self.columns, self.codes = columns, codes
-        # The clone's values have codes too: only those that occur here take room.
+        # Codes that only the clone has are removed, to save memory.
         compact = [np.unique(column, return_inverse=True) for column in codes]
         self.occurring = [codes for codes, _ in compact]
         self.places = [place for _, place in compact]
@@ -253,7 +253,7 @@ def count(
 
     Nodes are those of a circuit, and queries have their predicates on the table.
     """
-    # Conditions are evaluated once a row, under names.
+    # Each condition gets a name, so that it is evaluated only once for each row.
     selected: dict[str, sql.Composable] = {}
 
     def named(condition: sql.Composable) -> sql.Composable:

@@ -24,7 +24,7 @@ class CheckPart(Part):
     violations: int  # rows (for keys: key values) that break it
 
 
-#: CHECK constraints that depend on a function, an operator or a type's cast of users.
+#: CHECK constraints that depend on a function, an operator or a cast made by users.
 _OF_USERS = """
 SELECT DISTINCT n.nspname, r.relname, c.conname FROM pg_catalog.pg_constraint c
 JOIN pg_catalog.pg_class r ON r.oid = c.conrelid
@@ -48,9 +48,9 @@ def check(
 ) -> list[CheckPart]:
     """Check every key, NOT NULL and CHECK of the source's schema on the clone's rows, by table.
 
-    The clone need not have the constraints itself: they are counted by query. What its own schema
-    lacks is one violation of ``present`` each. CHECKs that are `skipped` (table and name) are not
-    evaluated; see `of_users`.
+    Violations are counted by queries, so the clone need not have the constraints. Each object that
+    the clone's own schema lacks is one violation of ``present``. CHECKs in `skipped` (table and
+    name) are not evaluated; see `of_users`.
     """
     return [
         CheckPart(table=table.key, kind=kind, name=name, violations=violations)

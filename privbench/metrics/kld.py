@@ -19,8 +19,8 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 #: Added to the probability of each observed cell.
 C = 1e-10
-# Cells that may be counted in place: up to so many a row, and never more than the second (which
-# two tables of 4 bytes a cell turn into 256 MiB).
+# Combinations are counted in an array of at most 8 cells per row, and at most 2^25 cells, which are
+# 256 MiB for both tables with 4 bytes a cell.
 _CELLS_A_ROW, _MOST_CELLS = 8, 1 << 25
 _BLOCK = 1 << 16
 
@@ -37,9 +37,9 @@ class Coded:
 def distance(columns: Sequence[Coded]) -> tuple[float, float]:
     """KLD and TVD of the combinations of some columns, whose source has at least one row.
 
-    That is Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either, and ½·Σ|p − q|.
-    Nothing here is as large as the rows times the columns: rows are coded a block at a time, and
-    are counted in place where the combinations are few, or else sorted and merged.
+    KLD is Σ (p + c)·ln((p + c)/(q + c)) over the combinations observed in either table, TVD is
+    ½·Σ|p − q|. No array here is as large as the rows times the columns: rows are encoded a block at
+    a time. They are counted in an array if there are few combinations, else sorted and merged.
     """
     cells = math.prod(column.size for column in columns)
     if cells >= 1 << 63:
@@ -144,7 +144,7 @@ TVD = Metric(
     fair=0.15,
 )
 
-#: Most sets of columns that a divergence is the mean of; of more, so many are sampled.
+#: Most sets of columns over which a divergence is averaged; if there are more, they are sampled.
 MOST_SETS = 1001
 SEED = 20240229
 

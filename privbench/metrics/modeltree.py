@@ -1,9 +1,9 @@
 """The circuit of a released model, small enough to be drawn.
 
 The circuit of a tree of columns has a sum node over the groups of a column for every state of the
-column above it: thousands of nodes. The drawing shows only the columns with conditions and those
-at which their branches part, in the circuit's own order. The other columns are summed out;
-sum nodes of one column that are then equal become one node, and its bins become two or three
+column above it: thousands of nodes. The drawing shows only the columns with conditions, and those
+where the branches to them separate, in the circuit's own order. The other columns are summed out.
+Sum nodes of one column that are then equal become one node, and its bins become two or three
 branches of about equal probability. No row is read: structure and probabilities are the model's.
 """
 
@@ -32,8 +32,8 @@ class ModelledTable:
 
     circuit: Circuit  # its circuit
     codecs: Mapping[str, Codec]  # by column, what its codes stand for
-    # By attribute, the one whose sum nodes stand right above its own; None where only the
-    # owner's attributes, or nothing, do.
+    # By attribute, the attribute whose sum nodes are directly above its own; None if these are
+    # attributes of the owner, or if there are none.
     above: Mapping[str, str | None] = field(default_factory=dict)
     # By attribute, the bin of every code: a sum node has one child for each bin.
     bins: Mapping[str, Ints] = field(default_factory=dict)
@@ -64,7 +64,7 @@ def modelled_tables(
     return found
 
 
-#: Branches of the first sum node on a path, of the second, …; least probability of a branch.
+#: Most branches of the first and of the second sum node on a path; least probability of a branch.
 _BRANCHES, _LEAST = (3, 2), 0.05
 
 
@@ -80,7 +80,7 @@ def heats(
 ) -> Heat:
     """Exact probabilities at the nodes of `draw`, by the model's circuit.
 
-    A query is the weights of the codes of the columns that it has predicates on.
+    A query gives the weights of the codes of every column on which it has predicates.
     """
     found = np.array([_node_heats(model, node, queries) for node in nodes]).T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,7 +132,7 @@ class _Drawer(Grower):
             self._branch(roots[0], scope, at)
 
     def _branch(self, root: str, scope: tuple[str, ...], at: Place) -> None:
-        """A sum node over the bins of a column; below each the columns that depend on it."""
+        """Add a sum node over the bins of a column, and below each child the dependent columns."""
         groups = self._groups(root, at)
         if len(groups) < 2:
             product = self.add("product", scope, at)
@@ -178,10 +178,10 @@ class _Drawer(Grower):
 
 
 def _grouped(mass: Floats, most: int, ordered: bool, lone: int | None) -> Ints:
-    """Group of every bin, of which there is at least one, by their probabilities, which sum to 1.
+    """The group of every bin, chosen by the bins' probabilities, which sum to 1.
 
-    Neighbours belong together if they are ordered; else the likeliest bins stand alone. The bin
-    that holds NULL stands alone where it is likely, else with the last.
+    If bins are ordered, neighbours form groups; otherwise the likeliest bins are groups of their
+    own. The bin that holds NULL is a group of its own if it is likely, else part of the last group.
     """
     place = np.zeros(len(mass), np.int64)
     if not ordered:
@@ -206,7 +206,7 @@ def _grouped(mass: Floats, most: int, ordered: bool, lone: int | None) -> Ints:
 
 
 def _kept(model: ModelledTable, names: Sequence[str]) -> list[str]:
-    """Columns with conditions, and those at which the branches to two of them part."""
+    """Columns with conditions, and columns where the branches to two of these separate."""
     branches: dict[str, set[str]] = {}
     for name in names:
         for child, above in pairwise([name, *_ancestors(model, name)]):

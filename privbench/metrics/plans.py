@@ -1,4 +1,4 @@
-"""Plans that ran: what EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) says, as a tree."""
+"""Executed plans as trees, read from EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def same(one: NodePart, other: NodePart) -> bool:
 
 
 def join_order(node: NodePart) -> Hashable:
-    """Which relations a plan joins first, whatever its operators: nested sets of aliases.
+    """The join order of a plan, whatever its operators, as nested sets of aliases.
 
-    Two plans have one value where they join the same relations in the same order; which of two
-    joined sides comes first does not count.
+    Two plans have equal values if they join the same relations in the same order; the order of the
+    two sides of a join does not count.
     """
     below = [found for found in map(join_order, node.children) if found is not None]
     if not below:

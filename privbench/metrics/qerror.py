@@ -1,4 +1,4 @@
-"""Q-error: how far the clone's answer is from the source's, as a factor."""
+"""Q-error: the factor by which the clone's answer differs from the source's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes of a model's column as a condition on the column's values, in SQL and in words."""
+"""Turns a set of codes of a model's column into a condition on its values, in SQL and in words."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def drawable(codec: Codec) -> bool:
 def route_of(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable, str]:
     """The condition that a value has one of some codes, of a codec that is `drawable`.
 
-    `mask` says which codes, shape (domain size,); at least one. Gives SQL with the bare column
-    name, which is never NULL, and the same in words.
+    `mask`, shape (domain size,), selects at least one code. Returns an SQL condition with the bare
+    column name, which is never NULL, and the same condition in words.
     """
     null = codec.domains[codec.column].null_code
     nulls = null is not None and bool(mask[null])
@@ -42,7 +42,7 @@ def route_of(codec: Codec, mask: NDArray[np.bool_]) -> tuple[sql.Composable, str
     name = codec.column
     if condition is None:
         return build("{} IS NULL", name), f"{name} is NULL"
-    # NULL comes to the node that its code comes to.
+    # Rows with NULL are routed to the node that has the code of NULL.
     if nulls:
         return build("({} OR {} IS NULL)", condition, name), f"{name} {words} or NULL"
     return build("coalesce({}, false)", condition), f"{name} {words}"
@@ -81,7 +81,8 @@ def _ordered(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[sql.Composab
 def _line(codec: OrderedCodec, mask: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], list[_Cut]]:
     """Whether each cell is chosen, in PostgreSQL's order of values, and the values between cells.
 
-    Without cells for what lies beyond, the first and the last one take it. NaN comes last.
+    If there are no cells for values beyond the range, the first and the last cell hold these. NaN
+    comes last.
     """
     domain = codec.recoding.domain
 

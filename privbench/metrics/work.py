@@ -1,7 +1,7 @@
 """Work discrepancy: how far the work of a query on the clone is from the source's, in per cent.
 
-Run time wobbles from run to run; the blocks that a plan touches and the rows that pass through it
-do not. Hits and reads are added up, so that the state of the caches does not matter.
+Run times vary from run to run; the numbers of blocks that a plan touches and of rows that pass
+through it do not. Hits and reads are added up, so that the state of the caches does not matter.
 """
 
 from __future__ import annotations

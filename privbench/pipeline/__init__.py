@@ -1,6 +1,7 @@
 """Every command as a Python function; the command line only calls these.
 
-Names are imported when they are first used: a clone needs no reports. `__init__.pyi` says whence.
+Names are imported when they are first used, since a clone needs no reports; `__init__.pyi` lists
+the module of each name.
 
 All raise errors of `privbench.errors`: a ConfigError or SchemaError where config, roles and schema
 do not fit, a ModelError for a damaged or hostile model, a DatabaseError where a server refuses or

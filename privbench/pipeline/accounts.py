@@ -71,15 +71,15 @@ class LedgerReport:
 def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerReport:
     """Releases, totals and cap of a database, by its declared identity or its own.
 
-    Without a path the ledger is in the user's state directory, here and in all of this module.
+    If `path` is None, in any function of this module, the ledger is in the user's state directory.
     """
     return LedgerReport(_ledger(source, identity, path).show())
 
 
 def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) -> list[str]:
-    """Set a cap on a database's total, in the place of the one before.
+    """Replace the cap on a database's total.
 
-    Gives what was limited before and is no longer, in words.
+    Returns a line for each limit of the previous cap that the new one lifts.
     """
     given = [value for value in (cap.epsilon, cap.monthly) if value is not None]
     if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
@@ -95,20 +95,21 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
 
 
 def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
-    """Close a release that died, and return the loss of its events.
+    """Close a release whose fit was interrupted, and return the privacy loss of its events.
 
-    That loss stays spent; what none of them took is free again. A release that no ledger has, or
-    that is closed or in use, is a LedgerError.
+    That loss stays spent; budget that was reserved and that no event took is free again. A
+    LedgerError is raised if no ledger has the release, or if it is closed or in use.
     """
     return Ledger.holding(path, release_id).abandon(release_id)
 
 
 def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False) -> list[Path]:
-    """Ledgers that have releases of a database: then it may be a source and no clone.
+    """The ledgers that have releases of a database, which may then be a source and not a clone.
 
-    A source that was never fitted, or whose ledger lies elsewhere, looks like any clone; so does
-    one under a declared name where the system identifier cannot be read. Those under an address or
-    a database's name may be of any database, and are left out if it has to be `surely` this one.
+    No ledger is found for a source that was never fitted or whose ledger lies elsewhere, nor for
+    one with a declared identity where the system identifier cannot be read. A ledger whose identity
+    is an address or a database's name may belong to another database; with `surely` such ledgers
+    are left out.
     """
     found = database_identity(connection)
     every = Ledger.of_database(
@@ -118,7 +119,7 @@ def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False
 
 
 def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
-    """A database's ledger; a declared identity alone is asked for without a connection."""
+    """A database's ledger; with a declared identity and no source, no connection is made."""
     if identity is not None and not source:
         return Ledger.open(path, identity)
     if is_file(source):

@@ -1,9 +1,9 @@
-"""A model's zip archive: members by names that the tool makes, within caps, read without running.
+"""A model's zip archive: its members have fixed names and limited sizes; reading runs no code.
 
 The sizes that an archive states are checked before anything is unpacked, and no member is unpacked
-beyond the size that it states. Arrays are plain numbers, whose shape has to be that of their bytes;
-public tables are CSV: Arrow's own files state offsets and packings of their own, and a spoilt one
-can crash its reader.
+beyond the size that it states. Arrays hold plain numbers, and their shape has to match the number
+of their bytes. Public tables are CSV, not Arrow files: those state offsets and compressions of
+their own, and a damaged one can crash its reader.
 """
 
 from __future__ import annotations
@@ -39,16 +39,17 @@ _NAME = re.compile(
     r"header\.json|ddl/(?:pre|post)\.sql|arrays/(?:0|[1-9]\d*)\.npy|public/(?:0|[1-9]\d*)\.csv"
 )
 _CAPS = {HEADER: MAX_HEADER, PRE: MAX_DDL, POST: MAX_DDL}
-#: How ``.npy`` files of version 1.0 begin, and say what they hold: plain numbers of up to 4 axes.
+#: The first bytes of an ``.npy`` file of version 1.0, and its header: plain numbers, up to 4 axes.
 _MAGIC = b"\x93NUMPY\1\0"
 _ARRAY = re.compile(
     rb"\{'descr': '(?P<kind>\|b1|[|<][iu][1248]|<f[248])', 'fortran_order': False, "
     rb"'shape': \((?P<shape>(?:\d{1,18}(?:, ?(?:\d{1,18})?){0,4})?)\), \} *\n"
 )
 _ENCRYPTED = 0x1
-#: The end of an archive, of 22 bytes, and what an archive of more than 4 GiB has before it.
+#: Signatures of the end record of an archive (22 bytes), and of the two records that precede it in
+#: an archive of more than 4 GiB.
 _END, _END64, _LOCATOR64 = b"PK\5\6", b"PK\6\6", b"PK\6\7"
-#: Bytes of the directory for each member, at most: a name, and sizes beyond 4 GiB.
+#: Most bytes of the directory for each member: fixed fields, a name, and sizes beyond 4 GiB.
 _ENTRY = 46 + 64 + 32
 
 
@@ -89,7 +90,10 @@ class Archive:
 
 
 def _check_end(file: BinaryIO) -> None:
-    """Refuse a directory of so many members that reading it would fill the memory."""
+    """Refuse an archive whose directory has so many members that reading it would fill the memory.
+
+    The size of the directory is read from the end record of the archive.
+    """
     size = file.seek(0, io.SEEK_END)
     file.seek(max(size - 98, 0))
     tail = file.read(98)
@@ -118,7 +122,7 @@ def array_bytes(array: NDArray[Any]) -> bytes:
 
 
 def read_array(data: bytes) -> NDArray[Any]:
-    """The array that `array_bytes` wrote; nothing is taken before its size is known to be there."""
+    """The array that `array_bytes` wrote; its stated size is checked before memory is allocated."""
     end = 10 + int.from_bytes(data[8:10], "little")
     head = _ARRAY.fullmatch(data[10:end])
     if data[:8] != _MAGIC or head is None:
@@ -131,7 +135,10 @@ def read_array(data: bytes) -> NDArray[Any]:
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """A table of texts as CSV, in parts after their sizes; without columns, its number of rows."""
+    """A table of texts as parts of CSV, the size of each before it.
+
+    Of a table without columns it is only the number of rows.
+    """
     if not table.num_columns:
         return str(table.num_rows).encode()
     parts = map(bytes, csv_blocks([table.combine_chunks()], table.num_columns))
@@ -139,7 +146,7 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def read_table(data: bytes, names: Sequence[str]) -> pa.Table:
-    """The table that `table_bytes` wrote, of columns of these names."""
+    """The table that `table_bytes` wrote; its columns get these names."""
     if not names:
         rows = int(data)
         if not 0 <= rows <= MAX_EMPTY_ROWS:

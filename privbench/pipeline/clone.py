@@ -35,7 +35,7 @@ class CloneReport:
 
     promise: Promise
     loaded: LoadReport  # what the target holds
-    losses: Sequence[Loss] = ()  # what of the source is lost, by released numbers
+    losses: Sequence[Loss] = ()  # losses of tables and columns, found from released numbers alone
 
     def render(self) -> str:
         """Plain text for people."""
@@ -63,10 +63,10 @@ def clone(
 ) -> CloneReport:
     """Make a synthetic clone of one database in another: `fit`, then `load`, with their options.
 
-    The target is rehearsed before any budget is spent: it may not be the source, nor another's, has
-    to be empty and able to hold the schema, and with `strict` may lack nothing of it. Without
-    `output` the model is dropped afterwards, unless the load fails; `seed` is that of the sampling,
-    never of the noise.
+    The load is rehearsed before any budget is spent: the target may not be the source, nor a source
+    that has releases, has to be empty and able to hold the schema, and with `strict` may lack
+    nothing of it. Without `output` the model is deleted afterwards, unless the load fails. `seed`
+    is the seed of the sampling, never of the noise.
     """
     teller = reporter or Reporter()
     check_scale(scale)

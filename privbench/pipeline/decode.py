@@ -1,4 +1,4 @@
-"""From a model to synthetic rows of PostgreSQL values, in chunks. Needs no source.
+"""Turns a model into synthetic rows of PostgreSQL values, in chunks; needs no source.
 
 Keys, UNIQUE sets and CHECKs between columns need whole columns; everything else is decoded chunk
 by chunk while it is written.
@@ -41,12 +41,15 @@ class CloneTable:
     dropped: int  # rows for which no valid key was left
     public: bool  # whether it is copied verbatim
     torn: bool  # whether rows may refer to rows of this table that were dropped
-    # Makes some of the columns of all rows, or of those of a part, in chunks.
+    # Gives the named columns in chunks: of all rows, or of the rows of the part with that number.
     draw: Callable[[Sequence[str], int | None], Iterator[pa.Table]]
 
     @property
     def part_rows(self) -> int:
-        """Rows of a part but the last; parts can be made in any order, each by itself."""
+        """Rows of each part except the last, which may have fewer.
+
+        Parts can be made in any order and independently of each other.
+        """
         return self.rows if self.public else CHUNK * CHUNKS
 
     @property
@@ -137,7 +140,7 @@ def _check_drawn(
 def _check_codes(
     table: Table, codecs: Mapping[str, Codec], codes: Mapping[str, Codes], rows: int
 ) -> None:
-    """Refuse codes that are not those of the table's columns: one is missing, or has no cell."""
+    """Refuse codes if a column of the table is missing among them, or a code has no cell."""
     domains = [item for codec in codecs.values() for item in codec.domains.items()]
     if any(
         len(codes.get(name, ())) != rows or int(codes[name].max(initial=0)) >= domain.size
@@ -157,7 +160,7 @@ def _whole(
     drawn: SyntheticDatabase,
     seed: int | None,
 ) -> dict[str, pa.Array]:
-    """Decoded columns of which keys, orders and UNIQUE sets need all rows at once."""
+    """The decoded columns that have to be complete: those of keys, orders and UNIQUE sets."""
     sets = kept_uniques(table) + folded_uniques(table)
     wanted = {name for item in sets for name in item.columns}
     wanted |= {name for check in table.checks if len(check.columns) > 1 for name in check.columns}

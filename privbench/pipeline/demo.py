@@ -49,7 +49,7 @@ def demo(
     queries: int = 60,
     reporter: Reporter | None = None,
 ) -> str:
-    """Run the whole flow on a made-up clinic, and tell what was made and where it is."""
+    """Run every step on a fictional clinic; the result says what was made and where it is."""
     teller = reporter or Reporter()
     folder = Path(out)
     with file_errors(f"cannot use {folder}"):
@@ -89,9 +89,9 @@ def demo(
 
 
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:
-    """Make the clinic in an empty database; one seed gives one database, by version of PostgreSQL.
+    """Make the clinic in an empty database; the seed and PostgreSQL's version determine the rows.
 
-    It has so many rows in all tables together, at least `LEAST_ROWS`.
+    `rows` is the number of rows of all tables together, at least `LEAST_ROWS`.
     """
     if rows < LEAST_ROWS:
         raise UsageError(f"the demonstration needs at least {LEAST_ROWS} rows, not {rows}.")
@@ -119,5 +119,5 @@ def _config(source: str, folder: Path, epsilon: float, synthesizer: str | None) 
     base = Config().with_privacy(epsilon=epsilon).changed("ledger", path=str(folder / "ledger"))
     if synthesizer is not None:
         base = base.changed("synthesizer", name=synthesizer)
-    # A clinic's own lists hold nothing confidential: its owner would say so too.
+    # The clinic's look-up tables hold nothing confidential, so they are declared public.
     return inspect(source, base=base, lookups="public").config

@@ -76,7 +76,7 @@ class Diagnosis:
 
 
 def doctor(source: str | None, target_dsn: str | None, config: Config) -> Diagnosis:
-    """Look at the machine, and at a source and a target if they are named; both are only read.
+    """Check the machine, and the source and the target if they are named; both are only read.
 
     A server that cannot be reached is a finding, not an error.
     """
@@ -187,7 +187,7 @@ def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Find
 
 
 def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
-    """Whether the ledger's folder can be written, and what it holds of this database."""
+    """Whether the ledger's folder can be written, and which releases it has of this database."""
     try:
         state = Ledger.open(config.ledger.path, name or "doctor", covers).show()
     except PrivbenchError as error:
@@ -209,7 +209,7 @@ def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
 
 
 def _target(connection: Connection, facts: Any, source: str | None) -> Iterator[Finding]:
-    """Checks of the target: whether a load may write, and has what the source has."""
+    """Checks of the target: whether a load may write to it, and whether it matches the source."""
     if facts.standby:
         yield Finding("bad", "target: standby", "a standby.", "Name its primary.")
     if facts.super:

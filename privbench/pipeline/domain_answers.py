@@ -1,10 +1,11 @@
-"""Lists, ranges and decimals of columns from released answers: post-processing, free.
+"""Lists, ranges and decimals of columns from released answers: post-processing, free of charge.
 
-Columns of one name and type take each other's labels where their own are hidden, and dates take
-ranges of dates nearby: a discharge is near its admission, a last change near the last of other
-changes. That is a better guess than the years 2000 to 2030. Years that no event has are marks:
-9999-12-31 says "until now", 0001-01-01 that nothing is known. A mark that most rows share tells
-nothing of where other rows lie, and is not lent.
+Where noise has hidden a column's labels, it takes the labels of columns of the same name and type.
+Where it has hidden the range of a date column, that column takes the range of related dates: a
+discharge is near its admission, a last change near the last of other changes. That is a better
+guess than the years 2000 to 2030. Dates in years without events are sentinel values: 9999-12-31
+means "until now", 0001-01-01 that nothing is known. A sentinel value that most rows share reveals
+nothing about where other rows lie, so ranges of sentinel values are not passed on.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from privbench.privacy import GRID, PART, Listed, Question, Result, Session
 from privbench.roles.names import snake
 from privbench.schema import Table
 
-#: Standard deviations of noise from which on values below zero count as present.
+#: Values below zero count as present if their count is above this many standard deviations.
 _CLEAR = 2.0
-#: Standard deviations from which on a cell holds more rows than those of its listed values.
+#: A cell holds rows besides those of its listed values if what remains of its count exceeds this
+#: many standard deviations.
 _LEFT = 4.0
 #: How many public candidates of a column noise alone may make look present, on the mean.
 _BY_CHANCE = 0.02
@@ -43,9 +45,9 @@ _REST = 0.05
 
 
 def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, ...]:
-    """The labels of a list, sorted: those above the threshold, and public ones clear of noise.
+    """The sorted labels of a list: those above the threshold, and public ones above the noise.
 
-    `sd` is the standard deviation of its noise, in counted units.
+    `sd` is the standard deviation of the list's noise, in counted units.
     """
     clear = -float(ndtri(_BY_CHANCE / max(len(need.public), 1))) * sd * GRID
     public = (
@@ -55,7 +57,7 @@ def released_list(need: CategoriesNeed, found: Listed, sd: float) -> tuple[str, 
 
 
 def lent_labels(plan: FitPlan, named: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Labels that columns of the same name and type have in other tables: free post-processing.
+    """Labels that columns of the same name and type have in other tables: post-processing.
 
     Columns of the same name often hold the same values: nationalities, or the date that stands for
     "until now". Columns whose name suggests that few rows share a value are left out.
@@ -86,10 +88,10 @@ def _column(need: CategoriesNeed) -> str:
 def with_default(
     need: CategoriesNeed, labels: tuple[str, ...], law: Law | None, cells: int
 ) -> tuple[str, ...]:
-    """The released labels and, for the rows that these do not name, default labels.
+    """The released labels, with default labels for rows whose values are not among them.
 
-    At most twice as many default labels are added as a histogram can tell apart (``cells``). None
-    are added where the released labels name nearly all rows, or hold no default label.
+    At most twice as many default labels are added as a histogram can distinguish (``cells``). None
+    are added if the released labels cover nearly all rows, or if no default label is among them.
     """
     others = law is None or unnamed(law, len(labels)) < _REST or not {*labels} & {*need.default}
     if labels and others:
@@ -101,8 +103,8 @@ def with_default(
 class Answer:
     """A released answer to a question."""
 
-    need: Need | None  # what it settles; None for the size of a table
-    # Counts of rows: of cells, which the need's candidates part, or of a list's values.
+    need: Need | None  # the need that it settles; None for the size of a table
+    # Noisy counts of rows: of the cells between the need's candidates, or of the listed values.
     noisy: Floats
     sd: float  # standard deviation of their noise, above 0
     listed: Listed | None = None  # the list, if it is one
@@ -116,11 +118,11 @@ class Answer:
         return cls(need, counts / question.query.unit, max(sd, 1e-9), listed)
 
     def without(self, shared: Answer) -> Answer:
-        """A histogram without the rows of a list's values.
+        """This histogram less the rows whose values are in the list `shared`.
 
-        A cell that held such a value, and in which the rest may be noise alone, becomes empty. The
-        list gives a unit's rows at least the weight that the histogram gives them, so that the rest
-        may be too small, but is not too large.
+        A cell that contains a listed value becomes empty if what remains of its count may be noise
+        alone. The list gives a unit's rows at least the weight that the histogram gives them, so
+        what remains may be too small, but is not too large.
         """
         assert isinstance(self.need, BoundsNeed)
         assert shared.listed is not None
@@ -136,10 +138,11 @@ class Answer:
 def settled(
     need: BoundsNeed | DecimalsNeed, answers: list[Answer], cells: int, shared: Answer | None = None
 ) -> Released:
-    """A range or a number of decimals, from the answers to its questions, if any were asked.
+    """A range or a number of decimals, from the answers to the questions about it, if any.
 
-    A value that many units share has a cell of its own, so that the range is that of all others:
-    ``9999-12-31`` may be most rows of a column of which the other dates lie in a few years.
+    Values that many units share (the list `shared`) get cells of their own, and the range is that
+    of all other values: most rows of a column may hold ``9999-12-31`` while the other dates lie
+    within a few years.
     """
     if isinstance(need, DecimalsNeed):
         return decimals(need, answers)
@@ -157,7 +160,7 @@ def decimals(need: DecimalsNeed, answers: list[Answer]) -> Decimals:
 
 
 def bounds(answers: list[Answer], cells: int) -> Bounds | None:
-    """A range by one histogram, or by one of few cells and one of many; None if noise hides it."""
+    """A range from one histogram, or from a coarse and a finer one; None if noise hides it."""
     if not answers:
         return None
     wide = answers[0]
@@ -183,7 +186,10 @@ def bounds(answers: list[Answer], cells: int) -> Bounds | None:
 
 
 def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None:
-    """The cells that hold nearly all rows of a wider range, by the histogram of more cells."""
+    """The cells of the finer histogram that hold nearly all rows of the wider range.
+
+    None if there are none. `held` is the number of rows in the wider range.
+    """
     points = cast(BoundsNeed, close.need).candidates
     first = int(np.searchsorted(points, wide.lo, side="right"))
     last = int(np.searchsorted(points, wide.hi))
@@ -194,10 +200,10 @@ def _closely(wide: Bounds, close: Answer, held: float) -> tuple[int, int] | None
 def _from_zero(
     need: BoundsNeed, noisy: Floats, sd: float, first: int, last: int
 ) -> tuple[int, int]:
-    """The cells of a range, from zero on where no rows stand out of the noise below it.
+    """The first and last cell of a range; it begins at zero if rows below zero may be noise alone.
 
-    Where only a run of many cells together stands out, its beginning is uncertain, and a range of
-    prices should not begin below zero.
+    If only many neighbouring cells together exceed the noise, the beginning of the range is
+    uncertain, and a range of prices should not begin below zero.
     """
     zero = int(np.searchsorted(need.candidates, 0))
     known = zero < len(need.candidates) and need.candidates[zero] == 0
@@ -211,10 +217,10 @@ def _from_zero(
 def rest_law(
     need: CategoriesNeed, size: Size, named: int, noisy: Floats | None, sd: float
 ) -> Surrogates | None:
-    """How often the values occur that a released list does not name.
+    """The frequencies, by rank, of the values that a released list does not name.
 
-    The answer comes from the noisy counts, as a law of frequencies by rank; without one, from the
-    column's name, or it is None.
+    They come from the noisy counts by rank. If these are missing or show nothing, they are default
+    frequencies if the column's name suggests that values repeat, else None.
     """
     found = None
     if noisy is not None:
@@ -225,22 +231,23 @@ def rest_law(
 
 Found = Mapping[tuple[str, str], Released]
 Ends = tuple[int, int]
-#: Names of columns whose dates say nothing about other dates of a row.
+#: Names of columns whose dates reveal nothing about the other dates of a row.
 _APART = re.compile(
     r"(?:^|_)(?:birth\w*|born|dob|death|died|deceased|dod|founded|found(?:ing|ation)|expir\w*)(?:_|$)"
 )
-#: Dates before the first or from the second on are marks, such as 9999-12-31 for "open".
+#: Dates before the first or from the second on are sentinel values: 9999-12-31 for "open".
 _TIMES = ("1800-01-01", "2100-01-01")
 
 
 def lend_ranges(
     tables: Iterable[Table], released: Found, limits: Mapping[tuple[str, str], Ends]
 ) -> dict[tuple[str, str], Released]:
-    """Fill in ranges of dates that noise has hidden by the ranges of other date columns.
+    """Fill in ranges of date columns that noise has hidden, by ranges of other date columns.
 
-    A hidden range becomes that of the column that comes before or after it by its name, else the
-    hull of the ranges of its table, else of all tables, within the limits that CHECKs, config and
-    type allow. It stays marked as hidden. All keys are table and attribute.
+    A hidden range becomes the hull of the ranges of the columns whose names say that their dates
+    come just before or after; else the hull of all ranges of its table; else that of all tables. It
+    stays within the limits that CHECKs, config and type allow, and remains marked as hidden.
+    The keys of all mappings are table and attribute.
     """
     found = dict(released)
     tables = list(tables)
@@ -264,7 +271,7 @@ def lend_ranges(
 
 
 def _hull(some: list[tuple[str, Bounds]], limits: Ends | None) -> Ends | None:
-    """The hull of some ranges, as far as it is allowed; None for nothing."""
+    """The hull of some ranges, cut to the limits; None if there is no range or nothing is left."""
     if not some:
         return None
     low, high = min(item.lo for _, item in some), max(item.hi for _, item in some)
@@ -274,7 +281,7 @@ def _hull(some: list[tuple[str, Bounds]], limits: Ends | None) -> Ends | None:
 
 
 def _columns(table: Table, base: str, released: Found) -> Iterator[tuple[str, Bounds, Ends]]:
-    """Name, range, and first and last time that is no mark, of the columns of a type."""
+    """The columns of a base type: name, range, and the first and last plausible time."""
     for item in table.columns:
         bounds, scale = released.get((table.key, item.name)), scale_of(item.type)
         if item.type.base != base or _APART.search(snake(item.name)):
@@ -284,10 +291,10 @@ def _columns(table: Table, base: str, released: Found) -> Iterator[tuple[str, Bo
 
 
 def _given(table: Table, base: str, released: Found) -> list[tuple[str, Bounds]]:
-    """Released ranges of columns, without marks.
+    """Released ranges of columns, without sentinel values.
 
-    Ranges that hold no mark are returned alone, if there are any. Others are cut to plausible
-    times, and may still be much too wide.
+    If some ranges hold no sentinel value, only these are returned. Otherwise ranges are cut to
+    plausible times, and may still be much too wide.
     """
     items = [item for item in _columns(table, base, released) if item[1].released]
     plain = [(n, b) for n, b, times in items if times[0] <= b.lo and b.hi <= times[1]]

@@ -3,12 +3,13 @@
 Reads no rows: everything follows from the plan and from numbers that are released by then.
 
 The objective is the expected |log Q-error| of a query on a value or a range of a column, summed
-over columns (`domain_error`), and of a table without other measurements, the error of its total,
-for every column.
+over columns (`domain_error`). Of a table without other measurements it is the error of the table's
+total, once for every column.
 
-`shares` takes the amounts with the least sum: an equal floor for what is worth it at all, and the
-rest by the steepest step along the lower convex hulls, as long as a step buys more than the same
-amount would for the synthesizer, whose error is taken to be √(σ/W) for each attribute.
+`shares` chooses the amounts with the least sum of errors. Every measurement that is worth its cost
+gets an equal floor. The rest is spent in steps along the lower convex hulls of the error curves,
+the steepest step first, as long as a step saves more than the same amount would save for the
+synthesizer, whose error is taken to be √(σ/W) for each attribute.
 """
 
 from __future__ import annotations
@@ -45,29 +46,30 @@ from privbench.privacy.queries import (
 from privbench.privacy.queries.labels import NORMS
 from privbench.privacy.units import bound, single
 
-#: Part of the budget for totals, and where every table's histograms show its size too.
+#: Part of the budget for totals; the second number holds where histograms also show every table's
+#: size.
 TOTALS, TOTALS_BESIDE = 0.05, 0.02
-#: Most of the budget for columns' domains; and parts of that for counts of units of owned tables,
-#: and for laws by rank.
+#: The largest part of the budget that columns' domains get; and the parts of it that counts of
+#: units in owned tables and laws by rank get.
 DOMAINS, UNITS, LAWS = 0.4, 0.05, 0.25
 #: Part of what is then left for domains that is shared equally.
 EQUAL = 0.3
-#: An item of `_spread` gets enough for its units to be at least this many times its noise scale. If
-#: that costs more than so many equal shares, it is not measured.
+#: An item of `_spread` gets enough budget for its units to be at least 12 times its noise scale; it
+#: is not measured if that costs more than 8 equal shares.
 _SCALES, _COSTLY = 12.0, 8.0
-#: An item of `_spread` gets no more than makes its units this many times its noise scale. And a
-#: table's units count by rows (a clip C above 1) if its rows are more than this many noise scales
-#: of a histogram with an equal share of the budget.
+#: An item of `_spread` gets no more budget than makes its units this many times its noise scale.
+#: A table's units count by their rows (a clip C above 1) if it has more rows than this many noise
+#: scales of a histogram with an equal share of the budget.
 _ENOUGH = 300.0
-#: Norm of a unit's rows by label, as a part of the mean number of rows of a unit. A clip C above
-#: that makes labels of many units weigh less and corrects nothing. Twice as much loses a tenth of
-#: the labels of a table with 20 rows a unit; half as much changes nothing there, and counts heavy
-#: units for less.
+#: Typical norm of a unit's rows by label, as a part of the mean number of rows of a unit. A clip C
+#: above it only lowers the weight of labels that many units share. Twice this value loses a tenth
+#: of the labels of a table with 20 rows a unit; half of it changes nothing there, and counts units
+#: with many rows for less.
 _TYPICAL = 0.5
-#: Part of its error that an item must save to be measured.
+#: The part of its error without a measurement that an item must save to be measured.
 _WORTH = 0.05
-#: Number of amounts that an item's error is computed for, the least of them as a part of the whole;
-#: and how much more error than the least makes no difference.
+#: The number of amounts for which an item's error is computed; the least of them, as a part of the
+#: whole; and the difference of errors below which two amounts count as equally good.
 _LEVELS, _LEAST, _SAME = 49, 2.0**-16, 0.02
 
 
@@ -76,7 +78,7 @@ class Item:
     """Something that may be measured."""
 
     roots: frozenset[str]  # root tables that are charged
-    error: Callable[[Floats], Floats]  # expected error by noise
+    error: Callable[[Floats], Floats]  # expected errors at given standard deviations of the noise
 
 
 #: By item, the need that a question settles, and the question.
@@ -148,7 +150,7 @@ class Rounds:
             share = self.whole / max(
                 (columns.get(root, 1.0) for root in spec.roots(name)), default=1.0
             )
-            # A label loses one unit besides the noise.
+            # The statistic leaves out one unit of a label, which biases the label's count.
             clip = rows / (_ENOUGH * max(self.noise.deviation(share), 1.0))
             clip = min(clip, _TYPICAL * rows / held)
             clip = 2 ** int(np.clip(math.floor(math.log2(max(clip, 1.0))), 0, 6))
@@ -156,9 +158,9 @@ class Rounds:
         return found
 
     def laws(self, sizes: Mapping[str, Size]) -> dict[str, Measurement]:
-        """Measurements of the laws by rank, by item.
+        """Measurements of the laws by rank of columns that may get a list, by item.
 
-        Lists that would be hidden by noise even if they got the whole budget have none.
+        A column has none if noise would hide its list even with the whole budget.
         """
         whole, wanted = self.noise.deviation(self.budget), {}
         for name, (table, _) in self.plan.lists.items():
@@ -209,7 +211,7 @@ class Rounds:
         return found
 
     def _items(self, sizes: Mapping[str, Size], laws: Mapping[str, Law]) -> dict[str, Item]:
-        """All that may be measured, by item; a root table's second total by its table."""
+        """Everything that may be measured, by item; a root's second total by the table's key."""
         spec, found = self.plan.spec, dict[str, Item]()
         for table, _, need in self.plan.needs():
             name, size = item_of(table, need), sizes[table]
@@ -228,7 +230,7 @@ class Rounds:
         return found
 
     def _prices(self, sizes: Mapping[str, Size]) -> dict[str, float]:
-        """Error that one more ε or ρ would save the synthesizer, by root table.
+        """The error that the synthesizer would save by one more unit of ε or ρ, by root table.
 
         With σ ∝ amount^-p, the derivative of √(σ/W) is p/2·√(σ/W)/amount.
         """
@@ -248,10 +250,11 @@ class Rounds:
 
 
 def totals_share(plan: FitPlan) -> float:
-    """Totals matter less where all tables are roots with attributes.
+    """The part of the budget for totals, which is smaller if all tables are roots with attributes.
 
-    Every row of a root stands in one cell of each one-way histogram with weight 1, so that their
-    sums are further totals; an owned table's weights say nothing of its rows.
+    Every row of a root table is in one cell of each one-way histogram with weight 1, so the sum of
+    each histogram is a further total. Histograms of owned tables hold weights, whose sum does not
+    show the number of rows.
     """
     roots = all(
         item.readers and plan.spec.tables[item.table.key].own is None for item in plan.private
@@ -278,11 +281,11 @@ def grids(
 ) -> list[tuple[Need, Measurement]]:
     """The needs that settle a column's range or its decimals, and a measurement for each.
 
-    They share the amount equally. `scales` is the table's number of rows in noise scales of a
-    single histogram that would get the whole amount. `clip` is C where units count by their norms:
-    that of lists, so that a list counts its values for no less than a histogram does
-    (`domain_answers.Answer.without`). Two ranges of one column are compared with each other, and
-    count by weights, as norms in few cells and in many differ.
+    The measurements share the amount equally. `scales` is the table's number of rows in noise
+    scales of a single histogram that would get the whole amount. `clip` is C if units count by
+    their norms; it is the C of lists, so that a list gives its values no less weight than a
+    histogram does (`domain_answers.Answer.without`). Two ranges of one column count by weights,
+    since they are compared with each other, and norms differ between few and many cells.
     """
     asked: tuple[BoundsNeed | DecimalsNeed, ...] = (need,)
     words = ["decimals"]
@@ -303,9 +306,9 @@ def _spread(
 ) -> dict[str, float]:
     """Divide an amount among items.
 
-    An item gets an equal share, or more if its number of units needs more, but never more than
-    shows it well. Items that would need many equal shares get nothing, since all others would pay
-    for these few units.
+    An item gets an equal share, or more if it has few units, but never more than makes the noise
+    negligible (`_ENOUGH`). An item that would need many equal shares gets nothing, since all other
+    items would pay for its few units.
     """
     left = dict(wanted)
     while left:
@@ -327,7 +330,7 @@ def _spread(
 def shares(
     items: Mapping[str, Item], amount: float, noise: Noise, price: Mapping[str, float]
 ) -> dict[str, float]:
-    """ε or ρ of every item that is worth it; no root table's sum passes the amount.
+    """ε or ρ of every item that is worth its cost; no root table's sum exceeds the amount.
 
     `price` is the error that the same amount would save elsewhere, by root table.
     """
@@ -366,7 +369,7 @@ def _greedy(
     for name, item in items.items():
         error = item.error(noise.sd(floors[name] + more))
         at, worth = 0, max(price.get(root, 0.0) for root in item.roots)
-        # Larger amounts are not considered: all other items would pay for a few units.
+        # Larger amounts are not considered: all other items would pay for an item of few units.
         last = int(np.searchsorted(more, _COSTLY / EQUAL * equal[name], side="right"))
         while at < last - 1:
             slopes = (error[at] - error[at + 1 : last]) / (more[at + 1 : last] - more[at])
@@ -383,6 +386,6 @@ def _greedy(
 
 
 def _enough(item: Item, amounts: Floats, noise: Noise) -> float:
-    """The least of the amounts with which an item is as good as with the largest."""
+    """The least amount whose error exceeds that of the largest amount by at most `_SAME`."""
     error = item.error(noise.sd(amounts))
     return float(amounts[int(np.argmax(error <= error[-1] + _SAME))])

@@ -1,20 +1,21 @@
-"""How far off queries on a column are expected to be: the objective of `domain_budget`.
+"""The expected errors of queries on a column: the objective of `domain_budget`.
 
 Reads no rows: everything follows from the plan and from numbers that are released by then.
 
-A query names a value of a column, or a range of it. Let R be the rows of its table, W the weight
-of its units, σ the noise of an event that gets an amount ρ (or ε). Per column, the expected
-|log Q-error| of such a query is taken to be
+A query selects a value of a column, or a range of values. Let R be the number of rows of its table,
+W the weight of its units, and σ the noise of an event that gets an amount ρ (or ε). The expected
+|log Q-error| of such a query is taken to be:
 
-* of a list, Σ_r s_r·[p_r·min(0.8 σ/c_r, l_r) + (1 − p_r)·l_r] over blocks r of ranks: s_r the share
-  of the rows whose value is in the block, c_r the count of each of its values, l_r = log R·c_r/W
-  what is lost where the value has no name, and p_r = Φ((c_r − T)/σ) the chance that it gets one, T
-  the threshold of the list. Numbers are named by a third of the queries only, and what is lost is
-  what a cell of a histogram does not tell. The law (c_r) comes from `RankedCounts`, blended with
-  what is expected, so that noise alone never decides.
-* of a range, log R − 1 where W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and
-  half as much from 640 σ on, where its ends are clear; a third of it where the column's name
-  suggests a range, and of its decimals.
+* For a list: Σ_r s_r·[p_r·min(0.8 σ/c_r, l_r) + (1 − p_r)·l_r], summed over blocks r of ranks. Here
+  s_r is the share of the rows whose value is in the block, c_r the count of each value of the
+  block, l_r = log R·c_r/W the error if the value is not released, and p_r = Φ((c_r − T)/σ) the
+  probability that it is released, where T is the list's threshold. Only a third of the queries on
+  numbers select a single number, and their error without a list is that within a histogram's cell.
+  The counts c_r come from `RankedCounts`, combined with default frequencies, so that noise alone
+  never decides.
+* For a range: log R − 1 if W < 8 σ, a quarter of that at 16 σ, a fortieth at 40 σ, and about half
+  of the latter from 640 σ on, where the ends of the range are certain. If the column's name
+  suggests a range, and for a number of decimals, it is a third of this.
 """
 
 from __future__ import annotations
@@ -34,17 +35,18 @@ from privbench.privacy.queries.labels import BLOCKS, block_ends
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Shares of ranks 1, 2, 3–4, 5–8, … that are expected of texts, of names, of numbers and times.
+#: Default shares of the rows that hold values of ranks 1, 2, 3–4, 5–8, …: for texts, for columns in
+#: which few rows share a value (such as names), and for numbers and times.
 _TEXTS = (0.35, 0.15, 0.15, 0.12, 0.10, 0.06, 0.04, 0.03)
 _NAMES = (0.05, 0.03, 0.04, 0.05, 0.06, 0.06, 0.06, 0.06)
 _NUMBERS = (0.12, 0.04, 0.04, 0.04, 0.04, 0.04)
-#: Share of queries that select a single number; and number of cells that tell numbers apart even
-#: without a list.
+#: The share of queries that select a single number; and the number of cells by which numbers are
+#: distinguished without a list.
 _NAMED, _CELLS = 1 / 3, 64.0
-#: Numbers of rows, in noise scales of a range's histogram, and the range's error at each. At 40 the
-#: range's last cell, with a tenth of the rows, may pass for noise, or be taken with all that lies
-#: beyond it: dates up to 2025 came out up to 2048. Errors fall slowly beyond 40, so that a small
-#: table's budget goes to its lists.
+#: Weights of a table, in noise scales of a range's histogram, and the range's error at each. At 40
+#: the range's last cell, with a tenth of the rows, may be mistaken for noise, or be joined with
+#: empty cells beyond it: a range of dates up to 2025 was released as reaching 2048. Errors fall
+#: slowly beyond 40, so that a small table's budget goes to its lists.
 _SCALES, _ERRORS = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.012)
 
 
@@ -52,10 +54,10 @@ _SCALES, _ERRORS = (8.0, 16.0, 40.0, 160.0, 640.0), (1.0, 0.25, 0.025, 0.018, 0.
 class Noise:
     """Noise of events of sensitivity 1, in the continuous limit."""
 
-    accounting: Accounting  # what amounts are
+    accounting: Accounting  # whether amounts are ε or ρ
 
     def sd(self, amount: Floats) -> Floats:
-        """Standard deviation at an amount; infinite at none."""
+        """The standard deviation at each amount; infinite at an amount of 0."""
         with np.errstate(divide="ignore"):
             if self.accounting == "pure":
                 return np.asarray(math.sqrt(2) / amount, np.float64)
@@ -81,7 +83,7 @@ class Size:
     """Estimated sizes of one table."""
 
     rows: float
-    units: float  # units that have any
+    units: float  # units that have rows in it
     weight: float  # weight of all rows in histograms
     clip: int = 1  # C of the weights that lists count by
 
@@ -97,7 +99,7 @@ class Law:
 def believed(
     need: CategoriesNeed, units: float, noisy: Floats | None = None, sd: float = math.inf
 ) -> Law:
-    """The law of a column: the measured frequencies, weighed with the default ones of its kind.
+    """The law of a column: a weighted mean of measured and default frequencies.
 
     `units` is the weight of all values, `noisy` the released sums of the blocks, if there are any,
     and `sd` the standard deviation of their noise.
@@ -116,7 +118,7 @@ def believed(
 
 
 def unnamed(law: Law, labels: int) -> float:
-    """Share of what a law holds beyond the blocks of so many first ranks."""
+    """The share of the rows whose values rank after the first `labels` ranks, in whole blocks."""
     held = law.values * law.counts
     begun = np.append(0.0, np.cumsum(law.values)[:-1]) < labels
     return float(held[~begun].sum() / held.sum())
@@ -146,9 +148,9 @@ def range_loss(need: BoundsNeed | DecimalsNeed, size: Size, sd: Floats) -> Float
 
 
 def total_loss(columns: int, size: Size, first: float, sd: Floats) -> Floats:
-    """The error of a table's size for every column, by two totals.
+    """The error of a table's size, estimated from two totals, summed over its columns.
 
-    `first` is the noise of the first one, `sd` that of the second one at every amount.
+    `first` is the noise of the first total, `sd` that of the second one at every amount.
     """
     with np.errstate(divide="ignore"):
         both = (first**-2 + sd**-2.0) ** -0.5

@@ -1,8 +1,8 @@
-"""The first measurements of a fit: noisy totals (P17), then what columns' domains need.
+"""The first measurements of a fit: noisy totals (P17), then those that settle columns' domains.
 
-In rounds, each a batch that depends on earlier ones alone: units that have rows in owned tables;
-the law by rank of every column that may have labels; then lists with their counts, ranges and
-decimals, each with what `domain_budget` gives it.
+They are made in rounds, each of which depends only on earlier ones: first the numbers of units that
+have rows in owned tables; then the law by rank of every column that may have labels; then lists
+with their counts, ranges and decimals. Each gets the budget that `domain_budget` gives it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from privbench.privacy.queries import Total
 #: Fewest equal cells of a column with released bounds.
 LEAST_CELLS = 16
 
-#: Factor on a standard deviation where noise must not pass for a run of values: Laplace
-#: noise passes 5.3 of its own as often as Gaussian noise passes 3.5.
+#: Factor on the standard deviation in tests that must not mistake noise for values: Laplace noise
+#: exceeds 5.3 of its standard deviations as often as Gaussian noise exceeds 3.5.
 _HEAVY: dict[Accounting, float] = {"pure": 1.5, "zcdp": 1.0}
 
 #: Codecs per table and column.
@@ -50,14 +50,14 @@ class Domains:
     """The result of the stage."""
 
     codecs: Codecs  # per private table and modelled column
-    totals: dict[str, float]  # noisy rows per table, with second totals
+    totals: dict[str, float]  # noisy rows per table, averaged with second totals
     left: float  # ε or ρ that the synthesizer may spend per root table
 
 
 def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
-    """Noisy rows of every private table, floored at 1.
+    """Noisy numbers of rows of every private table, at least 1.
 
-    Roots count units; tables with an OWN key Σ min(n, 100) (P17).
+    For a root it counts units; for a table with an OWN key it is Σ min(n, 100) over units (P17).
     """
     amounts, names = total_amounts(plan, session.amount_total), session.spec.order()
     found = session.measure_all(
@@ -70,7 +70,7 @@ def release_totals(session: Session, plan: FitPlan) -> dict[str, float]:
 
 
 def release_domains(session: Session, plan: FitPlan, totals: Mapping[str, float]) -> Domains:
-    """Release what every column needs, settle its domain, and give the codecs."""
+    """Make the measurements that columns need, settle every domain, and return the codecs."""
     noise, whole = Noise(session.accounting), session.amount_total
     rounds = Rounds(plan, noise, whole, session.delta_total, totals)
     counted = rounds.units()
@@ -131,7 +131,7 @@ def _settle(
     answers: Mapping[str, list[Answer]],
     named: Mapping[str, tuple[str, ...]],
 ) -> dict[tuple[str, str], Released]:
-    """Released values for every reader."""
+    """The released domain of every need, by table and attribute."""
     cells, lent = _cells(plan, session, sizes), lent_labels(plan, named)
     shared = {
         (table, need.grid): answer
@@ -164,7 +164,7 @@ def _codecs(
     released: Mapping[tuple[str, str], Released],
     rest: Mapping[tuple[str, str], Surrogates | None],
 ) -> Codecs:
-    """The codecs of all columns, whose attributes are recoded."""
+    """The codecs of all columns; the attributes of the private rows are recoded by them."""
     codecs: Codecs = {}
     for item in plan.private:
         table = item.table.key
@@ -181,7 +181,7 @@ def _codecs(
 
 
 def recode(session: Session, plan: FitPlan, codecs: Codecs) -> None:
-    """Recode the attributes of all columns as their codecs have it."""
+    """Recode the attributes of all private columns by their codecs."""
     for item in plan.private:
         table = item.table.key
         for name, reader in item.readers.items():
@@ -204,8 +204,8 @@ def _better(session: Session, table: str, second: Answer, totals: Mapping[str, f
 def _cells(plan: FitPlan, session: Session, sizes: Mapping[str, Size]) -> dict[str, int]:
     """Per table, the number of equal cells that a column's one-way histogram can distinguish.
 
-    With this number, a cell would hold twice its noise if the whole budget were divided equally
-    among one-way histograms.
+    With this number of cells, the count of a cell would be twice its noise if the whole budget were
+    divided equally among one-way histograms.
     """
     columns = root_sums(
         (session.spec.roots(item.table.key), float(len(item.readers))) for item in plan.private

@@ -1,7 +1,7 @@
-"""From the source's rows to the private database: streamed, encoded as it arrives.
+"""Reads the source's rows as a stream and encodes them into the private database.
 
-Rows are held as codes (small integers, or grid points until their bounds are released) and row
-indices of parents; key values are dropped as soon as they are matched.
+Memory holds rows as codes (small integers, or grid points until their bounds are released) and as
+row indices of parents; key values are dropped as soon as they are matched.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from privbench.privacy.workers import Workers, WorkersCounter
 from privbench.schema import ForeignKey
 from privbench.threads import JOBS, spread, streamed
 
-#: SQL by the name that its column gets.
+#: SQL expressions by the names of the columns that they give.
 Expressions = dict[str, sql.Composable]
 
-#: Parts of a table per worker. With several, the others wait for a small part of a slow worker's.
+#: Parts of a table per worker. Several are read, so that the last part of a slow worker, for which
+#: the other workers wait, is small.
 PARTS = 4
 
 
@@ -46,7 +47,7 @@ class Extract:
 
 @dataclass(frozen=True)
 class _Encoded:
-    """Rows of one table as their readers made them, batch by batch."""
+    """Rows of one table: per column, the pieces that its reader made, one for each batch."""
 
     rows: int
     pieces: dict[str, list[dict[str, Any]]]
@@ -55,7 +56,7 @@ class _Encoded:
 
 @dataclass(frozen=True, repr=False)
 class _Raw:
-    """One table before its keys are matched; a key's columns are dropped once it is matched."""
+    """One table before its keys are matched; key columns are dropped as each key is matched."""
 
     rows: int
     attributes: Mapping[str, Attribute]
@@ -68,15 +69,15 @@ def extract(
 ) -> Extract:
     """Read every table of the plan once, and report the rows that were read.
 
-    With `JOBS`, so many connections read parts of a large table or several small ones at once. With
-    workers, each reads and encodes its own parts of large private tables, by a connection of
-    its own to the same snapshot; what it made comes back in the order of the rows, so that the
-    private database is the same in every bit. It will have its marginals counted by them, too.
-    Rows that contradict the catalog, or that no model can hold, are a SchemaError.
+    If `JOBS` is set, that many connections read parts of a large table, or several small tables, at
+    once. With workers, each worker reads and encodes its own parts of large private tables over its
+    own connection to the same snapshot. The results are joined in the order of the rows, so that
+    the private database is the same in every bit. The workers will also count its marginals.
+    A SchemaError is raised for rows that contradict the catalog, or that no model can hold.
     """
     wanted = _key_columns(plan)
     jobs = JOBS.get() or 1
-    # One connection reads a table as a whole.
+    # With a single connection, tables are not split into parts.
     hands = len(workers.addresses()) if workers else jobs if jobs > 1 else 0
     parts: dict[str, Sequence[Part]] = {}
     for item in plan.private if hands else ():
@@ -107,7 +108,7 @@ def extract(
             for fk, (child, parent) in _aliases(item)
         }
         tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents)
-    # Arrow keeps the memory of texts that are gone, which may be more than that of all codes.
+    # Arrow keeps the memory of texts that were freed, which may be more than that of all codes.
     pa.default_memory_pool().release_unused()
     database = PrivateDatabase(plan.spec, tables)
     database.counter = WorkersCounter(workers) if workers else None
@@ -137,12 +138,12 @@ def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
 
 
 def _present(expressions: list[Expression]) -> list[Expression]:
-    # A table whose every column is minted still has rows to count.
+    # A table without columns to read still has rows to count.
     return expressions or [(sql.SQL("true"), "present")]
 
 
 def _expressions(item: TablePlan, keys: Expressions) -> list[Expression]:
-    """Expressions to select from a private table: key columns, and those of the readers."""
+    """The expressions to select from a private table: key columns, and what the readers need."""
     expressions: list[Expression] = [(chosen, name) for name, chosen in keys.items()]
     for reader in item.readers.values():
         expressions += reader.select(sql.Identifier(reader.name))
@@ -199,7 +200,7 @@ def _encoded(
     else:
         calls = [workers.submit(read_part, part, readers, aliases) for part in parts]
         while calls:
-            # A worker frees a result once its future is gone.
+            # Removing the future from the list lets the worker free its result.
             yield workers.result(calls.pop(0))
 
 
@@ -211,7 +212,7 @@ def read_part(part: Part, readers: Mapping[str, ColumnReader], keys: list[str]) 
 def encode(
     batches: Iterable[pa.RecordBatch], readers: Mapping[str, ColumnReader], keys: list[str]
 ) -> _Encoded:
-    """Turn batches into codes by the readers of their columns; key columns stay as they are."""
+    """Encode batches by the readers of their columns; key columns stay as they are."""
     made = _Encoded(0, {name: [] for name in readers}, {name: [] for name in keys})
     rows = 0
     for batch in batches:
@@ -225,7 +226,7 @@ def encode(
 
 
 def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, Any]:
-    """Read a batch by a reader; a column with a dictionary, by each value once."""
+    """Encode a batch by a reader; of a dictionary-encoded column, each distinct value only once."""
     chosen = [alias for _, alias in reader.select(sql.Identifier(reader.name))]
     if len(chosen) == 1 and pa.types.is_dictionary(arrays[chosen[0]].type):
         column = arrays[chosen[0]]
@@ -236,7 +237,7 @@ def _piece(reader: ColumnReader, arrays: Mapping[str, pa.Array]) -> dict[str, An
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """The column without a dictionary."""
+    """The column without dictionary encoding."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
@@ -249,7 +250,7 @@ def _read_public(snapshot: Snapshot, item: TablePlan, keys: Expressions) -> _Raw
     expressions += [(chosen, name) for name, chosen in keys.items()]
     whole = snapshot.read(item.table, _present(expressions))
     if not columns and whole.num_rows > MAX_EMPTY_ROWS:
-        # No model that holds them can be read.
+        # `archive.read_table` would refuse a model with so many rows.
         said = f"the public table has more than {MAX_EMPTY_ROWS:,} rows without a column."
         raise SchemaError(said, table=item.table.key, remedy="Exclude it under [database].")
     verbatim = whole.select([f"p{column.position}" for column in columns])

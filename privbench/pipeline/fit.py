@@ -1,4 +1,4 @@
-"""``fit``: from a live source to a model file, through the session's door."""
+"""``fit``: learn a model file from a live source; a session measures all private rows."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def fit(
 ) -> Model:
     """Learn a model of a database under differential privacy, and write it to a file.
 
-    SELECT on the source is enough. The config holds roles, domains and budget, ε among it. `resume`
-    is the id of a release that was killed. A `catalog` that was read a moment ago is not read
-    again; a table that has been changed since is refused when it is locked. With a released model
-    in `since`, what a noisy test finds unchanged is not measured again, and the promise covers both
-    releases. What the reporter gets is CONFIDENTIAL.
+    On the source only SELECT is needed. The config gives roles, domains and the budget with its ε.
+    `resume` is the id of a release whose fit was killed. If `catalog` is given, the catalog is not
+    read again; a table that has changed since is refused when it is locked. If `since` names a
+    released model, tables that a noisy test finds unchanged are not measured again, and the promise
+    covers both releases. Everything that the reporter receives is CONFIDENTIAL.
 
     Raises:
         ConfigError: The config cannot be obeyed.
@@ -130,7 +130,7 @@ def begin(
 ) -> Draft:
     """Check everything that can be checked before a row is read or budget is spent.
 
-    Without `dump` pg_dump is not run for the DDL; such a draft serves plans and cannot be finished.
+    Without `dump`, pg_dump is not run for the DDL; such a draft serves only for plans.
     """
     privacy = require_epsilon(config).privacy
     assert privacy.epsilon is not None
@@ -151,7 +151,7 @@ def begin(
         settle_accounting(plan, earlier.accounting(privacy) if earlier else privacy),
         privacy.epsilon,
         privacy.delta,
-        # Nothing of δ is set aside for categories where none are released.
+        # If no lists of categories are released, no part of δ is set aside for them.
         threshold_delta=None if plan.lists else 0.0,
     )
     # The plan refuses options that do not fit the database.
@@ -220,14 +220,15 @@ def _noise(config: Config) -> NoiseSource:
 
 
 def _totals(draft: Draft) -> None:
-    """Release sizes, and say which tables are too small, before more than that is spent."""
+    """Release the totals, and warn of tables that are too small before more is spent."""
     draft.totals = totals = release_totals(draft.session, draft.plan)
     spec = draft.plan.spec
     first, _, least = foresee(draft.plan, draft.synthesizer, draft.accountant, totals)
     noise = {event.label: event.noise_sd for event in first}
     units = dict(totals)
     for name, table in spec.tables.items():
-        # An owned table's total is mostly noise: it has as many units as its owners, at most.
+        # The total of an owned table may be mostly noise, so it gets the benefit of two standard
+        # deviations; it has at most as many units as its root.
         more = 2 * noise[f"total {name}"] if table.own else 0.0
         units[name] = min(totals[name] + more, totals[spec.top(name)])
     if found := small_tables(draft.plan, units, least):
@@ -271,7 +272,7 @@ def finish(draft: Draft) -> Model:
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
     spent, roles = draft.session.guarantee(), privacy.roles
-    # Events whose answers a crash has lost are paid for as well.
+    # Events whose answers were lost in a crash are included, since they are paid for as well.
     events = tuple(draft.release.events)
     if draft.since is not None:
         draft.reporter.say(
@@ -309,14 +310,14 @@ def finish(draft: Draft) -> Model:
 
 
 def _give_up(draft: Draft, error: BaseException) -> None:
-    """After a failure, close the release if nothing was drawn; else leave it open, to be resumed.
+    """After a failure, close the release if it has no events; else leave it open, to be resumed.
 
     The error gets a note that says how to resume the release or to give it up.
     """
     if not hasattr(draft, "release"):
         return
     if not draft.release.events:
-        # A ledger that cannot be written leaves it open; the first error says why.
+        # If the ledger cannot be written, the release stays open; the first error says why.
         with suppress(LedgerError):
             draft.release.close()
             return
@@ -328,7 +329,7 @@ def _give_up(draft: Draft, error: BaseException) -> None:
 
 
 def _public_config(config: Config) -> dict[str, Any]:
-    """The config as the model holds it: without the place of the ledger and of the workers."""
+    """The config that becomes part of the model: without the addresses of ledger and workers."""
     return config.model_dump(mode="json", exclude={"ledger", "counting"}, exclude_none=True)
 
 

@@ -32,8 +32,9 @@ from privbench.synthesizers import PlanInput, PlannedEvent, Synthesizer, roots_o
 
 #: A table is worth learning from 90·d/ε privacy units on (see docs/privacy.md).
 LEAST = 90.0
-#: What laws by rank may say of a column, which decides what its list gets, as shares of blocks of
-#: ranks: what is expected of its kind; two values; some two hundred, as frequent by octave.
+#: Laws by rank that a column may turn out to have, as shares of the blocks of ranks; the law
+#: decides how much budget the column's list gets. They are: the default of the column's kind
+#: (None); two values; some two hundred values, with equal shares for all blocks.
 PROFILES: tuple[tuple[float, ...] | None, ...] = (None, (0.6, 0.4), (1 / 9,) * 9)
 
 
@@ -78,9 +79,9 @@ def planned(
 
 
 def _described(item: Question, spec: DatabaseSpec, source: PlanInput) -> PlannedEvent:
-    """A question as an event; of a list, with the units that a label needs.
+    """A question as an event; for a list, also the number of units that a label needs.
 
-    The statistic leaves one unit out, which the threshold does not count.
+    That is the threshold and one more, since the statistic leaves one unit out.
     """
     event = PlannedEvent.of(item, spec, source)
     threshold = item.method(spec, source.accounting).threshold
@@ -95,7 +96,7 @@ def foresee(
     *,
     ranges: bool = False,
 ) -> tuple[list[PlannedEvent], list[PlannedEvent], dict[str, float]]:
-    """The events of `planned`, those of the synthesizer after them, and least useful sizes.
+    """The events of `planned`, those of the synthesizer, and the least useful size of each table.
 
     `totals` are noisy or guessed rows per table.
     """
@@ -137,7 +138,7 @@ def settled(plan: FitPlan) -> DatabaseSpec:
     return spec
 
 
-#: Kinds of events that measure nothing of a table's values: sizes, domains, keys.
+#: Kinds of events that measure sizes, domains or keys, not the distribution of a table's values.
 _ASIDE = frozenset(
     {"total", "ranked counts", "label counts", "grid histogram", "normed grid histogram", "fan-in"}
 )
@@ -146,9 +147,10 @@ _ASIDE = frozenset(
 def least_sizes(
     attributes: Mapping[str, int], events: Iterable[PlannedEvent | Event], accounting: str
 ) -> dict[str, float]:
-    """Units per table below which little can be learned: 90·d/ε, for d attributes that get ε.
+    """The number of units below which little can be learned, per table: 90·d/ε.
 
-    A table without attributes, of which only its rows per unit are learned, counts as having one.
+    Here ε is what d attributes of the table get together. A table without attributes, of which
+    only the rows per unit are learned, counts as having one.
     """
     spent: dict[str, float] = {}
     for event in events:
@@ -167,10 +169,10 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
 
     Of m equal events, noise has the standard deviation √2·m/ε under pure ε and √(m/2ρ) under zCDP;
     m category lists have the thresholds (m/ε)·log(m/2δ) and √(m/2ρ)·Φ⁻¹(1 − δ/2m), as zCDP needs
-    half of δ for its conversion. zCDP is taken if the mean of the logarithms of these ratios, over
-    all events that catalog and config foresee, those of the first rounds among them, is above 0: at
-    (3.2, 10⁻⁹) from four lists or nineteen histograms on, or two lists with what else their columns
-    are measured by.
+    half of δ for its conversion. zCDP is chosen if the mean of the logarithms of these ratios, over
+    all events that follow from catalog and config, including those of the first rounds, is above 0.
+    At (3.2, 10⁻⁹) that is so from four lists or nineteen histograms on, or from two lists together
+    with the other measurements of their columns.
     """
     if privacy.accounting != "auto":
         return privacy.accounting
@@ -180,7 +182,7 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     lists, others = [plan.spec.roots(table) for table, _ in plan.lists.values()], _others(plan)
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
-    # As the accountant does, so that its conversion is computed once.
+    # The same call as the accountant's, so that the cached conversion is computed only once.
     epsilon, conversion = spendable(privacy.epsilon, privacy.delta)
     rho = rho_for(epsilon, conversion / 2 if lists else conversion)
     pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
@@ -194,12 +196,12 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
 
 
 def _others(plan: FitPlan) -> list[frozenset[str]]:
-    """Root tables of all events that are expected beside category lists, one set for each event.
+    """The root tables of each expected event that is not a category list, one set for each event.
 
-    The events are: the total of every table, and a second one of every root table; every attribute
-    by itself and with another; every key; every range and number of decimals that a column needs;
-    the law by rank of every list; and the number of units with rows of every table in which a unit
-    may have many rows.
+    The events are: a total of every table, and a second total of every root table; two marginals
+    for every attribute, one alone and one with another attribute; every key; every range and number
+    of decimals that a column needs; the law by rank of every list; and, for every table in which a
+    unit may have many rows, the number of units that have rows.
     """
     found = []
     for item in plan.private:

@@ -1,4 +1,4 @@
-"""The header of a model, checked before anything uses it: its maker may be unknown.
+"""The header of a model, which may come from a stranger and is checked before anything uses it.
 
 Checked are fields, types, lengths, ranges (`privbench.limits`), and that references have targets.
 The state of a synthesizer is read by the synthesizer; errors in it are caught in
@@ -50,14 +50,14 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 class Promise:
     """The guarantee of the release."""
 
-    epsilon: Amount  # spent, the maximum over root tables
+    epsilon: Amount  # the ε that was spent, the maximum over root tables
     delta: Share
     accounting: Literal["pure", "zcdp"]
     neighbours: Literal["add-remove", "replace"]
     unit: Literal["owner", "row"]
-    roots: Many[Text]  # root tables, whose rows with all they own are the privacy units
+    roots: Many[Text]  # root tables; a privacy unit is one of their rows with all that it owns
     private: bool  # False when the noise was seeded: NOT PRIVATE
-    roles: Literal["declared", "proposed"]  # who chose them
+    roles: Literal["declared", "proposed"]  # chosen by the owner, or by privbench
 
     def sentence(self) -> str:
         """The promise in one sentence."""
@@ -72,9 +72,10 @@ class Promise:
         return f"ε = {self.epsilon:g}{delta} ({self.accounting}). Unit: {unit}; {change}.{roles}"
 
     def require_sound(self, events: Sequence[Event]) -> Guarantee:
-        """Price a release's events again; each claim against OpenDP's privacy map.
+        """Price a release's events again, checking each claim against OpenDP's privacy map.
 
-        Refused if an event is not one of the release, or if they cost more than is promised.
+        A ModelError is raised if an event does not belong to the release, or if the events cost
+        more than is promised.
         """
         for place, event in enumerate(events):
             ours = event.id == place and event.neighbours == self.neighbours
@@ -86,10 +87,10 @@ class Promise:
         except PrivacyRefusal as error:
             raise ModelError(str(error)) from None
         except Exception as error:
-            # An untrusted file may state a number that no mechanism takes.
+            # An untrusted file may state a number that no mechanism accepts.
             raise ModelError(f"the events have no price ({type(error).__name__}).") from None
-        # The zCDP conversion minimises over a grid, to about 10⁻¹². Twice the slack would let
-        # through what no reader can tell apart either.
+        # The zCDP conversion minimises over a grid and is exact to about 10⁻¹². Twice this slack
+        # would also accept only differences that no reader can notice.
         if found.delta > self.delta or found.epsilon > self.epsilon * (1 + 1e-9):
             raise ModelError(
                 f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
@@ -99,7 +100,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class PrivateColumns:
-    """How the columns of a private table are made; codecs are those of the modelled ones."""
+    """How the columns of a private table are made; the modelled ones have codecs."""
 
     own: Name | None  # name of the OWN key, or None for a root
     making: Annotated[dict[Name, Role], Field(max_length=MAX_COLUMNS)]
@@ -131,9 +132,9 @@ class Header(BaseModel):
 
 
 def parse(data: bytes) -> Header:
-    """The header, checked field by field, its schema and its tables against each other.
+    """Read the header; check each field, and schema and tables against each other.
 
-    What is no header is a ModelError, which names the field.
+    If the data are no header, a ModelError names the field.
     """
     if depth(_STRING.sub(b"", data)) > MAX_DEPTH:
         raise ModelError("the model's header is nested too deeply.")
@@ -155,7 +156,7 @@ def parse(data: bytes) -> Header:
         raise ModelError(f"the model's header is damaged: {faults(error)[0]}.") from error
     except ConfigError as error:
         raise ModelError(f"the model's header is damaged: {error.message}") from error
-    # Nothing is left to defaults, and nothing comes along that no fit writes.
+    # No field of the schema may be missing, and none may be there that no fit writes.
     if json.loads(json.dumps(header.schema_.to_json())) != found["schema"]:
         raise ModelError("the model's header is damaged: its schema is not in full.")
     _check_schema(header.schema_)
@@ -209,7 +210,7 @@ def _check_tables(header: Header) -> None:
 
 
 def _check_codec(codec: Codec, key: str) -> None:
-    """Refuse a codec that cannot decode: every kind is tried on no rows."""
+    """Refuse a codec that cannot decode; it is tried on zero rows."""
     codes = {name: np.zeros(0, domain.dtype) for name, domain in codec.domains.items()}
     try:
         codec.decode(codes, np.random.default_rng(0), 0)
@@ -242,7 +243,7 @@ def _float(text: str) -> float:
 
 
 def _text(value: Any) -> None:
-    """Refuse texts that PostgreSQL cannot hold: a zero byte, half a character."""
+    """Refuse texts that PostgreSQL cannot hold: those with a zero byte or a lone surrogate."""
     if isinstance(value, str):
         if "\0" in value:
             raise ValueError("a text holds a zero byte")

@@ -68,9 +68,9 @@ def inspect(
 
 
 def _with_columns(config: Config, schema: Schema) -> Config:
-    """The config, filled up with what the catalog states of columns beyond their types.
+    """The config, completed by what the catalog states about columns beyond their types.
 
-    Keys of tables that are left out are skipped: their values would reveal which record
+    Keys that refer to tables which are left out are skipped: their values would reveal which record
     many rows refer to, and no event would be charged. Masked columns follow their masks.
     """
     tables = dict(config.tables)
@@ -84,7 +84,7 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
     """Config of modelled columns, as far as the catalog states more than their types."""
     found: dict[str, ColumnConfig | None] = {}
-    # NULL throughout may break a CHECK, and a clone would then have it as NOT VALID.
+    # A column of only NULL may violate a CHECK, and the clone would then have it as NOT VALID.
     checked = {name for check in table.checks for name in check.columns}
     for name, made in roles.masks(table).items():
         column = table.column(name)
@@ -100,11 +100,11 @@ def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
 
 @dataclass(frozen=True)
 class Check:
-    """A config held against the live schema."""
+    """The result of comparing a config with the live schema."""
 
     plan: FitPlan
     undecided: tuple[str, ...]  # tables that the config does not name: their rows become roots
-    literals: tuple[str, ...]  # literals in the DDL, which is public by contract: look once
+    literals: tuple[str, ...]  # literals in the DDL, which becomes public; the owner reviews them
 
     def render(self, *, whole: bool = True, width: int | None = None) -> str:
         """Plain text for people; see `render_coverage`."""
@@ -128,7 +128,7 @@ class Check:
 
 
 def check(config: Config, source: str) -> Check:
-    """Hold a config against the live schema; refuses what a fit would refuse."""
+    """Compare a config with the live schema; refuse what a fit would refuse."""
     catalog = look(source, config)
     plan = prepare(catalog.schema, config)
     require_decided(plan)

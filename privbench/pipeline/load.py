@@ -1,4 +1,4 @@
-"""``load``: a model's clone into PostgreSQL, without the source."""
+"""``load``: write a model's clone into PostgreSQL, without the source."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class LoadReport:
     rows: dict[str, int]  # rows per table
     dropped: dict[str, int]  # rows per table for which no valid key was left, or that broke a rule
     public: tuple[str, ...]  # tables that were copied verbatim
-    # CHECKs that most synthetic rows break, and that the clone has as NOT VALID.
+    # CHECKs that most synthetic rows violate; the clone has them as NOT VALID.
     loose: tuple[str, ...] = ()
-    # What else of the schema the clone lacks, a line each: materialised views without data,
+    # Other parts of the schema that the clone lacks, a line each: data of materialised views,
     # policies of roles that the target does not know, extensions, foreign tables.
     lost: tuple[str, ...] = ()
     private: bool = True  # False when the model's noise was seeded: NOT PRIVATE (P24)
@@ -91,10 +91,10 @@ def load(
     """Write a model's clone into a database: all or nothing, unless it is resumable.
 
     A resumable load copies parts of large tables in transactions of their own, `JOBS` at once, and
-    marks the target as unfinished until it ends. Where it was killed, the same call goes on with
-    the parts that are missing; the rows are those of a load that nobody kills. Without a seed it
-    draws one, which the target keeps. A target that may not be written, may be a source, or is
-    another unfinished load is a TargetError.
+    marks the target as unfinished until it ends. If it is killed, the same call continues with the
+    missing parts; the rows are the same as if it had not been killed. If no seed is given, it draws
+    one and stores it in the target. A TargetError is raised if the target may not be written, may
+    be a source, or holds another unfinished load.
 
     Args:
         model: The model file, or the model that a fit has just made.
@@ -103,10 +103,10 @@ def load(
         seed: Seed of the sampling.
         replace: Drop what the target holds, in the same transaction, unless it has releases.
         trust_programs: Let the model's DDL bring functions, triggers and rules.
-        as_role: A role without any right but on its own objects, which the load goes on as before
-            anything of the model's runs.
+        as_role: A role with rights on its own objects only. The load switches to it before it runs
+            any statement of the model.
         schema_only: Leave the tables empty.
-        dry_run: Make the empty schema and undo it; the report says what the target would lack.
+        dry_run: Create the empty schema and roll back; the report says what the target would lack.
         resumable: Load part by part.
         where: Who copies parts: ``local``, or workers of a Dask scheduler (``tcp://…``).
         ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
@@ -161,7 +161,7 @@ def load(
 
 
 def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
-    """The mark of a load that is gone on with, else that of a new one."""
+    """The mark of the load that is resumed; if there is none, a new load begins with `wanted`."""
     if not replace:
         with reading(target_dsn) as connection:
             wanted = wanted.found(connection) or wanted
@@ -171,7 +171,7 @@ def _mark(wanted: Mark, target_dsn: str, *, replace: bool) -> Mark:
 def _write(
     loader: Loader, tables: list[CloneTable], teller: Reporter, seed: int | None, job: Job | None
 ) -> Repaired:
-    """Write all rows, repair them, and finish; what the repairs did."""
+    """Write all rows, repair them, and finish; returns what the repairs did."""
     with loader.emptied():
         repair = Repair(
             loader,
@@ -185,7 +185,7 @@ def _write(
         there = copy_parts(loader, job, filled, repair, teller) if job else []
         _fill(loader, [item for item in filled if item not in there], repair, teller)
         if there:
-            # Repairs go by the order in which rows lie, and parts lie as they came.
+            # Repairs depend on the physical order of rows, and parts were stored as they arrived.
             unsettled = repair.unsettled()
             _fill(loader, [i for i in there if i.table.key in unsettled], repair, teller)
         repaired = repair.settle()
@@ -218,7 +218,7 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
 
 
 def refuse_sources(target_dsn: str, ledger: str | None) -> None:
-    """Refuse to drop what a database holds that has releases in a ledger: it may be a source."""
+    """Refuse to replace the contents of a database that has releases: it may be a source."""
     with reading(target_dsn) as connection:
         found = target.contents(connection) and ledgers_of(connection, ledger, surely=True)
     if found:
@@ -230,7 +230,10 @@ def refuse_sources(target_dsn: str, ledger: str | None) -> None:
 
 
 def check_target(source: str, target_dsn: str, *, replace: bool) -> None:
-    """Refuse a target that a load would refuse, before anybody is asked; ledgers are not read."""
+    """Refuse a target that a load would refuse, before the user is asked to confirm anything.
+
+    Ledgers are not read.
+    """
     with contextlib.ExitStack() as stack:
         other = stack.enter_context(reading(target_dsn))
         one = None if is_file(source) else stack.enter_context(reading(source))
@@ -249,11 +252,11 @@ def rehearse(
     as_role: str | None = None,
     strict: bool = False,
 ) -> None:
-    """Make the empty schema in the target and undo it: refuse now what a load would refuse later.
+    """Create the empty schema in the target and roll back; refuse now what a load would refuse.
 
-    Missing extensions, rights and roles, and what an older server does not know, show here, before
-    any budget is spent; with `strict`, anything of the schema that the target would lack. The
-    options are those of `load`.
+    Missing extensions, rights and roles, and features that an older server lacks, are found here,
+    before any budget is spent. With `strict`, any part of the schema that the target would lack is
+    refused as well. The options are those of `load`.
     """
     with (
         reading(source) as connection,
@@ -281,7 +284,7 @@ def require_nothing(losses: Sequence[str]) -> None:
 
 
 def check_scale(scale: float) -> float:
-    """The scale of a clone, if it is one."""
+    """The scale of a clone; a UsageError if it is not a valid one."""
     if not 0 < scale <= 1e6:
         raise UsageError("--scale must lie above 0 and be at most 1,000,000.")
     return scale

@@ -1,6 +1,7 @@
-"""Losses of a clone, and the lines of config that would help: from released numbers alone.
+"""Losses of a clone, and the lines of config that would help, from released numbers alone.
 
-Reads a model file, which is public, or sizes that were released or are expected; never the source.
+This module reads a model file, which is public, or sizes that were released or are expected; it
+never reads the source.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from privbench.roles import Proposal, propose
 from privbench.roles.classes import PERSON_LIKE, Kind
 from privbench.synthesizers import get as find_synthesizer
 
-#: Most ε that is advised.
+#: The largest ε that is advised.
 MOST_EPSILON = 10.0
-#: Units in noise scales from which on a histogram shows a range, even if it equals the default.
+#: From this many units, in noise scales, on, a histogram shows the range of a column; the range is
+#: then measured, even if it equals the default.
 CLEAR = 16.0
-#: Most weight in the budget that a table is advised to have.
+#: The largest weight in the budget that a table is advised to have.
 MOST_WEIGHT = 4.0
 TITLE = "Too few units to be learned, or lost, and the line of config that would help:"
 NOTHING = "no line helps: only more units would"
@@ -60,16 +62,17 @@ def losses(model: Model) -> list[Loss]:
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     least = least_sizes(attributes, _latest(model.events), model.promise.accounting)
     tables = small_tables(plan, fitted.units, least)
-    # One line remedies all columns of a table that may be public; an empty one has no values.
+    # For a table that may be public one line of config remedies all columns, and an empty table has
+    # no values: the columns of both are not listed.
     done = {i.place for i in tables if i.what == EMPTY or 'role = "public"' in i.remedy}
     noise = {event.label: event.scale / event.unit for event in model.events}
     return [*tables, *_columns(plan, codecs, fitted.units, noise, done)]
 
 
 def _latest(events: Sequence[Event]) -> list[Event]:
-    """The events behind a model that ``--since`` made: of each label those of its last release.
+    """The events that a model rests on: after ``--since`` those of each label's last release.
 
-    All releases of a chain begin with the same total.
+    Each release of a chain begins with the same total, by which the releases are separated.
     """
     found: dict[str, list[Event]] = {}
     for event in events:
@@ -83,7 +86,7 @@ def _latest(events: Sequence[Event]) -> list[Event]:
 def small_tables(
     plan: FitPlan, units: Mapping[str, float], least: Mapping[str, float]
 ) -> list[Loss]:
-    """Tables with fewer units, released or expected, than their least useful size, or with none."""
+    """Tables whose released or expected number of units is 0 or below their least useful size."""
     proposal, found = propose(plan.schema), []
     for name, held in units.items():
         enough = least.get(name, 0.0)
@@ -107,11 +110,12 @@ def render_losses(found: Sequence[Loss], most: int = 25) -> str:
 
 
 def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
-    """Advice for a table that has too few units, by the factor ``more``.
+    """Advice for a table that would need ``more`` times the units that it has.
 
-    More ε, while that is no more than `MOST_EPSILON`. Else a table may be public, if it looks like
-    a look-up or holds things and refers to nothing private. Rows that no person owns can be units
-    themselves; a larger share of the budget helps where little more is needed.
+    A table that looks like a look-up may be declared public. Otherwise the advice is a larger ε, up
+    to `MOST_EPSILON`. If that is not enough, a table of things that refers to nothing private may
+    be declared public, and rows that no person owns can be privacy units themselves. If little
+    more is needed, a larger weight in the budget helps.
     """
     item, epsilon = proposal.tables[table], more * (plan.config.privacy.epsilon or MOST_EPSILON)
     few, section = epsilon <= MOST_EPSILON, f'[tables."{table}"]'
@@ -128,7 +132,7 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
 
 
 def _belongs_to_a_thing(plan: FitPlan, proposal: Proposal, table: str) -> bool:
-    """Whether the tool itself would make a table's rows parts of what is no person's."""
+    """Whether the tool's own proposal makes a table's rows parts of units that are not persons."""
     top, at = plan.spec.top(table), table
     while (own := plan.spec.tables[at].own) is not None:
         if own.parent != proposal.tables[at].owner:
@@ -146,7 +150,7 @@ def _columns(
 ) -> Iterator[Loss]:
     """Columns whose values are surrogates although queries may compare them with constants.
 
-    `noise` is the scale of every event's noise, in units, by label; tables in `done` are left out,
+    `noise` holds the noise scale of every event, in units, by label. Tables in `done` are left out,
     since a loss of the whole table was reported.
     """
     for item in plan.private:

@@ -46,7 +46,8 @@ UNFIT = (
     ValueError,
     pa.ArrowException,
 )
-#: What reading a damaged archive raises; RuntimeError: encrypted, or an unknown compression.
+#: Errors that reading a damaged archive raises; zipfile raises RuntimeError for an encrypted
+#: member or an unknown compression.
 _UNREADABLE = (
     *UNFIT,
     OSError,
@@ -70,15 +71,15 @@ class Model:
     config: Json  # the public config that the fit ran with
     tables: dict[str, PrivateColumns]  # per private table, how its columns are made
     synthesizer: str
-    state: Json  # its JSON state
+    state: Json  # the synthesizer's state as JSON
     arrays: dict[str, NDArray[Any]]
     events: tuple[Event, ...]  # the frozen events, in order
     ddl: Ddl  # DDL before and after the rows
-    # Public tables' rows, verbatim, one Arrow table of strings each.
+    # The rows of public tables, verbatim: an Arrow table of strings for each.
     public: dict[str, pa.Table] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
-        """Write the file: whole or not at all."""
+        """Write the file; it appears complete or not at all."""
         members = self._members()
         head = self._head(members)
         target = Path(path)
@@ -91,7 +92,7 @@ class Model:
 
     @property
     def digest(self) -> str:
-        """Hash of all that the model holds."""
+        """Hash of everything that the model holds."""
         return hashlib.sha256(self._head(self._members())).hexdigest()
 
     def _members(self) -> dict[str, bytes]:
@@ -135,7 +136,7 @@ class Model:
         """Read a file; hostile content raises, nothing in it is executed.
 
         Raises:
-            ModelError: Not a model, damaged, of another version, or too large.
+            ModelError: The file is no model, is damaged or too large, or has another version.
         """
         try:
             with Path(path).open("rb") as file:
@@ -181,14 +182,14 @@ class Model:
 
 
 def _places(kind: str, names: list[str], suffix: str) -> dict[str, str]:
-    """Members of arrays or public tables, by what they are called in the header, in order."""
+    """The archive members of arrays or public tables, by their names in the header, in order."""
     if names != sorted(set(names)):
         raise ModelError(f"the model's {kind} are not in order.")
     return {name: f"{kind}/{index}.{suffix}" for index, name in enumerate(names)}
 
 
 def _public(schema: Schema, key: str, data: bytes) -> pa.Table:
-    """The rows of a public table, of the columns that it has."""
+    """The rows of a public table, with the columns that the schema gives it."""
     names = [column.name for column in schema.table(key).columns if not column.generated]
     try:
         return archive.read_table(data, names)

@@ -27,16 +27,16 @@ from privbench.privacy.workers import Lost, Workers
 from privbench.schema import Table
 from privbench.threads import JOBS
 
-#: Where parts are copied by threads of this process, and not by workers.
+#: The value of `Job.where` with which threads of this process copy parts, not workers.
 LOCAL = "local"
 
 
 @dataclass(frozen=True)
 class Job:
-    """What whoever copies parts has to know."""
+    """The data that a thread or worker needs to copy parts."""
 
     dsn: str  # the target
-    role: str | None  # role of the target that the load goes on as
+    role: str | None  # role that the load switches to in the target
     model: Model
     mark: Mark
     where: str = LOCAL  # ``local``, or the address of a Dask scheduler
@@ -48,17 +48,17 @@ class Job:
         return {item.table.key: item for item in drawn}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The job as it travels: without the tables."""
+        """Pickle the job without the tables, which every process draws for itself."""
         return Job, (self.dsn, self.role, self.model, self.mark, self.where)
 
 
 def copy_parts(
     loader: Loader, job: Job, tables: Sequence[CloneTable], repair: Repair, teller: Reporter
 ) -> list[CloneTable]:
-    """Copy the large tables part by part; what a load before this one has copied stays as it is.
+    """Copy the large tables part by part; parts that an interrupted load has copied are kept.
 
     The loader is in its last transaction. Returns the tables that were copied; the loader has to
-    copy the others. If a part cannot be copied, those that were stay.
+    copy the others. If a part cannot be copied, the parts that were copied stay in the target.
     """
     large = [
         item
@@ -87,7 +87,7 @@ def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
     """Whether a table is copied part by part.
 
     Small tables and those without columns are not. Nor are those whose rows depend on one another:
-    by a constraint under which they are put in one by one, or by sequences that number them.
+    by a constraint for which rows are inserted one by one, or by sequences that number them.
     """
     given = (c for c in table.columns if c.name not in item.columns)
     numbered = any(c.sequence or c.identity for c in given)
@@ -96,7 +96,7 @@ def _is_apart(item: CloneTable, table: Table, repair: Repair) -> bool:
 
 
 def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
-    """Copy parts by threads, and say after each that it is there; a failure stops the rest."""
+    """Copy parts by threads, and yield after each; a failure stops the others."""
     pool = ThreadPoolExecutor(JOBS.get() or 1)
     try:
         for call in [pool.submit(copy_context().run, _copy, job, *given) for given in calls]:
@@ -106,7 +106,7 @@ def _copied_here(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
 
 
 def _copied_there(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
-    """Like `_copied_here` by workers; if one dies, another begins its part anew."""
+    """Copy parts by workers, and yield after each; if a worker dies, another repeats its part."""
     with Workers(job.where) as workers:
         sent = workers.submit(_sent, job)
         try:
@@ -117,7 +117,7 @@ def _copied_there(job: Job, calls: list[tuple[Any, ...]]) -> Generator[None]:
 
 
 def _sent(job: Job) -> Job:
-    """Keep the job in a worker, where it is the argument of every part."""
+    """Return the job; called in a worker, so that the job is sent once and not with every part."""
     return job
 
 

@@ -1,4 +1,4 @@
-"""``plan``: the events of a fit, before it; reads the catalog only."""
+"""``plan``: the expected events of a fit, found from the catalog alone."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from privbench.schema import TableName
 from privbench.sources import staged
 from privbench.synthesizers import PlannedEvent
 
-#: Rows that a plan reckons with where the user expects none in particular.
+#: Rows of a table that a plan assumes if the user states no number.
 ASSUMED = 10_000.0
-#: Names in JSON of an event's fields, where they differ.
+#: JSON names of the fields of an event whose names differ from the attributes.
 _KEYS = {
     "noises": "noise_sd_instead",
     "needed": "units_per_label",
@@ -33,13 +33,13 @@ _KEYS = {
 class PlanReport:
     """The measurements of a fit."""
 
-    events: list[PlannedEvent]  # planned events; adaptive ones at their largest
+    events: list[PlannedEvent]  # planned events; adaptive ones with the largest possible amount
     total: float  # ε or ρ of the fit
     accounting: str
     least: Mapping[str, float]  # units per table below which little beyond totals can be learned
     given: Mapping[str, float]  # rows per table that the user expects
     identity: Identity  # the database's identity for the ledger, and what it is made of
-    losses: Sequence[Loss] = ()  # tables that are smaller than that, and what would help
+    losses: Sequence[Loss] = ()  # tables with fewer units than `least`, and what would help
 
     def to_json(self) -> dict[str, Any]:
         """A plain object."""
@@ -91,7 +91,7 @@ def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -
     unknown = sorted(set(given) - set(spec.tables))
     if unknown:
         raise UsageError(f"--rows names {unknown[0]}, which is not a private table.")
-    # What the user expects, else what is expected of the root.
+    # The number that the user states for a table; else that of its root; else `ASSUMED`.
     guessed = {name: given.get(name, given.get(spec.top(name), ASSUMED)) for name in spec.tables}
     first, rest, least = foresee(
         draft.plan, draft.synthesizer, draft.accountant, guessed, ranges=True
@@ -115,7 +115,7 @@ def _noise(event: PlannedEvent) -> str:
 
 
 def _counted(lines: Iterable[str]) -> list[str]:
-    """Equal lines in a row as one, with how many they are.
+    """Join equal lines that follow each other into one line with their number.
 
     >>> _counted(["pair", "pair", "total"])
     ['pair, 2 times', 'total']
@@ -135,7 +135,7 @@ def _span(*numbers: float) -> str:
 
 
 def parse_rows(pairs: Iterable[str]) -> dict[str, float]:
-    """``TABLE=N`` as a mapping.
+    """Read ``TABLE=N`` arguments into a mapping.
 
     >>> parse_rows(["public.users=1000"])
     {'public.users': 1000.0}

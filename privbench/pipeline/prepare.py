@@ -1,4 +1,4 @@
-"""From schema and config to a plan of the fit: roles, keys, readers. Public values only.
+"""Makes the plan of a fit from schema and config: roles, keys, readers. All of it is public.
 
 Everything that can be refused is refused here, before any budget is spent.
 """
@@ -29,7 +29,7 @@ from privbench.schema import ForeignKey, Schema, Table
 
 @dataclass(frozen=True)
 class TablePlan:
-    """The plan of one table; the last three are empty for public tables."""
+    """The plan of one table; `making`, `keys` and `readers` are empty for public tables."""
 
     table: Table
     section: TableConfig  # its section of the config
@@ -115,12 +115,12 @@ def prepare(schema: Schema, config: Config) -> FitPlan:
 
 
 def require_decided(plan: FitPlan) -> None:
-    """Refuse a config that leaves it open whom the promise is made to (P13).
+    """Refuse a config that leaves the privacy unit of a table undecided (P13).
 
-    Taken as roots, the rows of a table without ``own`` would each be a unit of their own, and the
-    promise to the records that they belong to would be lost without a word. Tables that refer to no
-    other private table have nothing to decide. Keys of a table that is left out would be modelled
-    as if they were any other value, and have to be named.
+    If a table without ``own`` were taken as a root, each of its rows would be a privacy unit, and
+    the records that own the rows would silently lose their protection. For tables that refer to no
+    other private table there is nothing to decide. Keys into a table that is left out would be
+    modelled like any other value, so the config has to name these columns.
     """
     for item in plan.private:
         for name in item.table.loose:
@@ -189,8 +189,9 @@ def _key(
             "Include that table, or exclude this one too.",
         )
     parent = schema.table(key.ref_table)
-    # A key into a single partition is unique in that partition alone; in the whole table two units
-    # may hold the same values, and which of them is the target would depend on the other (P7, P9).
+    # A key that refers to a single partition is unique in that partition alone; in the whole table
+    # two units may hold the same values, and the choice of the target would depend on both of them
+    # (P7, P9).
     if not any(set(item.columns) == set(key.ref_columns) for item in parent.unique_sets):
         raise refused(
             f"points into a partition of {parent.key} by columns that are not unique in the whole "

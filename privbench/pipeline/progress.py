@@ -27,7 +27,7 @@ class StageTime:
 
 @dataclass
 class Spending:
-    """The parts of a fit that record what it spends and what is left."""
+    """The objects that know what a fit spends and what budget is left."""
 
     ledger: Ledger
     cap: Cap  # the cap in the config
@@ -37,7 +37,7 @@ class Spending:
 
 @dataclass
 class Reporter:
-    """Takes note of stages; subclasses draw progress bars or write log lines."""
+    """Records the stages of a command; subclasses draw progress bars or write log lines."""
 
     stages: list[StageTime] = field(default_factory=list)  # the stages that are done
     spending: Spending | None = None  # what a fit spends; None until the fit has opened the ledger
@@ -58,22 +58,22 @@ class Reporter:
         self.end(done)
 
     def begin(self, name: str) -> None:
-        """A stage begins."""
+        """Called when a stage begins."""
 
     def advance(self, what: str, done: int, total: int | None = None) -> None:
-        """Part of a stage is done: so many rows or items, of a total if it is known."""
+        """Called during a stage: `done` rows or items are finished, of `total` if it is known."""
 
     def end(self, stage: StageTime) -> None:
-        """A stage is done."""
+        """Called when a stage is done."""
 
     def broken(self) -> None:
-        """A stage has failed."""
+        """Called when a stage has failed."""
 
     def say(self, text: str) -> None:
-        """A line for the operator."""
+        """Show a line to the operator."""
 
     def exceed(self, text: str) -> None:
-        """More budget is about to be spent than was requested; an error raised here prevents it."""
+        """Called before more budget is spent than was requested; an error raised here stops it."""
         self.say(text)
 
     def warn(self, text: str) -> None:

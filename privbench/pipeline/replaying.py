@@ -15,7 +15,7 @@ from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
 
 _NAME = "database"
-#: What a gate on a run may hold against a limit; the last one with several clients alone.
+#: Figures of a run that a gate may compare with a limit; the last one needs several clients.
 FIGURES = (
     "replay.queries", "replay.ended", "replay.errors", "replay.timeouts", "replay.weight",
     "replay.seconds", "replay.weighted_seconds", "load.throughput",
@@ -36,18 +36,18 @@ def run(
     tell: Tell = silent,
     trust: Trust = NONE,
 ) -> dict[str, Any]:
-    """Run a workload, of any known format, on a database that is only read; keep counts and times.
+    """Run a workload of any known format on a database, which is only read; keep counts and times.
 
-    Each query has untimed runs, then timed ones, each after the steps in `before`; `concurrency`
-    clients then run the workload at once, unless it is 0. `explain` also keeps EXPLAIN (ANALYZE,
-    BUFFERS, FORMAT JSON) of every query. Gates are conditions on `FIGURES` under which the run
-    fails: ``replay.errors > 0``; a failed one raises nothing here. `trust` lets queries call
-    functions beyond the lists.
+    Each query has `warmup` untimed runs, then `repeats` timed ones, each after the steps in
+    `before`; then `concurrency` clients run the workload at once, unless it is 0. With `explain`,
+    EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query is kept as well. Gates are conditions on
+    `FIGURES` under which the run fails, such as ``replay.errors > 0``; a failed gate raises nothing
+    here. `trust` names functions that queries may call in addition to the listed ones.
 
     Returns:
-        A JSON object: the database, the settings, per query its weight, the count and the seconds,
-        under ``summary`` the sum of the medians with and without weights, under ``load`` queries a
-        second of each round and median seconds a query, and under ``gates`` what they saw.
+        A JSON object: the database, the settings, and for each query its weight, count and seconds;
+        under ``summary`` the sum of the medians with and without weights; under ``load`` queries a
+        second of each round and median seconds a query; and under ``gates`` the figure of each.
     """
     wanted = parse(gates)
     for gate in wanted:
@@ -94,7 +94,7 @@ def run(
 
 
 def _summary(queries: Workload, found: Replay) -> dict[str, float]:
-    """How many queries ended, and the seconds that they take: once each, and by their weights."""
+    """How many queries ended, and the sum of their seconds, without and with weights."""
     answers = [result.answers[_NAME] for result in found.results]
     statuses = [answer.status for answer in answers]
     medians = [

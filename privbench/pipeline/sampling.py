@@ -1,4 +1,4 @@
-"""``sample``: a model's clone as files, without the source or a database."""
+"""``sample``: write a model's clone as files; needs neither the source nor a database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from privbench.schema import TableName, quoted
 FileFormat = Literal["csv", "parquet"]
 
 
-#: Longest name of a file; a longer one is a folder of the schema and a file in it.
+#: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
 _LONGEST = 255
 _DEVICES = frozenset({
     "con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)),
@@ -44,14 +44,15 @@ def sample(
     choice: Selection | None = None,
     reporter: Reporter | None = None,
 ) -> list[str]:
-    """Write a model's clone as files, one a table, and give a line each of what was written.
+    """Write a model's clone as files, one per table; returns a line of text for each.
 
-    Rows are as drawn: what `load` repairs in a database (CHECKs that are not understood, expression
-    UNIQUE indexes, EXCLUDE constraints, partition bounds) they may break; lines at the end say so.
+    Rows are written as drawn. They may violate rules that only `load` repairs in a database: CHECKs
+    that privbench does not understand, UNIQUE indexes on expressions, EXCLUDE constraints and
+    partition bounds. The last lines of the result name such rules.
 
-    The directory is made, or has to be empty, unless `force` lets files of the same names be
-    replaced. CSV has a header; NULL is nothing there, an empty text is ``""``. `choice` says which
-    tables to write; None means all.
+    The directory is created if it does not exist. It has to be empty, unless `force` allows files
+    of the same names to be replaced. CSV files have a header; NULL is an empty field, an empty text
+    is ``""``. `choice` says which tables to write; None means all.
     """
     teller = reporter or Reporter()
     folder = _empty(Path(output), force)
@@ -92,10 +93,10 @@ def _empty(folder: Path, force: bool) -> Path:
 
 
 def file_name(table: TableName, file_format: FileFormat) -> str:
-    """The file of a table: ``public.users.csv``; `privbench sample` says how names are spelled.
+    """The file of a table, such as ``public.users.csv``; explained by `privbench sample --help`.
 
-    Letters, digits, ``_``, ``-`` and ``$`` stay, every other byte of the UTF-8 name is ``%XX``, the
-    dots of a name among them. So no two tables share a file, and the name can be read back.
+    ASCII letters, digits, ``_``, ``-`` and ``$`` stay. Every other byte of the UTF-8 names, also a
+    dot within a name, becomes ``%XX``. So no two tables share a file, and names can be decoded.
 
     >>> file_name(TableName("public", "A/b"), "csv"), file_name(TableName("..", "é"), "csv")
     ('public.A%2Fb.csv', '%2E%2E.%C3%A9.csv')
@@ -106,9 +107,9 @@ def file_name(table: TableName, file_format: FileFormat) -> str:
 
 
 def file_names(tables: Sequence[TableName], file_format: FileFormat) -> dict[TableName, str]:
-    """The files of tables, different also where capitals do not count.
+    """The files of tables; they also differ on file systems that ignore case.
 
-    Of names that differ in capitals alone, the capitals are ``%XX`` too.
+    In names that differ in case alone, capital letters become ``%XX`` too.
     """
     plain = {table: file_name(table, file_format) for table in tables}
     folded = Counter(name.lower() for name in plain.values())
@@ -119,12 +120,12 @@ def file_names(tables: Sequence[TableName], file_format: FileFormat) -> dict[Tab
 
 def _spelled(name: str) -> str:
     found = quote(name, safe="$").replace(".", "%2E").replace("~", "%7E")
-    # Windows takes these for devices, whatever follows a dot.
+    # Windows takes these names for devices, even with a suffix.
     return f"%{ord(found[0]):02X}{found[1:]}" if found.lower() in _DEVICES else found
 
 
 def _small(name: str) -> str:
-    """A file's name with its capitals spelled out, but for those of ``%XX``."""
+    """A file's name with ``%XX`` for capital letters, except those within a ``%XX``."""
     return re.sub(r"%..|[A-Z]", lambda m: m[0] if m[0][0] == "%" else f"%{ord(m[0]):02X}", name)
 
 

@@ -1,8 +1,9 @@
 """``fit --since``: an earlier release that a fit starts from; the file is not trusted.
 
-Its domains are taken over, and its models of tables that a noisy test finds unchanged. All of it is
-public: it is checked before any budget is spent, so that whatever it holds, every measurement that
-follows from it has a sensitivity of its own (``docs/adr/incremental-releases.md``).
+The fit takes over the domains of the earlier release, and its models of the tables that a noisy
+test finds unchanged. The file is public. It is checked before any budget is spent, so that every
+measurement that follows from it has a sensitivity of its own, whatever the file holds
+(``docs/adr/incremental-releases.md``).
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel
 
 _REMEDY = "Fit without --since."
-#: Events of an earlier release, of some 500 bytes each: half of what a header may hold.
+#: Most events of an earlier release. With some 500 bytes each they take half of what a header may
+#: hold.
 _MOST_EVENTS = 30_000
 
 
 @dataclass(frozen=True)
 class Since:
-    """An earlier release that fits the plan of a fit."""
+    """An earlier release that is compatible with the plan of a fit."""
 
     learner: GraphicalSynthesizer  # the synthesizer of both
     model: Model
@@ -49,8 +51,8 @@ class Since:
     def read(cls, path: str | Path, plan: FitPlan, learner: Synthesizer[Any]) -> Since:
         """Read a model that a fit may start from.
 
-        A ModelError for one that is damaged, states less than its events cost, or is of another
-        schema, synthesizer or privacy unit than the fit.
+        A ModelError is raised if the model is damaged, promises less than its events cost, or has
+        another schema, synthesizer or privacy unit than the fit.
         """
         if not isinstance(learner, GraphicalSynthesizer):
             raise ConfigError(f"the synthesizer {learner.name!r} has no --since.", remedy=_REMEDY)
@@ -78,7 +80,7 @@ class Since:
         return cls(learner, model, codecs, fitted.laws)
 
     def accounting(self, privacy: PrivacyConfig) -> PrivacyConfig:
-        """The privacy of a fit, which has to ask for the accounting of the release or for any."""
+        """The fit's privacy config with the release's accounting; refused if it names another."""
         found = self.model.promise.accounting
         if privacy.accounting not in ("auto", found):
             _refuse(f"has the accounting {found}, not {privacy.accounting}.")
@@ -92,10 +94,10 @@ class Since:
     def refit(
         self, session: Session, domains: Domains, plan: FitPlan, public: Mapping[str, pa.Table]
     ) -> DatabaseModel:
-        """Learn what has changed.
+        """Learn the tables that have changed.
 
-        A table that refers to public rows which are others now is learned anew without a test: its
-        codes would mean other rows.
+        A table that refers to a public table whose rows have changed is learned anew without a
+        test, since its codes would refer to other rows.
         """
         changed = {key for key, rows in public.items() if not rows.equals(self.model.public[key])}
         keys = {name: table.keys for name, table in plan.spec.tables.items()}
@@ -108,7 +110,7 @@ class Since:
         return self.learner.refit(session, domains.totals, domains.left, rows, laws)
 
     def anew(self, fitted: DatabaseModel) -> list[str]:
-        """The tables whose models are not those of the release."""
+        """The tables whose models were learned anew, and are not those of the earlier release."""
         return [
             name
             for name, law in fitted.laws.items()
@@ -118,7 +120,10 @@ class Since:
     def composed(
         self, events: Iterable[Event], delta_conversion: float
     ) -> tuple[tuple[Event, ...], Guarantee]:
-        """All events of the earlier and new release, lost ones too, and their cost at that δ."""
+        """All events of the earlier and the new release with the loss of all together.
+
+        Events whose answers were lost are included; `delta_conversion` is the δ of the conversion.
+        """
         every = enumerate([*self.model.events, *events])
         both = tuple(replace(event, id=place) for place, event in every)
         return both, loss_of(both, self.model.promise.accounting, delta_conversion)
@@ -160,7 +165,7 @@ def _rules(item: TablePlan) -> tuple[Any, ...]:
 
 
 def _require_same_promise(plan: FitPlan, model: Model) -> None:
-    """Refuse one with another unit, or that misstates the cost of its most expensive root."""
+    """Refuse a release that is NOT PRIVATE, has another unit, or misstates its events' cost."""
     promise, privacy, spec = model.promise, plan.config.privacy, plan.spec
     if not promise.private and privacy.seed is None:
         _refuse("is NOT PRIVATE: its noise was seeded.")
@@ -174,7 +179,8 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
         found = promise.require_sound(model.events)
     except ModelError as error:
         _refuse(f"is not sound: {error.message}")
-    # Events that are missing would go unpaid. The slack is for the rounding of δ.
+    # If the events cost less than is promised, some are missing and would go unpaid. The slack
+    # allows for the rounding of δ.
     if found.epsilon < promise.epsilon * (1 - 1e-6):
         _refuse("states more than its events cost.")
 
@@ -182,7 +188,7 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
 def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
     """A codec of the earlier release; ModelError if its cells are not what the reader makes."""
     aside = {need.attribute for need in reader.needs if isinstance(need, DecimalsNeed)}
-    # What the reader makes of no rows has its kinds of attributes.
+    # A reader shows the kinds of its attributes even when it reads no rows.
     read = {name: held for name, held in reader.collect([]).items() if name not in aside}
     settled = {name: held.domain for name, held in read.items() if isinstance(held, Cells)}
     recoded = {name: recoding.domain for name, recoding in codec.recodings.items()}
@@ -194,7 +200,7 @@ def _taken(table: str, reader: ColumnReader, codec: Codec) -> Codec:
     if not fits:
         _refuse("has other cells.", table, reader.name)
     if isinstance(codec, OrderedCodec) and not codec.settled:
-        # For denoising alone, and not part of a model.
+        # `places` serves denoising alone, and is not part of a model.
         places = codec.scale.places(codec.recoding.edges)
         return replace(codec, recoding=replace(codec.recoding, places=places))
     return codec

@@ -1,9 +1,9 @@
-"""The source's catalog, read once in a command: schema, identity, DDL. Reads no rows.
+"""The source's catalog, read once per command: schema, identity, DDL. Reads no rows.
 
-Rules of the config become CHECK constraints of the tables that they name. A rule is public: its
-owner declares it, and whether the source's rows keep it is never asked. From here on it is a CHECK
-like any other: the encoding reads it, the model's DDL makes it, and a load repairs the rows that
-break it. Rules are judged as the expressions of a stranger are.
+Rules of the config become CHECK constraints of the tables that they name. A rule is public: the
+owner declares it, and nothing tests whether the source's rows satisfy it. From here on it is a
+CHECK like any other: the encoding uses it, the model's DDL creates it, and a load repairs the rows
+that violate it. Rules are checked as strictly as expressions from an unknown author.
 
 Values in the DDL become part of the release: the owner reviews them once (P4).
 """
@@ -40,7 +40,7 @@ NO_DDL = Ddl("", "")
 
 @dataclass(frozen=True)
 class Catalog:
-    """The source's catalog, as far as it was chosen."""
+    """The part of the source's catalog that the config selects."""
 
     schema: Schema  # the chosen tables
     identity: Identity  # the database's identity for the ledger
@@ -54,7 +54,10 @@ class Catalog:
 
 
 def require_identity(source: str, config: Config) -> None:
-    """Refuse files without a declared identity before they are copied; see `Identity.required`."""
+    """Refuse a source of files without a declared identity, before the files are copied.
+
+    See `Identity.required`.
+    """
     if is_file(source) and config.database.identity is None:
         OF_FILES.required()
 
@@ -79,11 +82,12 @@ def read_catalog(
 ) -> Catalog:
     """Introspect the chosen schemas, with the config's rules as CHECKs; `dump` runs pg_dump too.
 
-    With `access` also check that every table may be read, and runs nothing of users when it is.
+    With `access`, also check that every table may be read and that reading it runs no function of
+    users.
 
     Raises:
         AccessDenied: A right is missing; the error names the GRANT.
-        ConfigError: A rule cannot be kept.
+        ConfigError: A rule of the config cannot become a CHECK.
         SchemaError: A named schema or table does not exist, or reading a table runs a function of
             users.
         UsageError: There is no pg_dump of the server's version.
@@ -98,7 +102,7 @@ def read_catalog(
     return Catalog(schema, known, dump_ddl(connection, schema) if dump else NO_DDL)
 
 
-#: What the constraints of rules are called, before a number.
+#: Names of the constraints that rules become: this prefix and a number.
 PREFIX = "privbench_rule_"
 
 
@@ -114,7 +118,8 @@ def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema
                 table=str(name),
                 remedy="Take its rules out of the config.",
             )
-    # No name twice: tables inherit constraints, and a clone of a clone has those of earlier rules.
+    # Names must be unique: tables inherit constraints, and a clone of a clone already has the
+    # constraints of earlier rules.
     taken = {check.name for table in schema for check in table.checks}
     names = (free for number in count(1) if (free := f"{PREFIX}{number}") not in taken)
     tables = (
@@ -132,7 +137,7 @@ def _checks(
     for text, name in zip(rules, names, strict=False):
         try:
             judged(expression(text))
-            # In brackets, so that no reader of CHECKs takes its first word for something else.
+            # The brackets keep readers of CHECKs from taking the first word for a keyword.
             whole = expression(f"({canonical(text)})")
             columns = _columns(judged(whole), table)
             _resolve(connection, table, whole)
@@ -147,11 +152,12 @@ def _checks(
 
 
 def _resolve(connection: Connection, table: Table, text: str) -> None:
-    """Have the server look up what a rule names, and compute its constants, as for a CHECK.
+    """Let the server resolve the names in a rule and evaluate its constants, as for a CHECK.
 
-    WHERE takes what a CHECK does, and beside that the queries and system columns that were refused.
-    It is planned on columns of NULL: no row is read, nor a statistic of any. What the server says
-    where it refuses depends on the rule and the catalog, on no row.
+    The rule is planned as a WHERE condition, which allows everything that a CHECK allows, and also
+    sub-queries and system columns, which were refused before. The query is planned on columns of
+    NULL, so that neither rows nor their statistics are read. The message of a server that refuses
+    depends on the rule and the catalog, not on rows.
     """
     rule = sql.SQL(text)
     resolved = build("SELECT FROM {} WHERE {}", table.name, rule)
@@ -180,13 +186,13 @@ def _columns(tree: Node, table: Table) -> tuple[str, ...]:
 
 
 def _line(text: str) -> str:
-    """A text of somebody's as part of one line for people."""
+    """A text of unknown origin, made safe to be shown as part of one line."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]
 
 
 _STRINGS = frozenset(["SCONST", "USCONST", "BCONST", "XCONST"])
 _NUMBERS = frozenset(["ICONST", "FCONST"])
-#: Last words of types that take numbers.
+#: Last words of the names of types that take a length or precision.
 _TYPES = frozenset({"VARYING", "VARCHAR", "CHARACTER", "CHAR", "BPCHAR", "NUMERIC", "DECIMAL"})
 _TYPES |= {"BIT", "VARBIT", "TIMESTAMP", "TIME", "INTERVAL"}
 
@@ -211,7 +217,7 @@ def literals(ddl: Ddl) -> list[str]:
 
 
 def seal(lines: Iterable[str]) -> str:
-    """A short name for what was listed, in any order: the owner's sign-off holds for it alone.
+    """A short digest of the listed lines, in any order; the owner's sign-off holds for it alone.
 
     >>> seal(["a", "b"]) == seal(["b", "a"]) != seal(["a"])
     True
@@ -220,7 +226,7 @@ def seal(lines: Iterable[str]) -> str:
 
 
 def require_reviewed(config: Config, lines: Iterable[str]) -> None:
-    """Refuse a schema whose values are not those that ``[privacy] ddl_reviewed`` was given for."""
+    """Refuse a schema whose literals differ from those that ``[privacy] ddl_reviewed`` approves."""
     given = config.privacy.ddl_reviewed
     if given is not None and given != seal(lines):
         raise ConfigError(
@@ -231,9 +237,9 @@ def require_reviewed(config: Config, lines: Iterable[str]) -> None:
 
 
 def _said(statement: str) -> str:
-    """The head of a statement and its lines with literals, on one line; nothing without any.
+    """The head of a statement and its lines with literals, joined in one line.
 
-    A policy is said whole.
+    It is empty if the statement has no literals. A policy is shown whole.
     """
     read = tokens(statement)
     if [token.text.upper() for token in read[:2]] == ["CREATE", "POLICY"]:
@@ -248,7 +254,7 @@ def _said(statement: str) -> str:
 
 
 def _lines(text: str, start: int, end: int) -> str:
-    """The whole lines from one position to another."""
+    """The complete lines that contain the text from `start` to `end`."""
     stop = text.find("\n", end)
     return text[text.rfind("\n", 0, start) + 1 : stop if stop >= 0 else len(text)]
 

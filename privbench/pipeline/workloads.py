@@ -1,6 +1,6 @@
 """``workload generate``, ``capture`` and ``rebind``: queries from a database, a model, or logs.
 
-What comes from a model may go to anyone, all else is for its owner's eyes.
+Workloads made from a model may be published; all others are for the data's owner alone.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def capture(
 ) -> Capture:
     """Capture a workload from pg_stat_statements of a DSN, or from logs; reads no table of users.
 
-    It is CONFIDENTIAL: its literals are those of the server's users. The other options are for
-    logs: `prefix` is the ``log_line_prefix`` of plain ones (by default common ones are tried); only
-    statements of one database can be taken; so many executions of a text, which the seed decides,
-    become queries.
+    The workload is CONFIDENTIAL, since its literals are those of the server's users. The other
+    options concern logs. `prefix` is the ``log_line_prefix`` of plain logs; by default common ones
+    are tried. With `database`, only statements of that database are captured. At most `samples`
+    executions of each text, chosen by `seed`, become queries.
     """
     if (dsn is None) == (not logs):
         raise UsageError(
@@ -86,17 +86,17 @@ def generate_workload(
 ) -> Workload:
     """Make a workload from a database or from a model; source, plan and seed determine it.
 
-    Of a database it is CONFIDENTIAL: literals and answers are those of its rows. Of a model it
-    holds what the model's synthetic rows hold, and no row of the source is read. A plan, or a
-    schema, that allows no query with an answer is a UsageError.
+    A workload from a database is CONFIDENTIAL: its literals and answers come from private rows. A
+    workload from a model holds only values of synthetic rows, and no row of the source is read. A
+    UsageError is raised if plan and schema allow no query with an answer.
 
     Args:
         source: A model file, or else a DSN.
         kind: One of `privbench.workload.KINDS`.
-        plan: What it is to be like; the kind's own where not given.
-        clone: DSN of a clone whose answers a workload of a model states. Where `ledgers_of` it are
-            found it may be the source, and the workload is CONFIDENTIAL.
-        scale: Size of the sample of a model that literals come from.
+        plan: The plan of the workload; None means the default plan of the kind.
+        clone: DSN of a clone whose answers a workload from a model states. If `ledgers_of` finds
+            ledgers of it, it may be the source, and the workload is CONFIDENTIAL.
+        scale: Size of the sample of the model from which literals are taken.
         schemas: PostgreSQL schemas of the database.
         only: Tables to query; all where none is named.
         timeout: Seconds; queries that take longer are left out.
@@ -147,7 +147,7 @@ def _some(schema: Schema, only: Sequence[str]) -> Schema:
 def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:
     """The columns of a table by name.
 
-    They are taken by position, since several names may be the same to Arrow.
+    They are taken by position, since Arrow may treat different names as equal.
     """
     batches = list(item.batches())
     if not batches:
@@ -156,7 +156,7 @@ def _columns(item: CloneTable) -> dict[str, pa.ChunkedArray]:
     return {name: whole.column(place) for place, name in enumerate(item.columns)}
 
 
-#: Milliseconds that a question about ranks or rows may take.
+#: Milliseconds that a query for ranks or rows may take.
 _LIMIT = {"statement_timeout": "600000"}
 
 
@@ -171,11 +171,11 @@ def rebind(
 ) -> Rebinding:
     """Replace the literals of a workload by values of synthetic rows.
 
-    They are those of the clone if its DSN is given in `on`, and its server then checks the queries,
-    else those drawn from the model. The result is CONFIDENTIAL where the model is NOT PRIVATE (so
-    are clones of it), and where `ledgers_of` the clone are found: it may be the source itself.
-    `trust` lets queries call functions beyond the lists. If no query can be bound, that is a
-    UsageError.
+    The rows are those of a clone if `on` gives its DSN, and the clone's server then checks the new
+    queries; otherwise they are drawn from the model. The result is CONFIDENTIAL if the model, and
+    thus any clone of it, is NOT PRIVATE. It is also CONFIDENTIAL if `ledgers_of` finds ledgers of
+    the clone, which may then be the source itself. `trust` names functions that queries may call
+    in addition to the listed ones. A UsageError is raised if no query can be bound.
     """
     if model is None and on is None:
         raise UsageError(
@@ -200,9 +200,9 @@ def rebind(
 
 
 def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
-    """The queries that name texts which the clone lacks, with those of the same rank instead.
+    """The queries with texts that the clone lacks, each text replaced by the clone's of equal rank.
 
-    Reads how often every text of these columns occurs in the source: CONFIDENTIAL.
+    The result is CONFIDENTIAL, since the ranks come from counts of the source's texts.
     """
     with reading(source, ROWS | _LIMIT) as here, reading(clone, ROWS | _LIMIT) as there:
         if same_database(here, there):
@@ -214,7 +214,7 @@ def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
 
 
 def modelled(path: str | Path) -> Modelled:
-    """Circuits, codecs and promise of a model file."""
+    """Read the circuits, codecs and promise of a model file."""
     model = Model.load(path)
     fitted = find_synthesizer(model.synthesizer).load(model.state, model.arrays)
     codecs = {key: made.codecs for key, made in model.tables.items()}

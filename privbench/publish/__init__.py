@@ -1,7 +1,7 @@
 """A bundle that may leave the house: made from a model alone, and checked before it is used.
 
 Names are imported when they are first used, from the modules that `__init__.pyi` lists. A
-ModelError says what of a model or a bundle is damaged, foreign, or may not leave.
+ModelError says which part of a model or a bundle is damaged, foreign, or may not be published.
 """
 
 import lazy_loader

@@ -12,9 +12,9 @@ from privbench.publish.facts import Certificate
 
 
 def certificate_of(model: Model, path: Path, server: str) -> Certificate:
-    """The certificate of a model, of its file, and of the PostgreSQL that the clone was made on.
+    """The certificate of a model, with its file's hash and the version of the clone's PostgreSQL.
 
-    A model whose noise was seeded gets none, nor one that states less than its events cost.
+    It is refused to a model whose noise was seeded, or that promises less than its events cost.
     """
     if not model.promise.private:
         raise PrivacyRefusal(
@@ -45,7 +45,7 @@ def certificate_of(model: Model, path: Path, server: str) -> Certificate:
 
 
 def require_sound(certificate: Certificate) -> None:
-    """Price every event again, and refuse a certificate that states less than they add up to.
+    """Price every event again, and refuse a certificate that promises less than their total.
 
     A certificate whose parts contradict each other is refused, too.
     """
@@ -59,7 +59,7 @@ def require_sound(certificate: Certificate) -> None:
 
 
 def unit_lines(certificate: Certificate) -> list[str]:
-    """The privacy unit, a line for every table whose rows begin one."""
+    """The privacy unit in words, one line for every root table."""
     if certificate.promise.unit == "row":
         return [f"one row of {table}" for table in certificate.owners]
     lines = []

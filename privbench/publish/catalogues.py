@@ -26,7 +26,7 @@ _CONTEXT: dict[str, Any] = {
         for name in "citeAs column extract field fileSet includes key recordSet source".split()
     },
 }
-#: By the kind of a column: Croissant's type, Frictionless's type and how it is written.
+#: By the kind of a column: Croissant's type; and Frictionless's type with its format.
 _TYPES: dict[str, tuple[str, dict[str, Any]]] = {
     "bool": ("sc:Boolean", {"type": "boolean", "trueValues": ["t"], "falseValues": ["f"]}),
     **{kind: ("sc:Integer", {"type": "integer"}) for kind in ("int16", "int32", "int64")},
@@ -75,7 +75,7 @@ def croissant(bundle: Bundle, digests: Digests) -> str:
 
 
 def _records(table: Table) -> dict[str, Any]:
-    """A table without its foreign keys, which stand in the other catalogue.
+    """The record set of a table, without foreign keys, which only the Frictionless package has.
 
     mlcroissant joins the tables of ``references``, and cannot read one that refers to itself.
     """
@@ -123,7 +123,7 @@ def _resource(table: Table, names: Mapping[str, str], digests: Digests) -> dict[
         {
             "fields": key.columns,
             "reference": {
-                # A table's key into itself names no resource.
+                # In the specification a key into the same table has an empty resource.
                 "resource": "" if key.table.key == table.key else names[key.table.key],
                 "fields": key.ref_columns,
             },
@@ -148,7 +148,7 @@ def _resource(table: Table, names: Mapping[str, str], digests: Digests) -> dict[
 
 
 def _field(column: Column) -> dict[str, Any]:
-    # An empty text and NULL look alike here, so that only other columns are called required.
+    # An empty text and NULL look alike in this format, so columns of texts are never required.
     required = column.required and _family(column) != "text"
     return {
         "name": column.name,
@@ -172,10 +172,10 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def _id(text: str) -> str:
-    """A name for an ``@id``, which may hold no blanks and signs: each is replaced by its number."""
+    """A name for an ``@id``; blanks and signs, which are not allowed, become their code numbers."""
     return re.sub(r"[^A-Za-z0-9_.-]", lambda found: f"-{ord(found[0]):x}-", text)
 
 
 def _slug(text: str) -> str:
-    """A name in the letters that both formats take."""
+    """A name in the characters that both formats allow."""
     return re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-") or "benchmark"

@@ -16,8 +16,9 @@ from pathlib import Path
 from privbench.errors import ModelError
 from privbench.publish.facts import SIGNATURE, SUMS
 
-#: Largest file of rows, and of anything else; files of a bundle. Twice as many bytes are twice the
-#: memory of a check; bundles of `publish` stay below half of them, unless a row is that large.
+#: Most bytes of a file of rows; most bytes of any other file; most files of a bundle. Twice as many
+#: bytes would need twice the memory for a check; files that `publish` writes have less than half as
+#: many, unless a row is that large.
 MAX_DATA, MAX_TEXT, MAX_FILES = 512 * 2**20, 256 * 2**20, 200_000
 _HEAD = "# sha256 of the lines below: "
 _LINE = re.compile(
@@ -27,7 +28,7 @@ _DEPTH = 5
 
 
 def walk(folder: Path) -> list[str]:
-    """Paths of all files, relative and sorted; nothing but files and folders may be there."""
+    """Relative paths of all files, sorted; anything but files and folders is refused."""
     found, folders = list[str](), [""]
     try:
         while folders:
@@ -49,7 +50,7 @@ def walk(folder: Path) -> list[str]:
 
 
 def shown(path: str) -> str:
-    """A path for people: what a stranger calls a file must not move their cursor."""
+    """A path made safe for a terminal: a stranger's file name may hold control characters."""
     return ascii(path[:300]).strip("'")
 
 
@@ -81,8 +82,8 @@ def sums_text(digests: Mapping[str, tuple[str, int]]) -> bytes:
 def check(folder: Path, present: Iterable[str]) -> tuple[dict[str, tuple[str, int]], list[str]]:
     """Compare files that `walk` found with their checksums.
 
-    Gives digest and size of every file that is there and listed; and every fault, a line each that
-    begins with the file's name.
+    Returns the digest and size of every file that exists and is listed; and a line for every fault,
+    which begins with the file's name.
     """
     files = set(present) - {SUMS, SIGNATURE}
     data = read(folder, SUMS)

@@ -2,8 +2,8 @@
 
 ``bundle.json`` names tables, files and sequences; ``certificate.json`` says what the release
 guarantees and what it spent; ``statistics.json``, if there is one, holds the planner's statistics.
-Whoever wrote them may be a stranger, so all are checked field by field, and each has one form: its
-bytes are those that `text` gives for what was read.
+Their author may be a stranger, so every field is checked, and each file has a single valid form:
+its bytes have to equal those that `text` gives for its content.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ WORKLOAD, QUERIES = "workload/workload.json", "workload/queries.sql"
 PLANNER = "statistics.sql"
 SUMS, SIGNATURE = "SHA256SUMS", "SHA256SUMS.sig"
 
-#: Most bytes of a file of facts: it is parsed as a whole, to some thirty times as much memory. A
-#: certificate of 10,000 events has 4 MiB; half of this would refuse some 20,000 tables.
+#: Most bytes of a file of facts: it is parsed as a whole, which takes some thirty times as much
+#: memory. A certificate of 10,000 events has 4 MiB; with half of this limit, bundles of some 20,000
+#: tables would be refused.
 MAX_FACTS = 16 * 2**20
 #: No control characters (a line break would end a line of psql), no line separators, and no marks
 #: that turn the direction of text: a reader must see what is there.
@@ -41,9 +42,9 @@ _KINDS = "bool|int16|int32|int64|float32|float64|date|timestamp|timestamptz|text
 Line = Annotated[str, Field(max_length=4000, pattern=_PLAIN)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, pattern=_PLAIN)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-#: What a column is in Parquet.
+#: The type of a column in Parquet.
 Kind = Annotated[str, Field(pattern=f"^(?:{_KINDS}|{_DECIMAL})$")]
-#: What ``pg_restore_attribute_stats`` takes, but for names, with the types of its arguments.
+#: The arguments of ``pg_restore_attribute_stats``, except names, with their types.
 STATISTIC_TYPES: Mapping[str, str] = {
     "null_frac": "real",
     "avg_width": "integer",
@@ -60,8 +61,8 @@ STATISTIC_TYPES: Mapping[str, str] = {
     "range_bounds_histogram": "text",
 }
 Statistic = Annotated[str, Field(pattern=f"^(?:{'|'.join(STATISTIC_TYPES)})$")]
-#: A text without NUL: psql ends a line there, and would take the script's further quotes the other
-#: way round.
+#: A text without NUL: psql would end the line there, and then mistake closing quotes of the script
+#: for opening ones.
 Value = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 #: PostgreSQL's catalog holds numbers of pages in 32 bits with a sign; partitioned tables have -1.
 Pages = Annotated[int, Field(ge=-1, lt=2**31)]
@@ -70,13 +71,13 @@ Folder = Annotated[str, Field(pattern=f"^{_PART}(?:/{_PART})?$")]
 
 
 class Strict(BaseModel):
-    """A part of such a file."""
+    """A part of a file of facts: frozen, and without unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Named(Strict):
-    """Something of a PostgreSQL schema."""
+    """A named object in a PostgreSQL schema."""
 
     schema_: Name = Field(alias="schema")
     name: Name
@@ -112,8 +113,9 @@ class Key(Strict):
 class Table(Named):
     """A table and its files, which lie in a folder under ``data/``.
 
-    They hold ``columns``, all but generated ones; the rows of a ``public`` table are the source's
-    own. ``chunks`` are rows of each file, in order; a table without columns has no file.
+    The files hold ``columns``, which are all but generated ones; the rows of a ``public`` table are
+    the source's own. ``chunks`` are the numbers of rows of the files, in order; a table without
+    columns has no file.
     """
 
     folder: Folder
@@ -141,7 +143,7 @@ class Table(Named):
 
 
 class Sequence(Named):
-    """The state of a sequence: its value, and whether that was given out."""
+    """The state of a sequence: its value, and whether that value has been used."""
 
     value: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     called: bool
@@ -180,9 +182,10 @@ class Bundle(Strict):
 class Certificate(Strict):
     """``certificate.json``: the guarantee, and every use of a mechanism on private rows.
 
-    ``owners`` are of every private table the columns that name its owner, or "" for none;
-    ``owned_by`` is of every owned table its owner. ``public`` tables were copied verbatim. The
-    config of the fit is public knowledge; ``model`` is the SHA-256 of the model file.
+    ``owners`` gives, for every private table, the columns that name its owner, or "" for none;
+    ``owned_by`` gives, for every owned table, its owner. ``public`` tables were copied verbatim.
+    ``config`` is the config of the fit, which is public; ``model`` is the SHA-256 of the model
+    file.
     """
 
     promise: Promise
@@ -247,7 +250,7 @@ File = TypeVar("File", Bundle, Certificate, Statistics)
 
 
 def text(found: Bundle | Certificate | Statistics) -> bytes:
-    """The one form of a file."""
+    """The bytes of a file of facts, in its single valid form."""
     data = found.model_dump(mode="json", by_alias=True)
     return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 

@@ -1,9 +1,9 @@
 """Judge the parts of a bundle that psql and the reader's server would run: DDL and queries.
 
-DDL passes the allow-list of a load (`privbench.pgsql.ddl`), here without anything left out. It
-goes through psql, which reads words of its own: a backslash outside of quotes never parses as SQL,
-and a colon before a name, which psql may take for a variable, is refused. The text has to be that
-of its statements alone, so that no comment is there to deceive whoever reads it.
+Every statement of the DDL has to be on the allow-list of a load (`privbench.pgsql.ddl`). psql runs
+it, and interprets backslashes and colons: a backslash outside of quotes never parses as SQL, and a
+colon before a name, which psql may take for a variable, is refused. The text may consist of its
+statements alone, so that no comment can deceive a reader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def joined(found: Iterable[Statement | str]) -> str:
 
 
 def judge_ddl(before: str, after: str) -> Made:
-    """Refuse DDL that is not on the allow-list, or that psql may read otherwise than PostgreSQL."""
+    """Refuse DDL that is not on the allow-list, or that psql may read in another way."""
     found = allowed(before, after)
     if found.left_out:
         raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
@@ -70,11 +70,11 @@ def _refuse_variables(text: str) -> None:
 
 
 def judge_workload(workload: Workload) -> None:
-    """Refuse a workload that does more than read, or that psql may read otherwise."""
+    """Refuse a workload that does more than read, or that psql may read differently."""
     try:
         check(workload)
         text = queries_text(workload.queries)
-        # Cut again from the file that psql gets: the same statements.
+        # Splitting the file that psql gets has to give the same statements.
         if joined(statements(text)) != text:
             raise ModelError("psql would split the queries at other places.")
         _refuse_variables(text)

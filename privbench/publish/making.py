@@ -58,7 +58,7 @@ FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL ORDER BY 1, 2
 
 @dataclass(frozen=True)
 class About:
-    """Statements of the publisher on a bundle; none of them is learned from rows."""
+    """What the publisher states about a bundle; none of it is computed from rows."""
 
     title: Line = "Synthetic benchmark database"
     publisher: Line = "not stated"
@@ -105,7 +105,7 @@ def publish(
     key: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> Published:
-    """Write a bundle: schema, rows, workload, certificate, and what starts and describes them.
+    """Write a bundle: schema, rows, workload, certificate, scripts to start it, and metadata.
 
     The clone is loaded into a database first, where its rows are made to keep every rule of the
     schema, and everything in the bundle is read from there or from the model. Programs of the
@@ -114,7 +114,7 @@ def publish(
     Args:
         model: The model file.
         output: A folder that is empty or does not exist.
-        about: Statements of the publisher on it.
+        about: What the publisher states about the bundle.
         database: DSN of an empty database for the clone; None for an embedded server.
         workload: Queries whose text is declared public: their literals are bound anew to rows of
             the clone, their weights and answers dropped. None to generate some.
@@ -130,8 +130,8 @@ def publish(
     Raises:
         PrivacyRefusal: The model is NOT PRIVATE, or the workload CONFIDENTIAL.
         ModelError: The model is damaged, or its schema holds what no bundle may hold.
-        UsageError: The folder, the workload, the key or what is said of it cannot be used, or
-            there is no server.
+        UsageError: The folder, the workload, the key or `about` cannot be used, or there is no
+            server.
         DatabaseError: The server refused.
     """
     by_publisher = vars(about or About())
@@ -192,7 +192,10 @@ def _require_apart(folder: Path, image: Path) -> None:
 
 @contextmanager
 def _whole(folder: Path) -> Iterator[Path]:
-    """A folder beside that one, which takes its place once it is whole; everybody may read it."""
+    """A temporary folder next to `folder`, which replaces it once it is complete.
+
+    Everybody may read the folder.
+    """
     with file_errors(f"cannot use {folder}"):
         if folder.is_symlink() or (folder.exists() and any(folder.iterdir())):
             raise UsageError(f"{folder} is not empty.", remedy="Name a new folder.")
@@ -236,7 +239,7 @@ def _ddl(connection: Connection, schema: Schema) -> tuple[Ddl, list[str]]:
 
 
 def _loss_lines(losses: Sequence[str]) -> list[str]:
-    """Losses of the load without what it cites: roles of the source, messages of the server."""
+    """The losses of the load, without the names of roles and server messages that they quote."""
     plain = [line for line in losses if not line.startswith("left out, since ")]
     cited = len(losses) - len(plain)
     said = f"left out by the load: {cited} policies of roles, or extensions that the server lacks"
@@ -253,7 +256,7 @@ def _speaks_of_roles(item: Statement) -> bool:
 def _described(
     connection: Connection, folder: Path, schema: Schema, ddl: Ddl, made: Made, public: set[str]
 ) -> dict[str, Any]:
-    """Write schema and rows; what ``bundle.json`` says of them."""
+    """Write schema and rows; returns the fields of ``bundle.json`` that describe them."""
     (folder / "schema").mkdir()
     (folder / facts.BEFORE).write_bytes(ddl.pre_data.encode())
     (folder / facts.AFTER).write_bytes(ddl.post_data.encode())
@@ -277,7 +280,7 @@ def _described(
 
 
 def _table(connection: Connection, folder: Path, name: str, table: Table) -> dict[str, Any]:
-    """Write a table's files; what ``bundle.json`` says of them."""
+    """Write a table's files; returns the fields of ``bundle.json`` that describe them."""
     columns = [column for column in table.columns if not column.generated]
     names, kinds, chunks = [column.name for column in columns], list[str](), list[int]()
     if columns:
@@ -364,7 +367,7 @@ def _finish(
     statistics: Statistics | None,
     key: Path | None,
 ) -> None:
-    """The texts that follow from the others, checksums and the signature."""
+    """Write the texts that follow from the facts, then the checksums and the signature."""
     if workload is not None:
         (folder / "workload").mkdir()
         write(workload, folder / facts.WORKLOAD, "native")

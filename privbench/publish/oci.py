@@ -1,7 +1,8 @@
 """A bundle as an OCI image layout: one layer, whose files are those of the bundle.
 
-Registries take it (``skopeo copy oci:image docker://…``), Dockerfiles (``COPY --from``) and volumes
-of Kubernetes; it has no program of its own. Source: OCI image specification 1.1, image-layout.md.
+It can be pushed to registries (``skopeo copy oci:image docker://…``) and used in Dockerfiles
+(``COPY --from``) and as a volume of Kubernetes; it contains no program. Source: OCI image
+specification 1.1, image-layout.md.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def write_layout(folder: Path, image: Path, bundle: Bundle) -> None:
 
 
 def _layer(folder: Path, blobs: Path) -> dict[str, Any]:
-    """All files in one archive that says nothing of this machine: no owner, no time."""
+    """Write all files into one archive that reveals nothing of this machine: no owner, no time."""
     whole = blobs / "layer"
     with tarfile.open(whole, "w", format=tarfile.PAX_FORMAT) as archive:
         for path in walk(folder):

@@ -1,9 +1,10 @@
 """Whether the Parquet files of a bundle hold the rows of its CSV files, in a process of its own.
 
-A spoilt Parquet file can crash its reader, and a small one can unpack to more than any memory
-holds. So it is read here, under limits of memory and time, and the end of this process is only a
-refusal. What comes in is JSON: the folder, and of every chunk its paths, rows, names and kinds.
-What goes out is, line by line, what is wrong if the process ends there; last of all ``done``.
+A damaged Parquet file can crash its reader, and a small one can unpack to more bytes than fit into
+memory. So files are read in this process, under limits of memory and time, and if it dies, the
+bundle is refused. The input is JSON: the folder, and for every chunk its paths, rows, names and
+kinds. Before each step the process prints the fault that explains its death there, and at the end
+``done``.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from privbench.errors import ModelError
 from privbench.publish.facts import Bundle
 from privbench.publish.tabular import read_chunk
 
-#: Bytes of memory and seconds of processor, for all files one after the other. A chunk of `publish`
-#: needs a tenth of the memory; half of it would do for all but rows of a hundred megabytes.
+#: Bytes of memory and seconds of processor time for all files, which are read one after the other.
+#: A chunk of `publish` needs a tenth of the memory; half of it would suffice except for rows of a
+#: hundred megabytes.
 _MEMORY, _SECONDS = 6 * 2**30, 3600
 
 
@@ -81,7 +83,7 @@ def _expect(fault: str, *holds: bool) -> None:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column that equals itself: NaN does not."""
+    """The column in a form that equals itself, which a column with NaN does not."""
     return column.cast(pa.string()) if pa.types.is_floating(column.type) else column
 
 

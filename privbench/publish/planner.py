@@ -17,7 +17,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.reading import ROWS, reading
 from privbench.publish.facts import STATISTIC_TYPES, Statistics
 
-#: The version whose functions take statistics.
+#: The first version of PostgreSQL with functions that import statistics.
 SERVER = 18
 _VALUES = sql.SQL(", ").join(
     sql.SQL("{}, s.{}::pg_catalog.text").format(name, sql.Identifier(name))
@@ -40,7 +40,7 @@ WHERE c.relkind IN ('r', 'p') ORDER BY 1, 2
 
 
 def require_version(dsn: str) -> None:
-    """Refuse a server that cannot say what functions of later versions take."""
+    """Refuse a server whose version is too old to give the statistics."""
     with reading(dsn, ROWS) as connection:
         found = major_version(connection)
     if found < SERVER:

@@ -1,7 +1,7 @@
-"""The texts of a bundle that follow from its facts, rendered alike by who makes and who checks it.
+"""The texts of a bundle that follow from its facts; `publish` and `verify` render them alike.
 
-Whoever checks a bundle renders these again and compares bytes: so no script, no readme and no
-metadata of a stranger has to be read, or trusted, by itself.
+`verify` renders them again and compares bytes, so that no script, readme or metadata of a stranger
+has to be read or trusted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from privbench.workload import Workload
 _TEMPLATES = (
     "README.md", "certificate.md", "deployment.yaml", "compose.yaml", "start.sh", "load.sql",
 )  # fmt: skip
-#: Files that a bundle has only with statistics.
+#: Files that only a bundle with statistics has.
 _OF_EMPTY = (facts.PLANNER, "empty.sql")
 
 
@@ -65,7 +65,7 @@ def rendered(
 
 
 def fill(name: str, **shown: Any) -> str:
-    """The text that a template gives."""
+    """Render a template."""
     return _environment().get_template(f"{name}.j2").render(shown)
 
 

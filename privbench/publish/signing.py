@@ -1,4 +1,4 @@
-"""Signatures over the checksums, by OpenSSH: most people have a key for it, and the program."""
+"""Signatures over the checksums, by OpenSSH, whose program and keys most people have."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def sign(data: bytes, key: Path) -> bytes:
 def signer(data: bytes, signature: bytes, public: Path | None) -> str:
     """Who signed some bytes: the fingerprint of the key.
 
-    ``public`` is a file of a public key (``ssh-ed25519 AAAA…``) whose signature it has to be. A
-    ModelError says that it is not, or is no signature of these bytes; a UsageError that it cannot
-    be checked here.
+    If ``public``, a file with a public key (``ssh-ed25519 AAAA…``), is given, that key has to be
+    the signer. A ModelError is raised if it is not, or if these bytes were not signed; a UsageError
+    if the signature cannot be checked here.
     """
     if _armoured(b"".join(signature.splitlines()[1:-1])) != signature:
         raise ModelError("it is no signature of OpenSSH.")
@@ -52,7 +52,7 @@ def signer(data: bytes, signature: bytes, public: Path | None) -> str:
 
 
 def _armoured(body: bytes) -> bytes:
-    """The one form of a signature: no bit of the file can change without a fault."""
+    """The single valid form of a signature file, so that any changed bit is noticed."""
     try:
         text = base64.b64encode(base64.b64decode(body, validate=True))
     except ValueError:

@@ -20,8 +20,8 @@ from privbench.postgres.csvtext import read_csv
 from privbench.postgres.failures import database_errors
 from privbench.schema import Column, Table, quoted
 
-#: Rows and bytes after which the next file begins. Twice as many is twice the memory that a
-#: reader of one file needs; half as many is twice the number of files.
+#: Most rows and most bytes of a file. Twice as many would need twice the memory to read a file;
+#: half as many would give twice the number of files.
 CHUNK_ROWS, CHUNK_BYTES = 250_000, 128 * 2**20
 
 _ARROW = {
@@ -54,10 +54,10 @@ def arrow_type(kind: str) -> pa.DataType:
 def copy_out(
     connection: Connection, table: Table, columns: Sequence[str], folder: Path
 ) -> list[int]:
-    """Write columns of a table as CSV files with headers, ``00001.csv`` and so on: rows of each.
+    """Write columns of a table as CSV files with headers; returns the number of rows of each file.
 
-    The connection has settings by which values print alike everywhere; one column is the least.
-    There is one file at least.
+    The files are ``00001.csv`` and so on, at least one. There must be at least one column, and the
+    connection must have settings with which every server prints values alike.
     """
     listed = sql.SQL(", ").join(sql.Identifier(name) for name in columns)
     named = sql.Identifier(table.name.schema, table.name.name)
@@ -68,7 +68,7 @@ def copy_out(
         connection.cursor() as cursor,
         cursor.copy(statement) as copy,
     ):
-        # The protocol brings one row a message.
+        # Each message of the protocol is one row.
         rows = iter(copy)
         row = next(rows, None)
         while row is not None or not counts:
@@ -87,10 +87,10 @@ def _head(names: Sequence[str]) -> bytes:
 
 
 def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Table:
-    """The rows of a CSV file with a header, an empty cell without quotes being NULL.
+    """Read the rows of a CSV file with a header; an empty cell without quotes is NULL.
 
-    A cell that does not fit its column's type, or a row of other columns, is a
-    pyarrow.ArrowInvalid; another header is a ModelError.
+    pyarrow.ArrowInvalid is raised if a cell does not fit its column's type, or a row has another
+    number of columns; a ModelError if the header differs.
     """
     data, head = path.read_bytes(), _head(names)
     types = [arrow_type(kind) for kind in kinds]

@@ -25,7 +25,7 @@ from privbench.workload import read as read_workload
 
 @dataclass(frozen=True)
 class Verified:
-    """Facts of a bundle that were checked, and those that nobody can check."""
+    """The facts of a bundle that was checked."""
 
     bundle: Bundle
     certificate: Certificate
@@ -46,10 +46,11 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
 
     Args:
         bundle: The folder.
-        key: A public key of OpenSSH that has to have signed it.
+        key: A public key of OpenSSH; the bundle has to be signed with it.
 
     Raises:
-        GateFailed: It is not whole, or holds what no bundle may hold; the message names the file.
+        GateFailed: The bundle is incomplete, or holds what none may hold; the message names the
+            file.
         UsageError: A signature cannot be checked here.
     """
     folder = Path(bundle)
@@ -96,7 +97,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
 
 @contextmanager
 def _named(path: str = "") -> Iterator[None]:
-    """Raise GateFailed for a fault in a file."""
+    """Turn errors about a file into a GateFailed that names it."""
     try:
         yield
     except ModelError as error:

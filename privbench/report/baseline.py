@@ -1,7 +1,7 @@
 """Drift: a comparison against an earlier one of the same workload.
 
-Ratios say how much worse or better the clone of today is than the clone of then: ``drift.X`` is the
-figure X of this comparison over that of the baseline. Both comparisons read the source:
+Ratios say how much worse or better the present clone is than the earlier one: ``drift.X`` is the
+figure X of this comparison divided by that of the baseline. Both comparisons read the source:
 CONFIDENTIAL, and no release may depend on a drift (P2).
 """
 
@@ -22,11 +22,11 @@ from privbench.report.document import (
 from privbench.report.gates import QUERY_FIGURES
 from privbench.workload import Workload
 
-#: What a figure's drift is called.
+#: Prefix of the name of a figure's drift.
 PREFIX = "drift."
-#: A Q-error has grown if it is this many times the old one.
+#: A Q-error counts as grown if it is more than this many times the old one.
 FACTOR = 1.1
-#: A discrepancy in per cent has grown if it did by this many points.
+#: A discrepancy in per cent counts as grown if it grew by more than this many points.
 POINTS = 10.0
 _COMPARED = ("qerror", "blocks", "rows", "runtime")
 
@@ -73,7 +73,7 @@ def drift(baseline: ComparisonDocument, document: ComparisonDocument) -> DriftPa
 
 
 def names(figures: frozenset[str]) -> frozenset[str]:
-    """The figures of drift of a comparison with these figures."""
+    """The names of the drift figures of a comparison that has these figures."""
     return frozenset(f"{PREFIX}{name}" for name in figures)
 
 
@@ -83,7 +83,7 @@ def ratios(found: DriftPart) -> dict[str, float | None]:
 
 
 def change(old: float | None, new: float | None) -> ChangePart:
-    """A figure then and now.
+    """The change of a figure since the baseline.
 
     >>> change(2.0, 3.0).ratio, change(0.0, 0.0).ratio, change(0.0, 1.0).ratio
     (1.5, 1.0, None)
@@ -99,7 +99,7 @@ def _plain(figures: dict[str, float | None]) -> dict[str, float | None]:
 
 
 def _noise(*documents: ComparisonDocument) -> float:
-    """By how many points a query's run time may grow for no reason: the floors' 95th percentile."""
+    """By how many points noise alone may make a run time grow: the floors' 95th percentile."""
     floors = [document.runtime.floor for document in documents]
     return max([POINTS, *(floor.p95 for floor in floors if floor is not None)])
 

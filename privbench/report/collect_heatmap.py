@@ -1,4 +1,4 @@
-"""Small circuits of the columns that queries have conditions on, with both sides' rows."""
+"""Small circuits of the columns on which queries have conditions, with the rows of both sides."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from privbench.report.document import HeatMapPart, HeatNodePart, HeatQueryPart, 
 from privbench.schema import Schema, Table
 from privbench.workload.rebind.columns import Tables
 
-#: Tables with a heat map, and columns of a circuit: more would not be readable.
+#: Most tables with a heat map, and most columns of a circuit; more would not be readable.
 _TABLES, _COLUMNS = 6, 6
 
-#: By query, its predicates on one table.
+#: The predicates of queries on one table, by query.
 Asked = Mapping[str, list[Predicate]]
 
 
@@ -35,7 +35,7 @@ class Drawing:
     nodes: list[Node]  # parents before their children
     # The queries that colour it, why they were chosen, and their predicates on its columns.
     picks: list[tuple[QueryPart, str, list[Predicate]]]
-    model: Heat | None = None  # what the model says, where the circuit is a model's
+    model: Heat | None = None  # probabilities by the model, if the circuit is a model's
 
     def count(self, side: Snapshot, table: Table, share: float) -> Heat | None:
         """Count rows at the nodes; None if a predicate refers to more than the table, and fails."""
@@ -53,7 +53,7 @@ def drawings(
     queries: Sequence[QueryPart],
     model: Mapping[str, ModelledTable],
 ) -> dict[str, Drawing]:
-    """Circuits of the tables that most queries have conditions on; needs no database.
+    """Circuits of the tables on which most queries have conditions; needs no database.
 
     A table of a released model has the model's circuit, others have learned ones. At most six, the
     table with the most queries first; tables are left out if queries have conditions on fewer than
@@ -76,7 +76,7 @@ def heatmaps(
     found: Mapping[str, TableFidelity],
     drawn: Mapping[str, Drawing],
 ) -> list[HeatMapPart]:
-    """Both sides' rows counted on the circuits."""
+    """Count the rows of both sides at the nodes of the circuits."""
     made = []
     for key, drawing in drawn.items():
         table, column = schema.table(key), found[key].columns[0]
@@ -149,7 +149,7 @@ def _learned(compared: TableFidelity, asked: Asked, queries: Sequence[QueryPart]
 
 
 def _released(model: ModelledTable, asked: Asked, queries: Sequence[QueryPart]) -> Drawing | None:
-    """The model's circuit, and what the model says of the queries that are to colour it.
+    """The model's circuit, and the model's probabilities for the queries that colour it.
 
     None where the model can evaluate conditions on fewer than two columns.
     """

@@ -35,10 +35,10 @@ from privbench.workload.session import NOTHING, Before
 
 
 def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path | None) -> None:
-    """Write comparison.json, report.html and report.md into the folder, and other forms if asked.
+    """Write comparison.json, report.html and report.md into the folder, and JUnit XML if requested.
 
-    All of them are CONFIDENTIAL, so only their owner may read them. Each appears whole or not at
-    all. The log of the replay is then marked done.
+    The files are CONFIDENTIAL, so only their owner may read them. Each appears complete or not at
+    all. Afterwards the log of the replay is marked done.
     """
     if folder is not None:
         _put(folder / "comparison.json", document.model_dump_json(indent=1) + "\n")
@@ -205,7 +205,7 @@ def _check_model(model: Modelled, schema: Schema) -> None:
 def _rebound(
     answered: list[QueryPart], rebound: Workload, ran: Replay, clone: str, trust: Trust
 ) -> ReboundPart:
-    """Run re-bound queries on the clone, once each; the source has answered."""
+    """Run re-bound queries on the clone, once each; the source's answers are known already."""
     again: list[Answer] = []
     if rebound.queries:
         dsns, settings = {parts.CLONE: clone}, ran.settings

@@ -1,7 +1,7 @@
-"""Conditions of queries on single tables, and what they mean as sets of a column's values.
+"""Conditions of queries on single tables, and the sets of a column's values that satisfy them.
 
-Such a set is made of runs of the column's grid, or of its list, and NULL. A released model holds
-cells, not values, so a condition has to be read before its probability can be asked for.
+Such a set consists of runs of places on the column's grid, or in its list, and NULL. A released
+model holds cells, not values, so a condition has to be translated to compute its probability.
 Comparisons with literals, IN, BETWEEN, IS NULL and what AND, OR and NOT make of them are read
 exactly, with SQL's three truth values; any other condition is not read at all.
 """
@@ -112,15 +112,15 @@ def _shown(text: str) -> str:
 
 
 class _UnreadError(Exception):
-    """The condition is not of the kinds that are read."""
+    """The condition is of a kind that cannot be translated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
     """The places at which a condition holds, and whether it does for NULL."""
 
-    runs: Runs  # half-open runs of places, ascending and apart
-    null: float = _UNKNOWN  # what it is of NULL
+    runs: Runs  # half-open runs of places, ascending and separated
+    null: float = _UNKNOWN  # the truth value of the condition for NULL
 
     def both(self, other: Truth) -> Truth:
         """AND."""
@@ -198,7 +198,7 @@ def _truth(tree: exp.Expr, codec: Codec) -> Truth:
 
 
 def _is(tree: exp.Is, codec: Codec) -> Truth:
-    """``IS NULL`` and ``IS TRUE``; sqlglot writes NOT around them or inside, by its version."""
+    """``IS NULL`` and ``IS TRUE``; versions of sqlglot differ in where they write NOT."""
     said = tree.expression
     if isinstance(said, exp.Null):
         found = Truth((), _TRUE)

@@ -16,7 +16,7 @@ from privbench.metrics.qerror import QErrorPart
 from privbench.metrics.statistics import StatisticPart
 from privbench.metrics.work import QueryWorkPart
 
-#: Grows when a field changes its meaning or goes; a new field does not change it.
+#: The version grows when a field changes its meaning or is removed, not when a field is added.
 SCHEMA_VERSION: Literal[1] = 1
 
 CONFIDENTIAL = (
@@ -32,7 +32,7 @@ class SidePart(Part):
     version: str  # server version
     settings: dict[str, str]  # settings of the server that a session cannot change
     role: str = ""  # the role that ran the workload
-    warning: str = ""  # that the role may do more than read, and what; empty where it may not
+    warning: str = ""  # what the role may do beyond reading; empty if it may only read
 
 
 class WorkloadPart(Part):
@@ -60,7 +60,7 @@ class AnswerPart(Part):
     median: float | None
     truncated: bool
     error: str | None
-    # What EXPLAIN (ANALYZE, BUFFERS) saw; None where it was not asked for, or failed.
+    # Work measured by EXPLAIN (ANALYZE, BUFFERS); None if it was not requested, or failed.
     work: WorkPart | None = None
     message: str | None = None  # the error in words, without any value
 
@@ -141,9 +141,9 @@ class ReboundPart(Part):
     """
 
     confidential: str = REBOUND
-    # Those that changed, as they ran on the clone; the source answered them as written.
+    # The changed queries as they ran on the clone; the source answered them as written.
     queries: list[QueryPart]
-    # Of the whole workload, with these queries re-bound and all others as written.
+    # Q-error of the whole workload, with these queries re-bound and all others as written.
     qerror: QErrorPart
 
 
@@ -169,8 +169,8 @@ class TablePart(Part):
     divergence: dict[str, DivergencePart]  # λ to figures; a λ without enough columns is missing
     columns: list[ColumnPart]
     left_out: dict[str, str]  # column and why it is not compared
-    # Shares of the source's and the clone's rows that were compared: less than 1 of very
-    # large tables.
+    # Shares of the source's and the clone's rows that were compared: below 1 for very large
+    # tables.
     shares: tuple[float, float] = (1.0, 1.0)
 
 
@@ -178,11 +178,11 @@ class GatePart(Part):
     """One gate; it fails where its condition holds or its figure is missing."""
 
     condition: str
-    # What the gate looked at; of a gate over queries, the worst query's figure.
+    # The figure that the gate checks; for a gate over queries, the worst query's figure.
     figure: float | None
     failed: bool
-    limit: float | None = None  # what it was held against
-    # Of a gate over queries, the ids of those for which it failed, worst first.
+    limit: float | None = None  # the limit with which the figure was compared
+    # For a gate over queries, the ids of the queries that failed it, worst first.
     queries: list[str] = Field(default_factory=list)
 
 
@@ -212,7 +212,7 @@ class HeatNodePart(Part):
     columns: list[str]  # its scope
     real_rows: int  # rows of the source that are routed to it
     clone_rows: int  # likewise of the clone
-    # Probability of that in the released model, where the circuit is the model's.
+    # Probability that a row is routed to it, by the released model, if the circuit is the model's.
     model_share: float | None = None
 
 
@@ -321,11 +321,11 @@ class LoadPart(Part):
 
 
 class ChangePart(Part):
-    """A figure, or one query's, then and now."""
+    """A figure, of a comparison or of one query, in the baseline and now."""
 
     old: float | None
     new: float | None
-    # new / old; 1 where both are 0, None where only the old one is, or one is missing.
+    # new / old; 1 if both are 0, None if only the old one is 0, or if one is missing.
     ratio: float | None
     change: float | None  # new − old, None where one is missing
 

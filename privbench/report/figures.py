@@ -8,9 +8,9 @@ from typing import Any
 from privbench.metrics.fidelity import WAYS, TableFidelity, overall
 from privbench.report.document import ComparisonDocument, TablePart
 
-#: Ends of the names of the figures that sum up a spread.
+#: Suffixes of the names of the figures that summarise a distribution.
 POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
-#: Figures with a spread, and where their summaries stand in the document.
+#: Figures that summarise a distribution, and the places of the summaries in the document.
 _SPREADS = {
     "qerror": "qerror.overall",
     "qerror.weighted": "qerror.weighted",
@@ -63,7 +63,7 @@ def names(tables: Iterable[str], left_out: tuple[str, ...] = ()) -> frozenset[st
 def collect(
     document: ComparisonDocument, fidelity: Collection[TableFidelity]
 ) -> dict[str, float | None]:
-    """The figures of a comparison by name; None for a figure that could not be had."""
+    """The figures of a comparison by name; None for a figure that could not be computed."""
     found: dict[str, float | None] = dict.fromkeys(
         sorted(names(part.name for part in document.tables))
     )

@@ -1,13 +1,13 @@
 """Gates: conditions on a comparison's figures under which an internal pipeline stops.
 
-A gate says when to fail. It holds a figure against a number, another figure, or a multiple of one::
+A gate says when to fail. It compares a figure with a number, another figure, or a multiple of one::
 
     qerror.p95 > 5
     runtime.p50 > 2 * runtime.floor.p50
 
-A figure of ``query`` is held against every query; one is enough to fail: ``query.qerror > 100``.
-Gates read the source, so they may stop pipelines of the data's owner, never decide over a
-publication (P2).
+A gate on a ``query`` figure, such as ``query.qerror > 100``, is checked for every query, and fails
+if one query fails it. Gates read the source, so they may stop pipelines of the data's owner, but
+never decide on a publication (P2).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ QUERY_FIGURES: dict[str, Callable[[QueryPart], float | None]] = {
     "query.seconds": lambda query: query.clone.median,
 }
 _NAMED = 3
-#: Ends of the names of figures that an error's list of known names puts together as one.
+#: Suffixes of names of figures that are joined as one in an error's list of known names.
 _POINT = re.compile(r"\.(mean|p\d\d|max)\Z")
 
 
@@ -102,7 +102,7 @@ class Gate:
     def check(
         self, figures: Mapping[str, float | None], queries: Sequence[QueryPart] = ()
     ) -> GatePart:
-        """Hold the gate against figures; a figure without a value fails it.
+        """Check the gate by its figures; it fails if a figure has no value.
 
         A gate over queries leaves out those that the source itself could not answer.
         """

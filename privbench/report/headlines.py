@@ -1,6 +1,6 @@
-"""The figures that a reader sees first, in sentences, and the report in short that is made of them.
+"""The figures that a reader sees first, in sentences, and the short reports made of them.
 
-It is a few lines of plain text for terminals, and Markdown for logs and tickets.
+Short reports are a few lines of plain text for terminals, and Markdown for logs and tickets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privbench.report.templates import template
 from privbench.report.text import few, number, per_cent, percent
 from privbench.workload.results import failures
 
-#: Seconds below which a run time is the machine's and the network's more than the plan's.
+#: Seconds below which a run time depends more on machine and network than on the plan.
 _SHORT = 0.001
 
 
@@ -34,7 +34,7 @@ class Headline:
     # Further figures, each with its name in the document's table of figures; the name is
     # empty for what is counted.
     asides: tuple[tuple[str, str], ...]
-    figure: str = ""  # name of the figure itself; empty likewise
+    figure: str = ""  # name of the figure itself; empty for what is counted
 
     @property
     def aside(self) -> str:
@@ -91,11 +91,11 @@ def _runtime(document: ComparisonDocument) -> Headline:
 
 
 def _beyond_noise(document: ComparisonDocument) -> Grade | None:
-    """Run times are graded by what lies beyond their noise floor.
+    """The grade of run times, by the part of their discrepancy that exceeds the noise floor.
 
-    Where nothing does, a small discrepancy is good, and a large one means that the machine is too
-    noisy to judge: no grade. The rest is what is left of the discrepancy when independent noise of
-    the floor's size is taken out.
+    If nothing exceeds it, a small discrepancy is good, and a large one has no grade, since the
+    machine is too noisy to judge. The excess is what remains of the discrepancy when independent
+    noise of the floor's size is removed.
     """
     value, floor = (document.figures.get(name) for name in (RUNTIME.headline, "runtime.floor.p50"))
     grade = RUNTIME.grade(value)
@@ -139,7 +139,7 @@ def _kld(document: ComparisonDocument) -> Headline:
 
 
 def _work(document: ComparisonDocument) -> Headline:
-    """Work discrepancy, ungraded: its noise floor is 0, and how much matters is the workload's."""
+    """Work discrepancy; it has no grade, since the workload decides how much of it matters."""
     rows = f"rows through the plans: {number(document.figures.get('work.rows.p50'))} %"
     return _metric(document, WORK, "Work discrepancy, median", None, (rows, "work.rows.p50"))
 
@@ -210,7 +210,7 @@ def markdown(document: ComparisonDocument) -> str:
 
 
 def summary(document: ComparisonDocument) -> str:
-    """One line a headline (title, figure, verdict, a further figure), then one a gate.
+    """A line for each headline (title, figure, grade, a further figure), then one for each gate.
 
     It holds exact figures of the source: CONFIDENTIAL.
     """

@@ -34,12 +34,12 @@ def render(document: ComparisonDocument) -> str:
 
 @cache
 def _library() -> str:
-    """plotly.js, packed: three times smaller, and the page is there before it is unpacked."""
+    """plotly.js, compressed: it is three times smaller, and the page appears before unpacking."""
     return base64.b64encode(gzip.compress(get_plotlyjs().encode(), 9, mtime=0)).decode()
 
 
 def _cells(document: ComparisonDocument) -> dict[str, object]:
-    """Tooltips of the pictures, by place: labels, and values on both sides."""
+    """Data of the pictures' tooltips, by place in the document: labels and values of both sides."""
     cells: dict[str, object] = {}
     chosen = drawn(document)
     for i, table in enumerate(document.tables):
@@ -57,5 +57,5 @@ def _cells(document: ComparisonDocument) -> dict[str, object]:
 
 
 def _short(shares: list[float]) -> list[float]:
-    """Three significant digits: more than a reader needs of a bar."""
+    """Round shares to three significant digits, which suffice for bars."""
     return [float(f"{share:.3g}") for share in shares]

@@ -77,11 +77,12 @@ def measure(
     distributions: bool = True,
     tell: Tell = silent,
 ) -> Measured:
-    """Compare tables, integrity and statistics of one frozen moment of each database.
+    """Compare tables, integrity and statistics in one snapshot of each database.
 
-    Distributions, unless they are left out, are compared, and circuits of heat maps are learned, or
-    taken from the released model, once both moments have ended; rows are counted on these circuits
-    in a second, short moment. `tell` is called with each step, its number and how many there are.
+    After both snapshots are closed, distributions are compared, unless they are left out, and the
+    circuits of heat maps are learned, or taken from the released model. The rows are counted on
+    these circuits in a second, short snapshot. `tell` is called with each step, its number and the
+    number of steps.
     """
     found = Measured()
     rows: dict[str, tuple[int, int | None]] = {}

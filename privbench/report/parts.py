@@ -219,7 +219,7 @@ def _estimates(runs: Iterable[WorkPart | None]) -> SummaryPart | None:
 
 
 def _apart(pairs: Iterable[tuple[float | None, float | None]]) -> SummaryPart | None:
-    """Discrepancies of those pairs whose first is above 0 and whose second is there."""
+    """Discrepancies of the pairs whose first value is above 0 and whose second is not None."""
     known = np.array([(a, b) for a, b in pairs if a and b is not None], dtype=np.float64)
     return summarise(discrepancies(*known.reshape(-1, 2).T))
 

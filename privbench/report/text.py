@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def number(value: float | None) -> str:
-    """Three significant digits, thousands set apart; a dash for nothing.
+    """A number with three significant digits and separators of thousands; a dash for None.
 
     >>> number(1234567), number(3.14159), number(0.000123), number(None), number(2.0)
     ('1,234,567', '3.14', '0.000123', '–', '2')

@@ -1,6 +1,6 @@
 """Workloads: read, write, generate and replay them.
 
-Names are imported when they are first used: a fit judges its tables and generates nothing.
+Names are imported when they are first used: a fit checks its tables and generates no workload.
 """
 
 import lazy_loader

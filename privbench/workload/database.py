@@ -1,14 +1,14 @@
 """Judges the queries of a workload by the catalog of the database that runs them.
 
-What initdb made is judged by lists that come with privbench. All else is somebody's: a function
-passes where it is a listed extension's or the operator allows it by name, an operator where its
-function does, a type where its CHECKs do.
+Objects that initdb made are judged by lists that come with privbench. All other objects may have
+been made by users: a function is allowed if it belongs to a listed extension or if the operator
+allows it by name, an operator if its function is allowed, a type if its CHECKs are.
 
-Reading a relation runs more than the query holds: the definitions of views and policies; constant
-parts of expressions in indexes, CHECKs, partition keys and extended statistics, which the planner
-computes; and CHECKs of domains, which functions such as array_append apply. All are judged before
-the first query runs. A name without a schema is taken for every object of that name, so that no
-search path matters; only relations go by the path.
+Reading a relation runs code that the query does not show: the definitions of views and policies;
+constant parts of expressions in indexes, CHECKs, partition keys and extended statistics, which the
+planner evaluates; and CHECKs of domains, which functions such as array_append apply. All of these
+are judged before the first query runs. A name without a schema is judged as every object of that
+name, so that the search path does not matter; only relations are resolved by the path.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from privbench.workload import questions
 from privbench.workload.questions import FIRST_USER_OID, ask
 from privbench.workload.safety import NONE, Scope, Trust, uncomputed
 
-#: What functions written in SQL may be made of: expressions of their parameters.
+#: Nodes that the body of a function written in SQL may consist of: expressions of its parameters.
 _BODIES = (EXPRESSIONS | {"ParamRef"}) - {"RangeVar"}
-#: Functions, perhaps of users, that servers before PostgreSQL 17 call where later ones have syntax.
+#: Functions that servers before PostgreSQL 17 call by name for what is syntax later; a function of
+#: a user may have such a name.
 _CALLS = {
     "JsonArrayAgg": ("json_arrayagg",),
     "JsonArrayConstructor": ("json_array",),
@@ -43,18 +44,19 @@ _CALLS = {
     "JsonScalarExpr": ("json_scalar",),
     "JsonSerializeExpr": ("json_serialize",),
 }
-#: Views of the server that read its files.
+#: Views of the server that read files of the server.
 _FILES = frozenset({"pg_hba_file_rules", "pg_ident_file_mappings", "pg_file_settings"})
 
 
 def refuse_computing(
     connection: Connection, tables: Iterable[TableName], *, checks: bool = False
 ) -> None:
-    """Refuse tables of which the planner itself would run functions of users, whoever reads them.
+    """Refuse tables for which the planner itself runs functions of users, whoever reads them.
 
-    Their partitions and children are looked at too; their CHECKs only if so, as sessions that read
-    rows (`reading.ROWS`) need none. The questions go by another connection to the same server. The
-    SchemaError names the first such table, and what would run.
+    Partitions and children of the tables are checked too. CHECKs are examined only with ``checks``,
+    since the planner does not use them in sessions that read rows (`reading.ROWS`). The catalog is
+    queried over another connection to the same server. The SchemaError names the first such table,
+    and the function that would run.
     """
     with reading(conninfo.make_conninfo("", **resolved(connection))) as asking:
         database = Database(asking, SEARCH_PATH)
@@ -72,10 +74,10 @@ def refuse_computing(
 class Database:
     """Judges the queries of a workload by the catalog of a database.
 
-    It asks the catalog as it goes: the connection, which only reads (`privbench.postgres.reading`),
-    must stay in the transaction that this begins. Queries will run under the search path, and may
-    call what the operator trusts beyond the lists. Methods refuse with `NotAllowed`, which says
-    what is not allowed.
+    It queries the catalog when it needs to: the connection, which only reads
+    (`privbench.postgres.reading`), must stay in the transaction that this object begins. The
+    workload will run under the search path ``path``, and may call the functions in ``trust`` in
+    addition to the listed ones. Methods refuse with `NotAllowed`, which says what is not allowed.
     """
 
     def __init__(self, connection: Connection, path: str, trust: Trust = NONE) -> None:
@@ -109,7 +111,7 @@ class Database:
         for node in tree.walk():
             for name in _CALLS.get(node.kind, ()):
                 self._scope.refuse_users((name,))
-            # Where a WITH query has a table's name, either may be meant.
+            # If a WITH query has a table's name, the name may refer to either.
             if node.kind == "CommonTableExpr":
                 self._scope.relation((str(node.get("ctename")),))
 
@@ -126,7 +128,7 @@ class Database:
         return [self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)]
 
     def refuse_function(self, function: Any) -> None:
-        """Refuse a function that is neither allowed nor a listed extension's."""
+        """Refuse a function that neither the operator allows nor a listed extension provides."""
         if function.range is not None:
             self.refuse_type(self._types[function.range], named=True)
             return
@@ -144,7 +146,7 @@ class Database:
             raise NotAllowed(f"it may call {shown(name)}, a function{whose} that is not listed")
 
     def _refuse_body(self, function: Any) -> None:
-        """Refuse a function written in SQL whose text does more than compute, on any path."""
+        """Refuse an SQL function whose body does more than compute, under whatever search path."""
         name = function.schema, function.name
 
         def refuse() -> None:
@@ -159,7 +161,7 @@ class Database:
         self._once(("function", (name, function.body), False), refuse)
 
     def refuse_code(self, code: int, name: str | None, what: str) -> None:
-        """Refuse what runs a function by its OID."""
+        """Refuse an object, described by ``what``, that runs the function with this OID."""
         function = self._code.get(code)
         if function is None:
             key = ("pg_catalog", name or "")
@@ -173,9 +175,9 @@ class Database:
             raise NotAllowed(f"{what} {name}, which is not listed") from None
 
     def refuse_type(self, row: Any, *, named: bool) -> None:
-        """Refuse a type whose values call what may not be called.
+        """Refuse a type whose values call a function that is not allowed.
 
-        Where the type is ``named``, values of it are made of text, not only read.
+        If the query has the type ``named``, values of it are also made from text, not only read.
         """
         self._once(("type", row.oid, named), lambda: self._refuse_type(row, named=named))
 
@@ -192,18 +194,17 @@ class Database:
             raise NotAllowed(f"it names the type {whose}, which is not listed")
 
     def refuse_relation(self, row: Any, *, deep: bool) -> None:
-        """Refuse a relation if reading it calls something that is not listed.
+        """Refuse a relation if reading it calls a function that is not allowed.
 
-        With ``deep`` it is read by the definition of another object, with the rights of another
-        role.
+        With ``deep`` the definition of another object reads it, with the rights of another role.
         """
         self._once(("relation", row.oid, deep), lambda: self._refuse_relation(row, deep=deep))
 
     def _once(self, key: tuple[str, Any, bool], refuse: Callable[[], None]) -> None:
-        """Judge an object once, and keep the verdict, which is a NotAllowed or none.
+        """Judge an object once, and keep the verdict: a NotAllowed, or None if it is allowed.
 
         While an object is being judged, references to it are allowed, so that cycles end. If it is
-        then refused, all permissions are forgotten, since some may rest on that.
+        refused in the end, all permissions are forgotten, since some may rest on this one.
         """
         if key not in self._judged:
             self._judged[key] = None
@@ -239,10 +240,10 @@ class Database:
                 self._refuse_expression(policy.text, f"{policy.what} of {name}", frozenset())
 
     def _refuse_planned(self, row: Any, *, checks: bool = True) -> None:
-        """Judge the expressions of which the planner computes constant parts.
+        """Judge the expressions of which the planner evaluates constant parts.
 
-        A function with a column among its arguments is never computed, unless it is written in
-        SQL: the planner puts its body in its place, where constants may stand.
+        The planner never evaluates a function that has a column among its arguments, unless it is
+        written in SQL: the planner then inlines its body, which may contain constants.
 
         With ``checks`` the planner also looks at CHECKs (``constraint_exclusion``).
         """
@@ -253,7 +254,7 @@ class Database:
         for item in found:
             if item.part == "check" and not checks:
                 continue
-            # A virtual column is no column here: an expression stands in its place.
+            # The planner replaces a virtual column by its expression.
             text = "" if row.virtual else item.text or ""
             passing = uncomputed(text, condition=item.part == "condition")
             self._refuse_expression(item.text, f"{item.what} of {name}", passing)
@@ -264,7 +265,7 @@ class Database:
             self._refuse_definition(f"SELECT {text}", what, scope)
 
     def _refuse_definition(self, text: str, what: str, scope: Scope) -> None:
-        """Refuse what the server wrote as the definition of something, under a fixed path."""
+        """Refuse an object by its definition as the server prints it under a fixed search path."""
         try:
             judge(statement(text).tree, scope)
         except SqlError as error:
@@ -276,7 +277,7 @@ class Database:
         return extension in self.trust.extensions or extension in names.extensions()
 
     def _unnamed_fault(self) -> NotAllowed | None:
-        """The first of what runs unnamed that may not, or None."""
+        """The first forbidden function that runs without being named in a query, or None."""
         for row in ask(self.connection, questions.UNNAMED):
             function = self._code.get(row.code)
             if function is not None and self._vouched(function.extension):

@@ -1,4 +1,4 @@
-"""Queries and workloads: the SQL text as given, and what can be read off it."""
+"""Queries and workloads: the SQL text as given, and facts found from the text alone."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Shape:
     # Table references, counted each time they occur (references to a WITH query are not
     # counted); None where sqlglot cannot read the text.
     tables: int | None
-    joins: int | None  # joins of any form, the comma included; None likewise
+    joins: int | None  # joins of any form, also by comma; None where `tables` is None
 
 
 @with_config(extra="forbid", strict=True)
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One query of a workload; its file is checked by the types here."""
+    """One query of a workload; reading a file checks it by the types of these fields."""
 
     id: str  # unique within its workload; stable from one reading to the next
     sql: str  # the text exactly as given; this text is what runs
@@ -37,7 +37,8 @@ class Query:
     weight: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     # The text with ``$1``, ``$2``, … in place of values, where it is known.
     template: str | None = None
-    # The values that `sql` has in their places, as PostgreSQL prints them; None for NULL.
+    # The values in `sql` in the places of ``$1``, ``$2``, …, as PostgreSQL prints them; None for
+    # NULL.
     parameters: tuple[str | None, ...] = ()
     draws: tuple[str, ...] = ()  # how pgbench draws each of them, ``name = expression``
 
@@ -74,9 +75,9 @@ class Workload:
 
 
 def united(workloads: Sequence[Workload]) -> Workload:
-    """Several workloads as one, ids with their workload's name in front where there are several.
+    """Several workloads as one; if there are several, ids begin with their workload's name.
 
-    Where two share a name, theirs are numbered. All is confidential if one of the workloads is.
+    Workloads of the same name are numbered. The result is confidential if one of them is.
     """
     if len(workloads) == 1:
         return workloads[0]

@@ -1,4 +1,4 @@
-"""The questions that `privbench.workload.database` puts to the catalog, one constant each."""
+"""The catalog queries of `privbench.workload.database`, one constant each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from privbench.postgres.connect import Connection
 #: Objects that initdb makes have lower OIDs.
 FIRST_USER_OID = 16384
 
-#: Functions of users: the body if it is SQL, whose names are looked up at every call; whether
-#: arguments have defaults, which the planner computes; whether nothing but the body runs
-#: (``plain``) and one argument is enough (``alone``); the range type that PostgreSQL made it for. A
-#: function counts as an extension's only if a superuser made it: an extension's owner can add his
-#: own functions to it.
+#: Functions of users. ``body`` is the text of an SQL function, whose names are resolved at every
+#: call; ``defaults`` is whether arguments have defaults, which the planner evaluates; ``plain`` is
+#: whether nothing but the body runs; ``alone`` is whether it can be called with one argument;
+#: ``range`` is the range type for which PostgreSQL made it. A function counts as an extension's
+#: only if a superuser made it, since the owner of an extension can add functions to it.
 FUNCTIONS: LiteralString = """
 SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
   CASE l.lanname WHEN 'sql' THEN p.prosrc ELSE '' END AS body, p.pronargdefaults > 0 AS defaults,
@@ -42,8 +42,8 @@ SELECT DISTINCT p.proname AS name FROM pg_catalog.pg_proc p
 WHERE p.oid < %(first)s AND (p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults
   AND p.pronargs) AND NOT 'pg_catalog.internal'::pg_catalog.regtype = ANY(p.proargtypes)
 """
-#: Operators with the functions of their commutators and negators, which the planner may use for
-#: them.
+#: Operators with their functions and those of their commutators and negators, which the planner
+#: may use in their place.
 OPERATORS: LiteralString = """
 SELECT n.nspname AS schema, o.oprname AS name, r.oprcode::pg_catalog.oid::pg_catalog.int8 AS code,
   f.proname AS function
@@ -52,7 +52,8 @@ FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnam
   LEFT JOIN pg_catalog.pg_proc f ON f.oid = r.oprcode
 WHERE o.oid >= %(first)s
 """
-#: Casts by functions, and support functions and operators of indexes: they run unnamed.
+#: Functions that run without being named in a query: those of casts, and support functions and
+#: operators of indexes.
 UNNAMED: LiteralString = """
 SELECT 'the cast from ' || pg_catalog.format_type(c.castsource, NULL) || ' to '
   || pg_catalog.format_type(c.casttarget, NULL) AS what, f.oid::pg_catalog.int8 AS code,
@@ -105,7 +106,8 @@ COLUMN_TYPES: LiteralString = """
 SELECT DISTINCT a.atttypid::pg_catalog.int8 AS type FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid >= %(first)s
 """
-#: Expressions whose constant parts the planner evaluates; virtual columns last, as others use them.
+#: Expressions whose constant parts the planner evaluates; those of virtual columns come last, since
+#: the other expressions may use these columns.
 PLANNED: LiteralString = """
 SELECT 'the index ' || x.relname AS what, e.text, e.part
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid,
@@ -159,5 +161,5 @@ ORDER BY s.place
 
 
 def ask(connection: Connection, question: LiteralString, oid: int = 0) -> list[Any]:
-    """All rows of a question, as named tuples."""
+    """All rows of a catalog query, as named tuples."""
     return catalog.ask(connection, question, {"oid": oid, "first": FIRST_USER_OID})

@@ -28,7 +28,7 @@ from privbench.workload.session import ALIGNED, NOTHING, Before, Session, summar
 #: Called with a step, how many of its kind are done, and how many there are.
 Tell = Callable[[str, int, int], None]
 
-#: Name of the second run on the first database, which gives a replay its noise floor.
+#: Name of the second set of runs on the first database, which give a replay its noise floor.
 AGAIN = "source again"
 
 
@@ -72,7 +72,7 @@ def replay(
         timeout: Seconds that one run may take, as the servers' ``statement_timeout``.
         tell: Called after every query that was run.
         settings: Session settings that override the first side's.
-        log: JSON lines written as the replay goes; a broken replay is taken up from them.
+        log: File of JSON lines, written as the replay runs; an interrupted replay resumes from it.
         finish: Mark the log done at the end, so that the next replay begins anew. Without it the
             results can be taken up again until `ReplayLog.finish` is called.
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
@@ -152,7 +152,7 @@ def _align(
     opened: dict[str, Session], settings: Mapping[str, str], timeout: float
 ) -> dict[str, str]:
     first = next(iter(opened.values()))
-    # Last, so that nothing makes the server read a query otherwise than the judge did.
+    # SETTINGS come last and win, so that servers parse queries as the judge did.
     common = {**first.settings(ALIGNED), **settings, **SETTINGS}
     for session in opened.values():
         known = session.settings(tuple(common))
@@ -181,7 +181,8 @@ def _rounds(
             runs[name].append(opened[name].run(query.sql))
         if runs[name][-1].status != "ok":
             left.remove(name)
-            # A query that failed on the first database would fail there again: spare the time.
+            # A query that failed on the first database would fail there again, so the second part
+            # is skipped.
             if name == next(iter(runs)) and AGAIN in left:
                 left.remove(AGAIN)
     plans: dict[str, Any] = {}
@@ -207,10 +208,11 @@ def _lost(query: Query, name: str) -> Iterator[None]:
 
 
 def orders(names: list[str], start: int = 0) -> Iterator[list[str]]:
-    """Orders of the sides, round after round, without end.
+    """An endless sequence of orders of the sides, one for each round.
 
-    Each side takes each place once in as many rounds as there are sides; then the same with the
-    order turned round, so that each follows each as often. ``start`` says which half comes first.
+    In as many rounds as there are sides, each side takes each place once. The next rounds do the
+    same in reversed order, so that each side follows each other side equally often. ``start`` says
+    which half comes first.
 
     >>> [" ".join(order) for order in islice(orders(["a", "b", "c"]), 6)]
     ['a b c', 'b c a', 'c a b', 'c b a', 'b a c', 'a c b']
@@ -264,15 +266,16 @@ def load(
 ) -> Load | None:
     """Run the queries by several clients at once, and measure throughput.
 
-    In a round on a side every client runs the whole workload once, each from another place on, so
-    that no two run the same query at the same time. Throughput is the number of queries that ended,
-    over the time from the start of all clients to the end of the last. Sides take rounds in turns.
+    In a round on a side every client runs the whole workload once. Each client begins at another
+    query, so that no two run the same query at the same time. Throughput is the number of queries
+    that ended, divided by the time from the start of all clients to the end of the last. The sides
+    take turns.
     The clients are threads of this process: with queries of well under a millisecond they, not the
     server, are the limit, on all sides alike.
 
-    Only queries run that ended on every side in their `replay`; None without one. Nothing is
-    checked here: rounds, settings, the time-out and the second part of the first database are those
-    of the replay.
+    Only queries that ended on every side in the replay `ran` are run; the result is None if there
+    are none. Nothing is checked here: rounds, settings, the time-out and the second part of the
+    first database are those of the replay.
     """
     if clients < 1:
         raise UsageError("a load needs at least one client.")

@@ -35,9 +35,9 @@ class Answer:
     # Whether the row limit cut the fetch: rows and seconds are then lower bounds.
     truncated: bool = False
     error: str | None = None  # SQLSTATE of an error
-    plan: Any = None  # EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), where asked for
-    # The error in words. What the server said is kept only of kinds of errors whose texts
-    # hold names and settings, and no values.
+    plan: Any = None  # EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON), if it was requested
+    # The error in words. The server's own message is kept only for kinds of errors whose messages
+    # hold names and settings, but no values.
     message: str | None = None
 
     @property
@@ -70,7 +70,7 @@ class Side:
 
     @property
     def warning(self) -> str:
-        """That the role may do more than read, and what; empty where it may not."""
+        """A warning that says what the role may do beyond reading; empty if it may only read."""
         if not self.powers:
             return ""
         return (
@@ -124,7 +124,8 @@ class ReplayLog:
                 log.found = {result.id: result for result in results}
         except ValueError:
             raise UsageError(f"{path} is not the log of a replay.") from None
-        # Header and earlier results afresh, whole or not at all.
+        # The header and the earlier results are written anew; the file appears complete or not at
+        # all.
         lines = [header, *map(asdict, log.found.values())]
         files.write_text(path, "".join(map(_line, lines)))
         return log

@@ -1,13 +1,12 @@
 """Judge queries before a replay: they may only read.
 
-A workload runs on the production database, so three things stand between it and the data: this
-check, a READ ONLY transaction around every run, and the extended protocol, which takes one
-statement at a time.
+A workload runs on the production database, so three things protect the data: this check, a READ
+ONLY transaction around every run, and the extended protocol, which takes one statement at a time.
 
-A query is parsed by PostgreSQL's parser, must be one SELECT (VALUES and TABLE are), and may hold
-nothing but what `privbench.pgsql.judge` lists. What its names lead to depends on the database: see
-`privbench.workload.database`. Where none is at hand, the text alone is judged: then functions of
-users are refused, but what a harmless name stands for is not known.
+A query is parsed by PostgreSQL's parser, must be one SELECT (VALUES and TABLE count as such), and
+may contain only what `privbench.pgsql.judge` lists. The objects that its names refer to depend on
+the database: see `privbench.workload.database`. Without a database the text alone is judged: then
+functions of users are refused, but it is not known to which object a harmless name refers.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Names that the operator allows beyond the lists."""
+    """Functions and extensions that the operator allows in addition to the listed ones."""
 
     functions: frozenset[Name] = frozenset()  # functions that may be called, as (schema, name)
     # Extensions whose functions may be called, beside the listed ones.
     extensions: frozenset[str] = frozenset()
-    workload: bool = False  # Whether nothing is judged. Transactions are READ ONLY all the same.
+    workload: bool = False  # Whether no query is judged. Transactions are READ ONLY all the same.
 
     @classmethod
     def of(
@@ -50,7 +49,7 @@ class Trust:
         *,
         workload: bool = False,
     ) -> Trust:
-        """From what the command line says: functions are written as ``schema.name``."""
+        """Make it from command-line arguments: functions are written as ``schema.name``."""
         split = [tuple(text.split(".")) for text in functions]
         wrong = next((name for name in split if len(name) != 2 or not all(name)), None)
         if wrong is not None:
@@ -61,7 +60,7 @@ class Trust:
         return cls(frozenset(split), frozenset(extensions), workload)
 
 
-#: Nothing beyond the lists.
+#: Only listed functions and extensions are allowed.
 NONE = Trust()
 
 
@@ -69,18 +68,18 @@ class _Names(Naming):
     """Rules of both scopes that need no look-up."""
 
     def collation(self, name: Name) -> bool:
-        """Any: collations call nothing."""
+        """Any collation is allowed, since collations call no functions."""
         return True
 
     def column(self, name: str) -> bool:
-        """Any: what is neither a column nor a call is refused by the server."""
+        """Any column is allowed; the server refuses what is neither a column nor a call."""
         return True
 
 
 class Text(_Names):
-    """The scope of a text alone, without a database.
+    """The scope for judging a text alone, without a database.
 
-    Functions of users may pass: they are judged again on the database before they run.
+    With ``users`` functions of users are allowed: they are judged on the database before they run.
     """
 
     def __init__(self, trust: Trust = NONE, *, users: bool = False) -> None:
@@ -88,13 +87,13 @@ class Text(_Names):
         self._users = users
 
     def function(self, name: Name) -> bool:
-        """Functions that only compute: the server's, those of listed extensions, allowed ones."""
+        """Whether a function is listed, or allowed by the operator, or left to the database."""
         known = plain(name) in names.functions() or name in self._trust.functions
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])
 
     def operator(self, name: Name) -> bool:
-        """Any operator, type or relation: its name does not show what it runs."""
+        """Any operator, type or relation is allowed: its name does not show what it runs."""
         return True
 
     type = relation = operator
@@ -109,8 +108,8 @@ def of_extension(function: str) -> bool:
 def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
     """Refuse a workload that holds anything but reading queries.
 
-    Each database that will run it has a judge, by what it is called, that raises `NotAllowed`.
-    Without judges queries are judged by their texts alone.
+    ``judges`` has, by name, a function for each database that will run the workload; it raises
+    `NotAllowed`. Without judges queries are judged by their texts alone.
 
     Raises:
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
@@ -135,7 +134,7 @@ def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | N
 
 
 def fault(text: str, trust: Trust = NONE) -> str | None:
-    """Why a query is not replayed, by its text alone and without a value of it; None if it is."""
+    """Why a query is not replayed, judged by its text and without its values; None if it is."""
     try:
         judge(query_tree(text), Text(trust))
     except SqlError:
@@ -146,7 +145,7 @@ def fault(text: str, trust: Trust = NONE) -> str | None:
 
 
 def query_tree(text: str) -> Node:
-    """The tree of a text that is one query, and neither writes nor locks nor holds parameters."""
+    """The tree of a text, which must be one query without writes, locks or parameters."""
     tree = statement(text).tree
     if tree.kind != "SelectStmt":
         raise NotAllowed("it is not a query")
@@ -161,9 +160,9 @@ def query_tree(text: str) -> Node:
 class Scope(_Names):
     """Judges names by the objects of a database.
 
-    Relations without a schema are looked for in those of the path, in order. In definitions of
+    Relations without a schema are looked up in the schemas of the path, in order. In definitions of
     objects (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
-    one of its name. Functions that are never called (``uncomputed``) are allowed.
+    operator of that name. Functions that the planner never evaluates (``uncomputed``) are allowed.
     """
 
     def __init__(
@@ -211,28 +210,28 @@ class Scope(_Names):
             self._database.refuse_type(row, named=True)
 
     def _lacking(self, name: Name) -> bool:
-        """Whether a name that this database lacks may be called on the other side."""
+        """Whether a name that this database lacks may be called on the other database."""
         allowed = {function[-1] for function in self._database.trust.functions}
         return name[-1] in allowed or of_extension(name[-1])
 
     def operator(self, name: Name) -> bool:
-        """The server's operators, and others whose functions pass."""
+        """Whether an operator is the server's, or its functions are allowed."""
         for row in _named(self._database.operators, name):
             what = f"it may use the operator {row.schema}.{row.name}, which runs"
             self._database.refuse_code(row.code, row.function, what)
         return True
 
     def type(self, name: Name) -> bool:
-        """The server's types, and others that call nothing when a value is made."""
+        """Whether a type is the server's, or calls only allowed functions when a value is made."""
         found = _named(self._database.types, name)
         for row in found:
             self._database.refuse_type(row, named=True)
         return bool(found) or len(name) == 1 or names.is_system(name[0])
 
     def relation(self, name: Name) -> bool:
-        """Relations whose reading runs nothing that is not listed.
+        """Whether reading a relation runs only functions that are allowed.
 
-        One that does not exist passes: the server itself refuses it.
+        A relation that does not exist is allowed here: the server itself refuses it.
         """
         for schema in self._path if len(name) == 1 else name[-2:-1]:
             row = self._database.relations.get((schema, name[-1]))
@@ -242,9 +241,9 @@ class Scope(_Names):
         return len(name) < 3
 
     def calls(self, field: str) -> bool:
-        """Whether a function or a type of this name may be neither called nor cast to.
+        """Whether a field of this name may be a call of a forbidden function, or a forbidden cast.
 
-        Never for a field of a definition that the server printed: it prints every call as a call.
+        This is never so in a definition that the server printed, which prints every call as a call.
         """
         if self._deep:
             return False
@@ -266,13 +265,13 @@ def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:
 
 
 def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
-    """Functions that have a column among their arguments wherever they are called.
+    """Functions that have a column among their arguments in all their calls.
 
     The planner reads the expressions of indexes, CHECKs, partition keys and statistics of every
-    table that a query reads, and computes what of them is constant: never these functions.
+    table that a query reads, and evaluates their constant parts, but never these functions.
 
-    A scan may compute the ``condition`` of an index again, on rows of which a query implies it
-    without naming all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
+    A scan may evaluate the ``condition`` of an index again, if the query's condition implies it
+    but does not contain all of it: ``n > 0`` implies ``n > 0 OR f(n)``.
     """
     found: dict[Name, bool] = defaultdict(lambda: True)
     try:
@@ -288,7 +287,7 @@ def uncomputed(text: str, *, condition: bool) -> frozenset[Name]:
 
 
 def _chooses(node: Node) -> bool:
-    """Whether a part of a condition may be enough for the whole."""
+    """Whether a part of a condition may imply the whole condition."""
     if node.kind == "BoolExpr":
         return bool(node.get("boolop") != "AND_EXPR")
     return node.kind == "A_Expr" and node.get("kind") != "AEXPR_OP"
@@ -297,8 +296,8 @@ def _chooses(node: Node) -> bool:
 def _varies(node: Node) -> bool:
     """Whether no planner can take an expression for a constant.
 
-    It is a column, or a listed function of one whose other arguments cannot be NULL: most
-    functions of NULL are NULL.
+    That holds for a column, and for a listed function of a column whose other arguments cannot be
+    NULL, since most functions of NULL are NULL.
     """
     while node.kind == "TypeCast":
         (node,) = node.nodes("arg")

@@ -31,8 +31,8 @@ from privbench.workload import questions
 from privbench.workload.questions import ask
 from privbench.workload.results import Answer, Side, Status
 
-#: Session settings that shape plans, results or their text: taken from the first side and set on
-#: every side.
+#: Session settings that affect plans, results or their text. They are read from the first side and
+#: set on every side.
 ALIGNED = (
     "search_path", "TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits",
     "work_mem", "hash_mem_multiplier", "temp_buffers", "effective_cache_size",
@@ -50,13 +50,13 @@ ALIGNED = (
     "enable_partitionwise_join", "enable_seqscan", "enable_sort", "enable_tidscan",
 )  # fmt: skip
 
-#: Settings of the server that a session cannot change; recorded, so that a reader sees them.
+#: Settings of the server that a session cannot change; they are recorded for the report.
 RECORDED = (
     "server_version", "shared_buffers", "max_worker_processes", "block_size", "io_method",
     "effective_io_concurrency", "huge_pages", "data_checksums", "server_encoding",
 )  # fmt: skip
 
-#: Rows after which a fetch is cut off.
+#: Most rows of a result that are fetched.
 MOST_ROWS = 1_000_000
 
 _INTEGERS = {20, 21, 23}
@@ -72,8 +72,8 @@ class Before:
     # one; the environment holds the side's name as PRIVBENCH_SIDE. It may empty the
     # operating system's cache or restart the server.
     command: str | None = None
-    # Leave the connection and make a new one: the caches of a backend (catalog, plans,
-    # temporary buffers) are then empty. The server's and the machine's caches are not.
+    # Close the connection and open a new one: the caches of the backend (catalog, plans, temporary
+    # buffers) are then empty. Those of the server and the machine are not.
     fresh: bool = False
     # One statement in the run's session, which is read only: ``DISCARD ALL``, ``SELECT
     # pg_buffercache_evict_all()``. The common settings hold again after it.
@@ -109,7 +109,7 @@ class Before:
             )
 
 
-#: Caches are left as they are.
+#: No steps before a run: caches are left as they are.
 NOTHING = Before()
 
 
@@ -163,7 +163,7 @@ class Session:
             return found
 
     def align(self, settings: Mapping[str, str], timeout: float) -> None:
-        """Take up the settings, a search path among them, and the time-out, for every run."""
+        """Apply the settings, including a search path, and the time-out to every run."""
         with self._begun():
             for name, value in settings.items():
                 try:
@@ -184,7 +184,7 @@ class Session:
         return Side(row.database, row.version, fixed, row.catalog, row.role, tuple(row.powers))
 
     def run(self, text: str) -> Answer:
-        """Execute a query once in a READ ONLY transaction; seconds also of a run that failed."""
+        """Execute a query once in a READ ONLY transaction; a run that failed is timed as well."""
         with self._begun(self._aligned):
             return self._timed(text)
 
@@ -220,7 +220,7 @@ class Session:
             server.set_chunked_rows_mode(_CHUNK)
             run = self._fetched(server)
         except KeyboardInterrupt:
-            # What still arrives is not waited for: a cancellation may come too late to be heard.
+            # Results that still arrive are dropped: a cancellation may reach the server too late.
             with suppress(psycopg.Error):
                 self.connection.cancel_safe(timeout=10)
             self.connection.close()
@@ -228,7 +228,7 @@ class Session:
         return replace(run, seconds=(time.perf_counter() - begin,))
 
     def _fetched(self, server: pq.abc.PGconn) -> Answer:
-        """All that arrives of a result."""
+        """Fetch a result to its end or to the row limit."""
         rows, number, truncated, failure = 0, None, False, None
         while (result := next_result(server)) is not None:
             if result.status == pq.ExecStatus.FATAL_ERROR:

@@ -28,7 +28,8 @@ from privbench.report.trace import Trace
 
 Values = dict[str, object]
 
-#: What the templates need besides the document, None to leave a section out; in the page's order.
+#: Functions for the values that the templates need besides the document; a section is left out if
+#: its function returns None. They are in the page's order.
 SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
     "headline": lambda document: {"headlines": headlines(document)},
     "drift": lambda document: _if(document.drift),

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 #: Size of a chart's plot area in SVG units.
 WIDTH, HEIGHT = 300.0, 96.0
-# Beyond these, cells are too narrow for two bars, or for a label each.
+# Most cells that are wide enough for two bars; and most that are wide enough for a label each.
 _PAIRED, _LABELLED = 16, 7
 
 
@@ -25,7 +25,7 @@ class Bars:
     line: bool  # whether it is a line
     ticks: list[Tick]  # labels of the cells, or of the ends of the range
     cell: float  # width of a cell
-    ends: tuple[str, str]  # what stands at the upper and the lower edge
+    ends: tuple[str, str]  # labels of the upper and the lower edge
     width: ClassVar[float] = WIDTH
     height: ClassVar[float] = HEIGHT
 
@@ -38,11 +38,11 @@ def bars(
     ends: tuple[str, str],
     ticks: list[Tick] | None = None,
 ) -> Bars:
-    """Bars of the shares of each cell on both sides; `height` gives that of a bar, from 0 to 1.
+    """Bars of each cell's shares on both sides; `height` turns a share into a height in [0, 1].
 
-    With `ticks`, labels under the chart, cells have two bars each; by default there are all labels
-    and two bars, or the ends and a line where there is no room. `ends` stand at the upper and the
-    lower edge.
+    `ticks` are labels under the chart, with which each cell has two bars. By default each cell has
+    a label and two bars; if there is no room, only the ends are labelled and the clone is a line.
+    `ends` are the labels of the upper and the lower edge.
     """
     two = ticks is not None or len(labels) <= _PAIRED
     cell = WIDTH / max(len(labels), 1)

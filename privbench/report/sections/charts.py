@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 #: Okabe and Ito's colours: distinct for colour-blind readers and in grey print.
 SOURCE_COLOUR, CLONE_COLOUR, QUIET_COLOUR = "#0072B2", "#D55E00", "#8A94A3"
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-#: Points of a distribution's curve; a longer one is thinned evenly.
+#: Most points of a distribution's curve; of a longer one every n-th point is drawn.
 _POINTS = 2000
 
 
@@ -37,7 +37,7 @@ def embed(figure: go.Figure, name: str, height: int, figures: str) -> Markup:
         '<div class="chart" id="{name}" data-figure="{figures}" style="min-height:{height}px">'
         '<script type="application/json">{data}</script></div>'
     )
-    # No "<" is left in the JSON that could end the element.
+    # The JSON is safe: it has no "<" left that could end the element.
     shown = Markup(data)  # noqa: S704
     return page.format(name=name, figures=figures, height=height, data=shown)
 
@@ -54,7 +54,7 @@ def ticks(low: float, high: float) -> dict[str, Any]:
 
 
 def curve(values: ArrayLike) -> tuple[list[float], list[float]]:
-    """Values in order and the share of them up to there, in per cent."""
+    """The sorted values, and for each the share of the values up to it, in per cent."""
     x = np.sort(np.asarray(values, dtype=np.float64))
     kept = np.unique(np.linspace(0, len(x) - 1, min(len(x), _POINTS)).astype(np.int64))
     return short(x[kept]), short(100.0 * (kept + 1) / len(x))

@@ -6,7 +6,7 @@ from privbench.report.document import ColumnPart, ComparisonDocument
 from privbench.report.sections.bars import Bars, bars
 from privbench.report.text import percent
 
-#: Columns that are drawn in all: a page has to open fast.
+#: Most columns that are drawn: a page has to open fast.
 COLUMNS = 300
 #: Tables that are unfolded when the page opens.
 UNFOLDED = 8
@@ -18,7 +18,7 @@ _HOW = {
 
 
 def drawn(document: ComparisonDocument) -> frozenset[str]:
-    """The tables whose columns are drawn: the furthest apart, as far as there is room."""
+    """The tables whose columns are drawn: those that differ most, as far as there is room."""
     found: set[str] = set()
     room = COLUMNS
     apart = {t.name: max((c.tvd for c in t.columns), default=0.0) for t in document.tables}

@@ -8,7 +8,7 @@ from privbench.report.document import ComparisonDocument, CorrelationPart
 from privbench.report.sections.bars import cut
 from privbench.report.sections.columns import UNFOLDED, drawn
 
-#: Side of a matrix and width of its labels, in SVG units; columns up to which numbers fit.
+#: Side of a matrix and width of its labels, in SVG units; most columns for which numbers fit.
 SIDE, LABELS, _NUMBERED = 240.0, 96.0, 7
 #: Largest differences that are listed.
 _LISTED = 5

@@ -10,12 +10,12 @@ from privbench.report.sections.bars import WIDTH, Bars, Tick, bars
 from privbench.report.sections.columns import UNFOLDED
 from privbench.report.text import percent
 
-#: Foreign keys that are drawn: each is 1.3 kB of the page.
+#: Most foreign keys that are drawn: each adds 1.3 kB to the page.
 KEYS = 150
 
 
 def drawn(document: ComparisonDocument) -> list[tuple[int, FanoutPart]]:
-    """The keys that are drawn, with their places: those furthest apart, as far as there is room."""
+    """The keys that are drawn, with their places: as many as fit of those that differ most."""
     found = enumerate(document.views.fanouts)
     return sorted(sorted(found, key=lambda item: -item[1].tvd)[:KEYS], key=lambda item: item[0])
 

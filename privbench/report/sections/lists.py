@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from privbench.metrics.statistics import StatisticPart
 from privbench.report.document import ComparisonDocument
 
-#: What is listed at most: a page has to open fast.
+#: Most queries, columns and worst queries that are listed: a page has to open fast.
 QUERIES, COLUMNS, WORST = 1000, 200, 10
 # Longer than this, a query's text is folded.
 _LONG = 1500

@@ -1,7 +1,7 @@
-"""Gather the executions of a server into a workload, one query for each normalised text.
+"""Gather the statements that a server executed into a workload, grouped by normalised text.
 
-They come from its logs (`logs`), or from the view ``pg_stat_statements``, which has normalised
-texts and how often each was called.
+They come from the server's logs (`logs`), or from the view ``pg_stat_statements``, which has
+normalised texts and the number of calls of each.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def normalised(text: str) -> str:
 
 
 def bound(text: str, parameters: Sequence[str | None]) -> str:
-    """The text with its parameters in place, as literals without a type, where there are values.
+    """The text with literals without a type in place of those parameters whose values are given.
 
     >>> bound("SELECT '$1' FROM t WHERE a = $1 AND b = $2", ["it's", None])
     "SELECT '$1' FROM t WHERE a = 'it''s' AND b = NULL"
@@ -63,7 +63,7 @@ def bound(text: str, parameters: Sequence[str | None]) -> str:
     return text
 
 
-#: Beyond this many distinct texts new ones are only counted, so that memory is bounded.
+#: Most distinct texts that are kept; the calls of further ones are only counted, to bound memory.
 MOST_TEXTS = 50_000
 TOO_MANY = f"it came after the first {MOST_TEXTS:,} distinct statements"
 
@@ -87,7 +87,7 @@ class Execution:
 
     text: str  # its text
     parameters: Parameters = ()  # its parameters, empty where it has none or they are not known
-    # Whether auto_explain logged it: the same execution may be logged as a statement.
+    # Whether auto_explain logged it; the same execution may also be logged as a statement.
     planned: bool = False
     calls: int = 1  # how many times
 
@@ -105,8 +105,8 @@ class Capture:
 class _Text:
     """Samples and counts of one normalised text."""
 
-    reason: str | None  # why it is left out
-    # By whether auto_explain logged them.
+    reason: str | None  # why it is left out; None if it is not
+    # Numbers of calls: logged by auto_explain (True), and logged as statements (False).
     calls: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     # Texts with their parameters.
     samples: list[tuple[str, Parameters]] = field(default_factory=list)
@@ -114,7 +114,7 @@ class _Text:
 
     @property
     def total(self) -> int:
-        """Calls: what is logged both as a statement and with its plan counts once."""
+        """The number of calls; a call logged both as a statement and with its plan counts once."""
         return max(self.calls.values())
 
 
@@ -198,7 +198,7 @@ def _queries(number: int, text: _Text) -> list[Query]:
 
 
 def _no_query(text: str) -> str | None:
-    """Why a statement is no query, with its kind (INSERT, SET, …); None where it may be one.
+    """The reason why a statement is no query, with its kind (INSERT, …); None if it may be one.
 
     >>> _no_query(" insert into t values (1)")
     'it is not a query but INSERT'
@@ -210,12 +210,13 @@ def _no_query(text: str) -> str | None:
 
 
 def reason_against(text: str) -> str | None:
-    """Why a statement is left out of a captured workload, or None where it belongs into it.
+    """The reason why a captured workload leaves a statement out, or None if it is included.
 
-    A workload is made of reads of users' tables.
+    A workload holds only statements that read tables of users.
     """
     try:
-        # pg_stat_statements puts parameters where PostgreSQL takes none: values stand for them.
+        # pg_stat_statements writes parameters even where PostgreSQL's syntax allows none, so they
+        # are replaced by values before the text is parsed.
         tree = query_tree(bound(text, ["0"] * _MOST_PARAMETERS))
         judge(tree, Text(users=True))
     except SqlError:
@@ -236,7 +237,7 @@ _SHOW = (
     "Add pg_stat_statements to shared_preload_libraries, restart the server,"
     " and CREATE EXTENSION pg_stat_statements in this database."
 )
-# `toplevel` is there since PostgreSQL 14.
+# The column `toplevel` exists since PostgreSQL 14.
 _TEXTS = """
 SELECT s.query, coalesce((pg_catalog.to_jsonb(s) ->> 'toplevel')::boolean, true),
   pg_catalog.sum(s.calls)::bigint
@@ -248,13 +249,13 @@ GROUP BY 1, 2 ORDER BY 3 DESC, 1
 
 
 def capture_statements(connection: Connection) -> Capture:
-    """Read the statements of the current database with their calls.
+    """Read the statements of the current database and their numbers of calls.
 
-    Constants stand as ``$1``, ``$2``, … in them: they run only after their literals are re-bound.
+    The texts have ``$1``, ``$2``, … in place of constants: they run only after re-binding.
 
     Raises:
-        UsageError: The extension is not installed in this database, or no query is there.
-        AccessDenied: Other roles' statements are hidden, and there are no others.
+        UsageError: The extension is not installed in this database, or it has no query.
+        AccessDenied: The role may not see other roles' statements, and there are no others.
         DatabaseError: The server does not load the extension's library, or refused.
     """
     gatherer, seen, hidden = Gatherer(), 0, 0

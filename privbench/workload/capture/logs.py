@@ -1,4 +1,4 @@
-"""Capture from a server's logs, line by line: a log of any size, in memory that does not grow."""
+"""Capture a workload from a server's logs, line by line, in memory that does not grow with them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privbench.files import file_errors
 from privbench.postgres.connect import APPLICATION
 from privbench.workload.capture.gather import OURS, Capture, Execution, Gatherer, Parameters
 
-#: Why an entry that names a statement is left out.
+#: The reason why a log entry with a statement is left out if the statement was not run there.
 NOT_RUN = "it is a parse or bind step, not a run"
 FETCH = "it goes on with an open cursor"
 PLAN_FORM = "its plan is logged as XML or YAML"
@@ -40,7 +40,7 @@ _PLAN = re.compile(
 )
 
 
-#: Statements that hold a query (COPY, DECLARE, PREPARE, …): it counts as the query that ran.
+#: Statements that contain a query (COPY, DECLARE, PREPARE, …), which counts as the query that ran.
 _COPY = re.compile(r"\s*copy\s*\((?P<query>.*)\)\s*to\s", re.IGNORECASE | re.DOTALL)
 _DECLARE = re.compile(
     r"\s*declare\s+(?:\"[^\"]+\"|\w+)(?:\s+(?:binary|asensitive|insensitive|no|scroll))*\s+cursor"
@@ -62,11 +62,11 @@ class Entry:
     message: str  # its message
     detail: str = ""  # its DETAIL
     database: str | None = None  # the database, where the log states it
-    application: str | None = None  # the session's ``application_name``, likewise
+    application: str | None = None  # the session's ``application_name``, where the log states it
 
 
 def execution(entry: Entry) -> Execution | str | None:
-    """The statement that an entry reports, or why it is left out; None of an entry of another kind.
+    """The statement that an entry reports, or why it is left out; None if it reports no statement.
 
     >>> execution(Entry("duration: 0.1 ms  execute <unnamed>: SELECT $1", "parameters: $1 = '7'"))
     Execution(text='SELECT $1', parameters=('7',), planned=False, calls=1)
@@ -90,7 +90,7 @@ def execution(entry: Entry) -> Execution | str | None:
 
 
 def _inner(text: str, *more: re.Pattern[str]) -> str:
-    """The query that a statement runs: its own text, or what COPY or DECLARE hold.
+    """The query that a statement runs: its own text, or the query within a COPY or DECLARE.
 
     >>> _inner("COPY (SELECT a FROM t) TO STDOUT"), _inner("DECLARE c CURSOR FOR SELECT 1")
     ('SELECT a FROM t', 'SELECT 1')
@@ -100,7 +100,7 @@ def _inner(text: str, *more: re.Pattern[str]) -> str:
 
 
 def _constants(text: str) -> Parameters:
-    """The values of ``EXECUTE name (1, 'a', NULL)``; none where one is more than a constant."""
+    """The values of ``EXECUTE name (1, 'a', NULL)``; empty if one of them is not a constant."""
     found = _EXECUTE.match(text)
     rest, values = (found["values"] if found else None) or "", list[str | None]()
     while rest:
@@ -135,7 +135,7 @@ def _values(text: str) -> Parameters:
     return tuple(None if value is None else value.replace("''", "'") for value in values)
 
 
-#: Tried in this order where no prefix is named; the one that most lines bear is taken.
+#: Prefixes that are tried, in this order, if none is named; the one that most lines match is used.
 COMMON_PREFIXES = (
     "%m [%p] ",
     "%m [%p] %q%u@%d ",
@@ -193,7 +193,7 @@ def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[Entry]:
 
 
 def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
-    """The beginning and the text of every piece, its later lines joined on."""
+    """The match of the first line and the complete text of every entry, all its lines joined."""
     begun: re.Match[str] | None = None
     text: list[str] = []
     for line in lines:
@@ -224,7 +224,7 @@ def _compiled(prefix: str) -> re.Pattern[str]:
             raise UsageError(f"log_line_prefix has no escape %{sign}.")
         known = _ESCAPES[sign]
         if sign in said:
-            # A prefix may say a thing twice, a pattern may name a group once.
+            # A prefix may contain an escape twice, but a pattern may name a group only once.
             known = "" if sign == "q" else re.sub(r"\?P<\w+>", "?:", known)
         said.add(sign)
         return rf"\s*{known}\s*" if width else known
@@ -233,7 +233,7 @@ def _compiled(prefix: str) -> re.Pattern[str]:
     return re.compile(start + (")?" if "q" in said else "") + _LEVEL)
 
 
-# First lines that identify a log's format.
+# Number of first lines from which a log's format is identified.
 _LOOK = 2000
 # Columns of a csv log by position; later versions append theirs.
 _DATABASE, _SEVERITY, _MESSAGE, _DETAIL, _APPLICATION = 2, 11, 13, 14, 22
@@ -258,11 +258,12 @@ def capture_logs(
 ) -> Capture:
     """Read statements with their parameters from logs in csv, JSON or plain form.
 
-    ``paths`` are files, patterns of them (``*``, ``?``), or folders, whose files of logs are read;
-    gzipped ones too. Their first lines show the form. Without a ``prefix`` (``log_line_prefix``) of
-    plain logs common ones are tried. As many ``samples`` of the executions of a text, which the
-    seed decides, become queries, each with its own literals. A UsageError says that a file cannot
-    be read, or that there is no statement, or none of that database.
+    ``paths`` are files, patterns (``*``, ``?``) or folders, of which all log files are read; files
+    may be gzipped. The format is identified by the first lines. ``prefix`` is the
+    ``log_line_prefix`` of plain logs; without it common ones are tried. At most ``samples``
+    executions of each text, chosen by the seed, become queries, each with its own literals. A
+    UsageError is raised if a file cannot be read, or if there is no statement, or none of
+    ``database``.
     """
     gatherer = Gatherer(samples, seed)
     reported = False
@@ -296,7 +297,7 @@ def capture_logs(
 
 
 def _files(paths: Sequence[str | Path]) -> list[Path]:
-    """The files that are meant, in the order of their names."""
+    """The files that the paths name, in the order of their names."""
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -353,7 +354,7 @@ def _object(line: str) -> dict[str, Any]:
 
 def _lines(path: Path) -> Iterator[str]:
     opened = gzip.open if path.suffix == ".gz" else open
-    # Line ends as they are: a quoted field of a csv log may hold carriage returns.
+    # Line ends are not translated: a quoted field of a csv log may hold carriage returns.
     with (
         file_errors(f"cannot read the log {path}"),
         opened(path, "rt", encoding="utf-8", errors="replace", newline="") as file,

@@ -34,15 +34,15 @@ def by_name(name: str) -> WorkloadFormat:
 
 
 def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload:
-    """Read a workload, its format recognised by its content unless named or given.
+    """Read a workload; unless a format is given, it is recognised by the content.
 
-    ``-`` is what comes from standard input; what is no file, such as a pipe, is read to its end. A
-    UsageError says that nothing is there, or that it has no format or text that can be read.
+    The path ``-`` means standard input; a pipe is read to its end. A UsageError is raised if
+    nothing is at the path, or if no format fits, or the text cannot be read.
     """
     place = Path("/dev/stdin" if str(path) == "-" else path)
     if place.exists() and not place.is_dir() and not place.is_file():
         with TemporaryDirectory(prefix="privbench-") as folder:
-            # Formats look at a file before they read it.
+            # A copy is made, since formats look at a file before they read it.
             copy = Path(folder) / "workload.sql"
             copy.write_bytes(place.read_bytes())
             return read(copy, form)
@@ -57,7 +57,7 @@ def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload
 
 
 def write(workload: Workload, path: str | Path, form: str = "sql") -> None:
-    """Write a workload, without a named format as plain SQL; a UsageError if it cannot hold it."""
+    """Write a workload in a format; a UsageError is raised if the format cannot hold it."""
     place = Path(path)
     with file_errors(f"cannot write the workload {place}"):
         by_name(form).write(workload, place)

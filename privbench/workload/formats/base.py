@@ -1,4 +1,4 @@
-"""Workload formats. A query that a file or a format cannot hold is a `UsageError`."""
+"""Workload formats. They raise a `UsageError` for a query that a file or a format cannot hold."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from privbench.workload.query import Query, Workload
 
 Model = TypeVar("Model", bound=BaseModel)
 
-#: The first line, as a comment, of a workload that may not leave the house.
+#: The comment that is the first line of a confidential workload.
 CONFIDENTIAL = "CONFIDENTIAL: literals and answers come from private rows."
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFormat:
-    """One way to write queries down; each module of this folder has one, `FORMAT`."""
+    """A file format of workloads; each module of this folder defines one, `FORMAT`."""
 
     name: str  # on the command line
-    detects: Callable[[Path], bool]  # whether a file or folder looks like it, by its content
-    read: Callable[[Path], Workload]  # the workload's name is the file's or the folder's
-    write: Callable[[Workload, Path], None]  # replaces what stands there
+    detects: Callable[[Path], bool]  # whether a file or folder has this format, by its content
+    read: Callable[[Path], Workload]  # the workload gets the name of the file or folder
+    write: Callable[[Workload, Path], None]  # replaces what is at the path
 
 
 def read_text(path: Path) -> str:
@@ -40,13 +40,13 @@ def read_text(path: Path) -> str:
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a file that are not blank."""
-    # Not splitlines(): a literal may hold a form feed or a line separator.
+    # splitlines() would also split at a form feed or line separator within a literal.
     lines = (line.removesuffix("\r") for line in read_text(path).split("\n"))
     return [line for line in lines if line.strip()]
 
 
 def read_json(path: Path, kind: type[Model]) -> Model:
-    """The JSON of a file as a model of pydantic's, which checks it."""
+    """The JSON of a file as a pydantic model, which checks it."""
     try:
         return kind.model_validate_json(read_text(path))
     except ValidationError as error:

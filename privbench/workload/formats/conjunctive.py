@@ -51,7 +51,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Conjunction:
-    """A count of the rows of joined tables that meet all conditions."""
+    """A query that counts the rows of joined tables that satisfy all conditions."""
 
     tables: tuple[tuple[str, str], ...]  # name and alias, which may be empty
     joins: tuple[tuple[str, str], ...]  # pairs of equal columns
@@ -68,14 +68,14 @@ class Conjunction:
 
 
 class _Beyond(Exception):
-    """The query is more than a count under a conjunction; the message says where."""
+    """The query is not a count under a conjunction; the message says which part is not."""
 
 
 def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjunction:
-    """Take a query apart; ``public.`` before a table is left out.
+    """Parse a query into a conjunction; the schema ``public`` is dropped from names of tables.
 
-    Messages name the format it is wanted for. If that holds any name, it is ``quotable``; otherwise
-    a name that needs quotes is refused and the others are left as they are written.
+    Error messages name the format ``form``. If it can hold any name, it is ``quotable``; otherwise
+    a name that needs quotes is refused, and the others are left as they are written.
     """
     try:
         return _Reader(quotable).select(parse(query.sql))
@@ -84,7 +84,7 @@ def conjunction(query: Query, form: str, *, quotable: bool = False) -> Conjuncti
 
 
 def beyond(query: Query, form: str, reason: str) -> UsageError:
-    """The refusal of a query that a format cannot hold."""
+    """The error for a query that a format cannot hold."""
     return UsageError(
         f"the format {form} cannot hold query {query.id}: {reason}.",
         remedy="The formats native and sql hold any query.",

@@ -1,8 +1,8 @@
-"""MSCN: one line ``tables#joins#predicates#card`` a query.
+"""The format of MSCN: each line ``tables#joins#predicates#card`` is a query.
 
-As published with "Learned Cardinalities" (Kipf et al., CIDR 2019): tables ``title t`` and joins
-``t.id=mc.movie_id`` separated by commas, predicates as ``column,operator,value`` in one run of
-commas, the answer last. The text that is run is put together from these parts.
+It was published with "Learned Cardinalities" (Kipf et al., CIDR 2019). Tables (``title t``) and
+joins (``t.id=mc.movie_id``) are separated by commas; so are predicates and the parts of each,
+``column,operator,value``; the answer comes last. The SQL text that runs is built from these parts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""JSON that holds all of a workload: texts as given, answers, weights, templates and their values.
+"""The native format: JSON with everything in a workload.
+
+It holds texts as given, answers, weights, templates and the values of their parameters.
 
 ::
 
@@ -38,7 +40,7 @@ _QUERY = TypeAdapter(Query)
 
 
 def _detects(path: Path) -> bool:
-    """Whether the file begins as such JSON does."""
+    """Whether the file begins like JSON of this format."""
     return path.is_file() and f'"{_MARK}"' in read_text(path)[:200]
 
 

@@ -1,9 +1,9 @@
 r"""pgbench scripts: SQL with ``:name`` variables that ``\set`` lines draw.
 
-A workload is one script, or a folder of scripts. In a folder the file ``pgbench.opts`` holds what
-pgbench is given, one ``-f NAME@WEIGHT`` a line, so that ``pgbench -n $(cat pgbench.opts)`` runs it
-there; without that file every ``.sql`` and ``.pgbench`` script has weight 1. Each statement becomes
-a query, with its variables bound once, by draws that the file's and the variable's names seed.
+A workload is one script, or a folder of scripts. In a folder the file ``pgbench.opts`` holds the
+options for pgbench, one ``-f NAME@WEIGHT`` a line, so that ``pgbench -n $(cat pgbench.opts)`` runs
+the workload; without that file every ``.sql`` and ``.pgbench`` script has weight 1. Each statement
+becomes a query whose variables are bound once, by draws seeded with the names of file and variable.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _BINARY: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    # Whole numbers towards zero, as pgbench divides.
+    # pgbench rounds quotients of whole numbers towards zero.
     ast.Div: lambda a, b: math.trunc(a / b) if isinstance(a, int) and isinstance(b, int) else a / b,
     ast.Mod: lambda a, b: math.trunc(math.fmod(a, b)),
 }
 
 
 def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
-    r"""The value, as SQL, of what stands after the variable's name in a ``\set`` line.
+    r"""The value, as SQL, of the expression after the variable's name in a ``\set`` line.
 
-    Whole-number and floating arithmetic, variables that are set before it (``values``), ``random``,
-    ``abs``, ``greatest`` and ``least``; all else of pgbench's is refused. Python writes that much
-    alike, and its parser reads it. The same labels give the same value.
+    Allowed are arithmetic of integers and floats, variables that were set before (``values``),
+    ``random``, ``abs``, ``greatest`` and ``least``; other expressions of pgbench are refused. These
+    are written as in Python, whose parser reads them. The same labels give the same value.
 
     >>> draw("10 * :scale + 1", {"scale": "3"})
     '31'
@@ -98,17 +98,17 @@ _OPTIONS = "pgbench.opts"
 _MARK = f"-- {CONFIDENTIAL}\n"
 _SUFFIXES = frozenset({".sql", ".pgbench"})
 _META = re.compile(r"[ \t]*\\(\w+)(.*)\Z")
-# A command with the lines that it goes on in; comments before commands stay SQL's.
+# A backslash command with its continuation lines; comments before it remain part of the SQL.
 _CONTINUED = re.compile(r"^[ \t]*\\\w(?:.*\\\n)*.*$", re.MULTILINE)
 _FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d+))?\s*\Z")
-# A variable as pgbench finds it, within strings too; not the colons of a cast.
+# A variable as pgbench recognises it, also within strings; the colons of a cast are none.
 _VARIABLE = re.compile(r"(?<!:):([A-Za-z_]\w*)")
 _OWN_VARIABLES = frozenset({"client_id", "default_seed", "random_seed", "scale"})
 _PLACE = re.compile(r"\$(\d+)")
 
 
 def _detects(path: Path) -> bool:
-    r"""Whether it is a script with a suffix of its own or a ``\set``, or a folder of such."""
+    r"""Whether it is a script with the suffix ``.pgbench`` or a ``\set``, or a folder of such."""
     if path.is_dir():
         return (path / _OPTIONS).is_file() or any(_detects(f) for f in _scripts(path))
     if path.suffix == ".pgbench" or path.name == _OPTIONS:
@@ -119,7 +119,7 @@ def _detects(path: Path) -> bool:
 
 
 def _read(path: Path) -> Workload:
-    """Read every statement of every script; ids are of `query_id`."""
+    """Read every statement of every script; `query_id` makes the ids."""
     if path.name == _OPTIONS:
         path = path.parent
     root = path if path.is_dir() else path.parent
@@ -187,7 +187,7 @@ def _files(root: Path) -> list[tuple[Path, float]]:
 
 
 def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
-    r"""Each statement with the variables that are set where it stands."""
+    r"""Each statement with the definitions of the variables that are set before it."""
     draws: dict[str, str] = {}
     block: list[str] = []
     text = "\n".join(_text(file)).replace("\r\n", "\n")
@@ -214,7 +214,7 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
 
 
 def _bound(name: str, text: str, draws: dict[str, str], weight: float) -> Query:
-    """The query with each variable drawn once."""
+    """The query of a statement; each of its variables is drawn once."""
     needed = _needed(text, {SCALE: "1", **draws})
     if not needed:
         return Query(name, text, weight=weight)
@@ -233,7 +233,7 @@ def _bound(name: str, text: str, draws: dict[str, str], weight: float) -> Query:
 
 
 def _needed(text: str, draws: dict[str, str]) -> dict[str, str]:
-    """The variables that a statement holds, and those that they are drawn from."""
+    """The variables in a statement, and those that their definitions depend on."""
     wanted = set(_VARIABLE.findall(text))
     for name in reversed(draws):
         if name in wanted:
@@ -255,7 +255,7 @@ def _script(query: Query) -> str:
 
 
 def _whole(queries: Sequence[Query]) -> list[int]:
-    """Weights as whole numbers."""
+    """The weights of queries, scaled to whole numbers."""
     weights = [query.weight for query in queries]
     if all(weight == round(weight) for weight in weights):
         return [round(weight) for weight in weights]

@@ -1,12 +1,12 @@
-"""The JSON of SAM: conjunctions over one table as parallel lists.
+"""The JSON format of SAM: conjunctions over one table as parallel lists.
 
-As in the public repository of "SAM: Database Generation from Query Workloads with Supervised
-Autoregressive Models" (SIGMOD 2022): ``queries/census_test.txt``, ``dmv_test.txt`` and the loader
-that reads them were looked at. One object: ``query_list``, of which each item holds three lists
-(columns, operators, values, every value a string), and ``card_list``, the answers as strings.
-Columns are names or, for census, numbers. Tables, names of numbers and types are not stated; the
-former are written here under the further keys ``table`` and ``columns``, that such loaders pass
-over.
+It follows the public repository of "SAM: Database Generation from Query Workloads with Supervised
+Autoregressive Models" (SIGMOD 2022): its files ``queries/census_test.txt`` and ``dmv_test.txt``,
+and the loader that reads them. A file is one object. Each item of its ``query_list`` holds three
+lists (columns, operators, and values, which are strings); ``card_list`` holds the answers as
+strings. Columns are given by name or, for census, by number. The original format states neither
+tables, nor names of numbered columns, nor types; this module writes table and column names under
+the additional keys ``table`` and ``columns``, which such loaders ignore.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ def _detects(path: Path) -> bool:
 
 
 def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> Workload:
-    """Read the queries; ids are q1, q2, …. The table and the columns' names may be known."""
+    """Read the queries; ids are q1, q2, ….
+
+    The names of the table (``known``) and of its columns (``names``) may be given.
+    """
     data = read_json(path, _File)
     name = TableName.parse(known or data.table or _TAIL.sub("", path.stem))
     parts = (name.name,) if name.schema == "public" else (name.schema, name.name)
@@ -94,7 +97,7 @@ def _read(path: Path, known: str | None = None, names: tuple[str, ...] = ()) -> 
 
 
 def _write(workload: Workload, path: Path) -> None:
-    """Write the queries, columns by name."""
+    """Write the queries, with columns given by name."""
     parts: dict[str, Conjunction] = {}
     for query in workload:
         parts[query.id] = conjunction(query, "sam", quotable=True)
@@ -174,8 +177,8 @@ def _card(query: Query) -> str:
 def sam(table: str | None = None, columns: tuple[str, ...] = ()) -> WorkloadFormat:
     """The format SAM for a file that does not state its table or its columns.
 
-    ``table`` is what the queries are on; None takes it from the file, or from the file's name.
-    ``columns`` are the table's, in the order of the file's column numbers.
+    ``table`` is the table that is queried; None takes it from the file, or from the file's name.
+    ``columns`` are the table's columns, in the order of the file's column numbers.
     """
     return WorkloadFormat("sam", _detects, lambda path: _read(path, table, columns), _write)
 

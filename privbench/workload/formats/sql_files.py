@@ -1,6 +1,6 @@
 """Plain SQL: a folder of ``.sql`` files (JOB), or one file of statements; and ``card||SQL``.
 
-The latter is one query a line with its true answer before it (STATS-CEB, SAM). A line without
+In ``card||SQL`` each line is a query with its true answer in front (STATS-CEB, SAM). A line without
 ``||`` in front is a query without a stated answer. Lines that are empty or start with ``--`` are
 skipped.
 """
@@ -24,7 +24,7 @@ from privbench.workload.formats.base import (
 )
 from privbench.workload.query import Query, Workload
 
-#: Commands of psql that are followed, or mean nothing to a replay.
+#: Commands of psql that are carried out, or are ignored since they do not matter to a replay.
 COMMAND = re.compile(
     r"^[ \t]*\\(?:(?:i|ir|include|include_relative)[ \t]+(?P<file>\S+)"
     r"|(?:echo|qecho|warn|pset)\b[^\n]*?"
@@ -33,7 +33,7 @@ COMMAND = re.compile(
 )
 _DEEPEST = 10
 _NUMBERS = re.compile(r"(\d+)")
-# With a semicolon of its own, so that it is no part of the first query.
+# The mark of confidentiality has its own semicolon, so that it is not part of the first query.
 _MARK = f"-- {CONFIDENTIAL}\n;\n"
 _LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
 
@@ -46,7 +46,7 @@ def _detects(path: Path) -> bool:
 def _read(path: Path) -> Workload:
     """Read every statement; ids are q1, q2, … in a single file, those of `query_id` in a folder.
 
-    Its files are taken in natural order (2a before 10a), and sub-folders are searched.
+    The files of a folder are read in natural order (2a before 10a), and sub-folders are searched.
     """
     if not path.is_dir():
         alone = (Query(f"q{i}", text) for i, text in enumerate(_texts(path), 1))
@@ -61,7 +61,7 @@ def _read(path: Path) -> Workload:
 
 
 def _write(workload: Workload, path: Path) -> None:
-    """Write one file, where the path ends in ``.sql``, or else a file a query in a folder."""
+    """Write one file if the path ends in ``.sql``, else a folder with a file for each query."""
     mark = _MARK if workload.confidential else ""
     if path.suffix.lower() == ".sql":
         text = "".join(f"{ended(query.sql)}\n" for query in workload)
@@ -78,7 +78,7 @@ def _texts(file: Path) -> list[str]:
 
 
 def _plain(text: str, file: Path, depth: int = 0) -> str:
-    r"""The text with the files of its folder that ``\i`` names, without commands on its display."""
+    r"""The text with files included that ``\i`` names, and without commands about psql's output."""
     if depth > _DEEPEST:
         raise UsageError(f"the workload {file} includes itself.")
 
@@ -92,7 +92,7 @@ def _plain(text: str, file: Path, depth: int = 0) -> str:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file in a folder."""
+    """The file of that name in a folder; names that lead out of the folder are refused."""
     root = folder.resolve()
     file = (root / name).resolve()
     if not file.is_relative_to(root):

@@ -24,9 +24,9 @@ from privbench.workload.query import Workload
 
 
 def make(kind: str, rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Make different queries g1, g2, …; the same input and seed give the same ones.
+    """Make distinct queries g1, g2, …; the same input and seed give the same queries.
 
-    A UsageError says that plan and schema allow no query, or that none had an answer.
+    A UsageError is raised if plan and schema allow no query, or if no query had an answer.
     """
     found = KINDS[kind]
     plan.check(schema)
@@ -51,8 +51,8 @@ def generate_from_source(
 ) -> Workload:
     """A workload with literals and answers from the source's rows: CONFIDENTIAL.
 
-    Answers are stated of all kinds but ``mixed``. Queries that take longer than so many seconds on
-    the source are left out. Errors are those of `make`.
+    Workloads of all kinds but ``mixed`` state answers. Queries that take longer than `timeout`
+    seconds on the source are left out. Errors are those of `make`.
     """
     plan = plan or KINDS[kind].plan
     rows = DatabaseRows(connection, plan.seed)
@@ -69,10 +69,11 @@ def generate_from_tables(
     clone: psycopg.Connection[Any] | None = None,
     timeout: float = 20.0,
 ) -> Workload:
-    """A workload with literals from synthetic rows, by ``schema.table``: as publishable as they.
+    """A workload with literals from synthetic rows; it may be published if the rows may be.
 
-    The answers of a synthetic ``clone`` are stated and must not be empty; queries that take longer
-    than so many seconds there are left out. Without a clone, answers are those of the tables and
+    The keys of ``tables`` are ``schema.table``. With a synthetic ``clone`` the workload states the
+    answers on the clone, which must not be empty, and queries that take longer than ``timeout``
+    seconds there are left out. Without a clone, queries are answered on the tables, and the answers
     are not stated. Errors are those of `make`.
     """
     plan = plan or KINDS[kind].plan

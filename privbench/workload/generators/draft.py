@@ -1,4 +1,4 @@
-"""A query before it becomes text: tables joined along foreign keys, values, predicates, results."""
+"""A query before it becomes text: tables joined along foreign keys, values, predicates, output."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from privbench.postgres.connect import SELECT
 from privbench.postgres.statement import build
 from privbench.schema import Column, ForeignKey, Schema, Table
 
-#: One row of a table by column: as PostgreSQL prints the values, None for NULL.
+#: One row of a table, by column: the values as PostgreSQL prints them, None for NULL.
 Row = dict[str, str | None]
 Item = TypeVar("Item")
 
-#: Types whose texts are to be in ISO order, whatever the session's DateStyle.
+#: Types whose values are printed in ISO format, whatever the session's DateStyle.
 DATES = frozenset({"date", "timestamp", "timestamptz"})
 _WHOLE = frozenset({"int2", "int4", "int8", "date"})
 # Types whose texts sort as their values do.
 _ORDERED = DATES | {"int2", "int4", "int8", "numeric", "float4", "float8", "time"}
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
-# Characters of a literal: longer values would make queries that nobody can read.
+# Most characters of a literal; longer values would make queries unreadable.
 _LONGEST = 64
 # Beyond this many distinct values in the sample an equality hardly ever holds on a clone.
 _FEW = 64
@@ -32,10 +32,10 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Values of one column to take literals from."""
+    """Values of one column, from which literals are taken."""
 
     column: Column
-    # One a sampled row, None for NULL and for what is too long; in no order.
+    # One text for each sampled row, in no order; None for NULL and for values that are too long.
     texts: tuple[str | None, ...]
     ordered: bool  # whether ranges make sense
     few: bool  # whether equality makes sense on another database of the same distribution
@@ -64,7 +64,7 @@ class Values:
         return self.column.type.category == "S"
 
     def place(self, text: str) -> tuple[float, str]:
-        """Where a value stands in the column's order; for strings that of their code points."""
+        """A sort key for a value in the column's order; strings are ordered by code points."""
         return (float(text), "") if self.column.type.category == "N" else (0.0, text)
 
     @staticmethod
@@ -82,7 +82,7 @@ class Values:
 
 
 def judged(table: Table, rows: Sequence[Row]) -> list[Values]:
-    """Columns of a table that queries may have conditions on, with their values in some rows.
+    """The columns of a table that predicates may use, with their values in some rows.
 
     Keys and columns of composite types are left out.
     """
@@ -101,7 +101,7 @@ def pick(items: Sequence[Item], rng: np.random.Generator) -> Item:
     return items[int(rng.integers(len(items)))]
 
 
-#: Operators that take a value, in the order in which they are drawn from.
+#: Operators that take a value, in the fixed order from which they are drawn.
 OPERATORS = ("=", "<", ">", "<=", ">=", "between")
 
 #: Two columns that a query sets equal, each with the number of its table in the query.
@@ -113,8 +113,8 @@ class Edge:
     """One foreign key followed by a query."""
 
     key: ForeignKey  # the foreign key
-    child: int  # place, in the tree's tables, of the one that holds the key
-    parent: int  # place of the one that it refers to
+    child: int  # place of the referencing table among the tree's tables
+    parent: int  # place of the referenced table
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class JoinTree:
     """Tables joined by foreign keys."""
 
     tables: tuple[Table, ...]  # in the order in which they were reached
-    # One less than tables: the key that reached ``tables[i + 1]``, from an earlier one.
+    # ``edges[i]`` is the key by which ``tables[i + 1]`` was reached from an earlier table.
     edges: tuple[Edge, ...] = ()
 
     @property
@@ -148,12 +148,12 @@ class JoinTree:
 def draw(
     schema: Schema, joins: int, rng: np.random.Generator, *, repeats: bool = False
 ) -> JoinTree:
-    """Draw a connected set of tables: from a random one on, along random foreign keys to new ones.
+    """Draw connected tables: start at a random one and follow random foreign keys to new ones.
 
-    Fewer keys are followed where the schema offers no more. With ``repeats`` each is followed at
-    most once, and always to a further table, be it one that is there already: a post with its owner
-    and its editor has users twice, and self-references are followed too. Otherwise each table
-    occurs once.
+    Fewer than ``joins`` keys are followed if the schema has no more. Without ``repeats`` each table
+    occurs once. With ``repeats`` each key is followed at most once, and always adds an occurrence
+    of a table, which may be in the tree already: a post with its owner and its editor has users
+    twice, and self-references are followed too.
     """
     graph = [
         key
@@ -176,7 +176,7 @@ def draw(
 def _steps(
     graph: list[ForeignKey], tables: list[Table], edges: list[Edge], repeats: bool
 ) -> list[Edge]:
-    """Edges from a table that is there, in either direction, to one more table."""
+    """The edges, in either direction, that lead from a table of the tree to one more table."""
     held, used = {table.name for table in tables}, {edge.key for edge in edges}
     new = len(tables)
     found = []
@@ -198,7 +198,7 @@ class Predicate:
     table: int  # place of the column's table in the tree
     values: Values  # the column
     operator: str  # one of `OPERATORS`, or ``is null`` or ``is not null``
-    # Its literals: two of ``between``, none of the tests for NULL, else one.
+    # Its literals: two for ``between``, none for tests for NULL, else one.
     texts: tuple[str, ...] = ()
 
     def condition(self, alias: str) -> sql.Composable:
@@ -224,11 +224,11 @@ class Draft:
     def text(self) -> str:
         """The query's SQL, without a semicolon."""
         head = self.head or sql.SQL("COUNT(*)")
-        # Without a connection: the text is the same wherever it is made.
+        # No connection is passed, so that the text does not depend on a server's settings.
         return build("SELECT {} {}{}", head, self._tail, self.foot).as_string(None)
 
     def counting(self, enough: int | None = None) -> str:
-        """The SQL that counts the rows that the conditions leave, no further than ``enough``."""
+        """The SQL that counts the rows that satisfy the conditions, up to ``enough`` of them."""
         limit = sql.SQL("" if enough is None else " LIMIT {}").format(sql.Literal(enough))
         rest = sql.SQL("pg_catalog.count(*) FROM (SELECT 1 {}{}) AS found")
         return (SELECT + rest.format(self._tail, limit)).as_string(None)

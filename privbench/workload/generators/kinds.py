@@ -1,4 +1,4 @@
-"""Kinds of generated workloads, one line in `KINDS` each, and the plan that each of them has.
+"""Kinds of generated workloads, one line in `KINDS` each, and the default plan of each kind.
 
 All are conjunctive queries over tables that are joined along foreign keys; they differ in how
 tables, columns, operators and literals are drawn.
@@ -29,7 +29,7 @@ from privbench.workload.generators.draft import (
 from privbench.workload.generators.rows import Answers, RowSource, anchored
 from privbench.workload.query import Query, Workload
 
-#: Draws that a query may take.
+#: Attempts to draw a query.
 TRIES = 20
 
 #: Draws a query with that many joins, or None where the draw failed.
@@ -43,13 +43,13 @@ class Plan:
     queries: int = 400  # how many; fewer where the data does not yield as many different ones
     joins: tuple[int, int] = (0, 3)  # least and most foreign keys that a query follows
     predicates: tuple[int, int] = (1, 6)  # least and most predicates of a query
-    operators: tuple[str, ...] = OPERATORS  # what predicates may ask
+    operators: tuple[str, ...] = OPERATORS  # operators that predicates may have
     least: int = 1  # queries with smaller answers are left out
     most: int | None = None  # queries with larger answers are left out; None for no limit
     seed: int = 0  # of the draws
 
     def check(self, schema: Schema) -> None:
-        """Refuse what no query can be made of."""
+        """Refuse a plan or a schema of which no query can be made."""
         if not schema.tables:
             raise UsageError("the schema has no table to query.")
         ranges = {
@@ -65,10 +65,10 @@ class Plan:
 def collect(
     name: str, plan: Plan, draw: Drawer, answers: Answers, *, stated: bool = True
 ) -> Workload:
-    """Draw until there are enough different queries with answers in the plan's range.
+    """Draw until there are enough distinct queries with answers in the plan's range.
 
-    Numbers of joins take turns; a draw that fails, or whose answer does not fit, is tried again.
-    A query states its answer where `Answers.stated` says so; with ``stated=False`` none does.
+    The plan's numbers of joins are used in turn. A draw that fails, or whose answer is outside the
+    range, is repeated. Queries state their answers if `Answers.stated` and ``stated`` are true.
     """
     found: dict[str, int | None] = {}
     enough = None if stated or plan.most is not None else plan.least
@@ -92,12 +92,12 @@ def collect(
     return Workload(name, tuple(made))
 
 
-#: Operators of predicates on a column that one of its values satisfies.
+#: Gives the operators that a predicate on a column may have, so that the given value satisfies it.
 Operators = Callable[[Values, str], list[str]]
 #: A column with the place of its table.
 _Column = tuple[int, Values]
 
-# From so many distinct values on, predicates on a column are ranges: as in SAM's files.
+# From this many distinct values on, predicates on a column are ranges, as in SAM's files.
 _RANGED = 10
 _HEADS, _SHARES = ("count", "group", "top"), (0.7, 0.15, 0.15)
 _LIMITS = (10, 100, 1000)
@@ -123,7 +123,7 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
             return None
         found: list[Predicate] = []
         for place, table in enumerate(tree.tables):
-            # Equality is only for values that may occur again.
+            # Equality is only used with values that are likely to occur again.
             fits = [
                 (v, _fitting(plan, equal=v.few or v.whole, ranged=v.ordered))
                 for v in rows.values(table)
@@ -143,14 +143,15 @@ def mscn(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workl
 
 
 def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
-    """Joins to count, whose predicates hold for one tuple of rows that join.
+    """Counts of joins whose predicates all hold for one tuple of rows that join.
 
-    For measuring Q-error over many tables: the answer of such a query is at least one however many
-    tables and predicates it has. Each foreign key is followed at most once; a table that two of
-    them reach occurs twice.
+    Such workloads measure Q-error over many tables: the answer of a query is at least one, however
+    many tables and predicates it has. Each foreign key is followed at most once; a table that is
+    reached by two of them occurs twice.
 
-    An equality takes a value that other rows have too: joins lead to the rows with the most
-    children, whose values are often unique, and such a query would select a single row.
+    Equality is only used with values that other rows have too. Joins lead to rows with many
+    children, whose values are often unique, and an equality with such a value would select a single
+    row.
     """
     rng = generator(plan.seed, "counting workload")
 
@@ -160,7 +161,7 @@ def joins(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
 
     def drawn(joins: int) -> Draft | None:
         tree = draw(schema, joins, rng, repeats=True)
-        # Rows without children are frequent: a tree that only some of them have is tried again.
+        # Many rows have no children: if the walk along the tree fails, another row is tried.
         tries = (anchored(tree, rows, rng) for _ in range(TRIES))
         anchor = next((found for found in tries if found is not None), None)
         start = None if anchor is None else (tree, anchor)
@@ -220,7 +221,7 @@ def california(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) ->
 def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Workload:
     """Joins with COUNT, GROUP BY, or ORDER BY and LIMIT; literals come from random rows.
 
-    Each table's rows are drawn by themselves. The number of joins is drawn too; queries with few
+    The rows of each table are drawn independently. The number of joins is random; queries with few
     joins are more frequent, since fewer of them fail.
     """
     rng = generator(plan.seed, "workload")
@@ -247,7 +248,7 @@ def mixed(rows: RowSource, answers: Answers, schema: Schema, plan: Plan) -> Work
 
 
 def _headed(draft: Draft, columns: list[_Column], rng: np.random.Generator) -> Draft:
-    """Complete a query by its select list, grouping or sorting; else it is a count."""
+    """Add a select list with grouping or sorting to a query, or leave it as a count."""
     kind = _HEADS[int(rng.choice(len(_HEADS), p=_SHARES))]
     usable = [
         sql.Identifier(draft.tree.aliases[place], values.column.name)
@@ -277,14 +278,14 @@ def _by_itself(
 
 
 def _fitting(plan: Plan, *, equal: bool, ranged: bool) -> list[str]:
-    """The plan's operators: ``=`` only if ``equal`` is set, all others only if ``ranged`` is."""
+    """The plan's operators: ``=`` only if ``equal`` is true, all others only if ``ranged`` is."""
     return [operator for operator in plan.operators if (equal if operator == "=" else ranged)]
 
 
 def _a_row(
     tables: Sequence[Table], rows: RowSource, rng: np.random.Generator
 ) -> tuple[JoinTree, list[Row]] | None:
-    """A random row of a random one of the tables, without joins; None where it has no rows."""
+    """A random table, without joins, with one of its rows; None if it has no rows."""
     table = pick(tables, rng)
     starts = rows.starts(table)
     return (JoinTree((table,)), [pick(starts, rng)]) if starts else None
@@ -299,11 +300,11 @@ def _around(
     *,
     exact: bool = False,
 ) -> Draft | None:
-    """A count whose predicates hold for rows that join; None without a start or enough columns.
+    """A count whose predicates hold for rows that join; None if ``start`` is, or columns are few.
 
-    ``start`` holds joined tables and their anchor, a row of each. There is at most one predicate a
-    column, and none on a column without operators. Bounds are values of random rows, as in MSCN, or
-    the anchor's own where those would exclude it, or where it is to be ``exact``.
+    ``start`` holds joined tables and their anchor, which is a row of each. A column has at most one
+    predicate, and none if no operator fits it. Bounds are values of random rows, as in MSCN. They
+    are the anchor's own values if random ones would exclude the anchor, or if ``exact`` is true.
     """
     if start is None:
         return None

@@ -1,8 +1,8 @@
-"""Where generators take rows from, and how they learn the answers of their queries.
+"""The sources of the rows that generators use, and of the answers of their queries.
 
-Rows come from a database, or in memory from a model. Those of a database make a workload
-CONFIDENTIAL; those of a model are synthetic, and a workload with their values may be published. Its
-answers are those of one sample: they say which queries are empty, and are not stated.
+Rows come from a database, or in memory from a model. Rows of a database make a workload
+CONFIDENTIAL. Rows of a model are synthetic, and a workload with their values may be published. Its
+answers on one sample only show which queries are empty, and are not stated.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from privbench.workload.generators.draft import (
     pick,
 )
 
-# Rows of a table that queries are drawn around, and those of them that literals come from. Twice or
-# half as many change which values are drawn and no property of the workload.
+# The number of rows of a table around which queries are drawn, and the number of these from which
+# literals are taken. Twice or half as many change which values are drawn, but no property of the
+# workload.
 _START_ROWS, _SAMPLE = 2000, 500
 _SEEDS = 2**31
 
 
 class RowSource(ABC):
-    """Rows to take literals from; each table is sampled once."""
+    """Rows from which literals are taken; each table is sampled once."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[Values]] = {}
@@ -68,13 +69,13 @@ class RowSource(ABC):
 
     @abstractmethod
     def match(self, table: Table, wanted: Mapping[str, str], seed: int) -> Row | None:
-        """A row of the table with these values, of several the one that the seed decides."""
+        """A row of the table with these values; if there are several, the seed chooses one."""
 
 
 class Answers(ABC):
     """Answers of drafted queries."""
 
-    #: Whether the answers belong into the workload.
+    #: Whether the workload states the answers.
     stated: bool
 
     @abstractmethod
@@ -92,10 +93,10 @@ def joined(
     rows: RowSource,
     rng: np.random.Generator,
 ) -> dict[int, Row]:
-    """Rows that join: a random one of the first table, then along the links a random one that fits.
+    """Rows that join: a random row of the first table, then matching random rows along the links.
 
-    Tables are numbered, and ``start`` is the first one's number. The walk ends at a table without a
-    row that fits; the result has a row of every table that was reached until then.
+    Tables are numbered, and ``start`` is the number of the first one. The walk ends at a table
+    without a matching row; the result has a row of every table that was reached until then.
     """
     starts = rows.starts(tables[start])
     found = {start: pick(starts, rng)} if starts else {}
@@ -121,7 +122,7 @@ def joined(
 
 
 def anchored(tree: JoinTree, rows: RowSource, rng: np.random.Generator) -> list[Row] | None:
-    """Rows that join, one of each of the tree's tables; None where the draw met a dead end.
+    """Rows that join, one of each of the tree's tables; None if a table has no matching row.
 
     A query whose predicates hold for such rows has an answer of at least one.
     """
@@ -168,7 +169,7 @@ class DatabaseRows(RowSource):
 
 
 class DatabaseAnswers(Answers):
-    """Answers by running the query, for so many seconds at most."""
+    """Answers found by running the query, within a time-out."""
 
     stated = True
 
@@ -177,10 +178,10 @@ class DatabaseAnswers(Answers):
         self._timeout = timeout
 
     def count(self, draft: Draft, enough: int | None = None) -> int | None:
-        """How many rows the conditions leave; None where that takes too long."""
+        """The number of rows that satisfy the conditions; None if counting takes too long."""
         limit = str(max(1, round(1000 * self._timeout)))
         try:
-            # Rolled back, so that the time-out ends with the query.
+            # The rollback restores the session's own time-out.
             with self._connection.transaction(force_rollback=True):
                 self._connection.execute(assignment("statement_timeout", limit))
                 row = self._connection.execute(draft.counting(enough).encode()).fetchone()
@@ -195,13 +196,13 @@ def _as_text(column: Column) -> sql.Composable:
     return sql.SQL(form or column.type.text_form).format(sql.Identifier("t", column.name))
 
 
-#: By column, the values of one table; columns that are left to the server are not there.
+#: The values of one table, by column; columns that the server fills are missing.
 Columns = Mapping[str, pa.Array | pa.ChunkedArray]
 
-#: A foreign key as codes of the child's rows, codes of the parent's, and how many there are.
+#: A foreign key as codes: those of the child's rows, those of the parent's rows, and their number.
 Codes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
-# Between the columns of a composite key.
+# Separates the columns of a composite key.
 _SEAM = "\x1f"
 _COMPARE = {
     "=": pc.equal, "<": pc.less, ">": pc.greater, "<=": pc.less_equal, ">=": pc.greater_equal,
@@ -239,7 +240,7 @@ class MemoryRows(RowSource):
         return next((len(array) for array in self._tables.get(table.key, {}).values()), 0)
 
     def column(self, table: Table, name: str, *, numeric: bool = False) -> pa.Array:
-        """A column as text, or as numbers; NULL where it is not known."""
+        """A column as text, or as numbers; NULL if the tables lack the column."""
         place = (table.key, name, numeric)
         if place not in self._read:
             array = self._tables.get(table.key, {}).get(name)
@@ -249,7 +250,7 @@ class MemoryRows(RowSource):
         return self._read[place]
 
     def keys(self, table: Table, columns: tuple[str, ...]) -> pd.Series:
-        """The values of some columns as one, None where one of them is NULL."""
+        """The values of some columns joined in one text a row; None if one of them is NULL."""
         arrays = [self.column(table, name) for name in columns]
         return pd.Series(pc.binary_join_element_wise(*arrays, _SEAM).to_pandas())
 
@@ -260,7 +261,7 @@ class MemoryRows(RowSource):
 
 
 class MemoryAnswers(Answers):
-    """Answers by counting along the tree, which a sample in memory allows."""
+    """Answers found by counting along the join tree, on a sample in memory."""
 
     stated = False
 
@@ -269,7 +270,7 @@ class MemoryAnswers(Answers):
         self._codes: dict[ForeignKey, Codes] = {}
 
     def count(self, draft: Draft, enough: int | None = None) -> int:
-        """How many rows the conditions leave."""
+        """The number of rows that satisfy the conditions."""
         weights = [self._kept(draft, place) for place in range(len(draft.tree.tables))]
         # The last table is a leaf of the remaining tree: multiply its counts into its neighbour.
         for new, edge in reversed(list(enumerate(draft.tree.edges, 1))):
@@ -280,7 +281,7 @@ class MemoryAnswers(Answers):
         return round(float(weights[0].sum()))
 
     def _kept(self, draft: Draft, place: int) -> NDArray[np.float64]:
-        """1 for the rows of a table that its predicates leave, otherwise 0."""
+        """1 for the rows of a table that satisfy its predicates, 0 for all others."""
         table = draft.tree.tables[place]
         kept = np.ones(self._rows.size(table), dtype=bool)
         for item in draft.predicates:
@@ -301,7 +302,7 @@ class MemoryAnswers(Answers):
         return _COMPARE[item.operator](column, bounds[0])
 
     def _coded(self, tree: JoinTree, edge: Edge, new: int) -> Codes:
-        """The key as codes of both tables, the new end's first; -1 for NULL."""
+        """The key as codes in both tables, those of the new table first; -1 for NULL."""
         if edge.key not in self._codes:
             child = self._rows.keys(tree.tables[edge.child], edge.key.columns)
             parent = self._rows.keys(tree.tables[edge.parent], edge.key.ref_columns)
@@ -312,7 +313,7 @@ class MemoryAnswers(Answers):
 
 
 def _text(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """An array as PostgreSQL would read it, NaN and bytes aside."""
+    """An array as texts that PostgreSQL can read, except for NaN and bytes."""
     whole = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if isinstance(whole, pa.ChunkedArray):
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)

@@ -1,6 +1,6 @@
-"""New literals, from synthetic rows, for literals that are compared with a column.
+"""Chooses new literals from synthetic rows for literals that are compared with a column.
 
-Functions around a column are applied to values as PostgreSQL prints them.
+Functions that a query applies to the column are applied to its values as PostgreSQL prints them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from privbench.workload.generators.rows import RowSource, joined
 from privbench.workload.rebind.columns import Operand
 from privbench.workload.rebind.sites import Site
 
-#: Two columns of different occurrences of tables that a query sets equal.
+#: Columns of two table occurrences that a query sets equal.
 Join = tuple[Operand, Operand]
 
-# Members of a list, and letters of a pattern's piece, whose number is not known.
+# Number of members of a list, and of letters in a piece of a pattern, if the old one is not known.
 _MEMBERS, _PIECE = 3, 3
 _MOST_MEMBERS = 1000
-# Characters of a value that becomes a literal, and of a pattern's piece.
+# Most characters of a value that becomes a literal, and of a piece of a pattern.
 _LONGEST, _LONGEST_PIECE = 1000, 24
-# Draws for a member of a list that is not there yet.
+# Attempts to draw a value that a list does not hold yet.
 _TRIES = 8
-# Starts of a search for rows that join: half as many miss some in queries with many joins.
+# Attempts to find rows that join. With half as many, some queries with many joins get no such rows.
 _STARTS = 12
 _RANGES = ("low", "high")
 _LIKE = re.compile(r"\\.|[%_]+|[^%_\\]+", re.DOTALL)
@@ -44,7 +44,7 @@ class Columns:
         self._values: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
 
     def values(self, operand: Operand) -> list[str]:
-        """The operand's values in sampled rows, but for NULL, unknown and too long ones."""
+        """The operand's values in sampled rows, except NULL, unknown and too long ones."""
         key = (operand.table.key, operand.column.name, operand.steps)
         if key not in self._values:
             found = (self.value(operand, row) for row in self.rows.starts(operand.table))
@@ -60,10 +60,10 @@ class Columns:
 
 
 def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -> dict[int, Row]:
-    """Rows that join as a query's tables do, so that it has an answer, by number of the table.
+    """Rows that join as a query's tables do, by number of the table; they give it an answer.
 
-    Where no row fits, the search starts again from another table; the result is that of the start
-    that reached the most tables.
+    If a table has no matching row, the search starts again from another table. The result is the
+    attempt that reached the most tables.
     """
     tables = {side.source: side.table for join in joins for side in join}
     links = [
@@ -91,9 +91,9 @@ def together(joins: Sequence[Join], rows: RowSource, rng: np.random.Generator) -
 class Chooser:
     """Chooses the literals of one query at random.
 
-    All literals compared with one table come from one of its rows, so that conditions on several
-    columns hold together for at least that row: its ``own`` one among rows that join, by the number
-    of the table's occurrence, if it has one.
+    All literals that are compared with one table occurrence come from one row, so that conditions
+    on several columns hold together for at least that row. ``own`` holds rows that join, by the
+    number of the occurrence; an occurrence without a row there gets its values from others.
     """
 
     def __init__(self, columns: Columns, rng: np.random.Generator, own: Mapping[int, Row]) -> None:
@@ -104,10 +104,10 @@ class Chooser:
         self._members: dict[tuple[object, ...], list[str]] = defaultdict(list)
 
     def choose(self, found: Sequence[Site]) -> dict[int, list[str]]:
-        """New values by the number of the mark, several where it stands for a list."""
+        """New values by the number of the mark; several if the mark stands for a list."""
         chosen: dict[int, list[str]] = {}
         for site in found:
-            # An empty literal is no value of a column, and `nullif(x, '')` needs it as it is.
+            # An empty literal is kept: it is no value of a column, and `nullif(x, '')` needs it.
             meant = site.mark.original or site.mark.kind == "parameter"
             if site.role == "value" and site.operand is not None and meant:
                 values = self._value(site, site.operand)
@@ -132,7 +132,7 @@ class Chooser:
         return [text for text in (_fitted(site, one) for one in drawn) if text is not None]
 
     def _value_of_row(self, operand: Operand, present: Sequence[str]) -> str:
-        """The value in the row of the table's occurrence; if that is NULL, one for all its uses."""
+        """The value in the row of the table occurrence; if it is NULL, one value for all uses."""
         place = (operand.source, operand.column.name, operand.steps)
         if place not in self._own:
             if operand.source not in self._rows:
@@ -158,7 +158,7 @@ class Chooser:
         if site.shape == "infix":
             return _piece(text, len(old) or _PIECE, True, True, self._rng)
         if site.shape in _RANGES:
-            # A bound that lets the value pass: another value, unless it is the column's last.
+            # The bound is another value that includes the row's own, unless there is none.
             own, low = place(text), site.shape == "low"
             beyond = [one for one in present if (place(one) < own if low else own < place(one))]
             return pick(beyond, self._rng) if beyond else text
@@ -175,7 +175,7 @@ class Chooser:
 
 
 def place(text: str) -> tuple[int, float, str]:
-    """Where a value stands among those of its column: numbers by size, others by their text."""
+    """A sort key for the values of a column: numbers by size, others by their text."""
     try:
         return (0, float(text), "")
     except ValueError:
@@ -183,7 +183,7 @@ def place(text: str) -> tuple[int, float, str]:
 
 
 def _fitted(site: Site, text: str) -> str | None:
-    """The value in the type that the literal is cast to, without the sign that stands before it."""
+    """The value in the type to which the literal is cast, without a sign that the query has."""
     if site.cast and site.shape in ("equal", "member", *_RANGES):
         fitted = apply(text, (f"cast {site.cast}",))
         if fitted is None:
@@ -195,7 +195,7 @@ def _fitted(site: Site, text: str) -> str | None:
 
 
 def like(old: str, value: str, rng: np.random.Generator) -> str:
-    """A LIKE pattern with the wildcards of the old one that a value fits, if it is long enough.
+    """A LIKE pattern with the old one's wildcards that a value matches, if it is long enough.
 
     >>> like("ab%", "hello", np.random.default_rng(0)), like("%ab", "hello", None)
     ('he%', '%lo')
@@ -221,7 +221,7 @@ def like(old: str, value: str, rng: np.random.Generator) -> str:
 def _piece(
     value: str, size: int, open_start: bool, open_end: bool, rng: np.random.Generator
 ) -> str:
-    """Cut so many characters out of a value, which may begin or end anywhere if that is open."""
+    """Cut ``size`` characters out of a value, at its start or end unless that side is open."""
     at = _start(len(value) - size, open_start, open_end, rng)
     return value[at : at + size]
 

@@ -1,4 +1,4 @@
-"""Finds the column that an expression of a query is about, through aliases, sub-queries and WITH.
+"""Finds the column that an expression of a query refers to, through aliases, sub-queries and WITH.
 
 sqlglot's optimizer qualifies every column with its table, expands stars and aliases, and infers
 types. This module follows a qualified column to its table, and lists the functions around it.
@@ -20,14 +20,14 @@ from sqlglot.schema import MappingSchema
 from privbench.schema import Column, Schema, Table
 from privbench.workload.rebind.marks import Mark, mark_of
 
-#: What sqlglot raises of odd texts, beside its own errors.
+#: Errors that sqlglot raises for unusual texts, besides its own.
 ODD = (ValueError, LookupError, ArithmeticError, TypeError, AttributeError)
-#: The unit that stands for one that is not known.
+#: The unit that is assumed if a query's unit is not known.
 UNIT = "day"
 
-# Sub-queries within sub-queries that are followed; a recursive WITH query would never end.
+# Depth to which nested sub-queries are followed; without a limit a recursive WITH would never end.
 _DEPTH = 20
-#: Types by PostgreSQL's category, as far as it matters whether a value is a number.
+#: Types by PostgreSQL's category of types, which shows whether a value is a number.
 _TYPES = {"N": "numeric", "S": "text", "D": "timestamp", "B": "boolean"}
 _NUMERIC = tuple(exp.DataType.NUMERIC_TYPES)
 _THROUGH = (
@@ -46,13 +46,13 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A column, and what is done to its values before they are compared."""
+    """A column, and the functions that are applied to its values before they are compared."""
 
     source: int  # A number for each occurrence of a table in a query
     table: Table
     column: Column
     steps: tuple[str, ...] = ()  # names of functions in `choose.apply`, innermost first
-    numeric: bool = False  # whether what is compared is a number as PostgreSQL sees it
+    numeric: bool = False  # whether the compared values are numbers to PostgreSQL
 
     def then(self, step: str) -> Operand:
         """This operand with one more function around it."""
@@ -63,8 +63,8 @@ class Tables:
     """The tables of a schema, as queries name them.
 
     Attributes:
-        names: Every name of the schema: it is published with the clone.
-        mapping: The columns of the tables as sqlglot's optimizer takes them.
+        names: Every name of the schema; these names are published with the clone.
+        mapping: The columns of the tables in the form that sqlglot's optimizer takes.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -87,7 +87,7 @@ class Tables:
         self.mapping = MappingSchema(dict(columns), dialect="postgres", normalize=False)
 
     def named(self, name: str, schema: str = "") -> Table | None:
-        """The table of that name; without a schema the one of public, else the only one."""
+        """The table of that name; without a schema, the one in public, or else the only one."""
         found = self._tables.get(name, [])
         if schema:
             return next((table for table in found if table.name.schema == schema), None)
@@ -96,12 +96,12 @@ class Tables:
 
 
 def qualified(tree: exp.Query, tables: Tables) -> exp.Expr:
-    """A tree, which is changed: every column after its table, names as PostgreSQL folds them.
+    """Change a tree: every column gets its table's name, and names are folded as in PostgreSQL.
 
-    A SqlglotError says that it is not clear which columns it names.
+    A SqlglotError is raised if it is not clear which columns the tree names.
     """
     tree = normalize_identifiers(tree, dialect="postgres")
-    # sqlglot has no search path: ours is `Tables.named`.
+    # sqlglot has no search path, so `Tables.named` finds the tables.
     for scope in traverse_scope(tree):
         for source in scope.sources.values():
             if isinstance(source, exp.Table) and not source.db:
@@ -118,9 +118,9 @@ class Resolver:
     """Finds operands in the tree of one query.
 
     Attributes:
-        marks: The marks that stand for its literals.
-        tree: The query as sqlglot's optimizer writes it. Positions in GROUP BY, ORDER BY and
-            DISTINCT ON are not in it: they are marks, which the optimizer would look up.
+        marks: The marks that stand for the query's literals.
+        tree: The query as sqlglot's optimizer writes it, without positions in GROUP BY, ORDER BY
+            and DISTINCT ON: these are marks, which the optimizer would take for positions.
     """
 
     def __init__(self, tree: exp.Query, tables: Tables, marks: Sequence[Mark]) -> None:
@@ -137,14 +137,14 @@ class Resolver:
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(self.tree)}
 
     def operand(self, node: exp.Expr | None) -> Operand | None:
-        """The column that an expression is about, or None without one."""
+        """The operand that an expression refers to, or None if it refers to no column."""
         found = self._operand(node, 0)
         if found is None or node is None:
             return None
         return replace(found, numeric=node.is_type(*_NUMERIC))
 
     def unknown(self) -> str | None:
-        """The first table that is named and that the schema does not have."""
+        """The first table in the query that the schema does not have, or None."""
         sources = (each for scope in self._scopes.values() for each in scope.sources.values())
         tables = (
             t for t in sources if isinstance(t, exp.Table) and isinstance(t.this, exp.Identifier)
@@ -153,7 +153,7 @@ class Resolver:
         return next(missing, None)
 
     def joins(self) -> list[tuple[Operand, Operand]]:
-        """Columns of two occurrences of tables that the query sets equal, of the same type."""
+        """Columns of the same type, of two table occurrences, that the query sets equal."""
         found = []
         for equal in self.tree.find_all(exp.EQ):
             sides = (equal.this, equal.expression)
@@ -206,7 +206,7 @@ class Resolver:
         return unit.name.lower() if unit is not None else UNIT
 
     def _column(self, node: exp.Column, depth: int) -> Operand | None:
-        """A column of an item of FROM, of this query or of one around it."""
+        """The operand of a column, which an item of FROM in this or an outer query provides."""
         parent: exp.Expr | None = node
         while parent is not None and id(parent) not in self._scopes:
             parent = parent.parent

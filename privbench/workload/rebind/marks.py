@@ -1,8 +1,8 @@
 """Replace every literal of a query's text by a mark before anything else looks at the text.
 
-What is written in the end is the text around the marks, without its comments, with new literals in
-their places: an old one can survive only where it is put back on purpose. PostgreSQL's own scanner
-says what a literal is.
+The result is the text around the marks, without comments, with new literals in their places. So an
+old literal can survive only where it is put back on purpose. PostgreSQL's own scanner determines
+what is a literal.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _KINDS: dict[str, Kind] = {
 _SEMICOLON, _PARENTHESIS = "ASCII_59", "ASCII_40"
 _WORD = "pbmark"
 _FOUND = re.compile(rf"{_WORD}([a-j]+)", re.IGNORECASE)
-# Letters for digits: a text like ``5 x`` would be taken for an interval.
+# Placeholders of strings have letters for digits: a text like ``5 x`` would be read as an interval.
 _LETTERS = str.maketrans("0123456789", "abcdefghij")
 _DIGITS = str.maketrans("abcdefghij", "0123456789")
-# Subscripts are shifted by one in the tree, so numbers stand far apart. All are below 2**31: the
-# length of a type has to be a small integer.
+# Placeholders of numbers. They differ by more than 1, since sqlglot shifts subscripts by one, and
+# are below 2**31, since the length of a type has to be a 32-bit integer.
 _BASE, _STEP = 1_700_000_000, 16
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}\Z")
 _BIT_DIGITS = re.compile(r"[01]+\Z")
-# Four digits are a date or a number of somebody, whatever stands between them.
+# Four digits in a name, whatever is between them, may be a date or a number of a person.
 _TELLING = re.compile(r"(?:\d\D*){4}")
-# What pg_stat_statements writes for a list of constants since PostgreSQL 18.
+# The comment that pg_stat_statements writes for a list of constants since PostgreSQL 18.
 _LIST = re.compile(r"\s*/\*, \.\.\. \*/")
 
 
@@ -50,8 +50,8 @@ class Mark:
 
     number: int  # its place among the marks
     kind: Kind  # how it was written
-    # Its value; empty for a parameter. It goes nowhere but into allow-lists and lengths of
-    # patterns.
+    # Its old value; empty for a parameter. It is used only to look it up in allow-lists and for
+    # the lengths of patterns.
     original: str
     many: bool = False  # whether it stands for a list of constants of unknown length
 
@@ -63,9 +63,9 @@ class Mark:
         return f"'{_WORD}{str(self.number).translate(_LETTERS)}'"
 
     def written(self, value: str, *, bare: bool = False) -> str:
-        """A value that PostgreSQL prints so as SQL, as the old one was written where that can be.
+        """A value, given as PostgreSQL prints it, as an SQL literal, of the old kind if possible.
 
-        A ``bare`` number is written without quotes though a parameter stood here.
+        With ``bare`` a number in the place of a parameter is written without quotes.
 
         >>> Mark(0, "number", "5").written("-3"), Mark(0, "string", "5").written("a'b")
         ('(-3)', "'a''b'")
@@ -82,7 +82,7 @@ class Marked:
     """A text and its marks, in order."""
 
     pieces: tuple[str | Mark, ...]  # text and marks
-    # Names in it that neither the schema has nor a function or type.
+    # Names left in the text that belong neither to the schema nor to a function or type.
     stayed: frozenset[str] = frozenset()
 
     @property
@@ -118,9 +118,9 @@ def mark(
 ) -> Marked:
     """Mark the literals of a statement, or raise a SqlError if it cannot be read.
 
-    Names that the query gives itself, and others that do not look like names and may be made of
-    data, are replaced by ``n1``, ``n2``, …. Names of the schema (``known``) stay whatever they look
-    like, names that the query gives itself do not, and functions stay where they are ``called``.
+    Two sorts of names are replaced by ``n1``, ``n2``, …: those that the query itself defines
+    (``given``), and those that do not look like names and may contain data. Names of the schema
+    (``known``) always stay, and functions stay if they are ``called``.
     """
     found = tokens(text)
     if any(token.kind == "UIDENT" for token in found):
@@ -141,13 +141,13 @@ def mark(
             many = kind == "parameter" and _LIST.match(text, end) is not None
             pieces.append(Mark(next(marks), kind, _value(token, kind), many))
         elif token.kind == "NCHAR" and after == "SCONST":
-            continue  # The N of N'text': the string is written without it.
+            continue  # The N of N'text' is dropped.
         elif token.kind != "IDENT":
-            pieces.append(token.text)  # Signs, and key words of SQL, which tell nothing.
+            pieces.append(token.text)  # Signs and key words of SQL reveal nothing.
         else:
             name = token.name
             call = name in called and after == _PARENTHESIS
-            # What looks like a name and not like data.
+            # Whether it looks like a name and not like data.
             plain = _PLAIN.match(name) and not _TELLING.search(name)
             odd = not (plain or name in known or before == "COLLATE")
             if not call and (name in given or odd):
@@ -161,7 +161,7 @@ def mark(
 
 
 def _value(token: Token, kind: Kind) -> str:
-    """The value of a literal; a string on several lines is one."""
+    """The value of a literal; a string that is continued on further lines is joined."""
     if kind == "string":
         try:
             return "".join(part.text for part in Postgres().tokenize(token.text))
@@ -171,7 +171,7 @@ def _value(token: Token, kind: Kind) -> str:
 
 
 def _gap(gap: str, *, first: bool) -> str:
-    """White space as it is, comments as a space."""
+    """The text between two tokens: white space is kept, comments become a space."""
     if first or not gap.strip():
         return "" if first else gap
     return "\n" if "\n" in gap else " "

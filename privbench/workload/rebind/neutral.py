@@ -58,10 +58,10 @@ _BY_TYPE = (
 
 
 def given_names(tree: exp.Expr, known: Collection[str]) -> frozenset[str]:
-    """Names that a query gives itself and that may reveal something of whoever wrote it.
+    """Names that a query itself defines and that may reveal something about its author.
 
-    Those of tables, columns, sub-queries, WITH queries and windows, but for names of the schema,
-    short ones and usual words. Names without quotes are in small letters.
+    These are aliases of tables and columns, and names of sub-queries, WITH queries and windows,
+    except for names of the schema, short names and common words. Unquoted names are in lower case.
     """
     found: set[str] = set()
     for node in tree.walk():
@@ -80,7 +80,7 @@ def tells_nothing(name: str) -> bool:
 
 
 def kept(site: Site) -> str | None:
-    """The text for a literal that needs no draw: its own, or a rounded one; else None."""
+    """The text of a literal that may stay as it is or rounded; None if it needs a new value."""
     old = site.mark.original
     if site.role == "position":
         return old if _whole(old) and len(old) < 3 else str(site.place)

@@ -1,11 +1,11 @@
 """Replaces texts that a clone lacks by the clone's texts of the same rank, for a comparison.
 
-A clone has surrogate values for names that a release does not show. A query for such a name finds
-nothing there, even where the clone has the right frequencies. In every column of text, values that
-the clone lacks are paired with values that only the clone has, both from the most frequent on.
+A clone has surrogate values in place of names that the release does not contain. A query for such a
+name finds no rows in the clone, even if the frequencies are right. In every column of text, values
+that the clone lacks are paired with values that only the clone has, both in order of frequency.
 
-This reads the source: whatever is made with it is CONFIDENTIAL. The clone's server sees queries
-whose texts were chosen by ranks in the source, so it must be the owner's.
+This reads the source, so all results are CONFIDENTIAL. The clone's server sees queries whose texts
+were chosen by ranks in the source, so it must belong to the owner.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from privbench.workload.rebind.columns import ODD, Operand, Resolver, Tables
 from privbench.workload.rebind.marks import Mark, mark
 from privbench.workload.rebind.sites import sites
 
-#: Most values of a column that are paired, and most characters of them all: what fits into memory
-#: many times over. A column with more keeps its literals.
+#: Most values of a column that are paired, and most characters of all of them; both easily fit into
+#: memory. The literals of a column with more values are not replaced.
 _MOST, _LONGEST = 200_000, 64 * 2**20
 _TEXT = "S"
 
-#: The text of the same rank in the clone; None where the clone has the text, or the source has not.
+#: Gives the clone's text of the same rank; None if the clone has the text, or the source lacks it.
 Partner = Callable[[Operand, str], str | None]
 
 
@@ -91,10 +91,11 @@ def paired(source: Sequence[str], clone: Sequence[str]) -> dict[str, str]:
 
 
 def by_rank(workload: Workload, schema: Schema, partner: Partner) -> Workload:
-    """The queries of a workload that name a text with a partner, with that partner: CONFIDENTIAL.
+    """The queries with texts that have a partner, which replaces them: CONFIDENTIAL.
 
-    Texts that a column equals, or is one of in a list. All else of a query stays but comments, and
-    odd names that it gives itself. A query that cannot be read is left out.
+    Only texts in an equality with a column or in an IN list are replaced. The rest of a query
+    stays, except comments and unusual names that the query itself defines. Queries that cannot be
+    parsed are left out.
 
     The changed queries keep their ids and state no answers. ``schema`` is the source's.
     """
@@ -120,7 +121,7 @@ def _changed(query: Query, tables: Tables, partner: Partner) -> Query | None:
     }
 
     def put(one: Mark) -> str:
-        # A number written as such stays as it is; a sign before it is part of the text around it.
+        # A bare number stays as it is; a sign before it is part of the text around the mark.
         old = one.original if one.kind == "number" else one.written(one.original)
         return one.written(new[one.number]) if one.number in new else old
 

@@ -33,12 +33,12 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A rebound query and the numbers of its literals."""
+    """A re-bound query, and how many of its literals were treated in each way."""
 
     query: Query  # the new query
     drawn: int  # how many literals were drawn from a column
-    kept: int  # how many stayed, being structure: limits, positions, units, small numbers
-    neutral: int  # how many met no column and are constants of their type now
+    kept: int  # how many stayed, as they are structural: limits, positions, units, small numbers
+    neutral: int  # how many are compared with no column, and became constants of their type
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Rebinding:
 
     workload: Workload  # the queries whose literals could be replaced
     bound: tuple[Bound, ...]  # one a query of the workload
-    left_out: dict[str, str]  # why, by the ids of the others
+    left_out: dict[str, str]  # for each query that was left out: its id and the reason
 
 
 class LeftOut(Exception):
@@ -108,15 +108,16 @@ def rebind(
 ) -> Rebinding:
     """Replace every literal and parameter of a workload.
 
-    One that is compared with a column becomes a value of that column in a synthetic row; rows of
-    tables that the query joins join too, where there are such. One that meets no column stays if it
-    is on a list of structural constants, or becomes a neutral constant of its type. Names that a
-    query gives itself (of tables, columns, WITH queries, windows) become ``n1``, ``n2``, …, but for
-    short ones, common words and key words of SQL. Comments and stated answers are dropped. What
-    cannot be bound is left out; if that is all, it is a UsageError.
+    A literal that is compared with a column becomes a value of that column in a synthetic row. If
+    the query joins tables, the rows are chosen so that they join, if there are such rows. A literal
+    that is compared with no column stays if it is on a list of structural constants, and otherwise
+    becomes a neutral constant of its type. Names that a query itself defines (of tables, columns,
+    WITH queries, windows) become ``n1``, ``n2``, …, except short names, common words and key words
+    of SQL. Comments and stated answers are dropped. Queries that cannot be bound are left out; a
+    UsageError is raised if no query can be bound.
 
-    ``schema`` and ``rows`` are the clone's. Its server, where there is one, resolves types and
-    checks the new queries.
+    ``schema`` and ``rows`` are those of the clone. The clone's server, if ``planner`` is given,
+    resolves types and checks the new queries.
     """
     binder = _Binder(schema, Tables(schema), Columns(rows), seed, planner, trust)
     bound: list[Bound] = []
@@ -127,7 +128,8 @@ def rebind(
         except LeftOut as reason:
             left_out[query.id] = str(reason)
         except ODD as error:
-            # Of an odd text: no reason to lose the others. Its message may hold a literal.
+            # An unusual text should not stop the others. The error's message may hold a literal, so
+            # only its type is shown.
             left_out[query.id] = f"it cannot be bound ({type(error).__name__})"
     if not bound:
         reasons = "; ".join(sorted(set(left_out.values()))[:3])
@@ -191,7 +193,8 @@ class _Binder:
                 marked = mark(query.sql, self.tables.names, given, called)
         except SqlError as error:
             raise LeftOut("it cannot be read") from error
-        # Not the query's own text: the marks stand where PostgreSQL takes no parameter.
+        # The marked text is checked, not the query's own, which may have parameters in places where
+        # PostgreSQL takes none.
         self._sound(marked.text)
         tree = parse(marked.text)
         if not isinstance(tree, exp.Query):
@@ -199,7 +202,7 @@ class _Binder:
         return marked, tree
 
     def _sound(self, text: str) -> None:
-        """Refuse what no server shall see."""
+        """Refuse a text that must not be sent to any server."""
         why = fault(text, self.trust)
         if why is not None:
             raise LeftOut(why)
@@ -248,7 +251,7 @@ class _Binder:
 
 
 def _written(site: Site, values: Sequence[str], types: Mapping[int, str]) -> str:
-    """New values in the place of a literal."""
+    """The SQL text that replaces a literal by new values."""
     number = site.counts or neutral.numeric(types.get(site.mark.number, ""))
     bare = site.mark.kind == "parameter" and number
     return ", ".join(site.mark.written(value, bare=bare) for value in values)

@@ -1,4 +1,4 @@
-"""The role of every literal of a query: what it is compared with, or why else it is there."""
+"""The role of every literal of a query: the column it is compared with, or its other purpose."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHAPES: dict[type[exp.Expr], Shape] = {
     exp.Like: "pattern", exp.ILike: "pattern", exp.SimilarTo: "pattern",
     exp.RegexpLike: "regex", exp.RegexpILike: "regex",
 }  # fmt: skip
-#: Arguments of functions that are no values, by their names in sqlglot's trees.
+#: Names, in sqlglot's trees, of arguments of functions that are not values.
 _ARGUMENTS: tuple[Role, ...] = ("unit", "format", "zone")
 _COUNTING: frozenset[Role] = frozenset({"limit", "offset", "position", "count"})
 _CUTS = (exp.Substring, exp.Left, exp.Right, exp.Round, exp.SplitPart, exp.Pad)
@@ -47,12 +47,12 @@ class Site:
     """A mark and what it is for."""
 
     mark: Mark
-    role: Role = "constant"  # ``value``: it is compared with a column; else what it is instead
+    role: Role = "constant"  # ``value`` if it is compared with a column, else its other role
     operand: Operand | None = None  # what it is compared with
     shape: Shape = "equal"  # how it is compared
     negated: bool = False  # whether a minus sign stands before it
     cast: str = ""  # the type that it is cast to, empty without a cast
-    place: int = 1  # of a position: which one of its list
+    place: int = 1  # for the role ``position``: its place in GROUP BY or ORDER BY
 
     @property
     def counts(self) -> bool:
@@ -63,7 +63,7 @@ class Site:
 
 
 def sites(tree: exp.Expr, resolver: Resolver) -> list[Site]:
-    """The site of every mark, in order; a mark that the tree does not show is a constant."""
+    """The site of every mark, in order; a mark that is missing from the tree is a constant."""
     found = {site.mark.number: site for site in _positions(tree, resolver.marks)}
     for node in resolver.tree.walk():
         mark = mark_of(node, resolver.marks)
@@ -107,7 +107,7 @@ class _Climb:
         return self._plain("constant")
 
     def _placed(self, child: exp.Expr, parent: exp.Expr) -> Site | None:
-        """The site of a literal that its place makes something else than a value; else None."""
+        """The site of a literal that, by its place in the tree, is not a value; else None."""
         role = _PLACES.get(type(parent))
         if role is not None:
             return None if role == "unit" and child is not parent.this else self._plain(role)
