@@ -58,10 +58,10 @@ class Mixture:
         forms = np.concatenate([constant[:, None], self.means * inverse, -0.5 * inverse], axis=1)
         return PublicArray.rounded(np.clip(forms, -(2**16), 2**16), FINE)
 
-    def sample(self, rows: int, random: np.random.Generator) -> Floats:
+    def sample(self, rows: int, rng: np.random.Generator) -> Floats:
         """Latent rows of a length of at most 1."""
-        which = random.choice(len(self.weights), rows, p=self.weights)
-        drawn = random.normal(self.means[which], np.sqrt(self.variances[which]))
+        which = rng.choice(len(self.weights), rows, p=self.weights)
+        drawn = rng.normal(self.means[which], np.sqrt(self.variances[which]))
         return np.asarray(drawn / np.maximum(np.linalg.norm(drawn, axis=1), 1.0)[:, None])
 
 
@@ -78,9 +78,9 @@ class Decoder:
     noise: Floats  # standard deviation of numbers around the decoded ones, 0 for probabilities
     label: str  # a column whose shares in sampled rows are the released ones, or none
 
-    def with_noise(self, variances: Floats, random: np.random.Generator) -> Decoder:
+    def with_noise(self, variances: Floats, rng: np.random.Generator) -> Decoder:
         """This decoder, with the noise that gives numbers their released variances."""
-        made = self._outputs(self.mixture.sample(_CHUNK, random))
+        made = self._outputs(self.mixture.sample(_CHUNK, rng))
         chances = np.concatenate([np.full(g, g > 1) for g in self._groups()])
         decoded = np.var(1 / (1 + np.exp(-made)), axis=0)
         left = np.where(chances, 0.0, np.maximum(variances - decoded, 0.0))
@@ -108,7 +108,7 @@ class Decoder:
     def _parts(self, domain: Domain) -> list[int]:
         return groups_of([line_of(domain, self.cells)]) if domain.size > 1 else []
 
-    def _decoded(self, scores: Floats, random: np.random.Generator) -> dict[str, Codes]:
+    def _decoded(self, scores: Floats, rng: np.random.Generator) -> dict[str, Codes]:
         found, place = {}, 0
         for name, domain in self.domains.items():
             codes = np.zeros(len(scores), np.int64)
@@ -117,14 +117,14 @@ class Decoder:
                 place += size
                 if size == 1:
                     level = 1 / (1 + np.exp(-scores[:, at.start]))
-                    level += self.noise[at.start] * random.normal(size=len(level))
+                    level += self.noise[at.start] * rng.normal(size=len(level))
                     codes = np.rint(np.clip(level, 0, 1) * (domain.values - 1)).astype(np.int64)
                     continue
                 law = np.exp(scores[:, at] - scores[:, at].max(axis=1, keepdims=True))
                 law /= law.sum(axis=1, keepdims=True)
                 if name == self.label:
                     law = _calibrated(law, np.maximum(self.mean[at], 1e-6))
-                drawn = draw(law, random)
+                drawn = draw(law, rng)
                 # If the column has a number, the first probability is that of all ordinary codes.
                 special = domain.values - 1 + drawn
                 beside = size < domain.size

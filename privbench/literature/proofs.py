@@ -103,7 +103,7 @@ def proof_of(name: str, options: Mapping[str, Any]) -> Proof:
     try:
         said = getattr(get(name)(options), "proof", None) or PROOFS[name]
         proof = Proof(verdicts[verdicts.index(said.verdict)], said.reason, said.source)
-    except Exception:
+    except Exception:  # A stranger's synthesizer may raise anything; then it has no verdict.
         return Proof("doubtful", "No proof was stated, and none was read.")
     inner = options.get("synthesizer")
     if not isinstance(inner, str) or inner == name:
