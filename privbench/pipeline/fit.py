@@ -16,18 +16,13 @@ from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
 from privbench.pipeline.header import PrivateColumns, Promise
+from privbench.pipeline.literals import require_reviewed
 from privbench.pipeline.losses import render_losses, small_tables
 from privbench.pipeline.model import Model, require_writable
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.since import Since
-from privbench.pipeline.source import (
-    Catalog,
-    look,
-    require_epsilon,
-    require_identity,
-    require_reviewed,
-)
+from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,

@@ -10,8 +10,9 @@ from privbench import roles
 from privbench.config import ColumnConfig, Config
 from privbench.encoding import CoverageLine, role_of
 from privbench.encoding.surrogate_text import TEXT_BASES
+from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
-from privbench.pipeline.source import Catalog, look, require_reviewed, seal
+from privbench.pipeline.source import Catalog, look
 from privbench.postgres.connect import Identity
 from privbench.schema import Schema, Table, TableName
 

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privbench.errors import ModelError
-from privbench.pipeline.source import literals
+from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
 from privbench.publish import catalogues, facts
 from privbench.publish.accounts import unit_lines

@@ -9,7 +9,7 @@ from sql_files import database_of, sql_of
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError
-from privbench.pipeline.source import literals, seal
+from privbench.pipeline.literals import literals, seal
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import dump_ddl
 from privbench.postgres.introspect import introspect

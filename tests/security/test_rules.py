@@ -14,7 +14,7 @@ from sql_files import cases, database_of, sql_of
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import ConfigError
-from privbench.pipeline.source import with_rules
+from privbench.pipeline.rules import with_rules
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
 

@@ -1,0 +1,113 @@
+"""Rules of the config, which become CHECK constraints of the tables that they name.
+
+A rule is public: the owner declares it, and nothing tests whether the source's rows satisfy it. It
+is then a CHECK like any other: the encoding uses it, the model's DDL creates it, and a load repairs
+the rows that violate it. Rules are checked as strictly as expressions from an unknown author.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+
+from psycopg import pq, sql
+
+from privbench.config import Config
+from privbench.errors import ConfigError
+from privbench.limits import expression
+from privbench.pgsql import Node, SqlError
+from privbench.pgsql.judge import NotAllowed, shown
+from privbench.pgsql.written import canonical, judged
+from privbench.postgres.connect import Connection
+from privbench.postgres.failures import database_errors
+from privbench.postgres.statement import build
+from privbench.schema import Check, Schema, Table, TableName
+
+#: Names of the constraints that rules become: this prefix and a number.
+PREFIX = "privbench_rule_"
+
+
+def with_rules(connection: Connection, schema: Schema, config: Config) -> Schema:
+    """The schema with the config's rules as CHECKs; the source's server resolves their names."""
+    rules: dict[TableName, list[str]] = defaultdict(list)
+    for key, texts in config.rules.items():
+        rules[TableName.parse(key)] += texts
+    for name in rules:
+        if name not in schema:
+            raise ConfigError(
+                "[rules] names this table, but the schema has no such table (or it is excluded).",
+                table=str(name),
+                remedy="Take its rules out of the config.",
+            )
+    # Names must be unique: tables inherit constraints, and a clone of a clone already has the
+    # constraints of earlier rules.
+    taken = {check.name for table in schema for check in table.checks}
+    names = (free for number in count(1) if (free := f"{PREFIX}{number}") not in taken)
+    tables = (
+        replace(
+            table, checks=(*table.checks, *_checks(connection, table, names, rules[table.name]))
+        )
+        for table in schema
+    )
+    return replace(schema, tables=tuple(tables))
+
+
+def _checks(
+    connection: Connection, table: Table, names: Iterator[str], rules: Iterable[str]
+) -> Iterator[Check]:
+    for text, name in zip(rules, names, strict=False):
+        try:
+            judged(expression(text))
+            # The brackets keep readers of CHECKs from taking the first word for a keyword.
+            whole = expression(f"({canonical(text)})")
+            columns = _columns(judged(whole), table)
+            _resolve(connection, table, whole)
+        except (NotAllowed, SqlError, ValueError) as error:
+            raise ConfigError(
+                f"the rule {_line(text)!r} cannot be kept: {_line(str(error).rstrip('.'))}.",
+                table=table.key,
+                remedy="A rule is a condition on the table's columns by PostgreSQL's own functions "
+                "and operators, as a CHECK is.",
+            ) from None
+        yield Check(name, whole, columns, declared=True)
+
+
+def _resolve(connection: Connection, table: Table, text: str) -> None:
+    """Let the server resolve the names in a rule and evaluate its constants, as for a CHECK.
+
+    The rule is planned as a WHERE condition, which allows everything that a CHECK allows, and also
+    sub-queries and system columns, which were refused before. The query is planned on columns of
+    NULL, so that neither rows nor their statistics are read. The message of a server that refuses
+    depends on the rule and the catalog, not on rows.
+    """
+    rule = sql.SQL(text)
+    resolved = build("SELECT FROM {} WHERE {}", table.name, rule)
+    columns = [build("NULL::{} AS {}", sql.SQL(c.type.sql), c.name) for c in table.columns]
+    planned = build("EXPLAIN SELECT FROM (SELECT {} OFFSET 0) AS t WHERE {}", columns, rule)
+    with database_errors("resolving a rule", table.key), connection.transaction():
+        _accepted(connection.pgconn.prepare(b"", resolved.as_bytes(None)))
+        _accepted(connection.pgconn.exec_(planned.as_bytes(None)))
+
+
+def _accepted(result: pq.abc.PGresult) -> None:
+    if result.status not in (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK):
+        said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+        raise NotAllowed(said.decode(errors="replace"))
+
+
+def _columns(tree: Node, table: Table) -> tuple[str, ...]:
+    """The columns that a rule reads, in the table's order; at least one, and nothing else."""
+    read = {node.names("fields") for node in tree.walk() if node.kind == "ColumnRef"}
+    known = [column.name for column in table.columns]
+    unknown = sorted(read - {(name,) for name in known})
+    if unknown or not read:
+        what = f"{shown(unknown[0])}, which is no column of the table" if unknown else "no column"
+        raise NotAllowed(f"it reads {what}")
+    return tuple(name for name in known if (name,) in read)
+
+
+def _line(text: str) -> str:
+    """A text of unknown origin, made safe to be shown as part of one line."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:200]
