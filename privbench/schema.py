@@ -237,8 +237,6 @@ class Table:
     # Columns of PERIOD foreign keys except the period: the load gives rows their targets, and only
     # their NULLs are measured; never released.
     periods: tuple[str, ...] = ()
-    # Columns with a security label of PostgreSQL Anonymizer, and the label; hints, never released.
-    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def key(self) -> str:
@@ -327,7 +325,7 @@ class Schema:
         """
         data = asdict(self)
         for table in data["tables"]:
-            for name in ("comment", "loose", "periods", "labels"):
+            for name in ("comment", "loose", "periods"):
                 del table[name]
             for check in table["checks"]:
                 check.pop("declared")

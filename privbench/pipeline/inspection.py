@@ -9,7 +9,6 @@ from itertools import groupby
 from privbench import roles
 from privbench.config import ColumnConfig, Config
 from privbench.encoding import CoverageLine, role_of
-from privbench.encoding.surrogate_text import TEXT_BASES
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.source import Catalog, look
@@ -35,14 +34,11 @@ class Inspection:
         schema = self.plan.schema
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
         said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
-        masked = ", ".join(f"{t.key}.{name}" for t in schema for name in roles.masks(t))
-        hinted = f"Masked for PostgreSQL Anonymizer, which was taken for a hint: {masked}."
         public = frozenset(item.table.key for item in self.plan.public)
         return "\n\n".join(
             [
                 f"{_counted(schema)}. Identity: {self.identity}.",
                 *([said] if loose else []),
-                *([hinted] if masked else []),
                 roles.render(self.proposal, public),
                 render_coverage(self.plan.coverage(), whole=whole, width=width),
             ]
@@ -72,7 +68,7 @@ def _with_columns(config: Config, schema: Schema) -> Config:
     """The config, completed by what the catalog states about columns beyond their types.
 
     Keys that refer to tables which are left out are skipped: their values would reveal which record
-    many rows refer to, and no event would be charged. Masked columns follow their masks.
+    many rows refer to, and no event would be charged.
     """
     tables = dict(config.tables)
     for name, section in config.tables.items():
@@ -84,18 +80,10 @@ def _with_columns(config: Config, schema: Schema) -> Config:
 
 def _from_catalog(table: Table) -> dict[str, ColumnConfig]:
     """Config of modelled columns, as far as the catalog states more than their types."""
-    found: dict[str, ColumnConfig | None] = {}
-    # A column of only NULL may violate a CHECK, and the clone would then have it as NOT VALID.
-    checked = {name for check in table.checks for name in check.columns}
-    for name, made in roles.masks(table).items():
-        column = table.column(name)
-        text, nullable = column.type.base in TEXT_BASES, not column.not_null and name not in checked
-        found[name] = roles.column_hint(made, text=text, nullable=nullable)
-    found |= dict.fromkeys(table.loose, ColumnConfig(kind="skip"))
     return {
-        name: hint
-        for name, hint in found.items()
-        if hint is not None and role_of(table, table.column(name)) == "modelled"
+        name: ColumnConfig(kind="skip")
+        for name in table.loose
+        if role_of(table, table.column(name)) == "modelled"
     }
 
 

@@ -152,16 +152,6 @@ WHERE c.contype = 'c' AND c.conrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY c.conrelid, c.conname
 """
 
-#: Security labels of PostgreSQL Anonymizer; they remain when the extension has been dropped.
-SECURITY_LABELS: LiteralString = """
-SELECT l.objoid::bigint AS relation, a.attname AS name, l.label
-FROM pg_catalog.pg_seclabel l
-JOIN pg_catalog.pg_attribute a ON a.attrelid = l.objoid AND a.attnum = l.objsubid
-WHERE l.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass AND l.provider = 'anon'
-  AND l.objoid = ANY(%(relations)s::pg_catalog.oid[]) AND a.attnum > 0 AND NOT a.attisdropped
-ORDER BY l.objoid, a.attnum
-"""
-
 #: Bounds of the partitions directly beneath a table, and the first column of its partition key.
 PARTITION_BOUNDS: LiteralString = """
 SELECT p.partrelid::bigint AS relation, p.partstrat::pg_catalog.text AS strategy,

@@ -157,7 +157,6 @@ class _Reader:
         keys = self._foreign_keys()
         checks = self._checks(oids)
         indexes = _by_relation(self._ask(catalog.INDEXES, oids))
-        labels = _by_relation(self._ask(catalog.SECURITY_LABELS, oids))
         tables = [
             self._table(
                 oid,
@@ -165,7 +164,6 @@ class _Reader:
                 columns=tuple(by_table[oid]),
                 foreign_keys=tuple(sorted(keys[oid], key=lambda key: key.name)),
                 checks=tuple(checks[oid]),
-                labels=tuple((row.name, row.label) for row in labels[oid]),
             )
             for oid in oids
         ]

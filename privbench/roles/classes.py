@@ -87,7 +87,6 @@ def _of_people(facts: TableFacts, people: frozenset[str]) -> bool:
     names = (listed("tables", kind) for kind in ("event", "organisation", "figure"))
     return (
         bool(facts.personal)
-        or facts.masked
         or facts.is_junction
         or facts.name in people
         or any(facts.head in some for some in names)

@@ -1,66 +1,12 @@
-"""Facts of the catalog on tables and keys, in the form that the rules of roles use.
-
-Masks of PostgreSQL Anonymizer (``SECURITY LABEL FOR anon``) are among them. A mask shows that the
-values of a column are confidential, and its function often shows what they are:
-``MASKED WITH FUNCTION anon.fake_email()``. This is only a hint for roles and for the kind of the
-column: nothing is masked here, since no value is copied in the first place.
-"""
+"""Facts of the catalog on tables and keys, in the form that the rules of roles use."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privbench.config import ColumnConfig
 from privbench.roles.names import listed, lists, noun, personal_kinds, words
 from privbench.schema import Column, ForeignKey, Schema, Table
-
-_LABEL = re.compile(r"MASKED\s+WITH\s+(?:VALUE\b|FUNCTION\s+(?:\w+\.)?(\w+)\s*\()", re.IGNORECASE)
-_MAKERS = re.compile(r"(?:fake|dummy|pseudo|random|partial)_")
-#: The semantic types of values that masking functions make, by the names of the functions without
-#: prefixes such as ``fake_``.
-PROVIDERS = {
-    **{
-        name: name
-        for name in (
-            "address city company country country_code credit_card_number currency_code domain_name"
-            " email first_name free_email iban ipv4 ipv6 job last_name mac_address name"
-            " phone_number postcode safe_email street_name"
-        ).split()
-    },
-    "cell_number": "phone_number",
-    "city_name": "city",
-    "company_name": "company",
-    "country_name": "country",
-    "phone": "phone_number",
-    "username": "user_name",
-    "zip": "zipcode",
-    "zip_code": "zipcode",
-}
-
-
-def masks(table: Table) -> dict[str, str]:
-    """The kind of value that each masked column's function makes; empty for a constant.
-
-    >>> from privbench.schema import TableName
-    >>> labels = (("mail", "MASKED WITH FUNCTION anon.fake_email()"), ("a", "NOT MASKED"))
-    >>> masks(Table(TableName("public", "t"), (), labels=(*labels, ("b", "MASKED WITH VALUE 1"))))
-    {'mail': 'email', 'b': ''}
-    """
-    found = {column: _LABEL.match(label.strip()) for column, label in table.labels}
-    return {
-        column: _MAKERS.sub("", (match[1] or "").lower(), count=1)
-        for column, match in found.items()
-        if match
-    }
-
-
-def column_hint(made: str, *, text: bool, nullable: bool) -> ColumnConfig | None:
-    """The config of a column by what its mask makes; None if the column's type needs no config."""
-    if not made and nullable:
-        return ColumnConfig(kind="skip")
-    return ColumnConfig(kind="text", faker=PROVIDERS.get(made)) if text else None
 
 
 @dataclass(frozen=True)
@@ -103,7 +49,6 @@ class TableFacts:
     incoming: int  # how many keys of other tables point to it
     personal: frozenset[str]  # kinds of personal columns
     attributes: tuple[Column, ...]  # columns other than keys and book-keeping ones
-    masked: bool = False  # whether PostgreSQL Anonymizer masks columns
 
     @property
     def name(self) -> str:
@@ -142,7 +87,7 @@ class TableFacts:
         """Whether it has the shape of a look-up: few columns, none personal, no outgoing key."""
         columns = (column for column in self.table.columns if column.type.category != "B")
         personal = any(personal_kinds(column.name, column.type.category) for column in columns)
-        return not (self.keys or personal or self.masked or len(self.attributes) > 3)
+        return not (self.keys or personal or len(self.attributes) > 3)
 
     @property
     def is_junction(self) -> bool:
@@ -171,10 +116,8 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
     primary = table.primary_columns
     called = noun(table.name.name)
     plain = [column for column in table.columns if column.name not in table.key_columns]
-    masked = masks(table)
     kinds = {
         column.name: personal_kinds(column.name, column.type.category)
-        | personal_kinds(masked.get(column.name, ""), column.type.category)
         for column in plain
         if column.name not in primary and column.type.category != "B"
     }
@@ -189,9 +132,7 @@ def _table(table: Table, incoming: Mapping[str, int]) -> TableFacts:
         if (column.name,) != primary and not set(words(column.name)) <= bookkeeping
     )
     ordered = tuple(sorted(keys, key=lambda item: (item.position, item.key.columns)))
-    return TableFacts(
-        table, called, ordered, incoming[table.key], personal, attributes, bool(masked)
-    )
+    return TableFacts(table, called, ordered, incoming[table.key], personal, attributes)
 
 
 def _national(table: tuple[str, ...], column: str) -> bool:
