@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import click
 from privbench import __version__, pipeline
 from privbench.cli.console import LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
+from privbench.display import visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.reading import WAIT
@@ -23,6 +25,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 #: A figure for ``--metrics``: name without prefix, help, labels, value.
 Sample = tuple[str, str, Mapping[str, str], float]
 
+#: From where on a message of Click may hold a password.
+_SECRET = re.compile(r"(://|passw\w*\s*=).*", re.DOTALL | re.IGNORECASE)
 #: Error numbers of a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -49,7 +53,11 @@ class Group(click.Group):
         """Run; turn an error into one line on stderr and its exit code."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except click.ClickException as error:
+            # The message may repeat an argument, such as a connection string that is too many.
+            vars(error)["message"] = visible(_SECRET.sub(r"\1…", error.message))
+            raise
+        except (click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
             _show_error(error)

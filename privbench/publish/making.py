@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 from pydantic import TypeAdapter, ValidationError
 
-from privbench import __version__, pipeline
+from privbench import __version__, display, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
 from privbench.files import file_errors
 from privbench.limits import faults
@@ -76,7 +76,7 @@ class Published:
     files: int
     size: int
 
-    def render(self) -> str:
+    def render(self) -> display.Lines:
         """Plain text for people."""
         promise = self.certificate.promise
         lines = [
@@ -87,7 +87,7 @@ class Published:
             *self.bundle.lost,
             f"Next: privbench verify {self.folder}",
         ]
-        return "\n".join(lines)
+        return display.lines(*lines)
 
 
 def publish(
