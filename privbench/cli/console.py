@@ -80,9 +80,7 @@ def configure(log_format: str, verbosity: int) -> None:
     LOG.propagate = False
 
 
-def echo(
-    text: str, *, err: bool = False, fg: str | None = None, color: bool | None = None
-) -> None:
+def echo(text: str, *, err: bool = False, fg: str | None = None, color: bool | None = None) -> None:
     """Print a line, or `privbench.display.Lines`, in the way of `click.secho`."""
     shown = visible(text)
     click.echo(click.style(shown, fg) if fg else shown, err=err, color=color)

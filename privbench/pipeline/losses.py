@@ -117,7 +117,7 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     more is needed, a larger weight in the budget helps.
     """
     item, epsilon = proposal.tables[table], more * (plan.config.privacy.epsilon or MOST_EPSILON)
-    few, section = epsilon <= MOST_EPSILON, f"[tables.{json.dumps(table, ensure_ascii=False)}]"
+    few, section = epsilon <= MOST_EPSILON, f"[tables.{_key(table)}]"
     things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )
@@ -128,6 +128,11 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     if _belongs_to_a_thing(plan, proposal, table):
         return f"{section} own = [] # if no person stands behind its owner; or another key"
     return f"{section} weight = {MOST_WEIGHT:g}" if more <= MOST_WEIGHT else NOTHING
+
+
+def _key(name: str) -> str:
+    """A name as a quoted key in TOML."""
+    return display.toml_visible(json.dumps(name, ensure_ascii=False))
 
 
 def _belongs_to_a_thing(plan: FitPlan, proposal: Proposal, table: str) -> bool:
@@ -156,7 +161,7 @@ def _columns(
         table = item.table.key
         for name, reader in item.readers.items() if table not in done else ():
             codec, place = codecs[table][name], f"{table}.{name}"
-            section = f'[tables."{table}".columns.{json.dumps(name)}]'
+            section = f"[tables.{_key(table)}.columns.{_key(name)}]"
             if isinstance(codec, TextCodec):
                 if _unnamed(reader, codec, f"categories {place}" in noise):
                     yield Loss(

@@ -253,8 +253,8 @@ File = TypeVar("File", Bundle, Certificate, Statistics)
 def text(found: Bundle | Certificate | Statistics) -> bytes:
     """The bytes of a file of facts, in its single valid form."""
     data = found.model_dump(mode="json", by_alias=True)
-    text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
-    return json_visible(text).encode() + b"\n"
+    written = json_visible(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False))
+    return written.encode() + b"\n"
 
 
 def parse(kind: type[File], data: bytes) -> File:
