@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from privbench.display import toml_visible
 from privbench.errors import ConfigError
 
 Role = Literal["private", "public"]
@@ -289,8 +290,9 @@ class Config(_Section):
         return cls.loads(text, str(path))
 
     def dumps(self) -> str:
-        """The config as TOML, defaults left out."""
-        return tomli_w.dumps(self.model_dump(exclude_defaults=True, exclude_none=True))
+        """The config as TOML, defaults left out; a reader sees every character of its names."""
+        text = tomli_w.dumps(self.model_dump(exclude_defaults=True, exclude_none=True))
+        return toml_visible(text)
 
     def changed(self, section: str, **changes: Any) -> Self:
         """A copy with some fields of a section changed, validated again."""

@@ -17,12 +17,14 @@
         └── LedgerError       4  the ledger is damaged or belongs to another fit
 
 A message says what is wrong, where (table, column), and the way out. It never holds a value read
-from a private row.
+from a private row. As a text it is one line, whatever the names in it are.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
+
+from privbench.display import visible
 
 
 class PrivbenchError(Exception):
@@ -54,7 +56,7 @@ class PrivbenchError(Exception):
     def __str__(self) -> str:
         where = ".".join(part for part in (self.table, self.column) if part)
         text = f"{where}: {self.message}" if where else self.message
-        return f"{text} {self.remedy}" if self.remedy else text
+        return visible(f"{text} {self.remedy}" if self.remedy else text)
 
 
 class GateFailed(PrivbenchError):

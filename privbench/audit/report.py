@@ -24,6 +24,7 @@ from privbench.audit.canaries import Planter, readable
 from privbench.audit.checks import Replay, Row, replay
 from privbench.audit.recording import Differs, apart_from, bench, same_model
 from privbench.config import Config
+from privbench.display import json_visible
 from privbench.errors import ConfigError, GateFailed, TargetError, UsageError
 from privbench.files import file_errors, make_folder, write_text
 from privbench.pgsql.ddl import trusted
@@ -126,7 +127,7 @@ class Audit:
         """Write ``audit.html`` and ``audit.json``; UsageError if the folder cannot be written."""
         with file_errors(f"cannot write {folder}"):
             make_folder(folder)
-            text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
+            text = json_visible(json.dumps(self.to_json(), indent=1, ensure_ascii=False))
             write_text(folder / "audit.json", text + "\n")
             write_text(folder / "audit.html", self.page())
 

@@ -14,6 +14,7 @@ import click
 from privbench import pipeline
 from privbench.audit import Effort
 from privbench.audit import audit as run_audit
+from privbench.cli.console import echo
 from privbench.cli.options import State, config_option, read_config
 
 
@@ -75,8 +76,8 @@ def audit(
             reporter=state.reporter,
         )
     for line in found.lines():
-        click.echo(line)
-    click.echo(f"CONFIDENTIAL results: {Path(output) / 'audit.html'}")
+        echo(line)
+    echo(f"CONFIDENTIAL results: {Path(output) / 'audit.html'}")
     found.require_sound()
 
 

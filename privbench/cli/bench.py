@@ -10,6 +10,7 @@ from privbench.bench import bench as run_bench
 from privbench.bench.config import REAL
 from privbench.bench.page import shown
 from privbench.bench.results import Results
+from privbench.cli.console import echo
 from privbench.cli.options import State, fail_if_option
 from privbench.report import enforce
 from privbench.report.gates import parse
@@ -55,11 +56,11 @@ def bench(
         error.add_note(f"To go on: the same command; what is done is kept in {output}")
         raise
     for line in _result_lines(found):
-        click.echo(line)
-    click.echo(f"CONFIDENTIAL results: {Path(output) / 'bench.html'}")
+        echo(line)
+    echo(f"CONFIDENTIAL results: {Path(output) / 'bench.html'}")
     parts = found.check(wanted)
     for part in parts:
-        click.echo(gate_line(part))
+        echo(gate_line(part))
     enforce(parts)
 
 

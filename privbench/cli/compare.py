@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from privbench import pipeline, report
-from privbench.cli.console import LOG
+from privbench.cli.console import LOG, echo
 from privbench.cli.metrics import metrics_option
 from privbench.cli.options import (
     SECONDS,
@@ -24,6 +24,7 @@ from privbench.cli.options import (
     read_config,
 )
 from privbench.config import Config
+from privbench.display import json_lines
 from privbench.errors import DatabaseError
 from privbench.files import file_errors, write_text
 from privbench.metrics import METRICS
@@ -132,12 +133,12 @@ def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> 
     with teller.stage("replay"):
         found = pipeline.run(workload, dsn, tell=teller.advance, **given)
     if found["warning"]:
-        LOG.warning("%s", found["warning"])
+        LOG.warning(found["warning"])
     with file_errors(f"cannot write {output}"):
         write_text(Path(output), json.dumps(found, indent=1) + "\n")
     for line in _result_lines(found):
-        click.echo(line)
-    click.echo(f"Wrote {output}.")
+        echo(line)
+    echo(f"Wrote {output}.")
     enforce(GatePart.model_validate(gate) for gate in found["gates"])
     _require_answers("database", (item["status"] for item in found["results"]))
 
@@ -256,9 +257,9 @@ def compare(
     state.samples += samples(document)
     for side in (document.source, document.clone):
         if side.warning:
-            LOG.warning("%s", side.warning)
-    click.echo(report.summary(document))
-    click.echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
+            LOG.warning(side.warning)
+    echo(report.summary(document))
+    echo(f"CONFIDENTIAL report: {Path(output) / 'report.html'}")
     enforce(document.gates)
     _require_answers("clone", [query.clone.status for query in document.queries])
     _require_answers("source", [query.source.status for query in document.queries])
@@ -316,4 +317,4 @@ def compare_schema() -> None:
     Example:
       privbench compare-schema > comparison.schema.json
     """
-    click.echo(json.dumps(json_schema(), indent=2))
+    echo(json_lines(json_schema()))

@@ -1,4 +1,7 @@
-"""Output for the operator: progress, log lines, errors. All of it is CONFIDENTIAL (P1)."""
+"""Output for the operator: results, progress, log lines, errors. All of it is CONFIDENTIAL (P1).
+
+Nothing else in the package prints; whatever is printed here goes through `privbench.display`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from privbench.display import lines, visible
 from privbench.errors import UsageError
 from privbench.pipeline.progress import Reporter, StageTime
 
@@ -30,8 +34,21 @@ PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 STDERR = Console(stderr=True)
 
 
+class TextFormatter(logging.Formatter):
+    """Messages made visible, and tracebacks of which every line is marked as one."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The message with its level."""
+        record.message = visible(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        """The traceback, which may quote a server's message."""
+        return lines(*(f"| {line}" for line in super().formatException(ei).split("\n")))
+
+
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object a line, in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as JSON: time (UTC), level, message, and the fields given as ``extra``."""
@@ -41,7 +58,7 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps(line)
 
 
 def configure(log_format: str, verbosity: int) -> None:
@@ -54,20 +71,27 @@ def configure(log_format: str, verbosity: int) -> None:
     elif not STDERR.is_terminal:
         # Lines are not wrapped, so that paths and ids of releases are not split in a log file.
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(levelname)-8s %(message)s"))
+        handler.setFormatter(TextFormatter("%(levelname)-8s %(message)s"))
     else:
         handler = RichHandler(console=STDERR, show_path=False, show_time=False, markup=False)
+        handler.setFormatter(TextFormatter("%(message)s"))
     LOG.handlers[:] = [handler]
     LOG.setLevel(level)
     LOG.propagate = False
 
 
+def echo(text: str, *, err: bool = False, fg: str | None = None, color: bool | None = None) -> None:
+    """Print a line, or `privbench.display.Lines`, in the way of `click.secho`."""
+    shown = visible(text)
+    click.echo(click.style(shown, fg) if fg else shown, err=err, color=color)
+
+
 def show(text: str) -> None:
     """Text that the operator must see, also with ``--quiet``; one JSON line in a JSON log."""
     if any(isinstance(handler.formatter, JsonFormatter) for handler in LOG.handlers):
-        LOG.log(max(LOG.level, logging.INFO), "%s", text)
+        LOG.log(max(LOG.level, logging.INFO), text)
     else:
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 def width(stream: TextIO) -> int | None:
@@ -83,7 +107,7 @@ def ask(question: str, otherwise: UsageError) -> None:
     if not sys.stdin.isatty():
         raise otherwise
     try:
-        if not click.confirm(question, err=True):
+        if not click.confirm(visible(question), err=True):
             raise otherwise
     except click.Abort:
         raise KeyboardInterrupt from None
@@ -117,7 +141,7 @@ class LogReporter(Reporter):
 
     def say(self, text: str) -> None:
         """Write a line."""
-        LOG.info("%s", text)
+        LOG.info(text)
 
     def exceed(self, text: str) -> None:
         """Show the text, and ask, unless the command line has agreed."""
@@ -129,7 +153,7 @@ class LogReporter(Reporter):
 
     def warn(self, text: str) -> None:
         """Write lines."""
-        LOG.warning("%s", text)
+        LOG.warning(text)
 
 
 class BarReporter(LogReporter):
@@ -145,7 +169,7 @@ class BarReporter(LogReporter):
         if self._progress is None:
             self._progress = Progress(
                 SpinnerColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(),
                 TimeElapsedColumn(),
                 console=STDERR,
@@ -158,7 +182,7 @@ class BarReporter(LogReporter):
         """Move the newest bar."""
         if self._progress is not None and self._tasks:
             task = list(self._tasks.values())[-1]
-            self._progress.update(task, completed=done, total=total, description=what)
+            self._progress.update(task, completed=done, total=total, description=visible(what))
 
     def end(self, stage: StageTime) -> None:
         """Close the bar and leave a line."""
@@ -171,7 +195,7 @@ class BarReporter(LogReporter):
 
     def warn(self, text: str) -> None:
         """Write lines in red, above the bars."""
-        STDERR.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+        STDERR.print(visible(text), style="red", markup=False, highlight=False, soft_wrap=True)
 
     def broken(self) -> None:
         """Remove the bars before an error is printed."""

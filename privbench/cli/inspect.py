@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 
 from privbench import config as configuration
 from privbench import pipeline
-from privbench.cli.console import width
+from privbench.cli.console import echo, width
 from privbench.cli.options import (
     choice_options,
     config_option,
@@ -23,6 +22,7 @@ from privbench.cli.options import (
     read_config,
     synthesizer_option,
 )
+from privbench.display import json_lines
 from privbench.files import file_errors
 
 summary_option = click.option(
@@ -59,11 +59,11 @@ def inspect(
     """
     base = read_config(config_path, **chosen)
     found = pipeline.inspect(source, base=base, lookups=lookups)
-    click.echo(found.render(whole=whole, width=width(sys.stdout)))
+    echo(found.render(whole=whole, width=width(sys.stdout)))
     if output:
         with file_errors(f"cannot write {output}"):
             Path(output).write_text(found.config.dumps(), encoding="utf-8")
-        click.echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output}")
+        echo(f"Wrote {output}: read it, change it, then: privbench fit SOURCE -c {output}")
 
 
 @click.command()
@@ -78,7 +78,7 @@ def check(config: str, source: str, whole: bool) -> None:
       privbench check privbench.toml "service=prod"
     """
     found = pipeline.check(read_config(config), source)
-    click.echo(found.render(whole=whole, width=width(sys.stdout)))
+    echo(found.render(whole=whole, width=width(sys.stdout)))
 
 
 @click.command()
@@ -103,10 +103,10 @@ def plan(config: str, source: str, rows: tuple[str, ...], as_json: bool, **setti
     """
     chosen = pipeline.require_epsilon(read_config(config, **settings))
     found = pipeline.plan(chosen, source, pipeline.parse_rows(rows))
-    click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
+    echo(json_lines(found.to_json()) if as_json else found.render())
     if found.losses and not as_json:
         color = False if "NO_COLOR" in os.environ else None
-        click.secho(pipeline.render_losses(found.losses), fg="red", color=color)
+        echo(pipeline.render_losses(found.losses), fg="red", color=color)
 
 
 @click.command("config-schema")
@@ -117,7 +117,7 @@ def config_schema() -> None:
     Example:
       privbench config-schema > privbench.schema.json
     """
-    click.echo(json.dumps(configuration.json_schema(), indent=2))
+    echo(json_lines(configuration.json_schema()))
 
 
 @click.command()
@@ -139,5 +139,5 @@ def doctor(
       privbench doctor "service=prod" "service=clone" -c privbench.toml
     """
     found = pipeline.doctor(source, target, read_config(config_path, ledger=ledger))
-    click.echo(found.render())
+    echo(found.render())
     found.require_sound()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from privbench import pipeline
+from privbench.cli.console import echo
 from privbench.cli.options import config_option, ledger_option, monthly_option, read_config
+from privbench.display import json_lines
 from privbench.privacy import Cap
 
 
@@ -39,7 +39,7 @@ def show(
     config = read_config(config_path, ledger=ledger)
     identity = identity or config.database.identity
     found = pipeline.ledger_show(source, identity, config.ledger.path)
-    click.echo(json.dumps(found.to_json(), indent=2) if as_json else found.render())
+    echo(json_lines(found.to_json()) if as_json else found.render())
 
 
 @ledger.command()
@@ -67,8 +67,8 @@ def cap(
     """
     new = Cap(epsilon, delta, max_epsilon_per_month)
     for limit in pipeline.ledger_cap(source, identity, ledger, new):
-        click.echo(f"No longer capped: {limit}.")
-    click.echo(pipeline.ledger_show(source, identity, ledger).render())
+        echo(f"No longer capped: {limit}.")
+    echo(pipeline.ledger_show(source, identity, ledger).render())
 
 
 @ledger.command()
@@ -86,6 +86,4 @@ def abandon(release: str, config_path: str | None, ledger: str | None) -> None:
       privbench ledger abandon 3f0c9f6e-6d0c-4a53-9f1e-0c1f2a7a9b10 --ledger state/
     """
     spent = pipeline.ledger_abandon(release, read_config(config_path, ledger=ledger).ledger.path)
-    click.echo(
-        f"Release {release} is closed: ε {spent.epsilon:.6g}, δ {spent.delta:.6g} stay spent."
-    )
+    echo(f"Release {release} is closed: ε {spent.epsilon:.6g}, δ {spent.delta:.6g} stay spent.")

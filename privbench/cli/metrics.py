@@ -26,6 +26,7 @@ import click
 from privbench import __version__
 from privbench.cli.console import LOG
 from privbench.cli.options import Sample, State, exit_code
+from privbench.display import visible
 from privbench.errors import PrivbenchError, UsageError
 from privbench.files import file_errors, write_text
 from privbench.pipeline.progress import Reporter, Spending
@@ -113,7 +114,8 @@ def _render(run: str, samples: Iterable[Sample]) -> str:
         if not math.isnan(value):
             name = f"privbench_{name}"
             family = families.setdefault(name, Metric(name, meaning, "gauge"))
-            family.add_sample(name, {"run": run, **labels}, value)
+            shown = {label: visible(text) for label, text in {"run": run, **labels}.items()}
+            family.add_sample(name, shown, value)
 
     collected = SimpleNamespace(collect=families.values)
     text: bytes = generate_latest(collected)  # type: ignore[no-untyped-call]

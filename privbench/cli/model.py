@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from privbench import pipeline
-from privbench.cli.console import LOG, ask, show, width
+from privbench.cli.console import LOG, ask, echo, show, width
 from privbench.cli.metrics import metrics_option, rows
 from privbench.cli.options import (
     ReleaseOptions,
@@ -28,6 +28,7 @@ from privbench.cli.options import (
     target_options,
 )
 from privbench.config import Config
+from privbench.display import lines
 from privbench.errors import UsageError
 from privbench.postgres.patterns import Selection
 
@@ -59,7 +60,7 @@ def fit(state: State, source: str, release: ReleaseOptions, output: str, force: 
         since=release.since,
     )
     lost = pipeline.render_losses(pipeline.losses(fitted))
-    click.echo("\n".join(filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
+    echo(lines(*filter(None, (lost, f"{output}: {fitted.promise.sentence()}"))))
 
 
 @click.command()
@@ -99,7 +100,7 @@ def sample(state: State, /, model: str, output: str, **given: Any) -> None:
       privbench sample prod.privbench -o clone/ --format parquet --scale 2
     """
     for line in pipeline.sample(model, output, reporter=state.reporter, **given):
-        click.echo(line)
+        echo(line)
 
 
 @click.command()
@@ -145,9 +146,9 @@ def load(
     """
     report = pipeline.load(model, target, dry_run=dry_run, reporter=state.reporter, **given)
     state.samples += () if dry_run else rows(report)
-    click.echo("Nothing was written: --dry-run." if dry_run else report.render())
+    echo("Nothing was written: --dry-run." if dry_run else report.render())
     for line in report.losses if dry_run else ():
-        click.echo(line)
+        echo(line)
     if strict:
         report.require_whole()
 
@@ -203,7 +204,7 @@ def clone(
         **given,
     )
     state.samples += rows(report.loaded)
-    click.echo(report.render())
+    echo(report.render())
     if strict:
         report.loaded.require_whole()
 
@@ -224,7 +225,7 @@ def demo(state: State, /, out: str, **given: Any) -> None:
     Example:
       privbench demo --rows 50000 --epsilon 1
     """
-    click.echo(pipeline.demo(out, reporter=state.reporter, **given))
+    echo(pipeline.demo(out, reporter=state.reporter, **given))
 
 
 def _accept(
@@ -239,13 +240,13 @@ def _accept(
     catalog = pipeline.look(source, config)
     if release.config_path is not None:
         # The file is its owner's declaration; --quiet may hide what it lets travel.
-        if lines := catalog.literals:
-            LOG.info("%s", pipeline.render_literals(lines))
+        if catalog.literals:
+            LOG.info(pipeline.render_literals(catalog.literals))
         return config, catalog
     found = pipeline.inspect(source, base=config, lookups=release.lookups, catalog=catalog)
     show(found.render(whole=LOG.isEnabledFor(logging.DEBUG), width=width(sys.stderr)))
-    if lines := catalog.literals:
-        show(pipeline.render_literals(lines))
+    if catalog.literals:
+        show(pipeline.render_literals(catalog.literals))
     if not release.yes:
         refused = UsageError(
             "roles are proposed but not accepted.",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -14,6 +16,7 @@ import click
 from privbench import __version__, pipeline
 from privbench.cli.console import LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
+from privbench.display import visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.reading import WAIT
@@ -23,6 +26,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 #: A figure for ``--metrics``: name without prefix, help, labels, value.
 Sample = tuple[str, str, Mapping[str, str], float]
 
+#: From where on a message of Click may hold a connection string.
+_SECRET = re.compile(r"(://|\w\s*=|extra arguments? \().*", re.DOTALL)
 #: Error numbers of a full disk.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -45,10 +50,16 @@ class State:
 class Group(click.Group):
     """A group whose commands exit with the code of the error tree."""
 
+    def make_context(self, *about: Any, **more: Any) -> click.Context:
+        """The context of a command line, for `invoke`."""
+        with _arguments_hidden():
+            return super().make_context(*about, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run; turn an error into one line on stderr and its exit code."""
         try:
-            return super().invoke(ctx)
+            with _arguments_hidden():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -57,6 +68,16 @@ class Group(click.Group):
             for note in getattr(error, "__notes__", ()):
                 show(note)
             ctx.exit(exit_code(error))
+
+
+@contextmanager
+def _arguments_hidden() -> Iterator[None]:
+    """Make Click's errors visible; they repeat arguments, of which one may hold a password."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = visible(_SECRET.sub(r"\1…", error.message))
+        raise
 
 
 def exit_code(error: BaseException) -> int:

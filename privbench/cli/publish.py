@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from privbench import publish as publishing
+from privbench.cli.console import echo
 from privbench.cli.options import State, gathered, lock_option, scale_option, seed_option
 from privbench.publish.making import About
 
@@ -50,7 +51,7 @@ def publish(state: State, /, model: str, output: str, **given: Any) -> None:
       privbench publish prod.privbench -o bundle/ --title "Shop benchmark" --publisher "Shop Ltd"
     """
     found = publishing.publish(model, output, reporter=state.reporter, **given)
-    click.echo(found.render())
+    echo(found.render())
 
 
 @click.command()
@@ -66,4 +67,4 @@ def verify(bundle: str, key: str | None) -> None:
     Example:
       privbench verify bundle/ --key publisher.pub
     """
-    click.echo(publishing.verify(bundle, key=key).render())
+    echo(publishing.verify(bundle, key=key).render())

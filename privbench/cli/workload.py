@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from privbench import pipeline
+from privbench.cli.console import echo
 from privbench.cli.options import SECONDS, State, gathered
 from privbench.errors import UsageError
 from privbench.report.text import few
@@ -146,7 +147,7 @@ def generate(state: State, /, source: str, output: str, kind: str, form: str, **
     made = pipeline.generate_workload(source, kind, plan, reporter=state.reporter, **given)
     _write(made, output, form)
     if len(made) < plan.queries:
-        click.echo(f"{plan.queries - len(made)} fewer than asked for: the data yields no more.")
+        echo(f"{plan.queries - len(made)} fewer than asked for: the data yields no more.")
 
 
 @workload.command("import")
@@ -225,8 +226,8 @@ def capture(state: State, /, dsn: str | None, output: str, **given: Any) -> None
         found = pipeline.capture(dsn, **given)
     write(found.workload, output, "native")
     for reason, calls in found.skipped.items():
-        click.echo(f"Left out {calls:,} calls: {reason}.")
-    click.echo(
+        echo(f"Left out {calls:,} calls: {reason}.")
+    echo(
         f"{CONFIDENTIAL} Wrote {len(found.workload):,} queries that stand for {found.calls:,} "
         f"calls to {output}. Next: privbench workload rebind."
     )
@@ -265,7 +266,7 @@ def rebind(
     with state.reporter.stage("rebind"):
         found = pipeline.rebind(workload, trust=Trust.of(functions), **given)
     for line in _said(found):
-        click.echo(line)
+        echo(line)
     _write(found.workload, output, "native")
 
 
@@ -291,4 +292,4 @@ def _said(found: Rebinding) -> list[str]:
 def _write(made: Workload, path: str, form: str) -> None:
     write(made, path, form)
     stamp = f"{CONFIDENTIAL} " if made.confidential else ""
-    click.echo(f"{stamp}Wrote {len(made):,} queries to {path}.")
+    echo(f"{stamp}Wrote {len(made):,} queries to {path}.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from privbench import display
 from privbench.errors import UsageError
 from privbench.postgres.connect import OF_FILES, Connection
 from privbench.postgres.connect import identity as database_identity
@@ -26,17 +27,23 @@ class LedgerReport:
         """A plain object; infinite totals as the string ``infinite``."""
         return dict(json.loads(json.dumps(self.state), parse_constant=lambda _: "infinite"))
 
-    def render(self) -> str:
+    def render(self) -> display.Lines:
         """Plain text for people."""
         state = self.state
         cap, most = state["cap"], state["cap"]["epsilon"]
         lines = [f"Ledger of {state['identity']} in {state['path']}", ""]
-        for item in state["releases"]:
-            stamp = "" if item["private"] else "  NOT PRIVATE (seeded noise)"
-            lines.append(
-                f"  {item['opened']}  {item['release']}  {item['state']:<6}  "
-                f"ε {_number(item['epsilon'])}  δ {_number(item['delta'])}{stamp}"
+        releases = [
+            (
+                item["opened"],
+                item["release"],
+                item["state"],
+                f"ε {_number(item['epsilon'])}",
+                f"δ {_number(item['delta'])}",
+                "" if item["private"] else "NOT PRIVATE (seeded noise)",
             )
+            for item in state["releases"]
+        ]
+        lines += display.table(releases)
         for other in state["others"]:
             lines += [
                 f"  Counted with it: the ledger of {other['identity']} in {other['path']},",
@@ -65,7 +72,7 @@ class LedgerReport:
         lines.append(f"Cap: ε {_number(cap['epsilon'])}, δ {_number(cap['delta'])}{monthly}")
         if most is not None and any(item["epsilon"] >= most for item in state["definitions"]):
             lines.append("  what is spent has reached the cap: every further release is refused")
-        return "\n".join(lines)
+        return display.lines(*lines)
 
 
 def ledger_show(source: str, identity: str | None, path: str | None) -> LedgerReport:

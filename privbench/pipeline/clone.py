@@ -12,6 +12,7 @@ from dataclasses import replace as replaced
 from pathlib import Path
 
 from privbench.config import Config
+from privbench.display import Lines, lines
 from privbench.pipeline.fit import fit
 from privbench.pipeline.header import Promise
 from privbench.pipeline.load import (
@@ -37,10 +38,10 @@ class CloneReport:
     loaded: LoadReport  # what the target holds
     losses: Sequence[Loss] = ()  # losses of tables and columns, found from released numbers alone
 
-    def render(self) -> str:
+    def render(self) -> Lines:
         """Plain text for people."""
         lost = render_losses(self.losses)
-        return "\n".join(filter(None, (self.loaded.render(), lost, self.promise.sentence())))
+        return lines(*filter(None, (self.loaded.render(), lost, self.promise.sentence())))
 
 
 def clone(

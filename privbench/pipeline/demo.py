@@ -19,6 +19,7 @@ from psycopg import conninfo, sql
 
 from privbench import report
 from privbench.config import Config
+from privbench.display import Lines, lines, table
 from privbench.errors import TargetError, UsageError
 from privbench.files import file_errors
 from privbench.pipeline.clone import clone
@@ -48,7 +49,7 @@ def demo(
     synthesizer: str | None = None,
     queries: int = 60,
     reporter: Reporter | None = None,
-) -> str:
+) -> Lines:
     """Run every step on a fictional clinic; the result says what was made and where it is."""
     teller = reporter or Reporter()
     folder = Path(out)
@@ -75,17 +76,13 @@ def demo(
             document = report.compare(
                 source, target, workload, config, folder, repeats=1, timeout=20.0
             )
-    return "\n".join(
-        [
-            made.render(),
-            "",
-            report.summary(document),
-            "",
-            f"Report (CONFIDENTIAL): {folder / 'report.html'}",
-            f"Model:                 {folder / 'clinic.privbench'}",
-            f"Workload:              {folder / 'workload.sql'}",
-        ]
+    places = (
+        ("Report (CONFIDENTIAL):", "report.html"),
+        ("Model:", "clinic.privbench"),
+        ("Workload:", "workload.sql"),
     )
+    written = table([(what, str(folder / file)) for what, file in places], indent=0)
+    return lines(made.render(), "", report.summary(document), "", *written)
 
 
 def make_clinic(dsn: str, rows: int = 200_000, seed: int = 7) -> None:

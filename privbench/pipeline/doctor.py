@@ -16,6 +16,7 @@ from psycopg import pq
 
 from privbench import __version__
 from privbench.config import Config
+from privbench.display import Lines, lines, table
 from privbench.errors import GateFailed, PrivbenchError
 from privbench.pipeline.source import read_catalog
 from privbench.postgres import catalog, target
@@ -58,14 +59,13 @@ class Diagnosis:
 
     findings: tuple[Finding, ...]
 
-    def render(self) -> str:
+    def render(self) -> Lines:
         """Plain text for people, a line each."""
-        width = max((len(item.what) for item in self.findings), default=0)
-        return "\n".join(
-            f"{item.verdict:<5} {item.what:<{width}}  {item.said}"
-            f"{f' {item.remedy}' if item.remedy else ''}"
+        found = [
+            (item.verdict, item.what, f"{item.said} {item.remedy}".rstrip())
             for item in self.findings
-        )
+        ]
+        return lines(*table(found, indent=0))
 
     def require_sound(self) -> None:
         """Fail where something is bad, with the first such finding."""

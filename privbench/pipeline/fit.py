@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench.config import Config
+from privbench.display import lines
 from privbench.errors import LedgerError, ModelError
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
@@ -228,7 +229,9 @@ def _totals(draft: Draft) -> None:
         units[name] = min(totals[name] + more, totals[spec.top(name)])
     if found := small_tables(draft.plan, units, least):
         stop = f"Ctrl-C and `privbench ledger abandon {draft.release.id}` give back the rest."
-        draft.reporter.warn(f"{render_losses(found)}\nOnly the totals are spent so far: {stop}")
+        draft.reporter.warn(
+            lines(render_losses(found), f"Only the totals are spent so far: {stop}")
+        )
 
 
 def _domains(draft: Draft) -> None:

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from privbench import roles
 from privbench.config import ColumnConfig, Config
+from privbench.display import Lines, lines, paragraphs, table
 from privbench.encoding import CoverageLine, role_of
 from privbench.pipeline.literals import require_reviewed, seal
 from privbench.pipeline.prepare import FitPlan, prepare, require_decided
@@ -29,19 +30,17 @@ class Inspection:
         """The proposal as a config."""
         return self.plan.config
 
-    def render(self, *, whole: bool = True, width: int | None = None) -> str:
+    def render(self, *, whole: bool = True, width: int | None = None) -> Lines:
         """Plain text for people; see `render_coverage`."""
         schema = self.plan.schema
         loose = ", ".join(f"{table.key}.{name}" for table in schema for name in table.loose)
         said = f"Keys of tables that are left out, so NULL or a constant in the clone: {loose}."
         public = frozenset(item.table.key for item in self.plan.public)
-        return "\n\n".join(
-            [
-                f"{_counted(schema)}. Identity: {self.identity}.",
-                *([said] if loose else []),
-                roles.render(self.proposal, public),
-                render_coverage(self.plan.coverage(), whole=whole, width=width),
-            ]
+        return paragraphs(
+            f"{_counted(schema)}. Identity: {self.identity}.",
+            *([said] if loose else []),
+            roles.render(self.proposal, public),
+            render_coverage(self.plan.coverage(), whole=whole, width=width),
         )
 
 
@@ -95,7 +94,7 @@ class Check:
     undecided: tuple[str, ...]  # tables that the config does not name: their rows become roots
     literals: tuple[str, ...]  # literals in the DDL, which becomes public; the owner reviews them
 
-    def render(self, *, whole: bool = True, width: int | None = None) -> str:
+    def render(self, *, whole: bool = True, width: int | None = None) -> Lines:
         """Plain text for people; see `render_coverage`."""
         parts = [f"{_counted(self.plan.schema)}. The config fits the live schema."]
         if self.undecided:
@@ -110,10 +109,13 @@ class Check:
             parts.append(
                 "They are the values that [privacy] ddl_reviewed was given for."
                 if self.plan.config.privacy.ddl_reviewed is not None
-                else "Once you have looked at them, this line in [privacy] makes every fit refuse "
-                f'others:\n  ddl_reviewed = "{seal(self.literals)}"'
+                else lines(
+                    "Once you have looked at them, this line in [privacy] makes every fit refuse "
+                    "others:",
+                    f'  ddl_reviewed = "{seal(self.literals)}"',
+                )
             )
-        return "\n\n".join(parts)
+        return paragraphs(*parts)
 
 
 def check(config: Config, source: str) -> Check:
@@ -127,30 +129,27 @@ def check(config: Config, source: str) -> Check:
     return Check(plan, undecided, catalog.literals)
 
 
-def render_literals(lines: tuple[str, ...]) -> str:
+def render_literals(found: tuple[str, ...]) -> Lines:
     """The values of the DDL that become part of a model, as text."""
-    listed = "\n".join(f"  {line}" for line in lines)
-    return f"Values in the schema travel with the clone (look at them once):\n{listed}"
+    head = "Values in the schema travel with the clone (look at them once):"
+    return lines(head, *(f"  {line}" for line in found))
 
 
 def render_coverage(
-    lines: list[CoverageLine], *, whole: bool = True, width: int | None = None
-) -> str:
+    columns: list[CoverageLine], *, whole: bool = True, width: int | None = None
+) -> Lines:
     """How every column is made, or with ``whole=False`` every table, as aligned text.
 
     Lines are cut at `width` characters; None means any number.
     """
     if whole:
         head = "Coverage of every column:"
-        cells = [(f"{line.table}.{line.column}", line.how, line.why) for line in lines]
+        cells = [(f"{line.table}.{line.column}", line.how, line.why) for line in columns]
     else:
         head = "Coverage of every table (of every column: -v):"
-        tables = groupby(lines, key=lambda line: line.table)
+        tables = groupby(columns, key=lambda line: line.table)
         cells = [(table, *_in_short([line.how for line in some])) for table, some in tables]
-    place, how = (max((len(cell[i]) for cell in cells), default=0) for i in (0, 1))
-    rows = [f"  {cell[0]:<{place}}  {cell[1]:<{how}}  {cell[2]}".rstrip() for cell in cells]
-    cut = [f"{row[: width - 1]}…" if width and len(row) > width else row for row in rows]
-    return "\n".join([head, *cut])
+    return lines(head, *table(cells, width=width))
 
 
 def _in_short(ways: list[str]) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from privbench import display
 from privbench.errors import GateFailed, TargetError, UsageError
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
@@ -41,17 +42,13 @@ class LoadReport:
     # Rows per table that were changed so that they keep every rule.
     repaired: Mapping[str, int] = field(default_factory=dict)
 
-    def render(self) -> str:
+    def render(self) -> display.Lines:
         """Plain text for people."""
-        width = max((len(name) for name in self.rows), default=0)
-        lines = [
-            f"  {name:<{width}}  {count:>12,}{self._remark(name)}"
-            for name, count in self.rows.items()
-        ]
+        rows = [(name, f"{count:,}", self._remark(name)) for name, count in self.rows.items()]
         total = sum(self.rows.values())
         seeded = [] if self.private else ["NOT PRIVATE: the noise of this clone was seeded."]
         head = f"{len(self.rows)} tables, {total:,} rows:"
-        return "\n".join([*seeded, head, *lines, *self.losses])
+        return display.lines(*seeded, head, *display.table(rows, "1"), *self.losses)
 
     @property
     def losses(self) -> list[str]:
@@ -65,11 +62,11 @@ class LoadReport:
 
     def _remark(self, name: str) -> str:
         if name in self.public:
-            return "  PUBLIC: COPIED VERBATIM"
+            return "PUBLIC: COPIED VERBATIM"
         changed, lost = self.repaired.get(name, 0), self.dropped.get(name, 0)
         said = [f"{changed:,} changed to keep a rule"] if changed else []
         said += [f"{lost:,} more had no valid key left or broke a rule"] if lost else []
-        return f"  ({'; '.join(said)})" if said else ""
+        return f"({'; '.join(said)})" if said else ""
 
 
 def load(

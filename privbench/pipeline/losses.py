@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from privbench import display
 from privbench.config import Config
 from privbench.encoding import (
     BoundsNeed,
@@ -98,15 +99,13 @@ def small_tables(
     return found
 
 
-def render_losses(found: Sequence[Loss], most: int = 25) -> str:
+def render_losses(found: Sequence[Loss], most: int = 25) -> display.Lines:
     """A table of losses as text, empty where nothing is lost."""
     if not found:
-        return ""
-    shown = found[:most]
-    widths = [max(len(getattr(item, part)) for item in shown) for part in ("place", "what")]
-    rows = [f"  {i.place:<{widths[0]}}  {i.what:<{widths[1]}}  {i.remedy}" for i in shown]
+        return display.lines()
+    rows = display.table([(item.place, item.what, item.remedy) for item in found[:most]])
     more = [f"  and {len(found) - most} more"] if len(found) > most else []
-    return "\n".join([TITLE, *rows, *more])
+    return display.lines(TITLE, *rows, *more)
 
 
 def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
@@ -118,17 +117,22 @@ def _larger(plan: FitPlan, proposal: Proposal, table: str, more: float) -> str:
     more is needed, a larger weight in the budget helps.
     """
     item, epsilon = proposal.tables[table], more * (plan.config.privacy.epsilon or MOST_EPSILON)
-    few, section = epsilon <= MOST_EPSILON, f'[tables."{table}"]'
+    few, section = epsilon <= MOST_EPSILON, f"[tables.{_key(table)}]"
     things = item.kind in (Kind.THING, Kind.PLAIN) and not any(
         parent in plan.spec.tables for parent in item.parents
     )
     if table in proposal.public() or (things and not few):
-        return f'{section} role = "public"  # if nothing in it is confidential'
+        return f'{section} role = "public" # if nothing in it is confidential'
     if few:
         return f"[privacy] epsilon = {epsilon:.2g}"
     if _belongs_to_a_thing(plan, proposal, table):
-        return f"{section} own = []  # if no person stands behind its owner; or another key"
+        return f"{section} own = [] # if no person stands behind its owner; or another key"
     return f"{section} weight = {MOST_WEIGHT:g}" if more <= MOST_WEIGHT else NOTHING
+
+
+def _key(name: str) -> str:
+    """A name as a quoted key in TOML."""
+    return display.toml_visible(json.dumps(name, ensure_ascii=False))
 
 
 def _belongs_to_a_thing(plan: FitPlan, proposal: Proposal, table: str) -> bool:
@@ -157,7 +161,7 @@ def _columns(
         table = item.table.key
         for name, reader in item.readers.items() if table not in done else ():
             codec, place = codecs[table][name], f"{table}.{name}"
-            section = f'[tables."{table}".columns.{json.dumps(name)}]'
+            section = f"[tables.{_key(table)}.columns.{_key(name)}]"
             if isinstance(codec, TextCodec):
                 if _unnamed(reader, codec, f"categories {place}" in noise):
                     yield Loss(

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
+from privbench import display
 from privbench.config import Config
 from privbench.errors import UsageError
 from privbench.pipeline.fit import begin
@@ -57,28 +58,31 @@ class PlanReport:
             "losses": [vars(item) for item in self.losses],
         }
 
-    def render(self) -> str:
+    def render(self) -> display.Lines:
         """Plain text for people."""
         unit = "ε" if self.accounting == "pure" else "ρ"
         labels = [event.label.replace(PART, " ") for event in self.events]
-        width = max(map(len, labels), default=0)
-        lines = [
-            f"  {label:<{width}}  {event.kind:<16} {'×'.join(map(str, event.shape)) or '–':>12}  "
-            f"{unit} {event.amount:<9.4g} {100 * event.share:5.1f} %  {_noise(event)}"
+        rows = [
+            (
+                label,
+                event.kind,
+                "×".join(map(str, event.shape)) or "–",
+                f"{unit} {event.amount:.4g}",
+                f"{100 * event.share:.1f} %",
+                _noise(event),
+            )
             for label, event in zip(labels, self.events, strict=True)
         ]
         sizes = [f"  {table}: about {least:,.0f} units" for table, least in self.least.items()]
-        return "\n".join(
-            [
-                f"Identity of the database, for the ledger: {self.identity}.",
-                f"{len(self.events)} events, {self.accounting} accounting, {unit} = "
-                f"{self.total:.4g} per root table",
-                "(10,000 rows are assumed where --rows names none):",
-                *_counted(lines),
-                "",
-                "Least useful size (below it little beyond totals can be learned):",
-                *sizes,
-            ]
+        return display.lines(
+            f"Identity of the database, for the ledger: {self.identity}.",
+            f"{len(self.events)} events, {self.accounting} accounting, {unit} = "
+            f"{self.total:.4g} per root table",
+            "(10,000 rows are assumed where --rows names none):",
+            *display.table(_counted(rows), "24"),
+            "",
+            "Least useful size (below it little beyond totals can be learned):",
+            *sizes,
         )
 
 
@@ -114,14 +118,14 @@ def _noise(event: PlannedEvent) -> str:
     return f"{noise}, labels of {labels} units" if labels else noise
 
 
-def _counted(lines: Iterable[str]) -> list[str]:
-    """Join equal lines that follow each other into one line with their number.
+def _counted(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Join equal rows that follow each other into one, whose last cell says their number.
 
-    >>> _counted(["pair", "pair", "total"])
-    ['pair, 2 times', 'total']
+    >>> _counted([("pair", "2"), ("pair", "2"), ("total", "1")])
+    [('pair', '2, 2 times'), ('total', '1')]
     """
-    runs = [(line, len([*same])) for line, same in groupby(lines)]
-    return [f"{line}, {count} times" if count > 1 else line for line, count in runs]
+    runs = [(row, len([*same])) for row, same in groupby(rows)]
+    return [(*row[:-1], f"{row[-1]}, {count} times") if count > 1 else row for row, count in runs]
 
 
 def _span(*numbers: float) -> str:

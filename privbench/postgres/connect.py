@@ -35,6 +35,21 @@ APPLICATION = "privbench"
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
 _SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
 _HIDDEN = "********"
+#: A URL that can be cut in one way only: at most one ``@``, and before it nothing that ends a host.
+#: libpq takes the rest of a password with an ``@``, ``/`` or ``:`` for a host, a port or a name.
+_URL = re.compile(
+    r"[\w+]+://(?:[^@/?#\s]*@)?(?:\[[\da-fA-F:.%]*\]|[\w.%-]*)(?::\d*)?"
+    r"(?:,[\w.%-]*(?::\d*)?)*(?:/[^@:?#/]*)?(?:\?[^@#]*)?"
+)
+#: The parameters that are shown, and what their values look like if no password is in them.
+_SHOWN = {
+    "user": r"[^:/=?#]*",
+    "dbname": r"[^:/=?#@]*",
+    "host": r"@?[\w.,/:%-]*",
+    "hostaddr": r"[\da-fA-F.:,%]*",
+    "port": r"[\d,]*",
+    "service": r"[^:/=?#@]*",
+}
 _ATTEMPTS = 20  # tries to lift time limits; only limits of a few milliseconds need a second try
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
 _PATIENCE = 20
@@ -120,14 +135,26 @@ def libpq_dsn(dsn: str) -> str:
 
 
 def redact(dsn: str) -> str:
-    """The DSN with its secrets replaced by asterisks, for messages.
+    """Where a DSN leads, for messages: what names the database, with asterisks for its secrets.
 
-    >>> redact("postgresql://ada:hush@db.example/shop")
-    'user=ada password=******** dbname=shop host=db.example'
+    Nothing of it is shown if it could be cut in another way, since a password may then be anywhere.
+
+    >>> redact("postgresql://ada:hush@db.example/shop"), redact("postgresql://ada:hu@sh@db/shop")
+    ('user=ada password=******** dbname=shop host=db.example', '********')
     """
     parts = conninfo.conninfo_to_dict(libpq_dsn(dsn))
+    if not _certain(dsn, parts):
+        return _HIDDEN
     secret = _secret_options()
-    return _joined({key: _HIDDEN if key in secret else value for key, value in parts.items()})
+    kept = ((key, value) for key, value in parts.items() if key in secret or key in _SHOWN)
+    return _joined({key: _HIDDEN if key in secret else value for key, value in kept})
+
+
+def _certain(dsn: str, parts: Mapping[str, str | int | None]) -> bool:
+    """Whether the DSN can be read in one way, so that no part of a password is shown."""
+    if "://" in dsn and not _URL.fullmatch(dsn):
+        return False
+    return all(re.fullmatch(pattern, str(parts.get(key) or "")) for key, pattern in _SHOWN.items())
 
 
 def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
@@ -149,8 +176,7 @@ def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> C
 
 def opened(dsn: str) -> Connection:
     """A connection in autocommit mode on which nothing was sent yet, in UTF-8; see `connect`."""
-    dsn = libpq_dsn(dsn)
-    given = conninfo.conninfo_to_dict(dsn)
+    given = conninfo.conninfo_to_dict(libpq_dsn(dsn))
     ours: dict[str, str | int | None] = {"fallback_application_name": APPLICATION}
     if "PGCONNECT_TIMEOUT" not in os.environ:
         ours["connect_timeout"] = _PATIENCE
@@ -162,6 +188,13 @@ def opened(dsn: str) -> Connection:
             prepare_threshold=None,
         )
     except psycopg.Error as error:
+        if not _certain(dsn, given):
+            raise ConnectionFailed(
+                "cannot connect; neither the connection string nor the reason is shown, as the "
+                "string can be read in several ways.",
+                remedy="Write @, :, / and ? within its names and its password as %40, %3A, %2F "
+                "and %3F.",
+            ) from None
         raise ConnectionFailed(f"cannot connect to {redact(dsn)}: {_said(error, given)}.") from None
 
 

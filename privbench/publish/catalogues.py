@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from privbench.display import json_visible
 from privbench.publish.facts import Bundle, Column, Table
 
 _CONTEXT: dict[str, Any] = {
@@ -168,7 +169,7 @@ def _given(**items: Any) -> dict[str, Any]:
 
 
 def _json(data: dict[str, Any]) -> str:
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return json_visible(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
 
 
 def _id(text: str) -> str:

@@ -37,21 +37,16 @@ def walk(folder: Path) -> list[str]:
                 for entry in entries:
                     path = f"{prefix}{entry.name}"
                     if len(found) + len(folders) > MAX_FILES or path.count("/") > _DEPTH:
-                        raise ModelError(f"{shown(path)}: the bundle has too many files.")
+                        raise ModelError(f"{path}: the bundle has too many files.")
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(f"{path}/")
                     elif entry.is_file(follow_symlinks=False):
                         found.append(path)
                     else:
-                        raise ModelError(f"{shown(path)} is a link or a device.")
+                        raise ModelError(f"{path} is a link or a device.")
     except OSError as error:
         raise ModelError(f"{folder} cannot be read: {error.strerror}.") from None
     return sorted(found)
-
-
-def shown(path: str) -> str:
-    """A path made safe for a terminal: a stranger's file name may hold control characters."""
-    return ascii(path[:300]).strip("'")
 
 
 def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
@@ -61,10 +56,10 @@ def read(folder: Path, path: str, limit: int = MAX_TEXT) -> bytes:
         with os.fdopen(handle, "rb") as file:
             about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
-                raise ModelError(f"{shown(path)} is no file, or has more than {limit:,} bytes.")
+                raise ModelError(f"{path} is no file, or has more than {limit:,} bytes.")
             return file.read(limit + 1)
     except OSError as error:
-        raise ModelError(f"{shown(path)} cannot be read: {error.strerror}.") from None
+        raise ModelError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def digest(folder: Path, path: str) -> tuple[str, int]:
@@ -96,7 +91,7 @@ def check(folder: Path, present: Iterable[str]) -> tuple[dict[str, tuple[str, in
         stated[found[2]] = found[1]
     if data != sums_text({path: (value, 0) for path, value in stated.items()}):
         raise ModelError(f"{SUMS} is damaged: it is not what its first line says.")
-    faults = [f"{shown(path)}: unknown: {SUMS} does not list it" for path in files - stated.keys()]
+    faults = [f"{path}: unknown: {SUMS} does not list it" for path in files - stated.keys()]
     faults += [f"{path}: missing" for path in stated.keys() - files]
     digests = {}
     for path in sorted(stated.keys() & files):

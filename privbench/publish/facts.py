@@ -16,6 +16,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
+from privbench.display import json_visible
 from privbench.errors import ModelError
 from privbench.limits import MAX_DEPTH, MAX_NAME, depth, faults
 from privbench.pipeline import Promise
@@ -252,7 +253,8 @@ File = TypeVar("File", Bundle, Certificate, Statistics)
 def text(found: Bundle | Certificate | Statistics) -> bytes:
     """The bytes of a file of facts, in its single valid form."""
     data = found.model_dump(mode="json", by_alias=True)
-    return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+    written = json_visible(json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False))
+    return written.encode() + b"\n"
 
 
 def parse(kind: type[File], data: bytes) -> File:

@@ -16,7 +16,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 from pydantic import TypeAdapter, ValidationError
 
-from privbench import __version__, pipeline
+from privbench import __version__, display, pipeline
 from privbench.errors import PrivacyRefusal, UsageError
 from privbench.files import file_errors
 from privbench.limits import faults
@@ -76,7 +76,7 @@ class Published:
     files: int
     size: int
 
-    def render(self) -> str:
+    def render(self) -> display.Lines:
         """Plain text for people."""
         promise = self.certificate.promise
         lines = [
@@ -87,7 +87,7 @@ class Published:
             *self.bundle.lost,
             f"Next: privbench verify {self.folder}",
         ]
-        return "\n".join(lines)
+        return display.lines(*lines)
 
 
 def publish(
@@ -137,7 +137,8 @@ def publish(
     by_publisher = vars(about or About())
     _checked(About, by_publisher)
     teller, folder, found = reporter or Reporter(), Path(output), Model.load(model)
-    certificate = certificate_of(found, Path(model), "")
+    with _describing():
+        certificate = certificate_of(found, Path(model), "")
     given = read(workload) if workload is not None else None
     if given is not None:
         _refuse_confidential(given)
@@ -170,7 +171,7 @@ def publish(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
         )
         lines = [
-            " ".join(line.split())[:1000] for line in (*_loss_lines(report.losses), *lost, *why)
+            display.visible(line)[:1000] for line in (*_loss_lines(report.losses), *lost, *why)
         ]
         said = {"workload": origin, "statistics": statistics, "lost": lines}
         bundle = _checked(Bundle, {**data, **by_publisher, **said})
@@ -316,8 +317,15 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
 
 
 def _checked(kind: type[_Part], data: dict[str, Any]) -> _Part:
-    try:
+    with _describing():
         return TypeAdapter(kind).validate_python(data)
+
+
+@contextmanager
+def _describing() -> Iterator[None]:
+    """Refuse what no bundle may hold, such as names with line breaks."""
+    try:
+        yield
     except ValidationError as error:
         raise UsageError(f"the bundle cannot be described: {faults(error)[0]}.") from None
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from functools import cache, partial
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from privbench import display
 from privbench.errors import ModelError
 from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
@@ -27,6 +28,10 @@ from privbench.workload import Workload
 _TEMPLATES = (
     "README.md", "certificate.md", "deployment.yaml", "compose.yaml", "start.sh", "load.sql",
 )  # fmt: skip
+#: Characters of a stranger's text beside the verdict of `verify`.
+_SHORT = 40
+#: How a template prints a value, by the suffix of its file; SQL and YAML quote by filters.
+_FINALIZE = {"md": display.in_markdown, "txt": display.in_lines}
 #: Files that only a bundle with statistics has.
 _OF_EMPTY = (facts.PLANNER, "empty.sql")
 
@@ -66,23 +71,36 @@ def rendered(
 
 def fill(name: str, **shown: Any) -> str:
     """Render a template."""
-    return _environment().get_template(f"{name}.j2").render(shown)
+    finalize = _FINALIZE.get(name.rpartition(".")[2])
+    return _environment(finalize).get_template(f"{name}.j2").render(shown)
 
 
 @cache
-def _environment() -> Environment:
+def _environment(finalize: Callable[[Any], Any] | None) -> Environment:
     made = Environment(
         loader=PackageLoader("privbench.publish"),
+        finalize=finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  Markdown, YAML and a script
+        autoescape=finalize is display.in_markdown,  # noqa: S701  the others are no markup
     )
-    made.filters["json"] = partial(json.dumps, ensure_ascii=False)
-    made.filters |= {"literal": _literal, "identifier": quoted}
-    made.filters["cell"] = lambda text: " ".join(text.replace("|", "\\|").split())
+    made.filters |= {"json": _json, "literal": _literal, "identifier": quoted}
+    made.filters |= {"code": display.code, "code_block": display.code_block}
+    made.filters["short"] = _short
     return made
+
+
+def _short(text: str) -> str:
+    """A text of the bundle's author, so short that no terminal wraps the line in it."""
+    shown = display.visible(text)
+    return f"{shown[:_SHORT]}…" if len(shown) > _SHORT else shown
+
+
+def _json(data: Any) -> str:
+    """JSON that is YAML, too."""
+    return display.toml_visible(json.dumps(data, ensure_ascii=False))
 
 
 def _literal(text: str) -> str:

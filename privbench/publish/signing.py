@@ -44,7 +44,7 @@ def signer(data: bytes, signature: bytes, public: Path | None) -> str:
             allowed = Path(scratch) / "allowed"
             allowed.write_text(f"publisher {_public(public)}\n", encoding="ascii")
             done = _keygen(["-Y", "verify", "-f", str(allowed), "-I", "publisher", *common], data)
-    print_ = re.search(rb"key (SHA256:\S+)", done.stdout)
+    print_ = re.search(rb"key (SHA256:[A-Za-z0-9+/]{43})(?!\S)", done.stdout)
     if done.returncode != 0 or print_ is None:
         whose = "that key's signature of these checksums" if public else "a signature of them"
         raise ModelError(f"it is not {whose}: {_said(done)}")

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
+from privbench.display import Lines
 from privbench.errors import GateFailed, ModelError, UsageError
 from privbench.postgres.ddl import Ddl
 from privbench.publish import facts
 from privbench.publish.accounts import require_sound
-from privbench.publish.checksums import check, read, shown, walk
+from privbench.publish.checksums import check, read, walk
 from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import judge_ddl, judge_workload
 from privbench.publish.parquet_check import compare
@@ -35,10 +36,10 @@ class Verified:
     expected: bool  # whether the user named that key
     pages: int = 0  # pages that tables and indexes take on the disk, in a database without rows
 
-    def render(self) -> str:
+    def render(self) -> Lines:
         """Plain text for people."""
         about = {"bundle": self.bundle, "certificate": self.certificate, "found": self}
-        return fill("verified.txt", **about).rstrip("\n")
+        return Lines(fill("verified.txt", **about).rstrip("\n"))
 
 
 def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
@@ -79,7 +80,7 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
             raise ModelError(f"no bundle can be made of it ({type(error).__name__}).") from None
     _refuse(f"{path}: missing" for path in texts.keys() - digests.keys())
     _refuse(
-        f"{shown(path)}: unknown: no part of this bundle"
+        f"{path}: unknown: no part of this bundle"
         for path in digests.keys() - texts.keys() - primary
     )
     _refuse(
@@ -138,13 +139,13 @@ def _schema(
     with _named(facts.STATISTICS):
         for table in statistics.tables if statistics else ():
             if (table.schema_, table.name) not in made.tables:
-                raise ModelError(f"the schema does not make {table.key!a}.")
+                raise ModelError(f"the schema does not make {table.key}.")
     with _named(facts.BUNDLE):
         for part in ("tables", "sequences", "views"):
             known = getattr(made, part)
             for item in getattr(bundle, part):
                 if (item.schema_, item.name) not in known:
-                    raise ModelError(f"the schema does not make {item.key!a}.")
+                    raise ModelError(f"the schema does not make {item.key}.")
                 known.discard((item.schema_, item.name))
         stated = dict.fromkeys(certificate.owners, False) | dict.fromkeys(certificate.public, True)
         if stated != {table.key: table.public for table in bundle.tables}:

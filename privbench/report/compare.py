@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privbench.config import Config
+from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import file_errors, make_folder, write_text
 from privbench.metrics.modeltree import Modelled
@@ -41,7 +42,7 @@ def _write(document: ComparisonDocument, folder: Path | None, junit: str | Path 
     all. Afterwards the log of the replay is marked done.
     """
     if folder is not None:
-        _put(folder / "comparison.json", document.model_dump_json(indent=1) + "\n")
+        _put(folder / "comparison.json", json_visible(document.model_dump_json(indent=1)) + "\n")
         _put(folder / "report.html", html.render(document))
         _put(folder / "report.md", markdown(document))
         ReplayLog.finish(folder / "replay.jsonl")

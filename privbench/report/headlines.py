@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from privbench import display
 from privbench.metrics import Grade, Metric
 from privbench.metrics.fidelity import FEW_ROWS
 from privbench.metrics.kld import KLD
@@ -209,24 +210,19 @@ def markdown(document: ComparisonDocument) -> str:
     )
 
 
-def summary(document: ComparisonDocument) -> str:
+def summary(document: ComparisonDocument) -> display.Lines:
     """A line for each headline (title, figure, grade, a further figure), then one for each gate.
 
     It holds exact figures of the source: CONFIDENTIAL.
     """
-    found = headlines(document)
-    title = max(len(line.title) for line in found)
-    value = max(len(line.value) for line in found)
-    lines = [
-        f"{line.title:<{title}}  {line.value:>{value}}  {line.grade or '':<4}  {line.aside}"
-        for line in found
-    ]
+    found = [(line.title, line.value, line.grade or "", line.aside) for line in headlines(document)]
+    lines: list[str] = [*display.table(found, "1", indent=0)]
     lines += [
         f"{len(ids)} of {document.workload.queries} queries on the {side}: {reason}: {few(ids)}"
         for side, reason, ids in failed(document)
     ]
     lines += [gate_line(gate) for gate in document.gates]
-    return "\n".join(line.rstrip() for line in lines)
+    return display.lines(*lines)
 
 
 def failed(document: ComparisonDocument) -> list[tuple[str, str, list[str]]]:

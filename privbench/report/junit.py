@@ -5,19 +5,17 @@ A gate over queries has a case of its own and one for each query that failed it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from junitparser import Failure, JUnitXml, TestCase, TestSuite
 
+from privbench.display import visible
 from privbench.metrics.integrity import CheckPart
 from privbench.report.document import ComparisonDocument, GatePart, QueryPart
 from privbench.report.gates import QUERY_FIGURES, Gate
 
 #: Most queries of one gate that get a case: a clone that is wrong everywhere needs no list.
 _MOST = 100
-#: Characters that XML cannot hold.
-_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def render(document: ComparisonDocument) -> str:
@@ -34,6 +32,11 @@ def render(document: ComparisonDocument) -> str:
 def _suite(name: str, cases: Iterable[TestCase]) -> TestSuite:
     suite = TestSuite(name)
     for case in cases:
+        # Every text of a case, with characters that XML cannot hold escaped.
+        case.name, case.classname = visible(case.name), visible(case.classname)
+        for failure in case.result:
+            failure.message = visible(failure.message)
+            failure.text = visible(failure.text or "", keep=" \n\t")
         suite.add_testcase(case)
     return suite
 
@@ -66,7 +69,7 @@ def _queries(document: ComparisonDocument) -> Iterator[TestCase]:
 def _query(gate: GatePart, query: QueryPart, figure: float | None) -> TestCase:
     case = TestCase(f"query {query.id}: fail if {gate.condition}", "privbench.queries")
     failure = Failure(f"query {query.id}: {gate.condition}: {_is(figure)}")
-    failure.text = _UNFIT.sub(" ", "\n".join([query.sql, _answers(query)]))
+    failure.text = f"{query.sql}\n{_answers(query)}"
     case.result = [failure]
     return case
 

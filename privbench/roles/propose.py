@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from privbench.config import Config, TableConfig
+from privbench.display import Lines, lines, paragraphs, table
 from privbench.roles.choose import Place, choose, rivals
 from privbench.roles.classes import (
     PEOPLE,
@@ -152,7 +153,7 @@ def _line(table: str, owner: Mapping[str, str | None]) -> set[str]:
     return line
 
 
-def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
+def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> Lines:
     """The proposal as text; ``opened`` are the look-ups that are declared public."""
     tables = {_short(name): item for name, item in proposal.tables.items()}
     second = [f"{name}: {line}" for name, item in tables.items() for line in item.second_owners]
@@ -169,7 +170,7 @@ def render(proposal: Proposal, opened: frozenset[str] = frozenset()) -> str:
         _block("A person's data in several units: ε does not hold per person", spread),
         _block("References that are not declared (reported only)", undeclared),
     ]
-    return "\n\n".join("\n".join(lines) for lines in sections if lines)
+    return paragraphs(*(lines(*section) for section in sections if section))
 
 
 def _unit(proposal: Proposal) -> list[str]:
@@ -187,8 +188,7 @@ def _unit(proposal: Proposal) -> list[str]:
 def _forest(proposal: Proposal) -> list[str]:
     roots = sorted(proposal.roots(), key=lambda root: not proposal.owned(root))
     rows = [row for root in roots for row in _tree(proposal, root, 0)]
-    width = max((len(label) for label, _ in rows), default=0)
-    return ["Forest:", *(f"{_INDENT}{label:<{width}}  {why}" for label, why in rows)]
+    return ["Forest:", *table(rows, indent=len(_INDENT))]
 
 
 def _tree(proposal: Proposal, table: str, depth: int) -> Iterator[tuple[str, str]]:
@@ -225,8 +225,8 @@ def _lookup(item: TableProposal, public: frozenset[str], opened: frozenset[str])
     return f"{_short(item.table)}: {', '.join(item.lookup_reasons)}{barred}"
 
 
-def _block(title: str, lines: list[str]) -> list[str]:
-    return [f"{title}:", *(_INDENT + line for line in lines)] if lines else []
+def _block(title: str, found: list[str]) -> list[str]:
+    return [f"{title}:", *(_INDENT + line for line in found)] if found else []
 
 
 def _short(table: str) -> str:

@@ -1,8 +1,12 @@
+import contextlib
+
 import psycopg
 import pytest
+from click.testing import CliRunner
 from market import execute
 from psycopg import conninfo
 
+from privbench.cli import main
 from privbench.errors import ConnectionFailed, UsageError
 from privbench.postgres.connect import (
     connect,
@@ -73,6 +77,51 @@ def test_connect_with_a_password_never_shows_it(secret):
     with pytest.raises(UsageError) as unreadable:
         libpq_dsn(f"host=x password {secret}")
     assert "hush" not in str(unreadable.value)
+
+
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        *(
+            f"{kind}://ada:{secret}@127.0.0.1:1/shop"
+            for kind in ("postgresql", "postgres", "postgresql+psycopg")
+            for secret in ("hush", "x@hush", "x/hush", "1/hush", "x?hush", "x#hush", "x:hush",
+                           "x hush", "@hush", "x@y/hush", "x,hush", "[hush", "x=hush", "%40hush")
+        ),
+        "postgresql://hush@@127.0.0.1:1/shop",
+        "postgresql://:hush/shop",
+        "postgresql://127.0.0.1:1/shop?password=hush",
+        "postgresql://127.0.0.1:1/shop?user=x&password=x@hush",
+        "postgresql+psycopg://127.0.0.1:1/shop?password=x@hush",
+        "postgresql://127.0.0.1:1/ada:hush",
+        "host=127.0.0.1 port=1 dbname=postgresql://ada:hush@db/shop",
+        "host=127.0.0.1 port=1 dbname='host=x password=hush'",
+        "host=ada:hush@127.0.0.1 port=1",
+        "host=127.0.0.1 port=hush",
+        "host=127.0.0.1 port=1 password='x hush'",
+        "host=127.0.0.1 port=1 options='-c app.token=hush'",
+        "host=127.0.0.1 port=1 password=x hush",
+        " postgresql://ada:hush@db?sslmode=disable",
+    ],
+)  # fmt: skip
+def test_what_may_be_a_part_of_a_password_is_never_shown(dsn):
+    """A DSN that can be cut in several ways is not shown at all, nor is what libpq says of it."""
+    with pytest.raises((ConnectionFailed, UsageError)) as caught:
+        connect(dsn)
+    assert "hush" not in str(caught.value)
+    with contextlib.suppress(UsageError):
+        assert "hush" not in redact(dsn)
+    for words in (
+        ["check", "none", dsn],
+        ["doctor", dsn],
+        ["--log-format", "json", "inspect", dsn],
+        ["ledger", "show", dsn, dsn],
+        ["inspect", "--table", dsn, dsn, dsn],
+        [dsn],
+    ):
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code
+        assert "hush" not in result.output, words
 
 
 def test_connect_to_what_is_not_there_or_goes_away_fails(server, two):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import plotly.graph_objects as go
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from privbench.display import visible
 from privbench.report.document import ComparisonDocument, QueryPart
 from privbench.report.sections.charts import CLONE_COLOUR, QUIET_COLOUR, curve, embed, short, ticks
 from privbench.report.text import joins as in_words
@@ -45,7 +46,7 @@ def _scatter(timed: list[QueryPart]) -> Markup:
     figure.add_trace(
         go.Scatter(
             x=short(x), y=short(y), mode="markers", name="a query",
-            customdata=[query.id for query in timed],
+            customdata=[str(escape(visible(query.id))) for query in timed],
             marker={"color": CLONE_COLOUR, "size": 7, "opacity": 0.6},
             hovertemplate="%{customdata}<br>source %{x:.3g} ms<br>clone %{y:.3g} ms<extra></extra>",
         )

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from privbench import display
 from privbench.report import text
 
 
 @cache
-def _environment(package: str, folder: str) -> Environment:
+def _environment(package: str, folder: str, finalize: Callable[[Any], Any]) -> Environment:
     environment = Environment(
         loader=PackageLoader(package, folder),
-        autoescape=select_autoescape(disabled_extensions=["md.j2"], default=True),
+        autoescape=True,
+        finalize=finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.policies["json.dumps_function"] = _json
     environment.filters |= {
         "number": text.number,
         "seconds": text.seconds,
         "percent": text.percent,
         "joins": text.joins,
         "few": text.few,
+        "code": display.code,
+        "markdown": display.markdown,
     }
     return environment
 
 
+def _json(data: Any, **options: Any) -> str:
+    """JSON for a script that shows the texts in it."""
+    return json.dumps(_shown(data), **options)
+
+
+def _shown(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _shown(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_shown(item) for item in data]
+    return display.in_html(data)
+
+
 def template(name: str, package: str = "privbench.report", folder: str = "templates") -> Template:
-    """The template of that name; all but Markdown escape what they print unless it is Markup."""
-    return _environment(package, folder).get_template(name)
+    """The template of that name, HTML or Markdown; what it prints and is no Markup is escaped."""
+    finalize = display.in_markdown if name.endswith(".md.j2") else display.in_html
+    return _environment(package, folder, finalize).get_template(name)

@@ -17,6 +17,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.workload.formats.base import WorkloadFormat, read_json, read_text
@@ -56,10 +57,9 @@ def _write(workload: Workload, path: Path) -> None:
     """Write the workload, one query a line."""
     head = {_MARK: 1, "name": workload.name, "confidential": workload.confidential}
     items = (_QUERY.dump_python(query, mode="json", exclude_defaults=True) for query in workload)
-    lines = [json.dumps(item, ensure_ascii=False) for item in items]
-    start = json.dumps(head, ensure_ascii=False).removesuffix("}")
+    start, *lines = (json_visible(json.dumps(item, ensure_ascii=False)) for item in (head, *items))
     body = ",\n".join(lines)
-    write_text(path, f'{start}, "queries": [\n{body}\n]}}\n')
+    write_text(path, f'{start.removesuffix("}")}, "queries": [\n{body}\n]}}\n')
 
 
 FORMAT = WorkloadFormat("native", _detects, _read, _write)

@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, FiniteFloat
 from sqlglot.dialects import Postgres
 
+from privbench.display import json_visible
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.schema import TableName, quote
@@ -123,7 +124,7 @@ def _write(workload: Workload, path: Path) -> None:
         data["table"] = next(iter(tables))
     if workload.confidential:
         data["confidential"] = True
-    write_text(path, json.dumps(data, ensure_ascii=False) + "\n")
+    write_text(path, json_visible(json.dumps(data, ensure_ascii=False)) + "\n")
 
 
 def _named(column: str | int, columns: tuple[str, ...], path: Path) -> str:

@@ -1,0 +1,405 @@
+"""Attacks by names and other texts: lines of their own, escape sequences, marks of direction.
+
+Door: whatever a command prints or writes for people. What stops them: `privbench.display`, at every
+place of output.
+"""
+
+import ast
+import json
+import os
+import pty
+import subprocess
+import sys
+import unicodedata
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import market
+import psycopg
+import pytest
+from psycopg import conninfo, sql
+
+import privbench
+from privbench.cli.console import JsonFormatter, TextFormatter
+from privbench.config import Config
+from privbench.display import Lines, code, lines, markdown, table, visible
+from privbench.errors import SchemaError
+
+FORGED = ("Nothing needs your sign-off.", "All columns PROTECTED: ok")
+LINES = f"nl\n\n{FORGED[0]}\n{FORGED[1]}"
+#: Names of tables, each of them an attack.
+TABLES = (
+    LINES,
+    "esc\x1b[2J\x1b]0;owned\x07\r\x7f\x9b31m",
+    "bidi\u202e\u2066\u200f\u061cko",
+    "zero\u200b\u200d\ufeff\u2060\u00ad\u034f\u3164\u2800\ufe0f\U000e0041x",
+    "sep\u2028\u2029\x85\x0b\x0cx",
+    "[bold red]alarm[/bold red]",
+    "<script>alert(1)</script>|`x`![a](b)",
+    f"pad{' ' * 50}ok: all",
+)
+#: Names that print as they are.
+REAL = ("Größe der Straße", "大きさ", "حجم", "גודל", "emoji 😀👍🏽", "naïve café", "ไทย")
+
+
+def hidden(text):
+    """Characters of a text, other than line breaks, that show nothing or change what is around."""
+    return sorted({
+        ascii(char) for char in text
+        if char != "\n" and (
+            unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+            or char in "\u034f\u115f\u1160\u3164\uffa0\u2800\ufe0f\U000e0100"
+        )
+    })  # fmt: skip
+
+
+def forged(text):
+    """Lines of a text that a name has made."""
+    marks = " \t|>*`-\"'"
+    return [line for line in text.split("\n") if line.strip(marks).startswith(FORGED)]
+
+
+def made(dsn):
+    """Tables, columns, labels, constraints, literals, sequences and views of hostile names."""
+    name = sql.Identifier
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE TABLE users (id int PRIMARY KEY, email text)"))
+        connection.execute(
+            sql.SQL("INSERT INTO users SELECT i, 'a@b' FROM generate_series(1, 30) i")
+        )
+        label = sql.SQL("CREATE TYPE {} AS ENUM ({}, 'plain')")
+        connection.execute(label.format(name(f"type {LINES}"[:60]), sql.Literal(LINES[:60])))
+        for table in (*TABLES, *REAL):
+            column = table[:40] + "c"
+            text = sql.SQL(
+                "CREATE TABLE {table} (id int PRIMARY KEY, {column} int REFERENCES users,"
+                " {note} text DEFAULT {literal}, {kind} {type},"
+                " CONSTRAINT {check} CHECK ({note} <> {literal} || 'x'))"
+            )
+            connection.execute(text.format(
+                table=name(table), column=name(column), note=name("n" + column),
+                kind=name("k" + column), type=name(f"type {LINES}"[:60]),
+                literal=sql.Literal(f"{table}\n{FORGED[0]}"), check=name("ck" + column),
+            ))  # fmt: skip
+            fill = sql.SQL(
+                "INSERT INTO {} SELECT i, 1 + i % 30, 'x' || i, 'plain'"
+                " FROM generate_series(1, 40) i"
+            )
+            connection.execute(fill.format(name(table)))
+            index = sql.SQL("CREATE INDEX {} ON {} ({})")
+            connection.execute(index.format(name(f"ix{column}"), name(table), name(column)))
+            connection.execute(
+                sql.SQL("COMMENT ON TABLE {} IS {}").format(name(table), sql.Literal(table))
+            )
+        view = sql.SQL("CREATE MATERIALIZED VIEW {} AS SELECT 1 AS x")
+        connection.execute(view.format(name(f"view {LINES}"[:60])))
+    return dsn
+
+
+def of_people(path):
+    """Whether a file is read by people or tools as text, and is no data, SQL or lock."""
+    return path.suffix in (".toml", ".json", ".jsonl", ".md", ".html", ".xml", ".prom")
+
+
+@pytest.fixture(scope="module")
+def session(make_database, tmp_path_factory):
+    """The result of every command on a database of hostile names, and the folder they wrote to."""
+    folder = tmp_path_factory.mktemp("names")
+    source, target = made(make_database()), make_database()
+    config, model, queries, ran = (folder / name for name in ("c.toml", "m", "w.json", "r.json"))
+    results = {"inspect": market.succeed("inspect", source, "-o", config)}
+    proposal = config.read_text()
+    identity = json.dumps(f"x\n{FORGED[0]}\u202e")
+    config.write_text(
+        f"{proposal}\n[database]\nidentity = {identity}\n[ledger]\npath = {str(folder / 'l')!r}\n"
+        f"{market.INDEPENDENT}"
+    )
+    own = folder / "own.sql"
+    own.write_text(
+        f'SELECT "{TABLES[0]}".id FROM "{TABLES[0]}";\nSELECT nobody(\'{TABLES[2]}\');\n'
+    )
+    log = folder / "server.log"
+    log.write_text(f'2026-01-01 00:00:00 UTC [1] LOG:  statement: SELECT 1 AS "{TABLES[1]}"\n')
+    absent = folder / "absent.toml"
+    absent.write_text(f"[tables.{json.dumps(TABLES[0])}]\n[tables.{json.dumps(TABLES[2])}]\n")
+    odd = folder / f"bundle\n{FORGED[0]}\x1b[2J"
+    odd.mkdir()
+    (odd / f"a\n{FORGED[0]}\u202e").touch()
+    nowhere = conninfo.make_conninfo(host="/nonexistent", user=TABLES[0], dbname=TABLES[1])
+    privacy = ("-c", config, "--epsilon", "50")
+    for name, words in {
+        "doctor": ("doctor", source, target, "-c", config),
+        "check": ("check", config, source),
+        "check -v": ("-v", "check", config, source),
+        "check of absent tables": ("check", absent, source),
+        "plan": ("plan", config, source, "--epsilon", "50"),
+        "plan --json": ("plan", config, source, "--epsilon", "50", "--json"),
+        "fit": ("fit", source, *privacy, "-o", model, "--metrics", folder / "fit.prom"),
+        "fit without a config": (
+            "fit", source, "--epsilon", "50", "-o", folder / "m3", "--yes",
+            "--ledger", folder / "l3", "--identity", f"y\r{FORGED[1]}",
+        ),
+        "load": ("load", model, target, "--metrics", folder / "load.prom"),
+        "load again": ("load", model, target),
+        "clone": ("--log-format", "json", "clone", source, make_database(), *privacy),
+        "ledger show": ("ledger", "show", source, "-c", config),
+        "ledger show --json": ("ledger", "show", source, "-c", config, "--json"),
+        "ledger cap": (
+            "ledger", "cap", source, "--identity", f"z\n{FORGED[0]}", "--epsilon", "9",
+            "--ledger", folder / "l",
+        ),
+        "sample": ("sample", model, "-o", folder / "sampled"),
+        "generate": ("workload", "generate", source, "-o", queries, "--queries", "30"),
+        "convert": ("workload", "convert", queries, folder / "scripts", "--to", "pgbench"),
+        "convert to mscn": ("workload", "convert", queries, folder / "x.csv", "--to", "mscn"),
+        "import": ("workload", "import", own, "-o", folder / "own.json"),
+        "capture": ("workload", "capture", "--log", log, "-o", folder / "captured.json"),
+        "rebind": ("workload", "rebind", queries, "--on", target, "-o", folder / "bound.json"),
+        "run": ("run", queries, "--on", target, "-o", ran),
+        "run of refused queries": ("run", own, "--on", target, "-o", folder / "r2.json"),
+        "compare": (
+            "compare", source, target, "-w", queries, "-o", folder / "compared",
+            "--junit", folder / "junit.xml", "--metrics", folder / "compare.prom",
+            "--fail-if", "qerror.max > 0.5", "--fail-if", "rows.max_difference > -1",
+        ),
+        "publish": ("publish", model, "-o", folder / "bundle"),
+        "verify": ("verify", odd),
+        "no such path": ("sample", folder / f"no\n{FORGED[0]}\x1b", "-o", folder / "none"),
+        "no such server": ("check", config, nowhere),
+        "no such option": ("check", config, source, f"x\n{FORGED[0]}\x1b[2J"),
+        "no such global option": (f"--x\n{FORGED[0]}\x1b[2J", "doctor"),
+        "no such command": (f"x\n{FORGED[0]}\x1b[2J",),
+    }.items():  # fmt: skip
+        results[name] = market.run(*words)
+    return results, folder
+
+
+#: The exit codes that are not 0.
+CODES = {
+    "check of absent tables": 2, "load again": 3, "convert to mscn": 2, "run of refused queries": 2,
+    "compare": 1, "publish": 2, "verify": 1, "no such path": 2, "no such server": 3,
+    "no such option": 2, "no such global option": 2, "no such command": 2,
+}  # fmt: skip
+
+
+def test_names_make_no_line_and_no_sequence_in_any_output(session):
+    """Attack: names that look like the tool's own lines. Door: the output of every command."""
+    results, _ = session
+    assert len(results) > 25
+    for name, result in results.items():
+        text = result.stdout + result.stderr
+        assert result.exit_code == CODES.get(name, 0), (name, text)
+        assert not hidden(text), (name, hidden(text))
+        assert not forged(text), (name, forged(text))
+
+
+def test_names_make_no_line_and_no_sequence_in_any_file(session):
+    """Attack: the same. Door: every file but data and SQL: config, reports, metrics, JSON."""
+    _, folder = session
+    files = [path for path in folder.rglob("*") if path.is_file() and of_people(path)]
+    assert len({path.suffix for path in files}) == 7
+    for path in files:
+        text = path.read_text()
+        assert not hidden(text), (path, hidden(text))
+        # Queries keep their lines in boxes of their own.
+        assert path.suffix in (".html", ".xml") or not forged(text), (path, forged(text))
+
+
+def test_names_that_show_nothing_stay_the_names_of_their_tables(session):
+    """Escapes are for people: configs and workloads still mean what they meant."""
+    results, folder = session
+    config = Config.load(folder / "c.toml")
+    assert {f'public."{name}"' for name in TABLES} <= config.tables.keys()
+    assert results["rebind"].exit_code == 0
+    queries = json.loads((folder / "w.json").read_text())["queries"]
+    assert any(TABLES[1] in query["sql"] for query in queries)
+    tree = ET.parse(folder / "junit.xml")
+    assert tree.findall(".//failure")
+
+
+def test_real_names_print_as_they_are(session):
+    results, folder = session
+    for name in REAL:
+        for command in ("inspect", "check -v", "plan", "load", "sample"):
+            assert name in results[command].stdout, (name, command)
+        assert name in (folder / "c.toml").read_text()
+        assert name in (folder / "compared/report.html").read_text()
+        assert visible(name) == name == str(markdown(name))
+
+
+def test_names_on_a_terminal(session, make_database):
+    """Attack: markup of the library that draws bars, and sequences of the terminal. Door: bars."""
+    _, folder = session
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "privbench", "-v", "load", folder / "m", make_database()]
+    with subprocess.Popen(
+        list(map(str, command)), stdin=theirs, stdout=theirs, stderr=theirs
+    ) as child:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                data = os.read(ours, 2**16)
+            except OSError:  # the other side is closed
+                break
+            shown += data
+    os.close(ours)
+    text = shown.decode()
+    assert child.returncode == 0, text
+    assert "[bold red]alarm[/bold red]" in text
+    assert "\\x1b]0;owned\\x07" in text
+    for raw in ("\x1b]0;owned", "\u202e", "\u2066", "\u200b", "\x9b31m", "\u2028"):
+        assert raw not in text
+    assert not forged(text.replace("\r", ""))
+
+
+@pytest.mark.parametrize("attack", TABLES)
+def test_texts_are_one_line_unless_they_are_made_of_lines(attack):
+    assert not hidden(visible(attack))
+    assert "\n" not in visible(attack)
+    assert visible(visible(attack)) == visible(attack)
+    whole = lines("head", f"  {attack}", *table([[attack, "1"], ["b", attack]], "1"))
+    assert len(whole.split("\n")) == 4
+    assert not hidden(whole)
+    assert visible(whole) is whole
+    # Whatever is made of lines by other means is one line again.
+    for plain in (f"{whole}", whole + "", "\n".join([whole]), whole.strip()):
+        assert not isinstance(plain, Lines) or plain is whole
+    assert "\n" not in visible(f"{whole}\n")
+    error = SchemaError(attack, table=attack, column=attack, remedy=attack)
+    assert "\n" not in str(error)
+    assert not hidden(str(error))
+
+
+@pytest.mark.parametrize("formatter", [TextFormatter("%(message)s"), JsonFormatter()])
+def test_log_lines_and_tracebacks_are_marked(formatter):
+    """Attack: a server's message in a traceback (with -v) that looks like the tool's lines."""
+    import logging
+
+    try:
+        raise RuntimeError(TABLES[0] + TABLES[1])
+    except RuntimeError:
+        about = sys.exc_info()
+    for message, arguments in (("%s: %s", (TABLES[0], TABLES[1])), (TABLES[2], ())):
+        record = logging.LogRecord("privbench", 40, "", 1, message, arguments, about)
+        record.fields = {"table": TABLES[0]}
+        text = formatter.format(record)
+        assert not hidden(text)
+        assert not [line for line in text.split("\n") if line.startswith(FORGED)]
+
+
+def test_markdown_of_a_stranger_is_text():
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark").enable("table")
+    for attack in (
+        *TABLES,
+        *REAL,
+        "# head",
+        "- item",
+        "1. item",
+        "``` x",
+        "![i](http://x)",
+        "<b>",
+        "&lt;b&gt;",
+        "a|b",
+        "<http://x>",
+        "`` a ` b ``",
+        "`",
+        "***",
+        "a\\",
+        "==",
+    ):
+        both = f"{code(attack)} | {markdown(attack)}"
+        page = f"{markdown(attack)} {code(attack)}\n\n| a | b |\n|---|---|\n| {both} |"
+        tokens = [token for token in reader.parse(page) if token.type != "inline"]
+        inner = [part for token in reader.parse(page) for part in token.children or ()]
+        kinds = {token.type for token in (*tokens, *inner)}
+        assert kinds <= {"text", "code_inline", "text_special", "softbreak", *(
+            f"{part}_{end}" for part in ("paragraph", "table", "thead", "tbody", "tr", "th", "td")
+            for end in ("open", "close")
+        )}, (attack, kinds)  # fmt: skip
+        assert sum(token.type == "td_open" for token in tokens) == 2
+        shown = "".join(part.content for part in inner if part.type != "softbreak")
+        assert visible(attack) in shown
+
+
+#: Calls that print, and the only files that may do so: the console, and children that answer to us.
+_PRINTING = {
+    "click": {"echo", "secho", "echo_via_pager", "prompt", "confirm", "style"},
+    "warnings": {"warn"},
+    "sys": {"stdout", "stderr"},
+    "os": {"write"},
+}
+_MAY_PRINT = {
+    "cli/console.py": {"click.echo", "click.style", "click.confirm", "rich", "sys.stderr"},
+    # They ask how wide the stream is.
+    "cli/inspect.py": {"sys.stdout"},
+    "cli/model.py": {"sys.stderr"},
+    # A child, whose answers to its parent are names of files and constants.
+    "publish/parquet_check.py": {"print"},
+}
+
+
+def _calls(path):
+    """Places of a module where something is printed, or escaped by other means than the door."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+        ):
+            yield "print"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in _PRINTING.get(node.value.id, ()):
+                yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich":
+            yield "rich"
+
+
+def test_nothing_but_the_console_prints():
+    """A new place that prints goes through `privbench.cli.console`, which escapes."""
+    root = Path(privbench.__file__).parent
+    printing = {
+        str(path.relative_to(root)): calls
+        for path in root.rglob("*.py")
+        if (calls := {*_calls(path)})
+    }
+    assert printing == _MAY_PRINT
+
+
+#: Where text is declared to be escaped already, or JSON is written with letters as they are.
+_DECLARING = {
+    "Lines": {"display.py", "publish/verifying.py"},
+    "Environment": {"report/templates/__init__.py", "publish/scripts.py"},
+    "Formatter": {"cli/console.py"},
+    "tomli_w.dumps": {"config.py"},
+    "JUnitXml": {"report/junit.py"},
+    "generate_latest": {"cli/metrics.py"},
+}
+
+
+def test_every_writer_of_texts_escapes_in_one_place():
+    """Templates, JSON, TOML, XML and metrics are written where their syntax's escapes are."""
+    root = Path(privbench.__file__).parent
+    for path in root.rglob("*.py"):
+        name, tree = str(path.relative_to(root)), ast.parse(path.read_text())
+        escaped = {
+            part
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("_visible")
+            for part in ast.walk(node)
+        }
+        for node in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            called = ast.unparse(node.func)
+            for part, places in _DECLARING.items():
+                if called == part or (called.split(".")[-1] == part and "." not in part):
+                    assert name in places, (name, called)
+            raw = any(
+                word.arg == "ensure_ascii" and ast.unparse(word.value) == "False"
+                for word in node.keywords
+            )
+            # A model's header is for programs alone.
+            assert not raw or node in escaped or name == "pipeline/model.py", (name, node.lineno)
+            if called.endswith("Environment"):
+                assert "finalize" in {word.arg for word in node.keywords}
