@@ -26,7 +26,7 @@ _EMPTY = re.compile(
     "\U0001d159\U000e0100-\U000e01ef]"
 )
 #: Blanks within a line, or so many before it that a terminal wraps the line behind them.
-_BLANKS = re.compile("(?<=[^ \u3000])[ \u3000]{2,}|[ \u3000]{32,}")
+_BLANKS = re.compile("(?<=[^ ]) [ \u3000]+| *\u3000[ \u3000]+| {32,}")
 #: More marks than this on one character would be drawn over other lines.
 _MARKS = 4
 #: What Markdown may read as markup, also at the beginning of a line, and what becomes a link.
