@@ -15,6 +15,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -26,11 +27,14 @@ _EMPTY = re.compile(
     "\U0001d159\U000e0100-\U000e01ef]"
 )
 #: Blanks within a line, or so many before it that a terminal wraps the line behind them.
-_BLANKS = re.compile("(?<=[^ \u3000])[ \u3000]{2,}|[ \u3000]{32,}")
-#: More marks than this on one character would be drawn over other lines.
-_MARKS = 4
+_BLANKS = re.compile("(?<=[^ ]) [ \u3000]+| *\u3000[ \u3000]+| {32,}")
+#: Categories of marks that are drawn on the character before them; more of them than a script needs
+#: would be drawn over other lines.
+_MARKS, _MOST = ("Mn", "Me"), 4
 #: What Markdown may read as markup, also at the beginning of a line, and what becomes a link.
-_MARKUP = re.compile(r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^#|^[-+=](?=\s|[-+=]|$)|:(?=//)")
+_MARKUP = re.compile(
+    r"[\\`*\[\]<>|~&$]|(?<!\w)_|_(?!\w)|^#|^[-+=](?=\s|[-+=]|$)|:(?=//)|(?<=[wW]{3})\."
+)
 _NUMBERED = re.compile(r"^(\d+)([.)])")
 
 
@@ -56,21 +60,28 @@ def visible(text: str, keep: str = "") -> str:
     if isinstance(text, Lines):
         return text
     if not (text.isascii() and text.isprintable()):
-        text = "".join(
-            char.encode("unicode_escape").decode() if hidden and char not in keep else char
-            for char, hidden in _judged(text)
-        )
+        text = _escaped(text, _unicode, keep)
+        if marks := "".join(char for char in {*text} if unicodedata.category(char) in _MARKS):
+            text = re.sub(
+                f"([{marks}]{{{_MOST}}})([{marks}]+)",
+                lambda found: found[1] + "".join(map(_unicode, found[2])),
+                text,
+            )
     return text if " " in keep else _BLANKS.sub(lambda run: rf"\x20{{{len(run[0])}}}", text)
 
 
-def _judged(text: str) -> list[tuple[str, bool]]:
-    """Every character, and whether it is one that does not show."""
-    judged, marks = [], 0
-    for char in text:
-        marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
-        plain = char.isprintable() or char == "\u3000"
-        judged.append((char, not plain or marks > _MARKS or _EMPTY.match(char) is not None))
-    return judged
+def _escaped(text: str, escape: Callable[[str], str], keep: str) -> str:
+    """The text with its characters escaped that do not show, except those to keep."""
+    hidden = (
+        char
+        for char in {*text}.difference(keep, "\u3000")
+        if not char.isprintable() or _EMPTY.match(char)
+    )
+    return text.translate({ord(char): escape(char) for char in hidden})
+
+
+def _unicode(char: str) -> str:
+    return char.encode("unicode_escape").decode()
 
 
 def lines(*items: str) -> Lines:
@@ -123,56 +134,35 @@ def json_visible(text: str) -> str:
     >>> json_visible('{"a\u202e": 1}')
     '{"a\\u202e": 1}'
     """
-    return _in_strings(text, lambda char: json.dumps(char)[1:-1])
+    return _escaped(text, lambda char: json.dumps(char)[1:-1], "\n")
 
 
 def toml_visible(text: str) -> str:
     """A text in TOML or YAML of quoted strings, escaped as by `json_visible`."""
-    return _in_strings(text, lambda char: rf"\U{ord(char):08x}")
+    return _escaped(text, lambda char: rf"\U{ord(char):08x}", "\n")
 
 
-def html_visible(text: Markup) -> Markup:
-    """Attributes in HTML that hold names as they are, with references to hidden characters."""
-    return Markup(_in_strings(text, lambda char: f"&#{ord(char)};", keep=""))  # noqa: S704
+def finalize(form: str) -> Callable[[Any], Any]:
+    """How Jinja prints a value before it escapes HTML: by the suffix of the file, and no Markup.
 
-
-def _in_strings(text: str, escape: Callable[[str], str], keep: str = "\n") -> str:
-    if text.isascii() and text.replace("\n", "").isprintable() and keep:
-        return text
-    return "".join(
-        escape(char) if hidden and char not in keep else char for char, hidden in _judged(text)
-    )
-
-
-def in_html(value: Any) -> Any:
-    """What a template prints into HTML: texts lose what hides or turns them, and keep their layout.
-
-    It is for Jinja's ``finalize``, before HTML is escaped.
+    HTML keeps the layout of queries; other texts are one line.
     """
-    plain = isinstance(value, str) and not isinstance(value, Markup)
-    return visible(value, keep=" \n\t") if plain else value
-
-
-def in_markdown(value: Any) -> Any:
-    """What a template prints into Markdown, for Jinja's ``finalize``: texts by `markdown`."""
-    return markdown(value) if isinstance(value, str) else value
-
-
-def in_lines(value: Any) -> Any:
-    """What a template prints between line breaks of its own, for Jinja's ``finalize``."""
-    return visible(value) if isinstance(value, str) else value
+    forms: dict[str, Callable[[str], str]] = {
+        "html": partial(visible, keep=" \n\t"),
+        "md": markdown,
+    }
+    show = forms.get(form, visible)
+    return lambda value: (
+        show(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    )
 
 
 def markdown(text: str) -> Markup:
     r"""A text as Markdown that shows it: no HTML, link, picture, table or code begins in it.
 
-    Markdown, which is Jinja's Markup there, is returned as it is.
-
     >>> print(markdown("<b> [x](y) | order_items"))
     \<b\> \[x\](y) \| order_items
     """
-    if isinstance(text, Markup):
-        return text
     plain = _MARKUP.sub(r"\\\g<0>", visible(text))
     return Markup(_NUMBERED.sub(r"\1\\\2", plain))  # noqa: S704
 
@@ -183,7 +173,9 @@ def code(text: str) -> Markup:
     >>> print(code("users"), code("a`b"))
     `users` `` a`b ``
     """
-    text = visible(text).replace("|", r"\|")
+    text = visible(text)
+    if "|" in text:  # It would end a cell of a table, and cannot be escaped with certainty.
+        return markdown(text)
     fence = _fence(text, 1)
     pad = " " if "`" in text else ""
     return Markup(f"{fence}{pad}{text}{pad}{fence}")  # noqa: S704

@@ -107,7 +107,7 @@ def faults(error: ValidationError) -> list[str]:
     """Faults that pydantic found, each with its place but without its value: it may be secret."""
     found = []
     for fault in error.errors(include_input=False, include_url=False):
-        place = ".".join(ascii(step)[:80].strip("'") for step in fault["loc"])
+        place = ".".join(str(step)[:80] for step in fault["loc"])
         text = fault["msg"].removeprefix("Value error, ")
         found.append(f"{place}: {text}" if place else text)
     return found

@@ -31,7 +31,7 @@ _SILENCE = 30
 PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 
 #: Results go to stdout, everything else to stderr.
-STDERR = Console(stderr=True)
+STDERR = Console(stderr=True, emoji=False)
 
 
 class TextFormatter(logging.Formatter):
@@ -76,6 +76,8 @@ def configure(log_format: str, verbosity: int) -> None:
         handler = RichHandler(console=STDERR, show_path=False, show_time=False, markup=False)
         handler.setFormatter(TextFormatter("%(message)s"))
     LOG.handlers[:] = [handler]
+    # What libraries warn of may quote a query.
+    logging.lastResort = handler
     LOG.setLevel(level)
     LOG.propagate = False
 

@@ -42,14 +42,8 @@ _URL = re.compile(
     r"(?:,[\w.%-]*(?::\d*)?)*(?:/[^@:?#/]*)?(?:\?[^@#]*)?"
 )
 #: The parameters that are shown, and what their values look like if no password is in them.
-_SHOWN = {
-    "user": r"[^:/=?#]*",
-    "dbname": r"[^:/=?#@]*",
-    "host": r"@?[\w.,/:%-]*",
-    "hostaddr": r"[\da-fA-F.:,%]*",
-    "port": r"[\d,]*",
-    "service": r"[^:/=?#@]*",
-}
+_SHOWN = {name: r"[^:/=?#]*" for name in ("user", "dbname", "service")}
+_SHOWN |= {"host": r"@?[\w.,/:%-]*", "hostaddr": r"[\da-fA-F.:,%]*", "port": r"[\d,]*"}
 _ATTEMPTS = 20  # tries to lift time limits; only limits of a few milliseconds need a second try
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
 _PATIENCE = 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -30,8 +30,8 @@ _TEMPLATES = (
 )  # fmt: skip
 #: Characters of a stranger's text beside the verdict of `verify`.
 _SHORT = 40
-#: How a template prints a value, by the suffix of its file; SQL and YAML quote by filters.
-_FINALIZE = {"md": display.in_markdown, "txt": display.in_lines}
+#: Templates whose values are printed for people; those of SQL, YAML and sh quote by filters.
+_OF_PEOPLE = frozenset({"md", "txt"})
 #: Files that only a bundle with statistics has.
 _OF_EMPTY = (facts.PLANNER, "empty.sql")
 
@@ -71,20 +71,19 @@ def rendered(
 
 def fill(name: str, **shown: Any) -> str:
     """Render a template."""
-    finalize = _FINALIZE.get(name.rpartition(".")[2])
-    return _environment(finalize).get_template(f"{name}.j2").render(shown)
+    return _environment(name.rpartition(".")[2]).get_template(f"{name}.j2").render(shown)
 
 
 @cache
-def _environment(finalize: Callable[[Any], Any] | None) -> Environment:
+def _environment(form: str) -> Environment:
     made = Environment(
         loader=PackageLoader("privbench.publish"),
-        finalize=finalize,
+        finalize=display.finalize(form) if form in _OF_PEOPLE else None,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        autoescape=finalize is display.in_markdown,  # noqa: S701  the others are no markup
+        autoescape=form == "md",  # noqa: S701  the others are no markup
     )
     made.filters |= {"json": _json, "literal": _literal, "identifier": quoted}
     made.filters |= {"code": display.code, "code_block": display.code_block}

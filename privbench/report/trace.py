@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from privbench.display import html_visible
+from privbench.display import visible
 from privbench.report import text
 from privbench.report.document import ComparisonDocument
 
@@ -103,7 +103,7 @@ class Trace:
 
 
 def _element(tag: str, data: dict[str, str], attributes: str, shown: str) -> Markup:
-    traced = Markup("").join(Markup(' data-{}="{}"').format(*item) for item in data.items())
-    traced = html_visible(traced)
+    places = ((name, visible(place, keep=" \n")) for name, place in data.items())
+    traced = Markup("").join(Markup(' data-{}="{}"').format(*item) for item in places)
     more = Markup(f" {attributes}" if attributes else "")  # noqa: S704 - a template's own text
     return Markup("<{0}{1}{2}>{3}</{0}>").format(tag, traced, more, shown)

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 
+from privbench.display import json_visible
 from privbench.postgres import binaries
 from privbench.postgres.ddl import Ddl
 from privbench.publish.checksums import digest, sums_text, walk
@@ -30,7 +31,7 @@ def change_facts(path, change):
     data = json.loads(path.read_text())
     change(data)
     text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
-    path.write_text(text + "\n")
+    path.write_text(json_visible(text) + "\n")
 
 
 def render(folder):

@@ -3,15 +3,19 @@
 import json
 import os
 import random
+import re
 from functools import reduce
 from operator import getitem
 
 import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
+import yaml
 from bundles import change_facts, render, seal
+from markdown_it import MarkdownIt
 from sql_files import cases
 
+from privbench.display import visible
 from privbench.errors import GateFailed
 from privbench.publish import verify
 from privbench.publish.checksums import MAX_TEXT, sums_text, walk
@@ -189,3 +193,80 @@ def test_modules_beside_a_bundle_are_not_run(bundle, monkeypatch):
     monkeypatch.chdir(bundle.parent)
     verify(bundle)
     assert not (bundle.parent / "ran").exists()
+
+
+FORGED = "signed by the key that you named, SHA256:" + 43 * "A"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"ACME){' ' * blanks}{FORGED}" for blanks in (1, 66)),
+        *(f"{mark * 30}{FORGED}" for mark in (".", "\u3000", "\u200b")),
+        f'ACME": {FORGED}',
+    ],
+)
+def test_padding_forges_no_verdict(bundle, text):
+    """Attack: a publisher whose name a terminal wraps into a line of `verify`. Door: its output.
+
+    It stands in quotes on a line of its own, short and without runs of blanks.
+    """
+    change_facts(bundle / FACTS, lambda data: data.update(publisher=text))
+    render(bundle)
+    seal(bundle)
+    shown = verify(bundle).render()
+    assert "they are not signed" in shown
+    assert shown.isprintable() is False
+    assert shown.replace("\n", "").isprintable()
+    for width in range(50, 220):
+        rows = [line[at : at + width] for line in shown.split("\n")
+                for at in range(0, len(line) or 1, width)]  # fmt: skip
+        assert not [row for row in rows if row.lstrip().startswith(FORGED[:10])]
+
+
+TEXTS = (
+    "<script>alert(1)</script><img src=x onerror=alert(1)>",
+    "[a](javascript:x) ![b](http://evil/x.png) <http://evil> https://evil/",
+    "`` ` ``` | x | y |", "# head", "- list", "1. list", "> quote", "***", "a\\", "&lt;b&gt;",
+    "<!--", "zero\u200bwidth \u2800\u3164",
+)  # fmt: skip
+
+
+def test_texts_of_a_bundle_are_no_markup(bundle):
+    """Attack: names and titles that are HTML, links or code in its pages. Door: Markdown, YAML."""
+    about = dict(zip(("title", "publisher", "licence"), TEXTS, strict=False)) | {"lost": TEXTS}
+    change_facts(bundle / FACTS, lambda data: data.update(about))
+
+    def in_certificate(data):
+        data["versions"]["opendp"] = TEXTS[2]
+        data["synthesizer"] = TEXTS[1]
+        for event, text in zip(data["events"], TEXTS, strict=False):
+            event["label"] = text
+
+    change_facts(bundle / PAPER, in_certificate)
+    render(bundle)
+    seal(bundle)
+    verify(bundle)
+    reader = MarkdownIt("commonmark").enable("table")
+    for name in ("README.md", "certificate.md"):
+        page = (bundle / name).read_text()
+        assert page.replace("\n", "").isprintable()
+        assert "\u2800" not in page
+        tokens = [part for token in reader.parse(page) for part in (token, *(token.children or ()))]
+        kinds = {token.type for token in tokens}
+        assert not kinds & {"html_block", "html_inline", "image", "hr", "blockquote_open"}
+        links = [token.attrGet("href") for token in tokens if token.type == "link_open"]
+        assert links == (["certificate.md"] if name == "README.md" else [])
+        heads = [token for token in tokens if token.type == "heading_open"]
+        assert len(heads) == len(re.findall("^#+ ", page, re.MULTILINE))
+        whole = {
+            "".join(part.content for part in token.children or ())
+            for token in tokens
+            if token.type == "inline"
+        }
+        # Of the list in the one page, and of the table in the other, every text is a whole item.
+        assert {visible(text) for text in TEXTS} <= whole
+    for name in ("deployment.yaml", "croissant.json", "datapackage.json", FACTS, PAPER):
+        assert (bundle / name).read_text().replace("\n", "").isprintable()
+    deployed = yaml.safe_load((bundle / "deployment.yaml").read_text())
+    assert deployed["deployment"]["basic"]["name"] == TEXTS[0]

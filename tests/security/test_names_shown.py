@@ -253,7 +253,16 @@ def test_names_on_a_terminal(session, make_database):
     assert not forged(text.replace("\r", ""))
 
 
-@pytest.mark.parametrize("attack", TABLES)
+@pytest.mark.parametrize(
+    "attack",
+    [
+        *TABLES,
+        "a" + 40 * "\u0301",
+        70 * " " + FORGED[0],
+        9 * "\u3000" + FORGED[0],
+        "\u0600\ud800\ue000\U0010ffff\u2065\u00a0\u202f\ufffe",
+    ],
+)
 def test_texts_are_one_line_unless_they_are_made_of_lines(attack):
     assert not hidden(visible(attack))
     assert "\n" not in visible(attack)

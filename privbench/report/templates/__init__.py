@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,11 +13,11 @@ from privbench.report import text
 
 
 @cache
-def _environment(package: str, folder: str, finalize: Callable[[Any], Any]) -> Environment:
+def _environment(package: str, folder: str, form: str) -> Environment:
     environment = Environment(
         loader=PackageLoader(package, folder),
         autoescape=True,
-        finalize=finalize,
+        finalize=display.finalize(form),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -47,10 +46,9 @@ def _shown(data: Any) -> Any:
         return {key: _shown(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_shown(item) for item in data]
-    return display.in_html(data)
+    return display.visible(data, keep=" \n\t") if isinstance(data, str) else data
 
 
 def template(name: str, package: str = "privbench.report", folder: str = "templates") -> Template:
     """The template of that name, HTML or Markdown; what it prints and is no Markup is escaped."""
-    finalize = display.in_markdown if name.endswith(".md.j2") else display.in_html
-    return _environment(package, folder, finalize).get_template(name)
+    return _environment(package, folder, name.split(".")[-2]).get_template(name)
