@@ -34,19 +34,35 @@ from privbench.postgres.failures import database_errors
 
 #: The search path of the tool's own questions.
 SEARCH_PATH = "pg_catalog, pg_temp"
-#: Settings under which values are printed in the same way on every server.
-PRINTING = {
+#: Settings under which values are read and printed in the same way on every server.
+VALUES = {
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
-    "lc_monetary": "C",
     "intervalstyle": "postgres",
+    "lc_monetary": "C",
+    "lc_numeric": "C",
+    "lc_time": "C",
     "bytea_output": "hex",
     "extra_float_digits": "1",
+    "xmlbinary": "base64",
+    "xmloption": "content",
+    "array_nulls": "on",
 }
-#: `PRINTING`, and settings for reading the rows of tables: row-level security that would hide rows
-#: is an error; views and foreign tables, which may run code of users, are refused; the planner does
-#: not use CHECKs.
-ROWS = PRINTING | {
+#: Settings under which a text of SQL, and what the catalog tells, is the same on every server. The
+#: owner of a database can set others for it and its roles, so every session of the tool sets these,
+#: and pg_dump is started with them (`ddl.dump_ddl`).
+TEXTS: Mapping[str, str] = MappingProxyType(
+    {
+        **pgsql.SETTINGS,
+        **VALUES,
+        "quote_all_identifiers": "off",
+        "transform_null_equals": "off",
+    }
+)
+#: Settings for reading the rows of tables: row-level security that would hide rows is an error;
+#: views and foreign tables, which may run code of users, are refused; the planner does not use
+#: CHECKs.
+ROWS = {
     "row_security": "off",
     "restrict_nonsystem_relation_kind": "view, foreign-table",
     "constraint_exclusion": "off",
@@ -59,12 +75,10 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "search_path": SEARCH_PATH,
-        **pgsql.SETTINGS,
+        **TEXTS,
         "statement_timeout": "0",
         "idle_in_transaction_session_timeout": "0",
         "transaction_timeout": "0",
-        "quote_all_identifiers": "off",
-        "transform_null_equals": "off",
     }
 )
 #: Settings that are checked before the first query.
