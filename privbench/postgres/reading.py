@@ -29,7 +29,14 @@ from psycopg import sql
 
 from privbench import pgsql
 from privbench.errors import DatabaseError
-from privbench.postgres.connect import Connection, ask_one, opened, patiently
+from privbench.postgres.connect import (
+    CHECKS_CLIENT,
+    CHECKS_SINCE,
+    Connection,
+    ask_one,
+    opened,
+    patiently,
+)
 from privbench.postgres.failures import database_errors
 
 #: The search path of the tool's own questions.
@@ -128,9 +135,9 @@ def begin(
     statements are repeated if they were cancelled.
     """
     wanted = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
-    statement = _statement(connection.info.server_version, tuple(wanted.items()), snapshot)
 
-    def shown() -> list[str]:
+    def shown(settings: Mapping[str, str]) -> list[str]:
+        statement = _statement(connection.info.server_version, tuple(settings.items()), snapshot)
         connection.rollback()
         with connection.cursor() as cursor:
             cursor.execute(statement)
@@ -138,7 +145,10 @@ def begin(
             return [str(row[0]) for result in results for row in result]
 
     with database_errors("beginning to read"):
-        found = patiently(shown)
+        try:
+            found = patiently(lambda: shown({**wanted, **CHECKS_CLIENT}))
+        except psycopg.errors.InvalidParameterValue:
+            found = patiently(lambda: shown(wanted))
     _verify({**wanted, "transaction_read_only": "on"}, dict(zip(_SHOWN, found, strict=True)))
 
 
@@ -186,6 +196,8 @@ def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str 
 def _known(version: int, name: str) -> bool:
     """Whether a server of this version has a setting; some settings are new."""
     major, minor = divmod(version, 10000)
+    if name in CHECKS_CLIENT:
+        return version >= CHECKS_SINCE
     if name == "transaction_timeout":
         return major >= 17
     if name == "restrict_nonsystem_relation_kind":
