@@ -102,8 +102,9 @@ class CountingConfig(_Section):
     """Where rows are counted; the counts, and so the release, are the same everywhere.
 
     Attributes:
-        where: ``local`` is this process; ``tcp://host:port`` or ``tls://host:port`` are the workers
-            of a Dask scheduler, which read and count parts of large tables.
+        where: ``local`` is this process; ``tls://host:port`` or ``tcp://host:port`` are the workers
+            of a Dask scheduler, which read and count parts of large tables. Another machine needs
+            ``tls://``, or ``--trust-network``.
     """
 
     where: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^\s/]+:\d+)$")] = "local"
