@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from privbench.errors import ConfigError, SchemaError
 from privbench.schema import TableName
 from privbench.sources.files import FileTable, Reference, refuse_name
 from privbench.sources.types import declared_type
+
+logger = logging.getLogger(__name__)
 
 
 def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[FileTable]:
@@ -81,6 +84,8 @@ def _declared(table: FileTable, columns: Mapping[str, str]) -> dict[str, str]:
                 remedy="docs/sources.md lists them in the first column of its table.",
             )
         types[name] = kind
+        if table.relations and all(name not in held for held in table.relations.values()):
+            logger.warning("%s: column %s is in no file, and NULL everywhere", table.key, name)
     return types
 
 

@@ -120,13 +120,14 @@ class Session:
         self.dsn = dsn
         self.connection = reading(dsn)
         refuse_unfinished(self.connection)
-        # Queries of users print and read values under the database's own settings.
-        asked = (
-            "SELECT s.name, s.reset_val FROM pg_catalog.pg_settings s WHERE"
-            " pg_catalog.lower(s.name) = ANY(%s::pg_catalog.text[])"
-        )
+        # Queries of users read and print values under the database's own settings.
         with database_errors("asking for settings"):
-            self._own = dict(self.connection.execute(asked, [list(VALUES)]).fetchall())
+            asked = (
+                "SELECT s.name, s.reset_val FROM pg_catalog.pg_settings s"
+                " WHERE pg_catalog.lower(s.name) = ANY(%s::pg_catalog.text[])"
+            )
+            found = self.connection.execute(asked, [list(VALUES)]).fetchall()
+        self._own: Mapping[str, str] = {name: value for name, value in found}
         self._aligned: Mapping[str, str] = self._own
 
     def close(self) -> None:
