@@ -103,8 +103,9 @@ class CountingConfig(_Section):
     """Where rows are counted; the counts, and so the release, are the same everywhere.
 
     Attributes:
-        where: ``local`` is this process; ``tcp://host:port`` or ``tls://host:port`` are the workers
-            of a Dask scheduler, which read and count parts of large tables.
+        where: ``local`` is this process; ``tls://host:port`` or ``tcp://host:port`` are the workers
+            of a Dask scheduler, which read and count parts of large tables. Another machine needs
+            ``tls://``, or ``--trust-network``.
     """
 
     where: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^\s/]+:\d+)$")] = "local"
@@ -227,6 +228,9 @@ class SourceTableConfig(_Section):
     """Facts of a table that is read from files and that the files do not hold.
 
     Attributes:
+        columns: All its columns and their DuckDB types, in order, whatever the files hold: no other
+            column is read, one that a file lacks is NULL there, and so is a value of no such type.
+            Without it, columns and types are the files' own, and those of directory names are text.
         primary_key: Columns of its primary key; in place of the one that a DuckDB file declares.
         unique: Further keys, each a list of columns.
         not_null: Columns without NULL.
@@ -234,6 +238,7 @@ class SourceTableConfig(_Section):
         leave_out: Columns that are not read: the source does not have them.
     """
 
+    columns: dict[str, str] = {}
     primary_key: list[str] = []
     unique: list[Annotated[list[str], Field(min_length=1)]] = []
     not_null: list[str] = []

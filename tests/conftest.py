@@ -9,7 +9,6 @@ import ctypes
 import logging
 import os
 import shlex
-import subprocess
 from collections.abc import Callable
 from functools import cache
 
@@ -113,10 +112,8 @@ def _pool():
     pool = _Pool()
     yield pool
     for server in pool.started.values():
-        left = server.halt()
         # The files of hundreds of databases take half a minute to remove: nobody waits for that.
-        if left:
-            subprocess.Popen(["rm", "-rf", "--", *left], start_new_session=True)
+        server.stop(wait=False)
 
 
 @pytest.fixture(scope="session")

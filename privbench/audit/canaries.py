@@ -27,7 +27,7 @@ from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.pipeline.source import read_catalog
 from privbench.postgres.connect import Connection, connect
 from privbench.postgres.failures import database_errors, describe
-from privbench.postgres.reading import PRINTING, SEARCH_PATH, assignment, reading
+from privbench.postgres.reading import SEARCH_PATH, TEXTS, assignment, reading
 from privbench.postgres.statement import run
 from privbench.postgres.stream import Expression
 from privbench.schema import Column, Table
@@ -178,7 +178,7 @@ class Planter:
 
     def _open(self) -> Connection:
         connection = connect(self.dsn, autocommit=False)
-        for name, value in (PRINTING | {"search_path": SEARCH_PATH}).items():
+        for name, value in {**TEXTS, "search_path": SEARCH_PATH}.items():
             run(connection, assignment(name, value))
         # A deferred constraint would fail only at the commit, and for all rows at once.
         run(connection, "SET CONSTRAINTS ALL IMMEDIATE")

@@ -27,6 +27,7 @@ from privbench.bench.peers import peers, run
 from privbench.bench.table import Table
 from privbench.errors import PrivbenchError
 from privbench.files import write_text
+from privbench.postgres import embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,5 +180,6 @@ def _end_with_parent(scratch: str) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
+    embedded.end_servers()
     shutil.rmtree(scratch, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)

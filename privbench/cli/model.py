@@ -18,6 +18,7 @@ from privbench.cli.options import (
     gathered,
     jobs_option,
     lock_option,
+    network_option,
     overwrite_option,
     release_options,
     replace_option,
@@ -120,6 +121,7 @@ def sample(state: State, /, model: str, output: str, **given: Any) -> None:
     "--dry-run", is_flag=True, help="Make the schema and undo it: what would stop or be lost shows."
 )
 @resumable_options
+@network_option
 @jobs_option
 @click.option(
     "--ledger",

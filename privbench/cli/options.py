@@ -20,6 +20,7 @@ from privbench.display import visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.reading import WAIT
+from privbench.privacy.workers import TRUST_NETWORK, require_closed
 from privbench.threads import JOBS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -174,6 +175,22 @@ jobs_option = click.option(
     help="Use so many connections (to a target: with --resumable), and so many cores.  "
     "[default: one, all cores]",
 )
+
+
+def _closed(context: click.Context, option: click.Parameter, where: str) -> str:
+    require_closed(where)
+    return where
+
+
+network_option = click.option(
+    "--trust-network",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_setting(TRUST_NETWORK),
+    help="Let a Dask scheduler on another machine be reached without TLS: whoever reaches it runs "
+    "programs as you, and rows and passwords cross the network in clear.",
+)
 #: Options of a command that loads, handed on as ``resumable`` and ``where``.
 resumable_options = with_options(
     click.option(
@@ -186,8 +203,9 @@ resumable_options = with_options(
         "where",
         metavar="WHERE",
         default="local",
+        callback=_closed,
         help="With --resumable, where parts are copied: local, or by a Dask scheduler as "
-        "tcp://host:port.",
+        "tls://host:port.",
     ),
 )
 config_option = click.option("-c", "--config", "config_path", metavar="FILE", help="Config (TOML).")
@@ -239,7 +257,9 @@ class ReleaseOptions:
 
     def config(self) -> Config:
         """The config of the release, which has to give ε."""
-        return pipeline.require_epsilon(read_config(self.config_path, **self.settings))
+        config = pipeline.require_epsilon(read_config(self.config_path, **self.settings))
+        require_closed(config.counting.where)
+        return config
 
 
 #: Options that select tables as pg_dump does; passed on as ``schemas``, ``tables``, ``excluded``.
@@ -303,7 +323,7 @@ release_options = gathered(
     click.option(
         "--count-on",
         metavar="WHERE",
-        help="Where rows are counted: local, or by a Dask scheduler as tcp://host:port.",
+        help="Where rows are counted: local, or by a Dask scheduler as tls://host:port.",
     ),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
     click.option(
@@ -318,6 +338,7 @@ release_options = gathered(
         callback=_setting(PAY_AGAIN),
         help="Go on too if answers were lost, which makes a resumed release cost more.",
     ),
+    network_option,
     choice_options,
     jobs_option,
     lock_option,

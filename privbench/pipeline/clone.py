@@ -24,9 +24,9 @@ from privbench.pipeline.load import (
     rehearse,
 )
 from privbench.pipeline.losses import Loss, losses, render_losses
-from privbench.pipeline.parts import LOCAL
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
+from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import staged
 
 
@@ -72,6 +72,7 @@ def clone(
     teller = reporter or Reporter()
     check_scale(scale)
     check_workers(where, resumable=resumable)
+    require_closed(config.counting.where)
     require_identity(source, config)
     if replace:
         refuse_sources(target, config.ledger.path)

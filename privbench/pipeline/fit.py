@@ -39,7 +39,7 @@ from privbench.privacy import (
 )
 from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
-from privbench.privacy.workers import Workers
+from privbench.privacy.workers import LOCAL, Workers, require_closed
 from privbench.sources import staged
 from privbench.synthesizers import FittedModel, Synthesizer
 from privbench.synthesizers import get as find_synthesizer
@@ -98,6 +98,7 @@ def fit(
     if since is not None and Path(since).resolve() == Path(output).resolve():
         raise ModelError("the new model cannot take the place of the one that --since names.")
     require_identity(source, config)
+    require_closed(config.counting.where)
     with staged(source, config) as here:
         draft = begin(here, config, reporter or Reporter(), resume, catalog, since=since)
         try:
@@ -158,7 +159,7 @@ def begin(
 def _extract(draft: Draft) -> None:
     """Read the rows from one snapshot; the source is not needed afterwards."""
     workers, where = None, draft.config.counting.where
-    if "://" in where:
+    if where != LOCAL:
         workers = draft.counting.enter_context(Workers(where))
     with Snapshot(draft.source) as snapshot:
         _hold(snapshot, draft.plan)

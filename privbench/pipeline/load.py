@@ -15,7 +15,7 @@ from privbench.errors import GateFailed, TargetError, UsageError
 from privbench.pipeline.accounts import ledgers_of
 from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.model import Model
-from privbench.pipeline.parts import LOCAL, Job, copy_parts
+from privbench.pipeline.parts import Job, copy_parts
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog
 from privbench.postgres import target
@@ -23,6 +23,7 @@ from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.repair import Repair, Repaired
 from privbench.postgres.unfinished import Mark, refuse_unfinished
+from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import is_file
 
 
@@ -288,6 +289,7 @@ def check_scale(scale: float) -> float:
 
 
 def check_workers(where: str, *, resumable: bool) -> None:
-    """Refuse workers of a load that is not resumable at once."""
+    """Refuse workers of a load that is not resumable, or that others may reach, at once."""
+    require_closed(where)
     if where != LOCAL and not resumable:
         raise UsageError("workers load part by part.", remedy="Say so with --resumable.")

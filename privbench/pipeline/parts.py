@@ -23,12 +23,9 @@ from privbench.postgres.filling import Filling
 from privbench.postgres.load import Loader
 from privbench.postgres.repair import Repair
 from privbench.postgres.unfinished import Mark, copy_part, outlasts, parts_there
-from privbench.privacy.workers import Lost, Workers
+from privbench.privacy.workers import LOCAL, Lost, Workers
 from privbench.schema import Table
 from privbench.threads import JOBS
-
-#: The value of `Job.where` with which threads of this process copy parts, not workers.
-LOCAL = "local"
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Job:
     role: str | None  # role that the load switches to in the target
     model: Model
     mark: Mark
-    where: str = LOCAL  # ``local``, or the address of a Dask scheduler
+    where: str = LOCAL  # threads of this process, or the address of a Dask scheduler
 
     @cached_property
     def tables(self) -> dict[str, CloneTable]:

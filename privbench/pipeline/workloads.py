@@ -22,7 +22,7 @@ from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.connect import same_database
 from privbench.postgres.introspect import introspect
-from privbench.postgres.reading import PRINTING, ROWS, reading
+from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.schema import Schema
 from privbench.synthesizers import get as find_synthesizer
@@ -186,7 +186,7 @@ def rebind(
     found = Model.load(model) if model is not None else None
     secret = found is not None and not found.promise.private
     with ExitStack() as stack:
-        clone = stack.enter_context(reading(on, PRINTING | _LIMIT)) if on is not None else None
+        clone = stack.enter_context(reading(on, _LIMIT)) if on is not None else None
         if clone is not None:
             secret = secret or bool(ledgers_of(clone, ledger))
             schema, planner = introspect(clone), Planner(clone)

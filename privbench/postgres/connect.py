@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, LiteralString, TypeVar
@@ -47,6 +48,21 @@ _SHOWN |= {"host": r"@?[\w.,/:%-]*", "hostaddr": r"[\da-fA-F.:,%]*", "port": r"[
 _ATTEMPTS = 20  # tries to lift time limits; only limits of a few milliseconds need a second try
 #: Seconds to wait for a server, unless the DSN or the environment say otherwise.
 _PATIENCE = 20
+#: Parameters that say which server and database, and how its server is recognised, to any psql.
+_PLACE = (
+    "host",
+    "hostaddr",
+    "port",
+    "user",
+    "dbname",
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+)
+#: How often a server looks whether its client is still there, so that a statement ends soon after a
+#: command that was killed. Servers know the setting since this version, some platforms refuse it.
+CHECKS_CLIENT, CHECKS_SINCE = {"client_connection_check_interval": "1s"}, 140000
 
 
 #: Names under which earlier versions kept ledgers: ``host:port/database``.
@@ -164,6 +180,10 @@ def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> C
     with database_errors("setting up the connection"):
         limits = f"SET statement_timeout TO 0; SET lock_timeout TO {round(lock_timeout * 1000)}"
         patiently(lambda: connection.execute(limits.encode()))
+        if connection.info.server_version >= CHECKS_SINCE:
+            with contextlib.suppress(psycopg.errors.InvalidParameterValue):
+                for name, value in CHECKS_CLIENT.items():
+                    connection.execute(sql.SQL("SET {} TO {}").format(sql.SQL(name), value))
         connection.autocommit = autocommit
     return connection
 
@@ -219,6 +239,13 @@ def resolved(connection: Connection) -> dict[str, str]:
     if info.password:
         found["password"] = info.password
     return {key: value for key, value in found.items() if value}
+
+
+def psql(connection: Connection, statement: str) -> str:
+    """A command line that runs a statement in the same database; it holds no secret."""
+    parts = resolved(connection)
+    known = {key: parts[key] for key in _PLACE if key in parts}
+    return shlex.join(["psql", _joined(known), "-c", statement])
 
 
 def environment(connection: Connection) -> dict[str, str]:

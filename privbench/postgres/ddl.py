@@ -17,14 +17,14 @@ from psycopg import sql
 from privbench.errors import AccessDenied, DatabaseError, UsageError
 from privbench.pgsql import Node, SqlError, Statement, statements
 from privbench.pgsql.ddl import SETTINGS_OF_TABLES, STATEMENTS, allowed, trusted
-from privbench.pgsql.judge import relation_name, shown
+from privbench.pgsql.judge import constant, relation_name, shown
 from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
 from privbench.postgres.depend import Dependencies
 from privbench.postgres.failures import database_errors
 from privbench.postgres.locks import lock
-from privbench.postgres.reading import WAIT
+from privbench.postgres.reading import TEXTS, WAIT
 from privbench.postgres.statement import build
 from privbench.schema import Schema, quoted
 
@@ -177,7 +177,7 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
         for table in schema:
             # pg_dump would wait for the lock without a message.
             lock(connection, build("{}", table.name), table.key)
-        _run([program.path, *options], environment(connection))
+        _dump([program.path, *options], environment(connection))
         restore = program.path.parent / "pg_restore"
         listed = _run([restore, "--list", archive])
         contents.write_text("".join(_listed(listed, dependencies)), encoding="utf-8")
@@ -227,6 +227,21 @@ def _listed(listed: str, dependencies: Dependencies) -> Iterable[str]:
             yield f"{line}\n"
 
 
+def _dump(command: list[Any], variables: dict[str, str]) -> None:
+    """Run pg_dump under settings that the source's owner cannot change."""
+    settings = {**TEXTS, "statement_timeout": "0"}
+    ours = [f"-c {name}={value}".replace(", ", r",\ ") for name, value in settings.items()]
+    # Of two values for one setting the last counts.
+    options = " ".join([variables.get("PGOPTIONS", ""), *ours])
+    try:
+        _run(command, {**variables, "PGOPTIONS": options})
+    except DatabaseError as error:
+        # PgBouncer refuses them, or drops them in silence: then `_clean` looks at what was written.
+        if "startup parameter" not in str(error):
+            raise
+        _run(command, variables)
+
+
 def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
     done = subprocess.run(  # noqa: S603
@@ -246,8 +261,24 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
 
 
 def _clean(text: str) -> str:
-    """pg_dump's text without the statements that a model must not hold (`_travels`)."""
-    return "".join(f"{_again(found)};\n" for found in dumped(text) if _travels(found.tree))
+    """pg_dump's text without the statements that a model must not hold (`_travels`).
+
+    Raises:
+        DatabaseError: The text states that it was written under other settings than `TEXTS`, so it
+            would be read as another text than it is.
+    """
+    found = dumped(text)
+    for tree in (item.tree for item in found if item.tree.kind == "VariableSetStmt"):
+        name = str(tree.get("name")).lower()
+        values = [constant(node) for node in tree.nodes("args")]
+        if name in TEXTS and values != [TEXTS[name]]:
+            raise DatabaseError(
+                f"the source was dumped under another setting of {name}, which a pooler or the "
+                "server keeps.",
+                remedy="Connect to the server itself, or set it back there: "
+                f"ALTER DATABASE … RESET {name}.",
+            )
+    return "".join(f"{_again(item)};\n" for item in found if _travels(item.tree))
 
 
 def dumped(text: str) -> list[Statement]:

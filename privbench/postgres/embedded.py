@@ -1,11 +1,13 @@
 """Start and stop a PostgreSQL server of one's own: for the demo and for tests, never in production.
 
 The server listens on a Unix socket only and trusts every local user, and by default it does not
-fsync: what it holds does not survive a power cut.
+fsync: what it holds does not survive a power cut. It ends with the process that started it, also if
+that is killed, and its temporary folder goes with it.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pwd
@@ -14,7 +16,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -35,16 +37,16 @@ FAST: Mapping[str, str] = {
     "timezone": "UTC",
 }
 _INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-#: A shell script that waits for the end of its input, then stops the servers of a folder without a
-#: checkpoint and removes the folder. It repeats this while a server that was starting writes there.
+#: A shell script that waits for the end of its input, then stops the server of the directory $1
+#: without a checkpoint and removes the folder $0, again while a server that was starting writes
+#: there.
 _WAIT = """
 trap '' HUP INT TERM
 cat
 for turn in $(seq 100); do
-    for file in "$0"/*/data/postmaster.pid; do
-        read -r process < "$file" && kill -QUIT "$process" || continue
+    if read -r process < "$1/data/postmaster.pid" && kill -QUIT "$process"; then
         for wait in $(seq 100); do kill -0 "$process" && sleep 0.05 || break; done
-    done
+    fi
     rm -rf "$0" && exit
     sleep 0.1
 done
@@ -60,23 +62,21 @@ class Server:
     dsn: str  # libpq connection string of database ``postgres`` for its superuser
     directory: Path | None = None  # where its data live; None for a server that somebody else runs
     program: Path | None = None  # its ``postgres`` executable
-    _temporary: list[Path] = field(default_factory=list)
+    _lifeline: Lifeline | None = None
 
-    def stop(self) -> None:
-        """Stop the server and remove its temporary directories; stopping twice does no harm."""
-        for path in self.halt():
-            shutil.rmtree(path, ignore_errors=True)
+    def stop(self, *, wait: bool = True) -> None:
+        """Stop the server and remove its temporary folder; stopping twice does no harm.
 
-    def halt(self) -> list[Path]:
-        """Stop the server and return its temporary directories, which the caller has to remove."""
-        if self.program is not None and self.directory is not None:
-            mode = "immediate" if self.directory in self._temporary else "fast"
-            command: list[str | Path] = [self.program.parent / "pg_ctl", "stop", "-w", "-m", mode]
+        Without ``wait``, the folder may still be there when this function returns.
+        """
+        lifeline, self._lifeline = self._lifeline, None
+        if lifeline is None:
+            return
+        if self.program and self.directory and lifeline.folder not in self.directory.parents:
+            command: list[str | Path] = [self.program.parent / "pg_ctl", "stop", "-w", "-m", "fast"]
             with contextlib.suppress(ConnectionFailed):
                 _run([*command, "-D", self.directory / "data"], "pg_ctl stop")
-        self.program = None
-        left, self._temporary = self._temporary, []
-        return left
+        lifeline.end(wait=wait)
 
     def __enter__(self) -> Self:
         return self
@@ -86,29 +86,63 @@ class Server:
 
 
 class Lifeline:
-    """A new folder that is removed, with the servers in it, when this process ends in any way.
+    """A new folder that goes, with the server to which it belongs, when this process ends anyhow.
 
     A process that is killed cannot clean up. So a second process waits on a pipe whose other end
     only the first one holds, until the first one or the system closes it.
 
+    Args:
+        directory: Where the server's data live; None for a place in the folder.
+
     Attributes:
-        folder: The folder, which only this account can open.
+        folder: The folder, which only this account and that of the server can open.
     """
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="privbench-"))
+    def __init__(self, directory: Path | None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="privbench-")).resolve()
+        self.directory = self.folder / "server" if directory is None else directory.resolve()
         self._waiting = subprocess.Popen(  # noqa: S603
-            ["/bin/sh", "-c", _WAIT, self.folder],
+            ["/bin/sh", "-c", _WAIT, self.folder, self.directory],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
             start_new_session=True,
         )
+        # Nothing closes the pipe before that, whoever keeps the server or forgets it.
+        _lifelines.add(self)
 
-    def end(self) -> None:
-        """Stop the server, remove the folder, and wait until both are done."""
-        self._waiting.communicate()
+    def end(self, *, wait: bool = True) -> None:
+        """Stop the server and remove the folder; with ``wait``, return when both are done."""
+        _lifelines.discard(self)
+        self.release()
+        if wait:
+            self._waiting.wait()
+
+    def release(self) -> None:
+        """Close this process's end of the pipe."""
+        if self._waiting.stdin:
+            self._waiting.stdin.close()
+
+
+_lifelines: set[Lifeline] = set()
+
+
+@atexit.register
+def end_servers() -> None:
+    """Stop all servers of this process, and wait until their folders are gone."""
+    for lifeline in list(_lifelines):
+        lifeline.end()
+
+
+def _close_in_child() -> None:
+    """Leave the pipes to the parent: a forked child that outlives it would hold them open."""
+    for lifeline in _lifelines:
+        lifeline.release()
+    _lifelines.clear()
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 def embedded_programs() -> list[Program]:
@@ -123,11 +157,11 @@ def machine_programs() -> list[Program]:
     return [p for p in found if all((p.path.parent / name).exists() for name in needed)]
 
 
-def any_server(settings: Mapping[str, str] = FAST, *, home: Path | None = None) -> Server:
+def any_server(settings: Mapping[str, str] = FAST) -> Server:
     """Start a temporary server: that of the ``demo`` extra, else the machine's; see `start`."""
     for label, programs in (("embedded", embedded_programs()), ("machine's", machine_programs())):
         if programs:
-            return start(programs[0], label=label, settings=settings, home=home)
+            return start(programs[0], label=label, settings=settings)
     raise UsageError(
         "there is no PostgreSQL here to start.",
         remedy="Install it with: pip install 'privbench[demo]', or with the machine's packages "
@@ -141,47 +175,45 @@ def start(
     *,
     label: str = "own",
     settings: Mapping[str, str] = FAST,
-    home: Path | None = None,
 ) -> Server:
     """Start one program, making its data directory first if it has none.
 
+    The server ends with this process, in whatever way that ends (`Lifeline`).
+
     Args:
         program: The ``postgres`` to start.
-        directory: Where the data live and stay; None for a temporary place, removed by
-            `Server.stop`.
+        directory: Where the data live and stay; None for a temporary place, which goes with the
+            server.
         label: The first word of the server's name.
         settings: Server settings.
-        home: Where temporary directories are made; None for the machine's usual place.
 
     Raises:
         UsageError: The account that the server must run under cannot reach the directory.
         ConnectionFailed: initdb or pg_ctl failed; the message ends with what they said.
     """
-    made: list[Path] = []
+    lifeline = Lifeline(directory)
     try:
-        if home is not None:
-            _own(home)
-        directory = (directory or _scratch(made, home)).resolve()
-        # A socket's path may hold 107 bytes at most, so it gets a short directory of its own.
-        sockets = _scratch(made, home)
-        _own(directory)
-        postgres = _runnable(program.path, made, home)
-        data = directory / "data"
+        _own(lifeline.folder)
+        _own(lifeline.directory)
+        # A socket's path may hold 107 bytes at most, so it does not lie in a named directory.
+        sockets = lifeline.folder / "socket"
+        _own(sockets)
+        postgres = _runnable(program.path, lifeline.folder / "programs")
+        data = lifeline.directory / "data"
         if not (data / "PG_VERSION").exists():
             _run([postgres.parent / "initdb", "-D", data, *_INITDB], "initdb")
-        options = {**settings, "listen_addresses": "", "unix_socket_directories": str(sockets)}
-        _launch(postgres, directory, options)
+        options = {"listen_addresses": "", "unix_socket_directories": str(sockets), **settings}
+        _launch(postgres, lifeline.directory, options)
     except BaseException:
-        for path in made:
-            shutil.rmtree(path, ignore_errors=True)
+        lifeline.end()
         raise
     return Server(
         name=f"{label} PostgreSQL {program.major}",
         major=program.major,
         dsn=f"host={sockets} user=postgres dbname=postgres",
-        directory=directory,
+        directory=lifeline.directory,
         program=postgres,
-        _temporary=made,
+        _lifeline=lifeline,
     )
 
 
@@ -226,16 +258,8 @@ def _run(command: Sequence[str | Path], what: str, log: Path | None = None) -> N
     raise ConnectionFailed(f"{what} failed: {' '.join(said.split())[-600:]}")
 
 
-def _scratch(made: list[Path], home: Path | None) -> Path:
-    """Make a temporary directory of the server's account, and add it to the list ``made``."""
-    path = Path(tempfile.mkdtemp(prefix="pb-", dir=home))
-    made.append(path)
-    _own(path)
-    return path
-
-
 def _own(directory: Path) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     account = _account()
     if account is None:
         return
@@ -255,12 +279,13 @@ def _reaches(path: Path) -> bool:
     return True
 
 
-def _runnable(postgres: Path, made: list[Path], home: Path | None) -> Path:
+def _runnable(postgres: Path, place: Path) -> Path:
     """The program, copied to where the server's account can reach it if need be."""
     if _account() is None or _reaches(postgres):
         return postgres
     # The package finds its libraries two directories above its programs' own.
-    place, install = _scratch(made, home), postgres.parent.parent
+    _own(place)
+    install = postgres.parent.parent
     libraries = install.parents[1] / f"{install.parent.name}.libs"
     shutil.copytree(install, place / "package" / install.name, symlinks=True)
     if libraries.exists():

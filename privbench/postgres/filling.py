@@ -13,21 +13,18 @@ from typing import Any, LiteralString, Self
 import psycopg
 
 from privbench.errors import TargetError
-from privbench.pgsql import SETTINGS
 from privbench.postgres import target
 from privbench.postgres.connect import connect
 from privbench.postgres.failures import database_errors
-from privbench.postgres.reading import PRINTING, WAIT, assignment
+from privbench.postgres.reading import TEXTS, WAIT, assignment
 from privbench.postgres.statement import run
 
 _SETTINGS = {
-    **PRINTING,
-    # These decide how the server parses a text: under others it might find other statements in it.
-    **SETTINGS,
+    # Under others the server might find other statements or values in a text.
+    **TEXTS,
     "search_path": "",
     "check_function_bodies": "off",
     "client_min_messages": "warning",
-    "xmloption": "content",
     "row_security": "off",
     # Rows whose commit is not on disk yet are not marked visible by the VACUUM that follows.
     "synchronous_commit": "on",

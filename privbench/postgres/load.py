@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from privbench.errors import DatabaseError, TargetError
 from privbench.postgres import finishing, staging, target
-from privbench.postgres.connect import Connection, major_version
+from privbench.postgres.connect import Connection, major_version, psql
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.failures import database_errors, describe, translate
 from privbench.postgres.filling import Filling
@@ -53,6 +53,11 @@ ORDER BY 1
 """
 #: The key of the advisory lock of loads: any number that nobody else is likely to lock.
 _LOCK = 0x70726976_6C6F6164
+_HOLDER: LiteralString = """
+SELECT l.pid FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_database d ON d.oid = l.database
+WHERE l.locktype = 'advisory' AND l.granted AND d.datname = pg_catalog.current_database()
+  AND l.classid::bigint = {} AND l.objid::bigint = {} AND l.objsubid = 1
+"""
 
 
 class Loader(Filling):
@@ -279,9 +284,22 @@ class Loader(Filling):
             locked = build("SELECT WHERE pg_catalog.pg_try_advisory_xact_lock({}::bigint)", _LOCK)
             alone = run(self.connection, locked).rowcount
         if not alone:
-            raise TargetError("another load into this database is running.")
+            self._refuse_other()
         spaces = {item.name: item.schema for item in self._script.extensions if item.schema}
         target.refuse_missing_extensions(self.connection, self._needed, spaces)
+
+    def _refuse_other(self) -> None:
+        """Refuse a target that another load is filling, perhaps one that was killed."""
+        with database_errors("asking which load is running"):
+            asked = build(_HOLDER, _LOCK >> 32, _LOCK & 0xFFFFFFFF)
+            found = run(self.connection, asked).fetchone()
+        if found is None:
+            raise TargetError("another load into this database was running.", remedy="Try again.")
+        end = psql(self.connection, f"SELECT pg_catalog.pg_terminate_backend({found[0]})")
+        raise TargetError(
+            f"another load into this database is running, as server process {found[0]}.",
+            remedy=f"Wait for it, or if nobody waits for it any more, end it: {end}",
+        )
 
     def _make(self) -> None:
         """Make the empty tables."""

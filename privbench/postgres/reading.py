@@ -29,24 +29,47 @@ from psycopg import sql
 
 from privbench import pgsql
 from privbench.errors import DatabaseError
-from privbench.postgres.connect import Connection, ask_one, opened, patiently
+from privbench.postgres.connect import (
+    CHECKS_CLIENT,
+    CHECKS_SINCE,
+    Connection,
+    ask_one,
+    opened,
+    patiently,
+)
 from privbench.postgres.failures import database_errors
 
 #: The search path of the tool's own questions.
 SEARCH_PATH = "pg_catalog, pg_temp"
-#: Settings under which values are printed in the same way on every server.
-PRINTING = {
+#: Settings under which values are read and printed in the same way on every server.
+VALUES = {
     "timezone": "UTC",
     "datestyle": "ISO, YMD",
-    "lc_monetary": "C",
     "intervalstyle": "postgres",
+    "lc_monetary": "C",
+    "lc_numeric": "C",
+    "lc_time": "C",
     "bytea_output": "hex",
     "extra_float_digits": "1",
+    "xmlbinary": "base64",
+    "xmloption": "content",
+    "array_nulls": "on",
 }
-#: `PRINTING`, and settings for reading the rows of tables: row-level security that would hide rows
-#: is an error; views and foreign tables, which may run code of users, are refused; the planner does
-#: not use CHECKs.
-ROWS = PRINTING | {
+#: Settings under which a text of SQL, and what the catalog tells, is the same on every server. The
+#: owner of a database can set others for it and its roles, so every session of the tool sets these,
+#: and pg_dump is started with them (`ddl.dump_ddl`).
+TEXTS: Mapping[str, str] = MappingProxyType(
+    {
+        **pgsql.SETTINGS,
+        **VALUES,
+        "quote_all_identifiers": "off",
+        "transform_null_equals": "off",
+    }
+)
+#: Settings for reading the rows of tables: row-level security that would hide rows is an error;
+#: views and foreign tables, which may run code of users, are refused; the planner does not use
+#: CHECKs.
+ROWS = {
     "row_security": "off",
     "restrict_nonsystem_relation_kind": "view, foreign-table",
     "constraint_exclusion": "off",
@@ -59,12 +82,10 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "search_path": SEARCH_PATH,
-        **pgsql.SETTINGS,
+        **TEXTS,
         "statement_timeout": "0",
         "idle_in_transaction_session_timeout": "0",
         "transaction_timeout": "0",
-        "quote_all_identifiers": "off",
-        "transform_null_equals": "off",
     }
 )
 #: Settings that are checked before the first query.
@@ -114,9 +135,9 @@ def begin(
     statements are repeated if they were cancelled.
     """
     wanted = {**_SETTINGS, "lock_timeout": str(round(WAIT.get() * 1000)), **settings}
-    statement = _statement(connection.info.server_version, tuple(wanted.items()), snapshot)
 
-    def shown() -> list[str]:
+    def shown(settings: Mapping[str, str]) -> list[str]:
+        statement = _statement(connection.info.server_version, tuple(settings.items()), snapshot)
         connection.rollback()
         with connection.cursor() as cursor:
             cursor.execute(statement)
@@ -124,7 +145,10 @@ def begin(
             return [str(row[0]) for result in results for row in result]
 
     with database_errors("beginning to read"):
-        found = patiently(shown)
+        try:
+            found = patiently(lambda: shown({**wanted, **CHECKS_CLIENT}))
+        except psycopg.errors.InvalidParameterValue:
+            found = patiently(lambda: shown(wanted))
     _verify({**wanted, "transaction_read_only": "on"}, dict(zip(_SHOWN, found, strict=True)))
 
 
@@ -172,6 +196,8 @@ def _statement(version: int, wanted: tuple[tuple[str, str], ...], snapshot: str 
 def _known(version: int, name: str) -> bool:
     """Whether a server of this version has a setting; some settings are new."""
     major, minor = divmod(version, 10000)
+    if name in CHECKS_CLIENT:
+        return version >= CHECKS_SINCE
     if name == "transaction_timeout":
         return major >= 17
     if name == "restrict_nonsystem_relation_kind":

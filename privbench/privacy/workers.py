@@ -1,8 +1,9 @@
 """Workers of a Dask cluster: other processes of the owner that encode and count parts of tables.
 
 Private data is sent between the processes: codes, weights, exact partial counts. It is pickled, so
-all processes must trust one another; the scheduler and the workers must run on machines of the
-data's owner, and TLS between them is configured in Dask (``tls://`` addresses). Dask writes the
+all processes must trust one another, and so must all who reach them: an address that other machines
+may reach needs TLS, which is configured in Dask (``tls://``), or the user's word (`TRUST_NETWORK`).
+The scheduler and the workers must run on machines of the data's owner. Dask writes the
 arguments of a task that fails into its log. So every argument and every result is wrapped as
 `Held`, which prints nothing, and no task fails: an error is returned as a value, and its text
 quotes no rows (`shielded`).
@@ -13,10 +14,14 @@ is a function of its arguments, so one that is run again on another worker gives
 
 from __future__ import annotations
 
+import ipaddress
+import re
+import socket
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from contextvars import ContextVar
 from importlib.util import find_spec
 from typing import Any, Self
 
@@ -25,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privbench import __version__
-from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError
+from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries.axes import Read
 from privbench.privacy.queries.counting import Marginals, View, local
@@ -35,6 +40,11 @@ from privbench.privacy.shield import shielded
 #: Dask's module, imported when a scheduler is first used; None if Dask is not installed.
 distributed: Any = lazy_loader.load("distributed") if find_spec("distributed") else None
 
+#: What stands for this process in place of an address.
+LOCAL = "local"
+#: Whether the user says that nobody else reaches the network of a scheduler without TLS.
+TRUST_NETWORK: ContextVar[bool] = ContextVar("trust_network", default=False)
+_ADDRESS = re.compile(r"(tcp|tls)://(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):[0-9]{1,5}")
 #: Seconds to wait for the scheduler, and for a first worker where there is none.
 WAIT = 30
 #: Most times that a count is tried, since workers may be lost.
@@ -78,13 +88,54 @@ def guarded(version: str, function: Callable[..., Any], *given: Held) -> Held | 
         return error
 
 
+def require_closed(address: str) -> None:
+    """Refuse an address that other machines may reach without TLS, or that is none of a scheduler.
+
+    Nothing is connected. `TRUST_NETWORK` lets other machines in, but no other kind of address;
+    `LOCAL` is this process.
+
+    Raises:
+        UsageError: The address is refused.
+    """
+    if address == LOCAL:
+        return
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        raise UsageError(
+            f"{address!r} is no address of a Dask scheduler.",
+            remedy="Write tls://host:port or tcp://host:port.",
+        )
+    host = found[2] or found[3]
+    if found[1] != "tls" and not TRUST_NETWORK.get() and not _is_loopback(host):
+        raise UsageError(
+            f"{address} is reached without TLS: whoever reaches it can run programs as you, here "
+            "and on the workers, and read rows and passwords on their way.",
+            remedy="Use tls:// (docs/scale.md), keep scheduler and workers on 127.0.0.1, or say "
+            "--trust-network if nobody else reaches that network.",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine's loopback interface: a name other than localhost is not."""
+    hosts = [host]
+    try:
+        if host.lower() == "localhost":
+            hosts = [str(item[4][0]) for item in socket.getaddrinfo(host, None)]
+        return all(ipaddress.ip_address(item).is_loopback for item in hosts)
+    except (OSError, ValueError):
+        return False
+
+
 class Workers:
     """The workers behind one scheduler, at ``tcp://host:8786`` or ``tls://host:8786``.
 
-    If Dask is not installed, or workers would write their data to a disk, that is a ConfigError.
+    An address that other machines reach without TLS, be it the scheduler's or a worker's, is a
+    UsageError (`require_closed`). If Dask is not installed, or workers would write their data to a
+    disk, that is a ConfigError.
     """
 
     def __init__(self, address: str) -> None:
+        require_closed(address)
         if distributed is None:
             raise ConfigError(
                 "workers need Dask.", remedy="pip install 'privbench[dask]' here and there."
@@ -99,7 +150,10 @@ class Workers:
         if refused:
             raise ConnectionFailed(f"no Dask scheduler answers at {address} ({refused}).")
         try:
+            # The address may be that of a tunnel, or one of several at which the scheduler listens.
+            require_closed(self._client.scheduler_info()["address"])
             self._client.wait_for_workers(1, timeout=WAIT)
+            self.addresses()
             # A worker that never writes data to disk has a plain dictionary for it. A lambda is
             # pickled by value, so it also runs on workers without privbench.
             held = self._client.run(lambda dask_worker: type(dask_worker.data) is dict)
@@ -108,6 +162,9 @@ class Workers:
             raise ConnectionFailed(
                 f"the Dask scheduler at {address} has no workers that answer."
             ) from None
+        except UsageError:
+            self.close()
+            raise
         if not all(held.values()):
             self.close()
             raise ConfigError(
@@ -128,8 +185,11 @@ class Workers:
         self._client.close()
 
     def addresses(self) -> list[str]:
-        """The workers that are there now, in order."""
-        return sorted(self._client.nthreads())
+        """The workers that are there now, in order; none may be reached without TLS."""
+        found = sorted(self._client.nthreads())
+        for address in found:
+            require_closed(address)
+        return found
 
     def send(self, what: Any, worker: str) -> Any:
         """Send an object to a worker, which keeps it; the returned future is for `submit`.

@@ -4,6 +4,10 @@ DuckDB reads the files within this process, so nothing in them may run code or r
 database is attached read-only, and extensions are neither installed nor loaded. Before anything is
 read, DuckDB gives up access to all files except the Parquet files of the source, for good. Views
 are never read. DuckDB's own messages may quote values, so only the kind of an error is reported.
+
+No type is made of values (PRIVACY P34): a column that the names of directories state is text, which
+holds every name, and files that differ are one table only where the config declares its columns.
+Then each value is converted by itself, and is NULL where the declared type does not hold it.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import unquote
 
 import lazy_loader
 import pyarrow as pa
@@ -44,6 +49,10 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 _ROWS = 1 << 16
 #: The most bytes of a name; PostgreSQL truncates longer names.
 _LONGEST = 63
+#: Begin a pattern in a path that DuckDB reads; each stands for itself within brackets.
+_PATTERN = re.compile(r"[*?\[]")
+#: The directory name that stands for NULL.
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 _TABLES = """
 SELECT schema_name, table_name FROM duckdb_tables()
 WHERE database_name = 'source' AND NOT internal ORDER BY ALL
@@ -76,7 +85,8 @@ class FileTable:
     """A table, and its keys."""
 
     name: TableName  # what it is called in PostgreSQL: DuckDB's schema ``main`` is ``public``
-    relation: str  # the relation that DuckDB selects from, as SQL
+    # The relations that DuckDB selects from, as SQL, one for each file, and their own columns.
+    relations: dict[str, dict[str, str]]
     columns: dict[str, str]  # the types of its columns by their names, as DuckDB prints them
     primary: Columns = ()  # columns of the primary key; none if it has none
     unique: tuple[Columns, ...] = ()  # columns of every other key
@@ -108,7 +118,7 @@ class Files:
     Raises:
         UsageError: The extra is not installed, or DuckDB would not take a file's path as it is.
         ConnectionFailed: There is no such file or folder, or DuckDB cannot open it.
-        SchemaError: PostgreSQL does not allow the name of a column.
+        SchemaError: PostgreSQL does not allow the name of a table.
     """
 
     def __init__(self, source: str) -> None:
@@ -132,25 +142,25 @@ class Files:
 
     def batches(self, table: FileTable) -> Iterator[pa.RecordBatch]:
         """The rows of a table in any order, in types that `postgres.csvtext` can write."""
-        columns = [selected(kind, quoted(name)) for name, kind in table.columns.items()]
-        query = f"SELECT {', '.join(columns)} FROM {table.relation}"  # noqa: S608
-        with _duckdb_errors("its rows cannot be read", table.key):
-            reader = self._connection.sql(query).to_arrow_reader(_ROWS)
-            while True:
-                try:
-                    yield reader.read_next_batch()
-                except StopIteration:
-                    return
+        for relation, there in table.relations.items():
+            columns = [
+                selected(kind, _converted(name, kind, there.get(name)))
+                for name, kind in table.columns.items()
+            ]
+            query = f"SELECT {', '.join(columns)} FROM {relation}"  # noqa: S608
+            with _duckdb_errors("its rows cannot be read", table.key):
+                yield from self._connection.sql(query).to_arrow_reader(_ROWS)
 
     def with_nul(self, table: FileTable) -> str | None:
         """The first column with a text that holds the character NUL (code 0); None without one."""
         for name, kind in table.columns.items():
             if postgres_type(kind) in ("text", "json", "text[]", "json[]"):
                 text = f"contains(CAST({quoted(name)} AS VARCHAR), chr(0))"
-                query = f"SELECT 1 FROM {table.relation} WHERE {text} LIMIT 1"  # noqa: S608
-                with _duckdb_errors("its rows cannot be read", table.key):
-                    if self._ask(query):
-                        return name
+                for relation in (item for item, there in table.relations.items() if name in there):
+                    query = f"SELECT 1 FROM {relation} WHERE {text} LIMIT 1"  # noqa: S608
+                    with _duckdb_errors("its rows cannot be read", table.key):
+                        if self._ask(query):
+                            return name
         return None
 
     def _ask(self, query: str) -> list[tuple[Any, ...]]:
@@ -169,10 +179,10 @@ class Files:
             views = self._ask(_VIEWS)
             self.views = tuple(_named(schema, name) for schema, name in views)
             declared, pairs = self._ask(_CONSTRAINTS), self._ask(_TABLES)
-        listed = [
-            self._table(_named(schema, name), f"source.{quoted(schema, name)}")
-            for schema, name in pairs
-        ]
+        listed = []
+        for schema, name in pairs:
+            named, relation = _named(schema, name), f"source.{quoted(schema, name)}"
+            listed.append(_table(named, {relation: self._columns(named, relation)}))
         return _with_keys(_checked(listed, path), declared)
 
     def _list(self, path: Path) -> list[FileTable]:
@@ -188,15 +198,25 @@ class Files:
         listed = []
         for first, files in sorted(parts.items()):
             name = TableName("public", first.removesuffix(".parquet"))
-            texts = [literal(str(file)) for file in files]
-            table = self._table(name, f"read_parquet([{', '.join(texts)}])")
-            # For all files at once, DuckDB would drop columns that the first lacks, and round to
-            # its types.
-            alone = [f"read_parquet({text}, hive_partitioning = false)" for text in texts]
-            if len({frozenset(self._columns(name, item).items()) for item in alone}) > 1:
-                raise SchemaError("its files have different columns or types.", table=str(name))
-            listed.append(table)
+            listed.append(_table(name, dict(self._file(name, file, path) for file in files)))
         return _checked(listed, path)
+
+    def _file(self, table: TableName, file: Path, folder: Path) -> tuple[str, dict[str, str]]:
+        """The relation of one Parquet file and its columns, also those that its directories state.
+
+        For all files at once, DuckDB would drop columns that the first lacks and round to its
+        types; and it would guess types from the names of directories.
+        """
+        path = literal(_PATTERN.sub(r"[\g<0>]", str(file)))
+        relation = f"read_parquet({path}, hive_partitioning = false)"
+        stated = _partitions(file.relative_to(folder).parts[1:-1])
+        folded = {name.lower() for name in stated}
+        held = self._columns(table, relation).items()
+        columns = {name: kind for name, kind in held if name.lower() not in folded}
+        listed = [quoted(name) for name in columns]
+        listed += [f"CAST({value} AS VARCHAR) AS {quoted(name)}" for name, value in stated.items()]
+        selection = f"(SELECT {', '.join(listed)} FROM {relation})"  # noqa: S608
+        return selection, columns | dict.fromkeys(stated, "VARCHAR")
 
     def _lock(self, folders: Sequence[Path]) -> None:
         """Prevent DuckDB from opening anything outside these folders, whatever a file refers to."""
@@ -205,16 +225,8 @@ class Files:
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
 
-    def _table(self, name: TableName, relation: str) -> FileTable:
-        _refuse_name(name.schema, str(name), "schema")
-        _refuse_name(name.name, str(name), "table")
-        columns = self._columns(name, relation)
-        for column in columns:
-            _refuse_name(column, str(name), "column")
-        return FileTable(name, relation, columns)
-
-    def _columns(self, name: TableName, relation: str) -> dict[str, str]:
-        with _duckdb_errors("it cannot be read", str(name), "All its files need the same columns."):
+    def _columns(self, table: TableName, relation: str) -> dict[str, str]:
+        with _duckdb_errors("it cannot be read", str(table)):
             described = self._ask(f"DESCRIBE SELECT * FROM {relation}")  # noqa: S608
         return {row[0]: row[1] for row in described}
 
@@ -240,6 +252,38 @@ def _duckdb_errors(
     except (duckdb.Error, pa.ArrowException, OSError) as error:  # a stream of Arrow raises the last
         kind = ConnectionFailed if table is None else DatabaseError
         raise kind(f"{what}: {type(error).__name__}.", table=table, remedy=remedy) from None
+
+
+def _table(name: TableName, relations: dict[str, dict[str, str]]) -> FileTable:
+    refuse_name(name.schema, str(name), "schema")
+    refuse_name(name.name, str(name), "table")
+    return FileTable(name, relations, next(iter(relations.values())))
+
+
+def _partitions(directories: Iterable[str]) -> dict[str, str]:
+    """Columns that directories state as ``name=value``, and their values as SQL, which are texts.
+
+    >>> _partitions(["code=K%2F7", "half", "day=__HIVE_DEFAULT_PARTITION__"])
+    {'code': "'K/7'", 'day': 'NULL'}
+    """
+    pairs = (part.partition("=") for part in directories)
+    return {
+        # No text of PostgreSQL holds the character NUL, and no statement of DuckDB does.
+        unquote(name): "NULL" if value == _NULL else literal(unquote(value).replace("\0", "%00"))
+        for name, equals, value in pairs
+        if name and equals
+    }
+
+
+def _converted(name: str, kind: str, there: str | None) -> str:
+    """DuckDB's SQL for a column as a type; ``there`` is its type in the file, None if it has none.
+
+    A value becomes NULL if the type does not hold it. Whether it does depends on no other value.
+    """
+    if there == kind:
+        return quoted(name)
+    text = "NULL" if there is None else f"CAST({quoted(name)} AS VARCHAR)"
+    return f"TRY_CAST({text} AS {kind})"
 
 
 def _named(schema: str, name: str) -> TableName:
@@ -280,9 +324,7 @@ def _spelled(name: str, names: Iterable[str]) -> str:
 
 
 def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
-    """The tables; a SchemaError if there are none, or if two have the same name."""
-    if not tables:
-        raise SchemaError(f"{path} holds no tables.")
+    """The tables; a SchemaError if two have the same name."""
     for name, count in Counter(table.name for table in tables).items():
         if count > 1:
             raise SchemaError(
@@ -294,7 +336,8 @@ def _checked(tables: list[FileTable], path: Path) -> list[FileTable]:
     return tables
 
 
-def _refuse_name(name: str, table: str, what: str) -> None:
+def refuse_name(name: str, table: str, what: str) -> None:
+    """Refuse a name that PostgreSQL would truncate, or cannot have, by a SchemaError."""
     if not name or "\0" in name or len(name.encode(errors="surrogateescape")) > _LONGEST:
         raise SchemaError(
             f"the {what} name {name!r} is none that PostgreSQL can have: 1 to {_LONGEST} bytes, "
@@ -306,13 +349,14 @@ def _refuse_name(name: str, table: str, what: str) -> None:
 
 def _refuse_path(file: Path, folder: Path) -> None:
     """Refuse a file whose path DuckDB would interpret, or that a link puts outside the folder."""
-    if set("*?[{") & set(str(file)):
-        raise UsageError(f"{str(file)!r}: DuckDB would take the path for a pattern.",
+    table = Path(*file.parts[: len(folder.parts) + 1])
+    if set("*?[{") & set(str(table)):
+        raise UsageError(f"{str(table)!r}: DuckDB would take the path for a pattern.",
                          remedy="Rename it, so that it holds none of * ? [ {.")  # fmt: skip
-    for part in file.parent.parts[: len(folder.parts) + 1]:
+    for part in file.parent.parts[: len(table.parts)]:
         if "=" in part:
             raise UsageError(
-                f"DuckDB would take the directory name {part!r} in {str(folder)!r} for a column.",
+                f"the directory name {part!r} in {str(folder)!r} may state a column's value.",
                 remedy="Rename the directory, or reach the folder by a link. If the directory is "
                 "a partition of one table, name the folder above it.",
             )

@@ -1,38 +1,57 @@
-"""Keys of tables that are read from files, declared in a DuckDB file or in the config."""
+"""Columns and keys of tables that are read from files, as the files or the config declare them."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from privbench.config import SourceConfig, SourceTableConfig
-from privbench.errors import ConfigError
+from privbench.errors import ConfigError, SchemaError
 from privbench.schema import TableName
-from privbench.sources.files import FileTable, Reference
+from privbench.sources.files import FileTable, Reference, refuse_name
+from privbench.sources.types import declared_type
+
+logger = logging.getLogger(__name__)
 
 
 def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[FileTable]:
     """The tables with all their keys, without the columns that are left out.
 
-    A primary key in the config takes precedence over that of the file.
+    Columns and a primary key in the config take precedence over those of the file.
 
     Raises:
         ConfigError: The config names a table or column that is not there, or a foreign key leads to
             columns that are no key.
+        SchemaError: There are no tables, the files of one differ and the config does not declare
+            its columns, or PostgreSQL does not allow the name of a column.
     """
     known = {table.name: table for table in tables}
+    declared = set()
     for text, section in (config or SourceConfig()).tables.items():
         name = TableName.parse(text)
-        if name not in known:
+        table = known.get(name, FileTable(name, {}, {}))
+        if section.columns:
+            declared.add(name)
+        if name not in known and not section.columns:
             raise ConfigError(
-                "the files hold no such table, although [source.tables] names it.", table=str(name)
+                "the files hold no such table, although [source.tables] names it.",
+                table=str(name),
+                remedy="Declare its columns, if it may have no rows and so no file.",
             )
-        known[name] = _with_section(known[name], section)
+        known[name] = _with_section(table, section)
+    if not known:
+        raise SchemaError("the source holds no tables.")
+    for name, table in known.items():
+        if name not in declared:
+            _require_equal_columns(table)
     return [_settled(table, known) for table in known.values()]
 
 
 def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
     """The table with the keys and columns that its section of the config states."""
+    if section.columns:
+        table = replace(table, columns=_declared(table, section.columns))
     _require_columns(table, sorted(section.leave_out))
     columns = table.columns.items()
     foreign = (
@@ -44,13 +63,47 @@ def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
         columns={name: kind for name, kind in columns if name not in section.leave_out},
         primary=tuple(section.primary_key) or table.primary,
         unique=(*table.unique, *map(tuple, section.unique)),
-        not_null=(*(n for n in table.not_null if n not in section.leave_out), *section.not_null),
+        not_null=(
+            *(n for n in table.not_null if n in table.columns and n not in section.leave_out),
+            *section.not_null,
+        ),
         foreign=(*table.foreign, *foreign),
     )
 
 
+def _declared(table: FileTable, columns: Mapping[str, str]) -> dict[str, str]:
+    """Columns as the config declares them, with their types as DuckDB prints them."""
+    types = {}
+    for name, text in columns.items():
+        kind = declared_type(text)
+        if kind is None:
+            raise ConfigError(
+                f"{text!r} is no type of a column of files.",
+                table=table.key,
+                column=name,
+                remedy="docs/sources.md lists them in the first column of its table.",
+            )
+        types[name] = kind
+        if table.relations and all(name not in held for held in table.relations.values()):
+            logger.warning("%s: column %s is in no file, and NULL everywhere", table.key, name)
+    return types
+
+
+def _require_equal_columns(table: FileTable) -> None:
+    """Refuse files of different columns, types or order: the first must not decide for all."""
+    if len({tuple(columns.items()) for columns in table.relations.values()}) > 1:
+        raise SchemaError(
+            "its files have different columns or types, or columns in another order.",
+            table=table.key,
+            remedy='Declare all its columns in the config, columns = {name = "TYPE", …} under '
+            f"[source.tables.'{table.key}'].",
+        )
+
+
 def _settled(table: FileTable, known: Mapping[TableName, FileTable]) -> FileTable:
     """The table with duplicate keys removed; a key whose columns the table lacks is refused."""
+    for name in table.columns:
+        refuse_name(name, table.key, "column")
     foreign = dict.fromkeys(_whole(table, key, known) for key in table.foreign)
     unique = dict.fromkeys(columns for columns in table.unique if columns != table.primary)
     for columns in (table.primary, *unique, table.not_null, *(key.columns for key in foreign)):

@@ -1,6 +1,6 @@
 """Copy files into a temporary PostgreSQL server for as long as one command needs them.
 
-The server is started once in a process and removed when the process ends in any way
+The server is started once in a process and goes with the process
 (`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
 can enter. Its databases are marked as copies, so that they get no identity of their own in the
 ledger (`privbench.postgres.connect.identity`).
@@ -8,7 +8,6 @@ ledger (`privbench.postgres.connect.identity`).
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
 import os
@@ -117,9 +116,7 @@ def _database() -> Iterator[str]:
 @cache
 def _server(process: int) -> embedded.Server:
     """The server of this process."""
-    lifeline = embedded.Lifeline()
-    atexit.register(lifeline.end)
-    server = embedded.any_server(_SETTINGS, home=lifeline.folder)
+    server = embedded.any_server(_SETTINGS)
     with (
         database_errors("making the role that reads"),
         connect(server.dsn, autocommit=True) as admin,

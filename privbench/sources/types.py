@@ -64,6 +64,17 @@ def postgres_type(kind: str) -> str | None:
     return "text" if kind.startswith("ENUM(") else SIMPLE.get(kind)
 
 
+def declared_type(text: str) -> str | None:
+    """A type that a config declares, as DuckDB prints it; None if it cannot be declared.
+
+    >>> declared_type("decimal(18, 3)"), declared_type("ENUM('a')")
+    ('DECIMAL(18,3)', None)
+    """
+    kind = text.strip().upper().replace(", ", ",")
+    known = postgres_type(kind) is not None and "ENUM(" not in kind
+    return kind if known else None
+
+
 def selected(kind: str, column: str) -> str:
     """DuckDB's SQL for a quoted column of a type, in a form that `postgres.csvtext` can write."""
     if found := _LIST.fullmatch(kind):

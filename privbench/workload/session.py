@@ -24,7 +24,7 @@ from psycopg import errors, pq, sql
 
 from privbench.errors import DatabaseError, UsageError
 from privbench.postgres.failures import database_errors, describe
-from privbench.postgres.reading import assignment, begin, reading, users_path
+from privbench.postgres.reading import VALUES, assignment, begin, reading, users_path
 from privbench.postgres.stream import next_result
 from privbench.postgres.unfinished import refuse_unfinished
 from privbench.workload import questions
@@ -120,7 +120,15 @@ class Session:
         self.dsn = dsn
         self.connection = reading(dsn)
         refuse_unfinished(self.connection)
-        self._aligned: Mapping[str, str] = {}
+        # Queries of users read and print values under the database's own settings.
+        with database_errors("asking for settings"):
+            asked = (
+                "SELECT s.name, s.reset_val FROM pg_catalog.pg_settings s"
+                " WHERE pg_catalog.lower(s.name) = ANY(%s::pg_catalog.text[])"
+            )
+            found = self.connection.execute(asked, [list(VALUES)]).fetchall()
+        self._own: Mapping[str, str] = {name: value for name, value in found}
+        self._aligned: Mapping[str, str] = self._own
 
     def close(self) -> None:
         """Leave the server."""
@@ -174,7 +182,7 @@ class Session:
                         remedy="Both sides must run with the same settings.",
                     ) from None
         limits = {"statement_timeout": str(max(1, round(timeout * 1000))), "lock_timeout": "0"}
-        self._aligned = {**settings, **limits}
+        self._aligned = {**self._own, **settings, **limits}
 
     def describe(self) -> Side:
         """Name, version, fixed settings and role of the database."""
@@ -203,7 +211,7 @@ class Session:
     def _begun(self, settings: Mapping[str, str] | None = None) -> Iterator[None]:
         """A READ ONLY transaction that is rolled back."""
         try:
-            begin(self.connection, settings or {})
+            begin(self.connection, settings or self._own)
             yield
         finally:
             self._rollback()

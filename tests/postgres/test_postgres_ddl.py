@@ -9,12 +9,13 @@ from plans import load, offered_by, plan
 from psycopg import conninfo
 from sql_files import sql_of
 
-from privbench.errors import AccessDenied, SchemaError, UsageError
+from privbench.errors import AccessDenied, DatabaseError, SchemaError, UsageError
 from privbench.postgres import binaries, ddl
 from privbench.postgres.connect import connect, environment, major_version
 from privbench.postgres.ddl import dump_ddl, find_pg_dump
 from privbench.postgres.introspect import introspect
 from privbench.postgres.load import Loader
+from privbench.postgres.reading import reading
 
 UGLY = (Path(__file__).parent / "golden" / "ugly.sql").read_text(encoding="utf-8")
 
@@ -211,3 +212,93 @@ def test_dump_ddl_passes_no_secret_as_an_argument(make_database, monkeypatch):
     commands = [" ".join(map(str, command)) for command, env in seen if "PGDATABASE" in env]
     assert len(commands) == 1
     assert not re.search("hush|host|user", commands[0])
+
+
+#: What the catalog holds as values, and prints in forms that depend on settings.
+CONSTANTS = r"""
+CREATE TABLE t (
+  code text CHECK (code ~ '^\d{5}$' AND code <> 'it''s'),
+  bytes bytea DEFAULT '\x00ff5c' CHECK (bytes <> '\x5c'),
+  day date DEFAULT '2020-03-04' CHECK (day > '1999-12-31'),
+  moment timestamptz CHECK (moment > '2020-06-01 12:00+00'),
+  span interval DEFAULT '1 year -2 mons 3 days -04:05:06',
+  ratio float8 CHECK (ratio <> 0.30000000000000004),
+  price money CHECK (price < '1234.56'::money)
+);
+CREATE VIEW v AS SELECT code, 'a\b' AS slash FROM t WHERE code = NULL;
+"""
+#: What an owner may set for a database or for a role in it.
+OWNERS = {
+    "standard_conforming_strings": "off",
+    "backslash_quote": "on",
+    "bytea_output": "escape",
+    "datestyle": "'German, DMY'",
+    "intervalstyle": "sql_standard",
+    "extra_float_digits": "-10",
+    "quote_all_identifiers": "on",
+    "lc_monetary": "'C.UTF-8'",
+    "lc_numeric": "'C.UTF-8'",
+    "client_encoding": "latin1",
+    "timezone": "'Asia/Kolkata'",
+    "xmloption": "document",
+    "array_nulls": "off",
+    "transform_null_equals": "on",
+    "search_path": "t, public",
+    "row_security": "off",
+    "statement_timeout": "'1 min'",
+}
+
+
+def _read(dsn):
+    with reading(dsn) as connection:
+        schema = introspect(connection)
+        return schema, dump_ddl(connection, schema)
+
+
+@pytest.mark.parametrize("whose", ["DATABASE {}", "ROLE {} IN DATABASE {}"])
+def test_no_setting_of_the_owner_changes_what_is_read(each_server, make_database_on, whose):
+    """Attack: each text is another one under other settings, a pattern of a CHECK for instance."""
+    dsn = make_database_on(each_server, statements=CONSTANTS)
+    parts = conninfo.conninfo_to_dict(dsn)
+    before = _read(dsn)
+    whose = whose.format(*[parts["dbname"], "postgres"][: whose.count("{")][::-1])
+    execute(dsn, *(f"ALTER {whose} SET {name} = {value}" for name, value in OWNERS.items()))
+    assert ask(dsn, "SHOW standard_conforming_strings") == [("off",)]
+    after = _read(dsn)
+    assert after == before
+    copy = make_database_on(each_server)
+    load(copy, after)
+    execute(copy, "INSERT INTO t (code) VALUES ('12345')")
+
+
+@pytest.mark.parametrize(
+    ("pooler", "setting", "refused"),
+    [
+        ("unset PGOPTIONS", "off", True),
+        ("unset PGOPTIONS", "on", False),
+        ('if [ -n "$PGOPTIONS" ]; then echo "FATAL: unsupported startup parameter" >&2; exit 1; fi',
+         "off", True),
+        ('if [ -n "$PGOPTIONS" ]; then echo "FATAL: unsupported startup parameter" >&2; exit 1; fi',
+         "on", False),
+    ],
+)  # fmt: skip
+def test_an_archive_of_other_strings_is_refused(
+    make_database, monkeypatch, tmp_path, pooler, setting, refused
+):
+    """Poolers drop start-up options, or refuse them."""
+    dsn = make_database(CONSTANTS)
+    before = _read(dsn)
+    with connect(dsn) as connection:
+        program = find_pg_dump(major_version(connection))
+    wrapper = tmp_path / "pg_dump"
+    wrapper.write_text(f'#!/bin/sh\n{pooler}\nexec {program.path} "$@"\n')
+    wrapper.chmod(0o755)
+    (tmp_path / "pg_restore").symlink_to(program.path.parent / "pg_restore")
+    monkeypatch.setattr(ddl, "find_pg_dump", lambda _: binaries.Program(wrapper, program.major))
+    name = conninfo.conninfo_to_dict(dsn)["dbname"]
+    execute(dsn, f"ALTER DATABASE {name} SET standard_conforming_strings = {setting}")
+    if refused:
+        with pytest.raises(DatabaseError, match="standard_conforming_strings"):
+            _read(dsn)
+    else:
+        assert _read(dsn) == before

@@ -1,10 +1,15 @@
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 
 import psycopg
 import pytest
+from sql_files import TOWNS
 
 from privbench.errors import ConnectionFailed, UsageError
 from privbench.postgres import binaries, embedded
@@ -81,11 +86,81 @@ def test_any_server_without_one_names_the_extra(monkeypatch):
         embedded.any_server()
 
 
-def test_lifeline_that_ends_stops_the_server_and_removes_all(program):
-    lifeline = embedded.Lifeline()
-    server = embedded.start(program, home=lifeline.folder)
-    process = int((server.directory / "data" / "postmaster.pid").read_text().split()[0])
-    lifeline.end()
-    assert not lifeline.folder.exists()
+def _gone(process: int) -> bool:
     command = Path(f"/proc/{process}/cmdline")
-    assert not command.exists() or not command.read_bytes()
+    return not command.exists() or not command.read_bytes()
+
+
+#: Commands that start a server, as programs that tell where its data are and wait.
+STARTS = {
+    "any server": "embedded.any_server()",
+    "a named directory": "embedded.start(PROGRAM, DIRECTORY)",
+    "nobody keeps it": "embedded.any_server().dsn; import gc; gc.collect()",
+    "a child outlives it": "embedded.any_server(); import os, time; os.fork() or time.sleep(60)",
+}
+
+
+@pytest.mark.parametrize("how", STARTS)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, None])
+def test_no_server_outlives_the_process_that_started_it(directory, program, how, number):
+    code = f"""
+import sys
+from pathlib import Path
+from privbench.postgres import binaries, embedded
+PROGRAM = binaries.Program(Path({str(program.path)!r}), {program.major})
+DIRECTORY = Path({str(directory)!r})
+launch = embedded._launch
+def watch(postgres, directory, settings):
+    launch(postgres, directory, settings)
+    print(directory, flush=True)
+embedded._launch = watch
+one = {STARTS[how]}
+sys.stdin.read()
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    data = Path(process.stdout.readline().strip()) / "data"
+    server = int((data / "postmaster.pid").read_text().split()[0])
+    assert not _gone(server)
+    if number is not None:
+        process.send_signal(number)
+    process.communicate("")
+    kept = how == "a named directory"
+    _wait_for(lambda: _gone(server) and (kept or not data.parent.parent.exists()))
+    assert data.exists() == kept
+
+
+def _wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    pytest.fail("nothing of the kind came about within a minute")
+
+
+@pytest.mark.parametrize("words", [["demo", "--out", "out"], ["audit", "{dsn}", "-o", "out"]])
+def test_a_killed_command_leaves_no_server_and_no_rows(make_database, directory, tmp_path, words):
+    dsn = make_database(TOWNS)
+    directory.chmod(0o755)
+    (tmp_path / "c.toml").write_text("[privacy]\nepsilon = 3.2\n")
+    words = [word.format(dsn=dsn) for word in words]
+    if words[0] == "audit":
+        words += ["-c", "c.toml"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "privbench", *words],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(directory)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        _wait_for(lambda: process.poll() is not None or [*directory.glob("**/.s.PGSQL.5432")])
+        (running,) = directory.glob("**/postmaster.pid")
+        server = int(running.read_text().split()[0])
+    finally:
+        process.kill()
+        process.communicate()
+    _wait_for(lambda: _gone(server))
+    _wait_for(lambda: not [*directory.iterdir()])

@@ -1,18 +1,25 @@
 """Loads: what they bring, what they refuse, and what VACUUM (ANALYZE) leaves after them."""
 
 import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
 
 import psycopg
 import pyarrow as pa
 import pytest
 from market import ask, execute
 from plans import load, plan
+from psycopg import conninfo
 from sql_files import cases, sql_of
 
 from privbench.errors import AccessDenied, DatabaseError, TargetError
 from privbench.postgres.connect import connect
 from privbench.postgres.ddl import Ddl
 from privbench.postgres.load import Loader
+from privbench.postgres.reading import reading
 
 SHOP = sql_of(__file__, "shop")
 PERSON = pa.table(
@@ -235,3 +242,74 @@ def test_loader_under_time_limits_is_not_stopped(planned, copy, caplog):
         _fill(loader)
         loader.finish()
     assert not caplog.records
+
+
+#: A materialised view that a load fills for as long as the rows of a table say.
+SLOW = "CREATE TABLE t (n float8); CREATE MATERIALIZED VIEW v AS SELECT pg_sleep(n)::text FROM t"
+_BUSY = """
+SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'REFRESH%'
+  AND state = 'active'
+"""
+
+
+def _until(condition):
+    for _ in range(600):
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    return pytest.fail("it did not come about within a minute")
+
+
+def _start_loading(target, source, seconds):
+    code = f"""
+import pyarrow as pa
+from plans import load, plan
+load({target!r}, plan({source!r}), rows={{"t": pa.table({{"n": [{seconds}]}})}})
+"""
+    places = os.pathsep.join(place for place in sys.path if place)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": places}
+    )
+    ((backend,),) = _until(lambda: ask(target, _BUSY))
+    return process, backend
+
+
+def test_a_killed_load_does_not_block_the_next(each_server, make_database_on):
+    if each_server.major < 14:
+        pytest.skip("servers of this version do not look whether their client is there")
+    source = make_database_on(each_server, statements=SLOW)
+    target = make_database_on(each_server)
+    process, backend = _start_loading(target, source, 900.0)
+    process.kill()
+    process.wait()
+    try:
+        _until(lambda: not ask(target, _BUSY))
+    finally:
+        ask(target, f"SELECT pg_terminate_backend({backend})")
+    load(target, plan(source))
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="psql is not installed")
+def test_a_load_that_is_blocked_names_the_process_and_the_command_that_ends_it(make_database):
+    source, target = make_database(SLOW), make_database()
+    process, backend = _start_loading(target, source, 900.0)
+    try:
+        with pytest.raises(TargetError, match=f"server process {backend}") as caught:
+            load(conninfo.make_conninfo(target, password="hush"), plan(source))
+        assert "hush" not in str(caught.value) + str(caught.value.remedy)
+        command = str(caught.value.remedy).partition(": ")[2]
+        done = subprocess.run(command, shell=True, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert process.wait(60) != 0
+    finally:
+        process.kill()
+    load(target, plan(source))
+
+
+@pytest.mark.parametrize("opened", [connect, reading])
+def test_every_session_has_the_server_look_for_its_client(each_server, opened):
+    with opened(each_server.dsn) as connection:
+        shown = connection.execute(
+            "SELECT current_setting('client_connection_check_interval', true)"
+        )
+        assert shown.fetchone() == (("1s" if each_server.major >= 14 else None),)

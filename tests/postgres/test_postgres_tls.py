@@ -15,7 +15,6 @@ from privbench.config import Config
 from privbench.errors import ConnectionFailed
 from privbench.postgres import embedded
 from privbench.postgres.connect import connect
-from privbench.postgres.embedded import Server
 
 
 def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
@@ -35,8 +34,8 @@ def secure(tmp_path_factory):
         pytest.skip("no server program, or no openssl to make a certificate")
     folder = Path(tempfile.mkdtemp(prefix="pb-tls-"))
     certificate, key = _certificate(tmp_path_factory.mktemp("certificate"), "server")
-    server = embedded.start(programs[0], folder)
-    program = server.program
+    program = programs[0]
+    server = embedded.start(program, folder)
     with psycopg.connect(server.dsn) as connection:
         row = connection.execute("SHOW ssl_library").fetchone()
     server.stop()
@@ -52,10 +51,10 @@ def secure(tmp_path_factory):
     (data / "pg_hba.conf").write_text("hostssl all all 127.0.0.1/32 trust\n")
     settings = {"ssl": "on", "ssl_cert_file": certificate.name, "ssl_key_file": key.name}
     settings |= {"listen_addresses": "127.0.0.1", "port": str(port), "unix_socket_directories": ""}
-    embedded._launch(program, folder, settings)
+    server = embedded.start(program, folder, settings=settings)
     dsn = f"host=localhost hostaddr=127.0.0.1 port={port} user=postgres dbname=postgres"
     yield dsn, certificate
-    Server(server.name, server.major, dsn, folder, program).stop()
+    server.stop()
     shutil.rmtree(folder, ignore_errors=True)
 
 

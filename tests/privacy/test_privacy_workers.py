@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_databases import fill, queries, settled, specs, two_tables
 
-from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError
+from privbench.cli import main
+from privbench.errors import ConfigError, ConnectionFailed, PrivbenchError, UsageError
 from privbench.privacy import workers as module
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.queries import Histogram, Refers
-from privbench.privacy.workers import Held, Workers, WorkersCounter, guarded
+from privbench.privacy.workers import TRUST_NETWORK, Held, Workers, WorkersCounter, guarded
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -98,7 +100,11 @@ def test_workers_that_would_write_rows_to_disk_are_refused() -> None:
     with (
         dask.config.set({name: 0.7 for name in NO_DISK}),
         distributed.LocalCluster(
-            n_workers=1, processes=False, memory_limit="1GB", dashboard_address=":0"
+            n_workers=1,
+            processes=False,
+            memory_limit="1GB",
+            dashboard_address=":0",
+            protocol="tcp",
         ) as made,
         pytest.raises(ConfigError, match="disk"),
     ):
@@ -130,3 +136,101 @@ def test_other_versions_and_absent_schedulers_are_refused(monkeypatch: Any) -> N
     monkeypatch.setattr(module, "WAIT", 1)
     with pytest.raises(ConnectionFailed, match="no Dask scheduler answers"):
         Workers("tcp://127.0.0.1:9")
+
+
+class Unreached(Exception):
+    """A scheduler was to be connected."""
+
+
+@pytest.fixture
+def unreached(monkeypatch: Any) -> None:
+    def connected(*given: Any, **named: Any) -> None:
+        raise Unreached(given)
+
+    monkeypatch.setattr(distributed, "Client", connected)
+
+
+#: Addresses that other machines reach, or may.
+OPEN = """
+tcp://10.1.2.3:8786 tcp://scheduler:8786 tcp://localhost.example:8786 tcp://127.0.0.1.example:8786
+tcp://0.0.0.0:8786 tcp://[::]:8786 tcp://[2001:db8::1]:8786 tcp://[::ffff:10.0.0.1]:8786
+tcp://0:8786 tcp://127.1:8786 tcp://2130706433:8786 tcp://127.0.0.1.:8786 tcp://128.0.0.1:8786
+""".split()
+#: Texts that are no address of a scheduler, or one of a kind that is not spoken.
+NONE = """
+10.1.2.3:8786 127.0.0.1:8786 ucx://127.0.0.1:8786 ucxx://10.1.2.3:8786 ws://127.0.0.1:8786
+wss://h:8786 inproc://127.0.0.1/7/1 asynctls://h:8786 TCP://10.1.2.3:8786 tcp:10.1.2.3:8786
+tcp://127.0.0.1@10.1.2.3:8786 tcp://127.0.0.1:8786,10.1.2.3:8786 tcp://127.0.0.1:1/tcp://h:2
+tcp://[::1%eth0]:8786 tcp://127.0.0.1 tls:// scheduler.json /tmp/scheduler.json tls://h:8786?x
+tcp://h:8786#tls:// tcp://١٢٧.0.0.1:8786
+""".split()
+CLOSED = """
+tcp://127.0.0.1:8786 tcp://127.8.9.1:8786 tcp://[::1]:8786 tcp://localhost:8786
+tls://scheduler:8786 tls://10.1.2.3:8786 tls://[2001:db8::1]:8786
+""".split()
+
+
+@pytest.mark.usefixtures("unreached")
+@pytest.mark.parametrize(
+    ("address", "trusted", "refused"),
+    [
+        *((one, False, "--trust-network") for one in OPEN),
+        *((one, True, None) for one in OPEN),
+        *((one, trusted, "no address") for one in [*NONE, "", " "] for trusted in (False, True)),
+        *((one, False, None) for one in CLOSED),
+    ],
+)
+def test_an_open_address_is_refused_before_anything_is_connected(address, trusted, refused):
+    """Whoever reaches a scheduler without TLS runs programs, and hears rows and passwords."""
+    token = TRUST_NETWORK.set(trusted)
+    try:
+        with pytest.raises(Unreached if refused is None else UsageError) as caught:
+            Workers(address)
+    finally:
+        TRUST_NETWORK.reset(token)
+    assert (refused or "") in str(caught.value) + str(getattr(caught.value, "remedy", ""))
+
+
+@pytest.mark.usefixtures("unreached")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fit {dsn} --epsilon 1 --yes -o {out}/m --count-on",
+        "clone {dsn} {dsn} --epsilon 1 --yes --count-on",
+        "clone {dsn} {dsn} --epsilon 1 --yes --resumable --load-on",
+        "load {out}/none {dsn} --resumable --load-on",
+    ],
+)
+def test_commands_refuse_an_open_address_first(tmp_path, words):
+    """The databases are not there: a command that connected to them would say so."""
+    given = words.format(dsn="postgresql://127.0.0.1:9/none", out=tmp_path).split()
+    for address, said in (("tcp://10.1.2.3:8786", "--trust-network"), ("ucx://h:1", "")):
+        done = CliRunner().invoke(main, [*given, address])
+        assert done.exit_code == 2
+        assert said in done.output
+        assert "none" not in done.output
+    done = CliRunner().invoke(main, [*given, "tcp://10.1.2.3:8786", "--trust-network"])
+    assert done.exit_code != 0
+    assert "none" in done.output
+    assert "--trust-network" not in done.output
+
+
+def test_an_open_scheduler_or_worker_behind_a_closed_address_is_refused() -> None:
+    """A tunnel leads to this machine's loopback interface, and to a scheduler elsewhere."""
+    with (
+        dask.config.set(NO_DISK),
+        distributed.LocalCluster(
+            n_workers=1, processes=False, protocol="tcp", host="0.0.0.0", dashboard_address=None
+        ) as made,
+    ):
+        port = made.scheduler_address.rpartition(":")[2]
+        if "127.0.0.1" in made.scheduler_address:
+            pytest.skip("this machine has no other address")
+        with pytest.raises(UsageError, match="whoever reaches"):
+            Workers(f"tcp://127.0.0.1:{port}")
+        token = TRUST_NETWORK.set(True)
+        try:
+            with Workers(f"tcp://127.0.0.1:{port}") as found:
+                assert len(found.addresses()) == 1
+        finally:
+            TRUST_NETWORK.reset(token)

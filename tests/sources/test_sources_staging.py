@@ -158,6 +158,7 @@ BAD: list[tuple[Callable[[Path], str], type[PrivbenchError], str]] = [
     (_files("4711 AS a", "4711.9::DOUBLE AS a"), SchemaError, "public.t"),
     (_files("4711 AS a", "4711 AS a, 1 AS b"), SchemaError, "public.t"),
     (_files("4711 AS a, 1 AS b", "4711 AS a"), SchemaError, "public.t"),
+    (_files("4711 AS a, 1 AS b", "1 AS b, 4711 AS a"), SchemaError, "columns = {"),
     (_two_folders, SchemaError, "public.t"),
     (_partition_above, UsageError, "tenant=acme"),
     (_link_out, UsageError, "leads out"),
@@ -225,7 +226,8 @@ def test_nothing_but_the_source_can_be_opened(tmp_path, form):
     attempts = (f"read_text('{outside}')", f"read_text('{tmp_path}/inside/../inside.txt')")
     with Files(source) as files:
         for relation in attempts:
-            evil = FileTable(TableName("public", "t"), relation, {"content": "VARCHAR"})
+            columns = {"content": "VARCHAR"}
+            evil = FileTable(TableName("public", "t"), {relation: columns}, columns)
             with pytest.raises(DatabaseError, match="PermissionException"):
                 list(files.batches(evil))
         assert sum(batch.num_rows for batch in files.batches(files.tables[0])) == 1
@@ -239,7 +241,93 @@ def test_partitions_of_a_folder_are_one_table(tmp_path):
             "(FORMAT parquet, PARTITION_BY (half))"
         )
     with staged(f"parquet://{tmp_path}", EMPTY) as dsn:
-        assert ask(dsn, "SELECT half, count(*) FROM sale GROUP BY 1 ORDER BY 1") == [(0, 5), (1, 5)]
+        found = ask(dsn, "SELECT half, count(*) FROM sale GROUP BY 1 ORDER BY 1")
+        assert found == [("0", 5), ("1", 5)]
+
+
+def _layout(folder: Path, files: dict[str, str]) -> str:
+    """A folder with these files, each of the rows of a query."""
+    folder.mkdir(exist_ok=True)
+    for name, query in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with duckdb.connect() as connection:
+            connection.execute(f"COPY ({query}) TO '{folder}/written' (FORMAT parquet)")
+        (folder / "written").rename(path)
+    return f"parquet://{folder}"
+
+
+def _described(dsn: str) -> list[tuple[object, ...]]:
+    return ask(
+        dsn,
+        "SELECT attrelid::regclass::text, attname, format_type(atttypid, atttypmod), attnotnull"
+        " FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid AND relkind = 'r'"
+        " WHERE attnum > 0 AND relnamespace = 'public'::regnamespace ORDER BY attrelid, attnum",
+    )
+
+
+NUMBERED = {f"t/code={i}/a.parquet": f"SELECT {i} AS i" for i in range(1, 6)}
+NAMES = ["K7", "1.5", "", "a=b", "%FF", "%2A", "%00", "a*b?[c]{d}", "NULL", "%", "2024-01-01"]
+NAMES += ["__HIVE_DEFAULT_PARTITION__", "\\", "a\\b", "it's", 'a"b', "a\nb", "x[12]", "**", "é"]
+DECLARED = """[source.tables."public.t"]
+columns = {i = "BIGINT", code = "smallint", d = "decimal(4, 1)"}
+"""
+
+
+@pytest.mark.parametrize("values", [["K7"], ["1.5"], ["2024-01-01"], NAMES])
+@pytest.mark.parametrize("beside", [NUMBERED, {"t/code=2024-01-01/a.parquet": "SELECT 1 AS i"}])
+def test_a_directory_name_changes_no_type_and_refuses_nothing(tmp_path, beside, values):
+    """The types of partition columns are text, whatever directories there are."""
+    found = []
+    added = {f"t/code={value}/b.parquet": "SELECT 9 AS i" for value in values}
+    for number, more in enumerate(({}, added)):
+        with staged(_layout(tmp_path / str(number), beside | more), EMPTY) as dsn:
+            found.append(_described(dsn))
+            assert len(ask(dsn, "SELECT FROM t")) == len(beside | more)
+    assert found == [[("t", "i", "integer", False), ("t", "code", "text", False)]] * 2
+
+
+def test_a_directory_name_is_the_value_whatever_its_file_holds(tmp_path):
+    files = {
+        "t/code=a%2Fb/a=1.parquet": "SELECT 1 AS i, 7 AS Code",
+        "t/code=a=b/a.parquet": "SELECT 2 AS i, 8 AS Code",
+        "t/code=__HIVE_DEFAULT_PARTITION__/x[1].parquet": "SELECT 3 AS i, 9 AS Code",
+    }
+    with staged(_layout(tmp_path, files), EMPTY) as dsn:
+        assert ask(dsn, "SELECT * FROM t ORDER BY i") == [(1, "a/b"), (2, "a=b"), (3, None)]
+
+
+@pytest.mark.parametrize(
+    ("more", "rows"),
+    [
+        ({"t/b.parquet": "SELECT 7.0::DOUBLE AS i"}, [(7, None, None)]),
+        ({"t/b.parquet": "SELECT 'x' AS i, 1.5 AS d, 1 AS other"}, [(None, None, 1.5)]),
+        ({"t/code=3/b.parquet": "SELECT {'a': 1} AS i"}, [(None, 3, None)]),
+        ({"t/code=K7/b.parquet": "SELECT [1] AS d, 2 AS i"}, [(2, None, None)]),
+        ({"t/b.parquet": f'SELECT 1 AS i, 2 AS "{"x" * 64}"'}, [(1, None, None)]),
+    ],
+)
+@pytest.mark.parametrize("before", [{}, {"t/a.parquet": "SELECT 1 AS d, 1 AS i"}])
+def test_declared_columns_do_not_depend_on_files(tmp_path, before, more, rows):
+    """A writer may take types and columns from the rows, and write no file where there are none."""
+    config = Config.loads(DECLARED)
+    found = []
+    for number, files in enumerate((before, before | more)):
+        with staged(_layout(tmp_path / str(number), files), config) as dsn:
+            found.append(_described(dsn))
+            told = ask(dsn, "SELECT i, code, d::float FROM t")
+    for row in [*rows, *([(1, None, 1.0)] if before else [])]:
+        told.remove(row)
+    assert told == []
+    types = [("i", "bigint"), ("code", "smallint"), ("d", "numeric(4,1)")]
+    assert found == [[("t", name, kind, False) for name, kind in types]] * 2
+
+
+def test_columns_of_a_duckdb_file_can_be_declared(tmp_path):
+    """A table that was made of a data frame or a text file has types of its values."""
+    source = write(tmp_path / "a.db", "CREATE TABLE t AS SELECT 7 AS i, 1.25 AS d, 'x' AS w")
+    with staged(source, Config.loads(DECLARED)) as dsn:
+        assert ask(dsn, "SELECT i, code, d::float FROM t") == [(7, None, 1.3)]
 
 
 def test_the_copy_is_private_and_goes(tmp_path):
