@@ -230,7 +230,9 @@ def test_bounds_of_partitions_are_checks_that_the_server_understands(trees):
                 connection.execute(text.encode())
 
 
-CASELESS = "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+CASELESS = (
+    "CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);"
+)
 PAIRS = "CREATE TABLE p (a text, b int, PRIMARY KEY (a, b));"
 BOTH = "FOREIGN KEY (x, y) REFERENCES p (a, b)"
 
