@@ -7,12 +7,14 @@ import numpy as np
 import psycopg
 import pytest
 from fits import fit
-from sql_files import cases
+from sql_files import cases, sql_of
 
 from privbench.audit import recording
 from privbench.audit.checks import replay
 from privbench.pipeline.progress import Reporter
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.stability import all_units
+from privbench.privacy.units import single
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +44,37 @@ def test_replay_of_a_fit_on_neighbours_finds_nothing(
     assert len(found.rows) >= 15
     assert found.neighbours >= 4
     # The harness is awake: some claims are reached.
+    assert max(row.ratio for row in found.rows) > 0.9
+
+
+@pytest.fixture(scope="module")
+def unlawful(make_database):
+    """Rows that break every promise of their catalog."""
+    dsn = make_database()
+    market.execute(dsn, sql_of(__file__, "unlawful"))
+    return dsn
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_replay_of_a_fit_on_rows_that_break_every_constraint_finds_nothing(
+    unlawful, tmp_path, monkeypatch, neighbours
+):
+    """A person has 400 profiles where the key is UNIQUE, and rows lack the owners they must have.
+
+    No label of that person is listed, and no row ends the fit.
+    """
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    toml = sql_of(__file__, "unlawful.toml")
+    config = market.config(tmp_path / "ledger", toml, neighbours=neighbours)
+    config = market.learner(config, "independent")
+    with recording.bench(unlawful, config, Reporter(), None) as bench:
+        spec = bench.rows.spec
+        assert single(spec, "public.profile")
+        assert not spec.tables["public.note"].own.nullable
+        assert {root for root, _ in all_units(bench.rows)} == {*spec.tables}
+        found = replay(bench, Reporter(), most=9)
+    assert found.findings == []
+    assert {"label counts", "fan-in"} <= {row.kind for row in found.rows}
     assert max(row.ratio for row in found.rows) > 0.9
 
 
