@@ -13,6 +13,7 @@ from privbench.audit import recording
 from privbench.audit.checks import replay
 from privbench.pipeline.progress import Reporter
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.release import Listed
 from privbench.privacy.stability import all_units
 from privbench.privacy.units import single
 
@@ -65,7 +66,7 @@ def test_replay_of_a_fit_on_rows_that_break_every_constraint_finds_nothing(
     """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     toml = sql_of(__file__, "unlawful.toml")
-    config = market.config(tmp_path / "ledger", toml, neighbours=neighbours)
+    config = market.config(tmp_path / "ledger", toml, neighbours=neighbours, epsilon=200.0)
     config = market.learner(config, "independent")
     with recording.bench(unlawful, config, Reporter(), None) as bench:
         spec = bench.rows.spec
@@ -73,8 +74,14 @@ def test_replay_of_a_fit_on_rows_that_break_every_constraint_finds_nothing(
         assert not spec.tables["public.note"].own.nullable
         assert {root for root, _ in all_units(bench.rows)} == {*spec.tables}
         found = replay(bench, Reporter(), most=9)
+        steps = bench.record().steps
     assert found.findings == []
     assert {"label counts", "fan-in"} <= {row.kind for row in found.rows}
+    listed = {
+        name for step in steps if isinstance(step.result, Listed) for name in step.result.labels
+    }
+    assert {"label 0", "label 1", "label 2", "label 3"} <= listed
+    assert "mine" not in listed
     assert max(row.ratio for row in found.rows) > 0.9
 
 
