@@ -7,6 +7,7 @@ import numpy as np
 import psycopg
 import pytest
 from fits import fit
+from private_tables import emptied, foreign
 from sql_files import cases, sql_of
 
 from privbench.audit import recording
@@ -46,6 +47,37 @@ def test_replay_of_a_fit_on_neighbours_finds_nothing(
     assert found.neighbours >= 4
     # The harness is awake: some claims are reached.
     assert max(row.ratio for row in found.rows) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "accounting", "neighbours", "unit"),
+    market.some_slow(
+        [(n, a, *r) for n, a, r in product(market.CORE, ["pure", "zcdp"], market.RELATIONS)],
+        [
+            ("privbench", "zcdp", "add-remove", "owner"),
+            ("privbench", "pure", "replace", "owner"),
+            ("independent", "zcdp", "add-remove", "row"),
+        ],
+    ),
+)
+def test_replay_of_a_fit_on_no_rows_and_on_foreign_ones_makes_the_same_model(
+    source, tmp_path, monkeypatch, name, accounting, neighbours, unit
+):
+    """Rows reach the model by what mechanisms draw alone: not a byte of it or an event moves."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    config = market.with_little_noise(None, name, neighbours, unit, accounting=accounting)
+    with recording.bench(source, config, Reporter(), None) as bench:
+        first = bench.record()
+        public = {table: rows.num_rows for table, rows in bench.read.data.public.items()}
+        others = (emptied(bench.rows), foreign(bench.rows, public))
+        fits = [first, *(bench.replay(first, rows) for rows in others)]
+    events = [[step.event for step in item.steps] for item in fits]
+    assert len(events[0]) >= 15
+    assert events[0] == events[1] == events[2]
+    paths = [tmp_path / f"{number}.privbench" for number in range(3)]
+    for path, item in zip(paths, fits, strict=True):
+        item.model.save(path)
+    assert len({path.read_bytes() for path in paths}) == 1
 
 
 @pytest.fixture(scope="module")
