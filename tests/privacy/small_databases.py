@@ -327,11 +327,15 @@ def two_tables(
     bound: Any = "weights",
     tau: int = 1,
     relation: Relation = ADD,
+    unique: bool = False,
     **attributes: Any,
 ) -> PrivateDatabase:
-    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``."""
+    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``.
+
+    If ``unique``, the schema says that each user has one post at most.
+    """
     count = max(owners, default=-1) + 1 if users is None else users
-    keys = {KeySpec("own", "posts", "users", "own", nullable=True): owners}
+    keys = {KeySpec("own", "posts", "users", "own", nullable=True, unique=unique): owners}
     if refs is not None:
         keys[KeySpec("ref", "posts", "users", "ref", nullable=True)] = refs
     columns = {
