@@ -170,6 +170,8 @@ class ForeignKey:
     match: Literal["s", "f", "p"] = "s"
     deferrable: bool = False
     validated: bool = True
+    # Whether a UNIQUE that compares as the key does lets each referenced row have one row only.
+    unique: bool = False
 
     @property
     def is_self(self) -> bool:

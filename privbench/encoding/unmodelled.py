@@ -75,11 +75,11 @@ class FillReader(SettledReader):
         if not self.codec.measured:
             return []
         if self.codec.blank:
-            cell = sql.SQL(
-                "(CASE WHEN {0} = '' THEN 1 WHEN {0} IS NULL THEN 2 ELSE 0 END)::integer"
-            )
+            # A NULL against NOT NULL has no cell of its own, and counts as a value.
+            null = 2 if self.nullable else 0
+            cell = f"(CASE WHEN {{0}} = '' THEN 1 WHEN {{0}} IS NULL THEN {null} ELSE 0 END)"
             text = sql.SQL(self.column.type.text_form).format(identifier)
-            return [(cell.format(text), self.alias())]
+            return [(sql.SQL(cell + "::integer").format(text), self.alias())]
         return [(sql.SQL("({} IS NULL)").format(identifier), self.alias())]
 
     def read(self, batch: Mapping[str, pa.Array]) -> dict[str, Any]:

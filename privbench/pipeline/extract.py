@@ -73,7 +73,8 @@ def extract(
     once. With workers, each worker reads and encodes its own parts of large private tables over its
     own connection to the same snapshot. The results are joined in the order of the rows, so that
     the private database is the same in every bit. The workers will also count its marginals.
-    A SchemaError is raised for rows that contradict the catalog, or that no model can hold.
+    Rows may contradict the catalog. A SchemaError is raised for public tables that no model can
+    hold.
     """
     wanted = _key_columns(plan)
     jobs = JOBS.get() or 1

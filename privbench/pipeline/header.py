@@ -55,7 +55,8 @@ class Promise:
     accounting: Literal["pure", "zcdp"]
     neighbours: Literal["add-remove", "replace"]
     unit: Literal["owner", "row"]
-    roots: Many[Text]  # root tables; a privacy unit is one of their rows with all that it owns
+    # Tables whose rows may have no owner; a privacy unit is such a row with all that it owns.
+    roots: Many[Text]
     private: bool  # False when the noise was seeded: NOT PRIVATE
     roles: Literal["declared", "proposed"]  # chosen by the owner, or by privbench
 
@@ -65,7 +66,8 @@ class Promise:
             return "NOT PRIVATE: the noise was seeded; this model must not leave the house."
         unit = "one row"
         if self.unit == "owner":
-            unit = f"one row of {' or '.join(self.roots)}, with all the rows that it owns"
+            names = " or ".join(self.roots)
+            unit = f"one row of {names} that has no owner, with all the rows that it owns"
         delta = f", δ = {self.delta:g}" if self.delta else ""
         change = "added or removed" if self.neighbours == "add-remove" else "replaced"
         roles = " Roles were proposed by the tool and accepted." if self.roles == "proposed" else ""

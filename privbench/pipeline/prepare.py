@@ -209,5 +209,5 @@ def _key(
     nullable = any(not table.column(name).not_null for name in key.columns)
     public = settings[parent.key].role == "public"
     role: Literal["own", "ref", "public"] = "public" if public else "own" if own else "ref"
-    unique = any(set(item.columns) <= set(key.columns) for item in table.unique_sets)
-    return KeySpec(key.name, table.key, parent.key, role, nullable or not key.validated, unique)
+    nullable |= not key.validated
+    return KeySpec(key.name, table.key, parent.key, role, nullable, key.unique)

@@ -123,6 +123,8 @@ WHERE c.contypid <> 0 AND c.contype = 'c'
 ORDER BY c.contypid, c.conname
 """
 
+#: ``one_to_one``: some UNIQUE index of referring columns takes for equal what the constraint does,
+#: which compares by the referenced index's operator classes and the referenced columns' collations.
 FOREIGN_KEYS: LiteralString = """
 SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS target,
   ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.conkey) WITH ORDINALITY k(n, i)
@@ -135,7 +137,23 @@ SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS
   c.confmatchtype::pg_catalog.text AS match, c.condeferrable AS deferrable,
   c.convalidated AND coalesce((pg_catalog.to_jsonb(c) ->> 'conenforced')::boolean,
     true) AS validated,
-  coalesce((pg_catalog.to_jsonb(c) ->> 'conperiod')::boolean, false) AS period
+  coalesce((pg_catalog.to_jsonb(c) ->> 'conperiod')::boolean, false) AS period,
+  EXISTS (
+    SELECT FROM pg_catalog.pg_index i
+    WHERE i.indrelid = c.conrelid AND i.indisunique AND i.indisvalid AND NOT i.indisexclusion
+      AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (
+      SELECT FROM ROWS FROM (pg_catalog.unnest(i.indkey::smallint[]),
+        pg_catalog.unnest(i.indclass::pg_catalog.oid[]),
+        pg_catalog.unnest(i.indcollation::pg_catalog.oid[])) WITH ORDINALITY u(n, ops, collated, p)
+      WHERE u.p <= i.indnkeyatts AND NOT EXISTS (
+        SELECT FROM ROWS FROM (pg_catalog.unnest(c.conkey),
+          pg_catalog.unnest(c.confkey)) k(ours, theirs)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.theirs
+        JOIN pg_catalog.pg_index t ON t.indexrelid = c.conindid
+        CROSS JOIN ROWS FROM (pg_catalog.unnest(t.indkey::smallint[]),
+          pg_catalog.unnest(t.indclass::pg_catalog.oid[])) r(n, ops)
+        WHERE k.ours = u.n AND k.theirs = r.n AND r.ops = u.ops
+          AND a.attcollation = u.collated))) AS one_to_one
 FROM pg_catalog.pg_constraint c
 WHERE c.contype = 'f' AND c.conparentid = 0 AND c.conrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY c.conrelid, c.conname

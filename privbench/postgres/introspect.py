@@ -275,6 +275,7 @@ class _Reader:
                     deferrable=row.deferrable,
                     # Rows of other partitions need not satisfy a constraint of one partition.
                     validated=row.validated and row.relation not in self.roots,
+                    unique=row.one_to_one and row.relation not in self.roots,
                 )
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Self
 
@@ -215,21 +215,25 @@ class Snapshot:
                 )
         self._locked.add(table.key)
 
-    def hold(self, schema: Schema) -> None:
-        """Lock every table, and check that the current catalog still describes it in the same way.
+    def hold(self, schema: Schema, keys: Container[str] | None = None) -> None:
+        """Lock tables, all or some by key, and check that the current catalog still describes them.
 
         A snapshot does not fix the meaning of a statement: until its table is locked, a column can
-        be replaced by one of a type whose casts run functions of users.
+        be replaced by one of a type whose casts run functions of users. Nor does it fix what plans
+        rest on: keys, UNIQUE, NOT NULL and CHECKs. So everything that the catalog states of a table
+        must be as it was, but the rules of a config, which it does not have.
 
         Raises:
             SchemaError: A table was changed since the schema was read.
         """
-        for table in schema:
+        held = [table for table in schema if keys is None or table.key in keys]
+        for table in held:
             self.lock(table)
         with reading(conninfo.make_conninfo("", **resolved(self.connection))) as now:
             found = introspect(now, tables=[table.name for table in schema])
-        for table in schema:
-            if table.name not in found or _shape(found.table(table.name)) != _shape(table):
+        for table in held:
+            stated = replace(table, checks=tuple(c for c in table.checks if not c.declared))
+            if table.name not in found or found.table(table.name) != stated:
                 raise SchemaError(
                     "the table was changed while it was about to be read.",
                     table=table.key,
@@ -294,7 +298,3 @@ class Part:
         with contextlib.closing(reader):
             pages = (self.first, self.last)
             yield from stream(reader, self.table, self.expressions, batch_bytes, pages, self.known)
-
-
-def _shape(table: Table) -> list[tuple[str, str, str, str]]:
-    return [(item.name, item.type.sql, item.type.base, item.type.kind) for item in table.columns]

@@ -179,8 +179,7 @@ class PrivateDatabase(_Private):
 
     The attributes of ``spec`` are replaced by those of the tables' `Cells`. ``ranks`` are random
     ranks that were drawn before; they are given for a neighbouring database, whose remaining units
-    keep their ranks. A SchemaError says what does not fit the spec: a table, a key, a row index, or
-    a row without an owner where the spec says that every row has one.
+    keep their ranks. A SchemaError says what does not fit the spec: a table, a key or a row index.
     """
 
     __slots__ = ("_cache", "_recodings", "_spec", "_tables", "_units", "counter")
@@ -306,9 +305,3 @@ def _check_keys(spec: DatabaseSpec, name: str, tables: Mapping[str, PrivateTable
         rows = 2**63 - 1 if key.role == "public" else tables[key.parent]._rows
         if edges.size and (int(edges.min()) < BOTTOM or int(edges.max()) >= rows):
             raise SchemaError(f"an edge of key {key.name!r} leads nowhere.", table=name)
-        if key.role == "own" and not key.nullable and edges.size and int(edges.min()) < 0:
-            raise SchemaError(
-                f"rows lack the owner that key {key.name!r} promises.",
-                table=name,
-                remedy="Treat the key as nullable: it is not validated.",
-            )

@@ -38,6 +38,7 @@ class KeySpec:
     # ``own``: rows are removed with their parent. ``ref``: if the parent is removed, rows stay and
     # the edge becomes ⊥. ``public``: the parent is a public table.
     role: Literal["own", "ref", "public"]
+    # What constraints say; rows may violate them, so it serves plans, and no claim rests on it.
     nullable: bool = False  # whether a row may have no reference
     unique: bool = False  # whether at most one row refers to each parent row (one-to-one)
 
@@ -116,18 +117,10 @@ class DatabaseSpec:
     def roots(self, table: str) -> frozenset[str]:
         """Tables whose rows can be the root of a unit that holds a row of ``table``.
 
-        These are the tree's root, and every table on the way down from it whose OWN key may be NULL
-        or ⊥: a row without an owner is a root of its own. ⊥ cannot occur on OWN edges (the row is
-        removed with its owner), unless the key is not validated; those rows count as roots too. So
-        every table with an OWN key is included unless the key is NOT NULL.
+        These are the table and all of its ancestors: a row without an owner is a root of its own,
+        and no constraint is believed to rule one out.
         """
-        chain = (table, *self.ancestors(table))
-        found = set()
-        for name in chain:
-            own = self.tables[name].own
-            if own is None or own.nullable:
-                found.add(name)
-        return frozenset(found)
+        return frozenset((table, *self.ancestors(table)))
 
     def order(self) -> tuple[str, ...]:
         """Tables with every owner before what it owns; ties by name."""

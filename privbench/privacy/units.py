@@ -43,16 +43,18 @@ def index_type(largest: int) -> np.dtype[Any]:
 
 
 def single(spec: DatabaseSpec, table: str) -> bool:
-    """Whether a unit has at most one row in the table, by the schema alone.
+    """Whether at most one row of a unit counts in the table.
 
-    True for root tables, under ``unit = "row"``, and down one-to-one OWN keys.
+    True for root tables, under ``unit = "row"``, and down one-to-one OWN keys. The last case rests
+    on a constraint, which rows may violate: further rows of a unit are then left out
+    (`Units.first`), or all of them share one weight.
     """
     own = spec.tables[table].own
     return own is None or (own.unique and single(spec, own.parent))
 
 
 def bound(spec: DatabaseSpec, table: str) -> int:
-    """The effective τ: the declared one, or 1 if by the schema a unit has at most one row."""
+    """The effective τ: the declared one, or 1 where one row of a unit counts (`single`)."""
     return 1 if single(spec, table) else spec.tables[table].tau
 
 
@@ -216,14 +218,26 @@ class Units:
 
     @_once
     def ranks(self, table: str) -> Index:
-        """Random rank of every row within its unit and table; shape (rows,)."""
-        if self._spec.tables[table].own is None:
+        """Random rank of every row within its unit and table; shape (rows,).
+
+        None are drawn where every unit has one row.
+        """
+        if self._spec.tables[table].own is None or self.members(table)[1].max(initial=0) < 2:
             return np.broadcast_to(np.zeros((), dtype=np.int32), self._rows[table])
         identity, keys = self.identity(table), self.keys(self._rows[table], table)
         ranks = np.empty(identity.size, dtype=index_type(identity.size))
         for rows in self.blocks(table):
             ranks[rows] = random_ranks(identity[rows], keys[rows])
         return ranks
+
+    def first(self, table: str, most: int) -> NDArray[np.intp] | None:
+        """The positions of the rows that count where ``most`` rows of a unit do; None for all.
+
+        They are the first of the unit's rows by random rank, whatever a constraint says of their
+        number: every claim for a bounded number of rows rests on this.
+        """
+        ranks = self.ranks(table)
+        return None if ranks.strides == (0,) else np.flatnonzero(ranks < most)
 
     @_once
     def weights(self, table: str) -> NDArray[np.int32]:
@@ -235,6 +249,8 @@ class Units:
         if spec.own is None:
             return np.broadcast_to(np.int32(GRID), self._rows[table])
         tau = bound(self._spec, table)
-        if spec.bound == "truncation":
-            return np.where(self.ranks(table) < tau, np.int32(GRID), np.int32(0))
-        return row_weights(self.sizes(table), tau)
+        if spec.bound == "weights":
+            return row_weights(self.sizes(table), tau)
+        rows, weights = self.first(table, tau), np.zeros(self._rows[table], np.int32)
+        weights[slice(None) if rows is None else rows] = GRID
+        return weights

@@ -70,7 +70,7 @@ def unit_lines(certificate: Certificate) -> list[str]:
             owned += [table for table in below if table not in owned]
         line = f"one row of {root}"
         if certificate.owners.get(root):
-            line += f" without an owner ({certificate.owners[root]} is NULL)"
+            line += f" without an owner ({certificate.owners[root]} leads to no row)"
         rest = ", ".join(owned[1:])
         lines.append(f"{line}, with all the rows that it owns in {rest}" if rest else line)
     return lines

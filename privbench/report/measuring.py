@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,9 +140,8 @@ def measure(
 
 def _hold(side: Snapshot, schema: Schema, keys: Container[str]) -> None:
     """Protect these tables from changes, and refuse any whose reading calls a user's function."""
-    some = replace(schema, tables=tuple(table for table in schema if table.key in keys))
-    side.hold(some)
-    refuse_computing(side.connection, [table.name for table in some])
+    side.hold(schema, keys)
+    refuse_computing(side.connection, [table.name for table in schema if table.key in keys])
 
 
 def _fanouts(source: Snapshot, clone: Snapshot, schema: Schema, theirs: Schema) -> list[FanoutPart]:

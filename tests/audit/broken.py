@@ -10,6 +10,7 @@ from sql_files import sql_of
 
 from privbench.audit import recording
 from privbench.config import Config, LedgerConfig
+from privbench.learning.graphical import candidates
 from privbench.privacy import OpenDPNoise
 from privbench.privacy.data import Labels, PrivateDatabase
 from privbench.privacy.mechanisms import Method, VectorMechanism
@@ -119,6 +120,27 @@ def change(monkeypatch, name: str, how: Callable[..., None]) -> None:
     changed = tuple((stages | {name: lambda draft: how(draft, stages[name])}).items())
     monkeypatch.setattr(fit, "STAGES", changed)
     monkeypatch.setattr(recording, "STAGES", changed)
+
+
+def pairs_by_spread(monkeypatch) -> None:
+    """Let pairs be candidates only where both columns vary in the exact rows."""
+    sound, rows = candidates.pairs_of, list[PrivateDatabase]()
+
+    def learn(draft, stage):
+        rows[:] = [draft.data.database]
+        stage(draft)
+
+    def varies(variable) -> bool:
+        name = variable.name.rsplit(".", 1)[-1]
+        tables = [table._attributes for part in rows for table in part._tables.values()]
+        held = [table[name] for table in tables if name in table]
+        return not held or any(np.unique(item._codes).size > 1 for item in held)
+
+    def chosen(variables, own):
+        return [(i, j) for i, j in sound(variables, own) if varies(variables[i])]
+
+    change(monkeypatch, "learn", learn)
+    monkeypatch.setattr(candidates, "pairs_of", chosen)
 
 
 def texts(rows: PrivateDatabase) -> list[str]:

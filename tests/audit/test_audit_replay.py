@@ -4,6 +4,7 @@ from functools import partial
 
 import broken
 import pytest
+from private_tables import emptied, foreign
 
 from privbench.audit import recording
 from privbench.audit.checks import Replay, replay
@@ -111,3 +112,31 @@ def test_what_goes_past_the_mechanisms_is_named(people, tmp_path, monkeypatch, t
     broken.leak(monkeypatch, tell)
     found = replayed(people, tmp_path)
     assert any("changes the model beside its mechanisms: state" in x for x in found.findings)
+
+
+def without_rows(source, folder) -> None:
+    """A fit of pairs, and the same draws for a database without a row and for a foreign one."""
+    base = broken.config(folder / "never", epsilon=100.0)
+    config = base.changed("synthesizer", name="privbench")
+    with recording.bench(source, config, Reporter()) as bench:
+        first = bench.record()
+        assert any(step.query.kind.endswith("scores") for step in first.steps)
+        for rows in (emptied(bench.rows), foreign(bench.rows, {})):
+            again = bench.replay(first, rows)
+            assert recording.same_model(first.model, again.model) == []
+
+
+def test_candidates_by_exact_spread_show_where_rows_are_gone(people, tmp_path, monkeypatch) -> None:
+    """Neighbours have the same columns that vary, and so the same questions."""
+    without_rows(people, tmp_path)
+    broken.pairs_by_spread(monkeypatch)
+    with pytest.raises(recording.Differs):
+        without_rows(people, tmp_path)
+
+
+def test_what_goes_past_the_mechanisms_shows_where_rows_are_gone(
+    people, tmp_path, monkeypatch
+) -> None:
+    broken.leak(monkeypatch, broken.sizes)
+    with pytest.raises(AssertionError, match="state"):
+        without_rows(people, tmp_path)

@@ -1,5 +1,7 @@
 """Every family against a real server: what is selected is read, what is decoded is loaded."""
 
+from dataclasses import replace
+
 import numpy as np
 import psycopg
 import pyarrow as pa
@@ -14,6 +16,7 @@ from privbench.encoding.registry import codec_from_json, reader, table_coverage
 from privbench.postgres.introspect import introspect
 from privbench.postgres.snapshot import Snapshot
 from privbench.rng import generator
+from privbench.schema import Check
 
 CANARY = "canary-7f3a91-secret"
 
@@ -105,6 +108,51 @@ def test_decode_of_any_code_is_a_value_the_server_takes(dsn, table, seed):
             assert np.array_equal(decoded.is_null().to_numpy(zero_copy_only=False), expected)
         columns[plan.name] = decoded
     load(dsn, table, columns)
+
+
+NARROW = (
+    Check("k0", "age >= 500 AND age <= 501", ("age",)),
+    Check("k1", "status = ANY (ARRAY[98, 99])", ("status",)),
+    Check("k2", "level = ANY (ARRAY['none'::text])", ("level",)),
+    Check("k3", "char_length(s_text) >= 9 AND char_length(s_text) <= 10", ("s_text",)),
+    Check("k4", "d_lim >= '1950-01-01'::date AND d_lim <= '1950-01-02'::date", ("d_lim",)),
+    Check("k5", "unit_f >= 5 AND unit_f < 6", ("unit_f",)),
+)
+
+
+def broken(table, rule):
+    """The table, as if its catalog promised more than its rows keep."""
+    if rule == "CHECK":
+        return replace(table, checks=NARROW)
+    columns = table.columns
+    if rule == "NOT NULL":
+        texts = {"text", "varchar"}
+        blank = {c.name: "''::text" if c.type.base in texts else "x" for c in columns}
+        columns = [replace(c, not_null=True, default=blank[c.name]) for c in columns]
+    elif rule == "enum":
+        columns = [replace(c, type=replace(c.type, labels=c.type.labels[:1])) for c in columns]
+    elif rule == "domain":
+        no = ("VALUE < '-5'", "VALUE > '-9'", "char_length(VALUE) > 6")
+        columns = [
+            replace(c, type=replace(c.type, domain_checks=no if c.type.domain else ()))
+            for c in columns
+        ]
+    return replace(table, columns=tuple(columns))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("rule", ["NOT NULL", "CHECK", "enum", "domain"])
+def test_read_of_rows_that_break_a_rule_gives_each_a_cell(dsn, table, rows, rule, delta):
+    """No refusal depends on rows: what the catalog rules out is mapped, value by value."""
+    said = broken(table, rule)
+    readers = plans(said, delta, {})
+    data = read(dsn, said, readers)
+    for plan in readers:
+        codec = plan.finish(release(plan, generator(5)))
+        for name, codes in codes_of(codec, data[plan.name]).items():
+            assert codes.shape == (len(rows),)
+            assert codes.min() >= 0
+            assert codes.max() < codec.domains[name].size
 
 
 def has_xml(connection):

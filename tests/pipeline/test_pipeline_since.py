@@ -165,7 +165,7 @@ def _range(config, model):
 
 
 def _renamed_root(config, model):
-    events = tuple(replace(event, roots=("public.line",)) for event in model.events)
+    events = tuple(replace(event, roots=("public.region",)) for event in model.events)
     return config, replace(model, events=events)
 
 

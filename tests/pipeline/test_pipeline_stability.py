@@ -7,12 +7,16 @@ import numpy as np
 import psycopg
 import pytest
 from fits import fit
-from sql_files import cases
+from private_tables import emptied, foreign
+from sql_files import cases, sql_of
 
 from privbench.audit import recording
 from privbench.audit.checks import replay
 from privbench.pipeline.progress import Reporter
 from privbench.privacy.data import PrivateDatabase
+from privbench.privacy.release import Listed
+from privbench.privacy.stability import all_units
+from privbench.privacy.units import single
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,74 @@ def test_replay_of_a_fit_on_neighbours_finds_nothing(
     assert len(found.rows) >= 15
     assert found.neighbours >= 4
     # The harness is awake: some claims are reached.
+    assert max(row.ratio for row in found.rows) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("name", "accounting", "neighbours", "unit"),
+    market.some_slow(
+        [(n, a, *r) for n, a, r in product(market.CORE, ["pure", "zcdp"], market.RELATIONS)],
+        [
+            ("privbench", "zcdp", "add-remove", "owner"),
+            ("privbench", "pure", "replace", "owner"),
+            ("independent", "zcdp", "add-remove", "row"),
+        ],
+    ),
+)
+def test_replay_of_a_fit_on_no_rows_and_on_foreign_ones_makes_the_same_model(
+    source, tmp_path, monkeypatch, name, accounting, neighbours, unit
+):
+    """Rows reach the model by what mechanisms draw alone: not a byte of it or an event moves."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    config = market.with_little_noise(None, name, neighbours, unit, accounting=accounting)
+    with recording.bench(source, config, Reporter(), None) as bench:
+        first = bench.record()
+        public = {table: rows.num_rows for table, rows in bench.read.data.public.items()}
+        others = (emptied(bench.rows), foreign(bench.rows, public))
+        fits = [first, *(bench.replay(first, rows) for rows in others)]
+    events = [[step.event for step in item.steps] for item in fits]
+    assert len(events[0]) >= 15
+    assert events[0] == events[1] == events[2]
+    paths = [tmp_path / f"{number}.privbench" for number in range(3)]
+    for path, item in zip(paths, fits, strict=True):
+        item.model.save(path)
+    assert len({path.read_bytes() for path in paths}) == 1
+
+
+@pytest.fixture(scope="module")
+def unlawful(make_database):
+    """Rows that break every promise of their catalog."""
+    dsn = make_database()
+    market.execute(dsn, sql_of(__file__, "unlawful"))
+    return dsn
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_replay_of_a_fit_on_rows_that_break_every_constraint_finds_nothing(
+    unlawful, tmp_path, monkeypatch, neighbours
+):
+    """A person has 400 profiles where the key is UNIQUE, and rows lack the owners they must have.
+
+    No label of that person is listed, and no row ends the fit.
+    """
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    toml = sql_of(__file__, "unlawful.toml")
+    config = market.config(tmp_path / "ledger", toml, neighbours=neighbours, epsilon=200.0)
+    config = market.learner(config, "independent")
+    with recording.bench(unlawful, config, Reporter(), None) as bench:
+        spec = bench.rows.spec
+        assert single(spec, "public.profile")
+        assert not spec.tables["public.note"].own.nullable
+        assert {root for root, _ in all_units(bench.rows)} == {*spec.tables}
+        found = replay(bench, Reporter(), most=9)
+        steps = bench.record().steps
+    assert found.findings == []
+    assert {"label counts", "fan-in"} <= {row.kind for row in found.rows}
+    listed = {
+        name for step in steps if isinstance(step.result, Listed) for name in step.result.labels
+    }
+    assert {"label 0", "label 1", "label 2", "label 3"} <= listed
+    assert "mine" not in listed
     assert max(row.ratio for row in found.rows) > 0.9
 
 

@@ -44,7 +44,10 @@ def table_names(count: int) -> list[str]:
 
 @st.composite
 def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
-    """One to five tables: chains, siblings, references anywhere, self-references and cycles."""
+    """One to five tables: chains, siblings, references anywhere, self-references and cycles.
+
+    OWN keys may promise that each row has an owner, and that each owner has one row.
+    """
     count = draw(st.integers(1, 5))
     names = table_names(count)
     tables = {}
@@ -52,8 +55,8 @@ def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
         keys = []
         parent = draw(st.sampled_from([None, *names[:k]])) if k else None
         if parent is not None and relation.unit == "owner":
-            nullable = draw(st.booleans())
-            keys.append(KeySpec("own", name, parent, "own", nullable=nullable))
+            nullable, unique = draw(st.booleans()), draw(st.booleans())
+            keys.append(KeySpec("own", name, parent, "own", nullable, unique))
         for r in range(draw(st.integers(0, 2))):
             target = draw(st.sampled_from(names))
             keys.append(KeySpec(f"ref{r}", name, target, "ref", nullable=True))
@@ -66,13 +69,12 @@ def specs(draw: st.DrawFn, relation: Relation = ADD) -> DatabaseSpec:
 
 
 def fill(spec: DatabaseSpec, most: int, seed: int) -> PrivateDatabase:
-    """Random rows: skewed owners, hubs, NULL and ⊥ edges, every kind of attribute."""
+    """Random rows: skewed owners, hubs, NULL and ⊥ edges, every kind of attribute.
+
+    They keep no promise of their keys: claims hold for all rows, lawful or not.
+    """
     rng = np.random.default_rng(seed)
     rows = {name: int(rng.integers(0, most + 1)) for name in spec.tables}
-    for name in spec.order():
-        own = spec.tables[name].own
-        if own is not None and not own.nullable and rows[own.parent] == 0:
-            rows[name] = 0
     tables = {
         name: PrivateTable(
             rows[name],
@@ -89,8 +91,6 @@ def edges(
 ) -> np.ndarray[Any, Any]:
     targets = PUBLIC_ROWS if key.role == "public" else sizes[key.parent]
     skewed = np.floor(targets * rng.random(rows) ** 3).astype(np.int64)
-    if key.role == "own" and not key.nullable:
-        return skewed
     missing = rng.choice([0, NONE, BOTTOM], rows, p=[0.7, 0.2, 0.1])
     return np.where((missing < 0) | (targets == 0), np.minimum(missing, NONE), skewed)
 
@@ -327,11 +327,15 @@ def two_tables(
     bound: Any = "weights",
     tau: int = 1,
     relation: Relation = ADD,
+    unique: bool = False,
     **attributes: Any,
 ) -> PrivateDatabase:
-    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``."""
+    """Users who own posts; posts have the given cells and attributes, and refer by ``ref``.
+
+    If ``unique``, the schema says that each user has one post at most.
+    """
     count = max(owners, default=-1) + 1 if users is None else users
-    keys = {KeySpec("own", "posts", "users", "own", nullable=True): owners}
+    keys = {KeySpec("own", "posts", "users", "own", nullable=True, unique=unique): owners}
     if refs is not None:
         keys[KeySpec("ref", "posts", "users", "ref", nullable=True)] = refs
     columns = {

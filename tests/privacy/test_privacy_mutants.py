@@ -16,6 +16,7 @@ from small_databases import ADD, of_tables, two_tables
 from privbench.privacy import queries as q
 from privbench.privacy import stability, units
 from privbench.privacy.data import Grid, Labels, PrivateDatabase
+from privbench.privacy.queries import labels
 from privbench.privacy.queries.counting import Marginals, View, local
 from privbench.privacy.queries.labels import BLOCKS
 from privbench.privacy.query import GRID, Integers, Sensitivity
@@ -376,6 +377,72 @@ def test_a_reference_is_charged_to_both_ends() -> None:
 class Unclipped(q.Total):
     def evaluate(self, data: PrivateDatabase) -> Integers:
         return np.array([data._rows("posts")], dtype=np.int64)
+
+
+# one row a unit, believed -------------------------------------------------------------------------
+
+
+def against_unique() -> PrivateDatabase:
+    """User 0 has nine posts, all of one word, where the schema promises one."""
+    words = Labels(np.array([0] * 9 + [1] * 4), ["mine", "ours"])
+    cells = [[1] * 9 + [0] * 4]
+    refs = [*range(1, 10), 1, 1, 1, 1]
+    owners = [0] * 9 + [1, 2, 3, 4]
+    return two_tables(owners, cells, [2], refs=refs, users=10, unique=True, l=words)
+
+
+@mutants.of(against_unique, lambda d: q.Total("posts"), "l1", "l2", "linf")
+class OneRowByTheSchema(q.Total):
+    """No clip, since a unit has one row."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        return np.array([data._rows("posts")], dtype=np.int64)
+
+
+class _Believed:
+    """Every row counts, since a unit has one row."""
+
+    def _counts(
+        self, data: PrivateDatabase, cells: Any, size: int, norm: Any, most: int
+    ) -> Integers:
+        return np.bincount(cells, minlength=size).astype(np.int64) * GRID
+
+
+@mutants.of(against_unique, lambda d: q.LabelCounts("posts", "l"), "l1", "l2", "linf")
+class BelievedLabels(_Believed, q.LabelCounts):
+    pass
+
+
+@mutants.of(against_unique, lambda d: q.RankedCounts("posts", "l"), "l1", "l2", "linf")
+class BelievedRanks(_Believed, q.RankedCounts):
+    pass
+
+
+@mutants.of(against_unique, posts("a0"), "l1", "l2", "linf")
+class WholeWeight(q.Histogram):
+    """Every row weighs 1, since a unit has one row."""
+
+    def evaluate(self, data: PrivateDatabase) -> Integers:
+        return np.bincount(data._codes("posts", "a0")[0], minlength=2).astype(np.int64) * GRID
+
+
+@mutants.of(against_unique, lambda d: q.FanIn(ref(d)), "l1", "l2")
+class EveryEdge(q.FanIn):
+    """Every edge counts, since a unit has one row."""
+
+    def _edges(self, data: PrivateDatabase) -> Any:
+        return units.tally(data._parents(self.key), data._rows(self.key.parent))
+
+
+def test_lists_without_the_cut_to_so_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Norms are exact for as many rows as count; the squares of more do not fit 64 bits."""
+    owners = [0] * 2**16 + [1] * 300
+    words = Labels(np.array([0] * 2**16 + [1] * 300), ["mine", "ours"])
+    database = two_tables(owners, l=words)
+    query = q.LabelCounts("posts", "l")
+    assert caught(query, database) == set()
+    monkeypatch.setattr(labels, "ROWS", 2**40)
+    assert {"l1", "l2", "linf"} <= caught(query, database)
 
 
 @mutants.of(lambda: two_tables([0, 1], [[0, 1]], [2]), lambda d: overlapping(d), "l1", "l2")

@@ -38,7 +38,7 @@ from privbench.privacy.query import GRID, Query
 from privbench.privacy.recoding import NEG_INF, NULL, POS_INF, EdgesRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.stability import change
-from privbench.privacy.units import BOTTOM
+from privbench.privacy.units import BOTTOM, single
 
 QUICK = settings(max_examples=30, deadline=None)
 SEED = st.integers(0, 2**32)
@@ -66,8 +66,9 @@ def test_histograms_and_totals_count_rows_one_by_one(spec: DatabaseSpec, seed: i
             cell: expected[cell] for cell in np.ndindex(*query.shape)
         }
         units = Counter(database._units.identity(name).tolist())
+        clip = 1 if single(spec, name) else 2
         assert q.Total(name, 2).evaluate(database).tolist() == [
-            sum(min(n, 2) for n in units.values())
+            sum(min(n, clip) for n in units.values())
         ]
         # And of other tables, the rows of a row's own unit.
         for other in spec.tables:
@@ -408,19 +409,19 @@ def by_hand(database: PrivateDatabase, name: str, query: q.LabelCounts) -> dict[
     """X of every value, from rows one by one; where no unit has more values than count."""
     held = database._raw(name, "l")
     words = held._labels.to_pylist()
-    single = database.spec.tables[name].own is None
+    alone, units = single(database.spec, name), database._units
     rows: dict[int, dict[str, int]] = {}
-    for unit, code in zip(
-        database._units.identity(name).tolist(), held._codes.tolist(), strict=True
+    for unit, rank, code in zip(
+        units.identity(name).tolist(), units.ranks(name).tolist(), held._codes.tolist(), strict=True
     ):
-        if code >= 0:
+        if code >= 0 and not (alone and rank):
             of_unit = rows.setdefault(unit, {})
             of_unit[words[code]] = of_unit.get(words[code], 0) + 1
     found: dict[str, float] = {}
     for of_unit in rows.values():
         power = 1 if query.norm == "l1" else 2
         size = sum(h**power for h in of_unit.values()) ** (1 / power)
-        size = query.clip if single else max(size, query.clip)
+        size = query.clip if alone else max(size, query.clip)
         for word, h in of_unit.items():
             found[word] = found.get(word, 0.0) + h / size
     return found

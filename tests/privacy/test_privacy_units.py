@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 from small_databases import ADD, ROW, fill, specs, two_tables
 
@@ -22,6 +23,8 @@ from privbench.privacy.spec import DatabaseSpec, KeySpec, TableSpec
 from privbench.privacy.stability import all_units, remove_unit
 from privbench.privacy.units import (
     BOTTOM,
+    NONE,
+    Units,
     bound,
     contribution,
     random_ranks,
@@ -53,7 +56,7 @@ def test_identity_size_and_weight_match_their_definitions(spec: DatabaseSpec, se
         assert units.identity(name).tolist() == numbers
         sizes = [roots.count(found) for found in roots]
         assert units.sizes(name).tolist() == sizes
-        tau = 1 if table.own is None else table.tau
+        tau = bound(spec, name)
         if table.bound == "weights":
             exact = [GRID * min(n, tau) // (tau * n) for n in sizes]
             assert units.weights(name).tolist() == exact
@@ -136,6 +139,31 @@ def test_one_to_one_children_are_single() -> None:
     assert [contribution(spec, name) for name in "abcd"] == [GRID, GRID, 4 * GRID, GRID]
 
 
+def test_one_row_a_unit_is_enforced_and_no_ranks_are_drawn_where_it_holds() -> None:
+    key = KeySpec("o", "b", "a", "own", unique=True)
+    spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,), tau=3)})
+
+    def units(owners: list[int]) -> Units:
+        rows = PrivateTable(len(owners), {}, {"o": np.array(owners)})
+        database = PrivateDatabase(spec, {"a": PrivateTable(3, {}, {}), "b": rows})
+        database.rank_by(drawn)
+        return database._units
+
+    def drawn(rows: int, table: str) -> NDArray[np.uint64]:
+        asked.append(table)
+        return np.arange(rows, dtype=np.uint64)[::-1]
+
+    asked: list[str] = []
+    lawful = units([2, 0, 1])
+    assert lawful.first("a", 1) is lawful.first("b", 1) is None
+    assert lawful.weights("b").tolist() == [GRID] * 3
+    assert asked == []
+    first = units([2, 0, 2, BOTTOM, 2, NONE]).first("b", 1)
+    assert first is not None
+    assert first.tolist() == [1, 3, 4, 5]
+    assert asked == ["b"]
+
+
 @given(sizes=st.lists(st.integers(1, 10**6), min_size=1, max_size=30), tau=st.integers(1, 50))
 @QUICK
 def test_weights_are_floors_and_units_stay_within_one(sizes: list[int], tau: int) -> None:
@@ -196,13 +224,16 @@ def test_ranks_of_a_seeded_fit_are_those_of_its_seed(tmp_path: Path) -> None:
     assert ranks("private", OpenDPNoise()) != ranks("again", OpenDPNoise())
 
 
-def test_private_database_refuses_rows_that_do_not_fit_without_quoting_them() -> None:
-    key = KeySpec("o", "b", "a", "own")
+@pytest.mark.parametrize("edge", [NONE, BOTTOM])
+def test_a_row_without_the_owner_that_its_key_promises_is_a_unit_that_is_charged(edge) -> None:
+    key = KeySpec("o", "b", "a", "own", nullable=False)
     spec = DatabaseSpec({"a": TableSpec("a", {}), "b": TableSpec("b", {}, (key,))})
-    rows = {"a": PrivateTable(1, {}, {}), "b": PrivateTable(1, {}, {"o": np.array([BOTTOM])})}
-    with pytest.raises(SchemaError, match="promises"):
-        PrivateDatabase(spec, rows)
-    # Lengths codes and labels are checked without quoting them.
+    rows = {"a": PrivateTable(1, {}, {}), "b": PrivateTable(1, {}, {"o": np.array([edge])})}
+    assert set(all_units(PrivateDatabase(spec, rows))) == {("a", 0), ("b", 0)}
+    assert queries.Total("b").roots(spec) == {"a", "b"}
+
+
+def test_attributes_that_do_not_fit_are_refused_without_quoting_them() -> None:
     with pytest.raises(SchemaError, match="another length"):
         PrivateTable(2, {"a": Grid(np.array([777]))}, {})
     with pytest.raises(SchemaError, match="another length"):

@@ -112,7 +112,7 @@ def test_its_texts_say_what_the_certificate_says(original, model):
     )
     assert f"| ε | {promise.epsilon:.6g} |" in text
     assert text.count("| discrete ") + text.count("threshold |") == len(Model.load(model).events)
-    assert "one row of public.purchase without an owner (customer_id is NULL)" in text
+    assert "one row of public.purchase without an owner (customer_id leads to no row)" in text
     entry = yaml.safe_load((original / "deployment.yaml").read_text())
     loss = entry["deployment"]["privacy_loss"]["privacy_parameters"]
     assert loss["epsilon"] == pytest.approx(promise.epsilon)

@@ -118,9 +118,9 @@ def test_inspect_of_an_implicit_cast_is_refused(command, make_database, tmp_path
 
 @pytest.mark.parametrize("swap", sql_of(__file__, "swapped").splitlines())
 def test_hold_of_a_swapped_table_is_refused(swap, make_database):
-    """Door: between the look at the catalog and the reading, a table is replaced.
+    """Door: between the look at the catalog and the reading, a table or its rules are replaced.
 
-    What stops it: tables are locked, then their kind and columns are held against the catalog of
+    What stops it: tables are locked, then all that was read of them is held against the catalog of
     that moment, before a row is read.
     """
     dsn = make_database(

@@ -7,9 +7,10 @@ the unit adds w_v to the count X_v of every value, where
     w_v = ⌊GRID · h_v / max(‖h‖, C)⌋.
 
 C is a public or released number, and ‖h‖ is the norm of (h_v) by which the noise is scaled: the
-root of the sum of squares for Gaussian noise, the sum for Laplace noise. If a unit may have several
-rows, NULL is not counted as a value, since it would take most of the weight of many units; if a
-unit has at most one row, NULL is counted. A unit adds the same whoever else is in the database,
+root of the sum of squares for Gaussian noise, the sum for Laplace noise. If several rows of a unit
+count, NULL is not counted as a value, since it would take most of the weight of many units. If one
+row counts (`single`), NULL is counted; of further rows, should a unit have them against a UNIQUE,
+none counts but the first by rank. A unit adds the same whoever else is in the database,
 since h and the random choices follow from its own rows alone; and (w_v) has a norm of GRID at most,
 as rounding goes down. Values are merged into public cells before h is normalised, so that this
 holds for any disjoint cells.
@@ -67,10 +68,9 @@ class _Weighted(RawQuery):
         Grid points are not converted to text: for millions of them that costs more than counting.
         """
         held = data._raw(self.source, self.attribute)
-        if not single(data.spec, self.source):
-            # The ranks are cached. Drawing them takes much memory, so it is done before the arrays
-            # below take more.
-            data._units.ranks(self.source)
+        # The ranks are cached. Drawing them takes much memory, so it is done before the arrays
+        # below take more.
+        data._units.ranks(self.source)
         if isinstance(held, Labels):
             words = held._labels
             return np.where(held._codes < 0, len(words), held._codes), words
@@ -86,8 +86,9 @@ class _Weighted(RawQuery):
     ) -> Integers:
         """The count X of every cell, shape (size,), from each row's cell; the last one is NULL."""
         if single(data.spec, self.source):
-            each = GRID // self.clip
-            return np.bincount(cells, minlength=size).astype(np.int64) * each
+            first = data._units.first(self.source, 1)
+            alone = cells if first is None else cells[first]
+            return np.bincount(alone, minlength=size).astype(np.int64) * (GRID // self.clip)
         found = np.zeros(size, np.int64)
         for rows in data._units.blocks(self.source):
             self._add(found, data._units, rows[cells[rows] < size - 1], cells, norm, most)
@@ -199,9 +200,9 @@ class LabelCounts(_Weighted):
     Sensitivity: by the module's docstring, removing a unit lowers the vector of all X by (w_v),
     whose norm is GRID at most, and max(x − GRID, 0) moves no more than x does. Under the L2 norm:
     L2 = L∞ = GRID, and L1 = ⌈√t⌉·GRID with t the most values that a unit counts in. Under the L1
-    norm: L1 = L2 = L∞ = GRID. L0 = t. Where a unit has one row, t = 1. Replace: both units' weights
-    are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under the
-    other; L1 and L0 double, L∞ stays. The threshold is that of a stability
+    norm: L1 = L2 = L∞ = GRID. L0 = t. Where one row of a unit counts, t = 1. Replace: both units'
+    weights are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under
+    the other; L1 and L0 double, L∞ stays. The threshold is that of a stability
     mechanism (`privbench.privacy.mechanisms`).
     """
 

@@ -75,7 +75,8 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
     the cut.
     """
     edges, units = data._parents(key), data._units
-    kept = np.flatnonzero((units.ranks(key.table) < most_kept(data.spec, key)) & (edges >= 0))
+    first = units.first(key.table, most_kept(data.spec, key))
+    kept = np.flatnonzero(edges >= 0) if first is None else first[edges[first] >= 0]
     if outside:
         target = units.identity(key.parent)[edges[kept]]
         kept = kept[target != units.identity(key.table)[kept]]
@@ -123,9 +124,9 @@ class FanIn(OfReference):
 
     1. *U's targets leave.* They add a non-negative vector of L1 norm at most their weights, which
        sum to at most C (`units.contribution`).
-    2. *U's kept edges leave.* There are at most e: 16, or 1 where a unit has one source row. Ranks
-       of other units' rows do not change, so no other edge enters or leaves the kept ones. A target
-       outside U that loses c of them changes by at most c times the largest single step δ
+    2. *U's kept edges leave.* There are at most e: 16, or 1 where one source row of a unit counts.
+       Ranks of other units' rows do not change, so no other edge enters or leaves the kept ones. A
+       target outside U that loses c of them changes by at most c times the largest single step δ
        (triangle inequality over m, m−1, …), found by enumeration of all m (`steps`). A target of
        weight w < GRID has w ≤ GRID/2 (a row weighs GRID only for n = τ = 1), each of its at most
        three changed cells moves by at most half of the enumerated change plus 1 for rounding, and
@@ -170,7 +171,7 @@ class FanIn(OfReference):
         return (self.buckets + 1,)
 
     def scale(self, spec: DatabaseSpec) -> int:
-        """s: 16, or 2 where a unit has one source row."""
+        """s: 16, or 2 where one source row of a unit counts."""
         return 2 if single(spec, self.key.table) else KEPT
 
     def marks(self, spec: DatabaseSpec) -> tuple[int, ...]:
@@ -213,8 +214,8 @@ class TargetHistogram(OfReference):
     """Joint histogram of rows that refer and of the rows they refer to, capped per target unit.
 
     Statistic: of every source unit's rows the e = 16 first in random order over *all* of its rows
-    in the table are kept (e = 1 where a unit has one row); n′ is their number, and each weighs
-    ⌊S·min(n′, τ)/(τ·n′)⌋, S = `GRID`, τ the table's. Then those whose edge is NULL or ⊥ are
+    in the table are kept (e = 1 where one row of a unit counts); n′ is their number, and each
+    weighs ⌊S·min(n′, τ)/(τ·n′)⌋, S = `GRID`, τ the table's. Then those whose edge is NULL or ⊥ are
     dropped, and with ``outside`` those that lead into their own unit. A row adds its weight to the
     cell of its own axes and its target's. For a target unit T let v_T be the vector of the weights
     that lead to T's rows. T counts as it is while ‖v_T‖₁ ≤ κS, κ the public ``cap``; above, as
