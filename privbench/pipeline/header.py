@@ -35,7 +35,7 @@ from privbench.limits import (
     depth,
     faults,
 )
-from privbench.privacy import Event, Guarantee, loss_within
+from privbench.privacy import Event, Guarantee, loss_within, rho_for
 from privbench.schema import Schema, Table
 
 #: Most bytes of the header.
@@ -50,7 +50,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 class Promise:
     """The guarantee of the release."""
 
-    epsilon: Amount  # the ε that was spent, the maximum over root tables
+    epsilon: Amount  # under zCDP what was fixed in advance (`Terms`), else the largest sum of ε
     delta: Share
     accounting: Literal["pure", "zcdp"]
     neighbours: Literal["add-remove", "replace"]
@@ -58,6 +58,12 @@ class Promise:
     roots: Many[Text]  # root tables; a privacy unit is one of their rows with all that it owns
     private: bool  # False when the noise was seeded: NOT PRIVATE
     roles: Literal["declared", "proposed"]  # chosen by the owner, or by privbench
+    rho: Amount = 0.0  # under zCDP the limit that was fixed in advance; 0 in earlier versions
+
+    @property
+    def limit(self) -> float:
+        """The limit ρ that is stated, or else the largest that the stated (ε, δ) allow."""
+        return self.rho or rho_for(self.epsilon, self.delta)
 
     def sentence(self) -> str:
         """The promise in one sentence."""
@@ -83,7 +89,7 @@ class Promise:
             if not ours or not event.roots or not {*event.roots} <= {*self.roots}:
                 raise ModelError(f"event {place} is not one of this release.")
         try:
-            found = loss_within(events, self.accounting, self.delta)
+            found = loss_within(events, self.accounting, self.delta, self.rho)
         except PrivacyRefusal as error:
             raise ModelError(str(error)) from None
         except Exception as error:

@@ -229,7 +229,7 @@ def _place_of(schema: Schema, key: ForeignKey) -> sql.Composable:
         left, right = _operand(other, equality.parent), _operand(mine, equality.child)
         if equality.collation is not None:
             left = build("{} COLLATE {}", left, equality.collation)
-        operator = sql.Identifier(equality.operator.schema), sql.SQL(equality.operator.name)  # type: ignore[arg-type]
+        operator = sql.Identifier(equality.operator.schema), sql.SQL(equality.operator.name)
         equal.append(build("{} OPERATOR({}.{}) {}", left, *operator, right))
     return build(
         "CASE pg_catalog.num_nulls({}) WHEN 0 THEN coalesce((SELECT "
@@ -243,4 +243,4 @@ def _operand(value: sql.Composable, kind: str) -> sql.Composable:
     """A value in the type of an operand; a type that stands for many leaves it as it is."""
     if kind.startswith("any") or kind == "record":
         return value
-    return build("{}::{}", value, sql.SQL(kind))  # type: ignore[arg-type]
+    return build("{}::{}", value, sql.SQL(kind))

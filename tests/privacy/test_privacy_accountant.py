@@ -24,6 +24,7 @@ from privbench.privacy import (
     rho_for,
 )
 from privbench.privacy.accountant import epsilon_for, price
+from privbench.privacy.budget import round_down
 from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Method
 
 ORDERS = list(1 + np.exp(np.linspace(math.log(1e-4), math.log(1e7), 3000)))
@@ -184,9 +185,37 @@ def test_charge_of_thresholds_sums_delta(accounting, epsilon, share, name, amoun
     with pytest.raises(BudgetExceeded, match="delta"):
         accountant.charge(event(name, amount, delta=more))
     guarantee = accountant.guarantee()
-    assert guarantee.delta <= 1e-6
-    assert guarantee.delta == pytest.approx(conversion + 4 * delta)
-    assert accounting == "zcdp" or guarantee.epsilon == 4 * amount
+    # What is stated is the limit on δ, and under zCDP one on ε that was fixed in advance as well.
+    assert guarantee.delta == 1e-6
+    if accounting == "pure":
+        assert guarantee.epsilon == 4 * amount
+    else:
+        terms = accountant.terms
+        limits = [share * terms.cap for share in terms.levels]
+        level = min(limit for limit in limits if limit >= 4 * amount)
+        assert guarantee.epsilon == epsilon_for(level, round_down(Fraction(conversion) / 256))
+
+
+def test_a_promise_is_one_of_few_levels_that_were_fixed_before_the_first_event():
+    """Whatever an outcome spent: of zCDP's many sums only five promises can come (P36)."""
+    accountant = Accountant("zcdp", 3.2, 1e-9, threshold_delta=0.0)
+    terms, stated = accountant.terms, {}
+    for part in range(1, 201):
+        spent = Fraction(terms.cap) * part / 200
+        level = terms.level(spent)
+        stated.setdefault(level, []).append(spent)
+        assert spent <= Fraction(level.rho)
+    assert sorted(level.rho / terms.cap for level in stated) == [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1]
+    assert sum(Fraction(level.delta) for level in stated) <= Fraction(1e-9)
+    epsilons = [level.epsilon for level in sorted(stated, key=lambda level: level.rho)]
+    assert epsilons == sorted(epsilons)
+    assert epsilons[-1] == pytest.approx(3.2, rel=1e-9)
+    # The levels together cost the cap a thousandth, where half of δ would cost it 3.5 %.
+    assert terms.cap > 0.999 * rho_for(3.2, 1e-9)
+    accountant.charge(event("discrete_gaussian", accountant.total / 3))
+    assert accountant.guarantee() == Guarantee(terms.level(Fraction(terms.cap) / 2).epsilon, 1e-9)
+    accountant.charge(event("discrete_gaussian", accountant.total / 3))
+    assert accountant.guarantee() == Guarantee(3.2, 1e-9)
 
 
 @pytest.mark.parametrize(
