@@ -267,15 +267,14 @@ def finish(draft: Draft) -> Model:
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
     promised, roles = draft.session.guarantee(), privacy.roles
-    zcdp = draft.accountant.accounting == "zcdp"
-    rho = draft.release.level().rho if zcdp else 0.0
+    level = draft.release.level()
     # Events whose answers were lost in a crash are included, since they are paid for as well.
     events = tuple(draft.release.events)
     if draft.since is not None:
         draft.reporter.say(
             f"this release by itself: ε = {promised.epsilon:.4g}, δ = {promised.delta:.3g}"
         )
-        events, promised, rho = draft.since.composed(draft.release)
+        events, promised, level = draft.since.composed(draft.release)
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
     tables = {}
@@ -294,7 +293,8 @@ def finish(draft: Draft) -> Model:
             roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),
             private=draft.session.private,
             roles=roles,
-            rho=rho,
+            rho=level.rho,
+            conversion=level.delta,
         ),
         config=_public_config(draft.config),
         tables=tables,

@@ -36,6 +36,7 @@ from privbench.limits import (
     faults,
 )
 from privbench.privacy import Event, Guarantee, loss_within, rho_for
+from privbench.privacy.accountant import Level
 from privbench.schema import Schema, Table
 
 #: Most bytes of the header.
@@ -58,12 +59,17 @@ class Promise:
     roots: Many[Text]  # root tables; a privacy unit is one of their rows with all that it owns
     private: bool  # False when the noise was seeded: NOT PRIVATE
     roles: Literal["declared", "proposed"]  # chosen by the owner, or by privbench
-    rho: Amount = 0.0  # under zCDP the limit that was fixed in advance; 0 in earlier versions
+    # Under zCDP the limit that was fixed in advance, and the part of δ that its conversion has.
+    # Both are 0 in models of earlier versions.
+    rho: Amount = 0.0
+    conversion: Share = 0.0
 
     @property
-    def limit(self) -> float:
-        """The limit ρ that is stated, or else the largest that the stated (ε, δ) allow."""
-        return self.rho or rho_for(self.epsilon, self.delta)
+    def level(self) -> Level:
+        """The limit that is stated, or else the largest that the stated (ε, δ) allow."""
+        if self.rho and self.conversion:
+            return Level(self.rho, self.conversion)
+        return Level(rho_for(self.epsilon, self.delta), self.delta / 2)
 
     def sentence(self) -> str:
         """The promise in one sentence."""
@@ -97,7 +103,8 @@ class Promise:
             raise ModelError(f"the events have no price ({type(error).__name__}).") from None
         # The zCDP conversion minimises over a grid and is exact to about 10⁻¹². Twice this slack
         # would also accept only differences that no reader can notice.
-        if found.delta > self.delta or found.epsilon > self.epsilon * (1 + 1e-9):
+        stated = max(found.epsilon, self.level.epsilon if self.conversion else 0.0)
+        if found.delta > self.delta or stated > self.epsilon * (1 + 1e-9):
             raise ModelError(
                 f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
             )

@@ -27,8 +27,8 @@ from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.privacy import Event, Guarantee, Session
-from privbench.privacy.accountant import epsilon_for
-from privbench.privacy.budget import round_up
+from privbench.privacy.accountant import Level
+from privbench.privacy.budget import round_down, round_up
 from privbench.privacy.data import Cells, Labels
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
 from privbench.privacy.release import Release
@@ -121,23 +121,27 @@ class Since:
             if name not in self.laws or law.model is not self.laws[name].model
         ]
 
-    def composed(self, release: Release) -> tuple[tuple[Event, ...], Guarantee, float]:
-        """All events of the earlier and the new release, what both promise together, and its ρ.
+    def composed(self, release: Release) -> tuple[tuple[Event, ...], Guarantee, Level]:
+        """All events of the earlier and the new release, what both promise together, and its level.
 
         Limits that were fixed before either release add up, whatever the two spent: under zCDP the
-        ρ of the earlier promise and that of the new one's level, which are converted at the δ of
-        that level; under pure accounting ε. Events whose answers were lost are included.
+        ρ of the earlier promise and that of the new one's level, which are converted at that part
+        of the earlier conversion's δ which the level has of its own release's; under pure
+        accounting ε. Events whose answers were lost are included.
         """
         every = enumerate([*self.model.events, *release.events])
         both = tuple(replace(event, id=place) for place, event in every)
-        earlier, alone = self.model.promise, release.loss()
-        delta = round_up(Fraction(earlier.delta) + Fraction(alone.delta))
+        earlier, level = self.model.promise, release.level()
+        delta = round_up(Fraction(earlier.delta) + release.spent().delta())
         if earlier.accounting == "pure":
-            epsilon = round_up(Fraction(earlier.epsilon) + Fraction(alone.epsilon))
-            return both, Guarantee(epsilon, delta), 0.0
-        level = release.level()
-        rho = round_up(Fraction(earlier.limit) + Fraction(level.rho))
-        return both, Guarantee(epsilon_for(rho, level.delta), delta), rho
+            epsilon = round_up(Fraction(earlier.epsilon) + release.spent().amount())
+            return both, Guarantee(epsilon, delta), level
+        part = Fraction(level.delta) / Fraction(release.terms.delta_conversion)
+        level = Level(
+            round_up(Fraction(earlier.level.rho) + Fraction(level.rho)),
+            round_down(Fraction(earlier.level.delta) * part),
+        )
+        return both, Guarantee(level.epsilon, delta), level
 
 
 def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:

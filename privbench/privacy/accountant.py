@@ -28,7 +28,7 @@ from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Price
 _MARGIN = 1 - Fraction(1, 2**30)
 #: Levels of a zCDP release below its cap, as parts of it; and the part of δ that each of them takes
 #: of what the conversion has. With these, δ for the cap costs a thousandth of ρ.
-LEVELS, LEVEL_DELTA = (1 / 16, 1 / 8, 1 / 4, 1 / 2), Fraction(1, 256)
+LEVELS, LEVEL_DELTA = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2), Fraction(1, 256)
 _LOSS: dict[Accounting, Loss] = {"pure": "epsilon", "zcdp": "rho"}
 
 
@@ -181,10 +181,12 @@ class Terms:
         return epsilon if self.accounting == "pure" else rho_for(epsilon, self.conversion)
 
     def level(self, spent: Fraction, lost: Iterable[Event] = ()) -> Level:
-        """The least level with such a sum of ρ; the cap is the last one.
+        """The least level with such a sum of ρ; the cap is the last one. 0 under pure accounting.
 
         Events whose results were lost are added to the cap: they were paid for a second time.
         """
+        if self.accounting == "pure":
+            return Level(0.0, 0.0)
         part = round_down(Fraction(self.delta_conversion) * LEVEL_DELTA)
         for share in self.levels:
             if spent <= Fraction(share) * Fraction(self.cap):

@@ -214,7 +214,8 @@ REFUSED = [
     (lambda c, m: (c, promising(m, private=False)), "NOT PRIVATE"),
     (lambda c, m: (c, promising(m, epsilon=0.1)), "and less is stated"),
     (lambda c, m: (c, promising(m, rho=m.promise.rho / 20)), "more than the stated ρ"),
-    (lambda c, m: (c, promising(m, rho=m.promise.rho * 1.5)), "and less is stated"),
+    (lambda c, m: (c, promising(m, rho=m.promise.rho * 1.01)), "and less is stated"),
+    (lambda c, m: (c, promising(m, conversion=m.promise.conversion / 2)), "and less is stated"),
     (_renamed_root, "event 0 is not one of this release"),
     (_cells, "public.line.quantity: .*other cells"),
 ]
@@ -243,9 +244,11 @@ def require_limits(earlier, promise):
     levels = [alone.level(Fraction(share) * Fraction(alone.cap)) for share in (*LEVELS, 1)]
     sums = [earlier.rho + level.rho for level in levels]
     place = sums.index(pytest.approx(promise.rho, rel=1e-12))
-    expected = epsilon_for(sums[place], levels[place].delta)
+    part = levels[place].delta / earlier.delta
+    assert promise.conversion == pytest.approx(earlier.conversion * part)
+    expected = epsilon_for(sums[place], earlier.conversion * part)
     assert promise.epsilon == pytest.approx(expected, rel=1e-9)
-    assert promise.delta == pytest.approx(2 * earlier.delta)
+    assert promise.delta == earlier.delta
     # No part of δ is kept for lists, which no such fit asks for.
     assert sum(Fraction(level.delta) for level in levels) == pytest.approx(earlier.delta)
 

@@ -197,7 +197,7 @@ def test_charge_of_thresholds_sums_delta(accounting, epsilon, share, name, amoun
 
 
 def test_a_promise_is_one_of_few_levels_that_were_fixed_before_the_first_event():
-    """Whatever an outcome spent: of zCDP's many sums only five promises can come (P36)."""
+    """Whatever an outcome spent: of zCDP's many sums only six promises can come (P36)."""
     accountant = Accountant("zcdp", 3.2, 1e-9, threshold_delta=0.0)
     terms, stated = accountant.terms, {}
     for part in range(1, 201):
@@ -205,7 +205,14 @@ def test_a_promise_is_one_of_few_levels_that_were_fixed_before_the_first_event()
         level = terms.level(spent)
         stated.setdefault(level, []).append(spent)
         assert spent <= Fraction(level.rho)
-    assert sorted(level.rho / terms.cap for level in stated) == [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1]
+    assert sorted(level.rho / terms.cap for level in stated) == [
+        1 / 32,
+        1 / 16,
+        1 / 8,
+        1 / 4,
+        1 / 2,
+        1,
+    ]
     assert sum(Fraction(level.delta) for level in stated) <= Fraction(1e-9)
     epsilons = [level.epsilon for level in sorted(stated, key=lambda level: level.rho)]
     assert epsilons == sorted(epsilons)
