@@ -21,9 +21,7 @@ from privbench.privacy import (
     Event,
     Measurement,
     Question,
-    rho_for,
     root_sums,
-    spendable,
 )
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.labels import BLOCKS
@@ -182,9 +180,8 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     lists, others = [plan.spec.roots(table) for table, _ in plan.lists.values()], _others(plan)
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
-    # The same call as the accountant's, so that the cached conversion is computed only once.
-    epsilon, conversion = spendable(privacy.epsilon, privacy.delta)
-    rho = rho_for(epsilon, conversion / 2 if lists else conversion)
+    threshold = None if lists else 0.0
+    rho = Accountant("zcdp", privacy.epsilon, privacy.delta, threshold_delta=threshold).cap
     pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
     for roots in (*lists, *others):
         most = max(load[root] for root in roots)

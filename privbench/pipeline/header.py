@@ -95,7 +95,8 @@ class Promise:
             if not ours or not event.roots or not {*event.roots} <= {*self.roots}:
                 raise ModelError(f"event {place} is not one of this release.")
         try:
-            found = loss_within(events, self.accounting, self.delta, self.rho)
+            found = loss_within(events, self.accounting, self.delta)
+            least = max(found.epsilon, self.level.epsilon if self.conversion else 0.0)
         except PrivacyRefusal as error:
             raise ModelError(str(error)) from None
         except Exception as error:
@@ -103,8 +104,7 @@ class Promise:
             raise ModelError(f"the events have no price ({type(error).__name__}).") from None
         # The zCDP conversion minimises over a grid and is exact to about 10⁻¹². Twice this slack
         # would also accept only differences that no reader can notice.
-        stated = max(found.epsilon, self.level.epsilon if self.conversion else 0.0)
-        if found.delta > self.delta or stated > self.epsilon * (1 + 1e-9):
+        if max(found.delta, self.conversion) > self.delta or least > self.epsilon * (1 + 1e-9):
             raise ModelError(
                 f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
             )

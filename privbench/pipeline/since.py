@@ -27,7 +27,7 @@ from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
 from privbench.privacy import Event, Guarantee, Session
-from privbench.privacy.accountant import Level
+from privbench.privacy.accountant import Level, Tally
 from privbench.privacy.budget import round_down, round_up
 from privbench.privacy.data import Cells, Labels
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
@@ -137,8 +137,9 @@ class Since:
             epsilon = round_up(Fraction(earlier.epsilon) + release.spent().amount())
             return both, Guarantee(epsilon, delta), level
         part = Fraction(level.delta) / Fraction(release.terms.delta_conversion)
+        before = max(Fraction(earlier.level.rho), Tally(self.model.events, "zcdp").amount())
         level = Level(
-            round_up(Fraction(earlier.level.rho) + Fraction(level.rho)),
+            round_up(before + Fraction(level.rho)),
             round_down(Fraction(earlier.level.delta) * part),
         )
         return both, Guarantee(level.epsilon, delta), level

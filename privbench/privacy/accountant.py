@@ -99,30 +99,15 @@ class Tally:
         return Guarantee(epsilon, round_up(delta + Fraction(delta_conversion)))
 
 
-def loss_of(events: Iterable[Event], accounting: Accounting, delta_conversion: float) -> Guarantee:
-    """The (ε, δ) of a list of events, lost ones included."""
-    return Tally(events, accounting).guarantee(accounting, delta_conversion)
-
-
-def loss_within(
-    events: Iterable[Event], accounting: Accounting, delta: float, rho: float = 0.0
-) -> Guarantee:
+def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -> Guarantee:
     """The (ε, δ) of a list of events, where both together may use the given ``delta``.
-
-    Under zCDP ``rho`` is a limit that was fixed in advance, if there is one: events that cost less
-    count as that limit, and for events that cost more the limit is wrong, a PrivacyRefusal.
 
     The threshold releases among the events use part of ``delta``; the conversion of zCDP gets the
     rest. The δ of the result exceeds ``delta`` if that of the threshold releases alone does.
     """
     tally = Tally(events, accounting)
-    rest = max(round_down(Fraction(delta) - tally.delta()), 0.0)
-    found = tally.guarantee(accounting, rest)
-    if accounting == "zcdp" and rho:
-        if tally.amount() > Fraction(rho) * (1 + Fraction(1, 10**9)):
-            raise PrivacyRefusal("the events cost more than the stated ρ.")
-        found = Guarantee(epsilon_for(rho, rest), round_up(tally.delta() + Fraction(rest)))
-    return found
+    rest = round_down(Fraction(delta) - tally.delta())
+    return tally.guarantee(accounting, max(rest, 0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,6 @@ REFUSED = [
     (lambda c, m: (c.with_privacy(neighbours="replace"), m), "has neighbours"),
     (lambda c, m: (c, promising(m, private=False)), "NOT PRIVATE"),
     (lambda c, m: (c, promising(m, epsilon=0.1)), "and less is stated"),
-    (lambda c, m: (c, promising(m, rho=m.promise.rho / 20)), "more than the stated ρ"),
     (lambda c, m: (c, promising(m, rho=m.promise.rho * 1.01)), "and less is stated"),
     (lambda c, m: (c, promising(m, conversion=m.promise.conversion / 2)), "and less is stated"),
     (_renamed_root, "event 0 is not one of this release"),

@@ -20,10 +20,9 @@ from privbench.privacy import (
     Event,
     Guarantee,
     Measurement,
-    loss_of,
     rho_for,
 )
-from privbench.privacy.accountant import epsilon_for, price
+from privbench.privacy.accountant import Tally, epsilon_for, price
 from privbench.privacy.budget import round_down
 from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Method
 
@@ -78,7 +77,7 @@ def test_loss_of_gaussian_and_laplace_events_agrees_with_the_oracle():
         multiplier = events[-1].scale / 7
         rdp.compose(oracle.GaussianDpEvent(multiplier), 3)
         exact.compose(oracle.GaussianDpEvent(multiplier), 3)
-    ours = loss_of([item for item in events for _ in range(3)], "zcdp", delta)
+    ours = Tally([item for item in events for _ in range(3)], "zcdp").guarantee("zcdp", delta)
     assert ours.epsilon == pytest.approx(rdp.get_epsilon(delta), rel=1e-3)
     assert ours.epsilon >= exact.get_epsilon(delta)
     assert ours.delta == delta
@@ -87,7 +86,7 @@ def test_loss_of_gaussian_and_laplace_events_agrees_with_the_oracle():
     events = [event("discrete_laplace", 0.1, l1=3) for _ in range(7)]
     for item in events:
         exact.compose(oracle.LaplaceDpEvent(item.scale / 3))
-    ours = loss_of(events, "pure", 0.0)
+    ours = Tally(events).guarantee("pure", 0.0)
     assert ours == Guarantee(pytest.approx(0.7), 0.0)
     assert ours.epsilon >= exact.get_epsilon(1e-12) - 1e-6
     assert ours.epsilon <= exact.get_epsilon(1e-12) * 1.001
