@@ -157,6 +157,18 @@ class Unique:
 
 
 @dataclass(frozen=True, slots=True)
+class Equality:
+    """The operator by which a foreign key compares a column with the one that it refers to."""
+
+    operator: TableName  # its schema and name
+    parent: TypeText  # its left operand: the type of the column that is referred to, or of all such
+    child: TypeText  # its right operand
+    source: Name | None  # ``pg_catalog`` if it is PostgreSQL's own, or its extension, or None
+    collation: TableName | None = None  # under which it compares, where the types have collations
+    folds: bool = False  # whether different texts may be equal under that collation
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignKey:
     """A foreign key; ``columns[i]`` refers to ``ref_columns[i]``."""
 
@@ -172,6 +184,7 @@ class ForeignKey:
     validated: bool = True
     # Whether a UNIQUE that compares as the key does lets each referenced row have one row only.
     unique: bool = False
+    equalities: Few[Equality] = ()  # of each column; what reads rows needs them, never released
 
     @property
     def is_self(self) -> bool:
@@ -329,6 +342,8 @@ class Schema:
         for table in data["tables"]:
             for name in ("comment", "loose", "periods"):
                 del table[name]
+            for key in table["foreign_keys"]:
+                del key["equalities"]
             for check in table["checks"]:
                 check.pop("declared")
         return data

@@ -139,8 +139,18 @@ def _spent(spending: Spending) -> Iterator[Sample]:
     """Samples of the ledger: losses of this release, and of all releases of the database."""
     if spending.release is not None:
         loss, budget = spending.release.loss(), spending.accountant
-        yield "release_epsilon", "ε of this release's events so far.", {}, loss.epsilon
-        yield "release_delta", "δ of this release's events so far.", {}, loss.delta
+        yield (
+            "release_epsilon",
+            "ε that this release promises after its events so far.",
+            {},
+            loss.epsilon,
+        )
+        yield (
+            "release_delta",
+            "δ that this release promises after its events so far.",
+            {},
+            loss.delta,
+        )
         unit = {"loss": budget.loss}
         used, left = budget.spent, max(0.0, budget.cap - budget.spent)
         yield "release_spent", "What this run has charged to its budget, in ε or ρ.", unit, used

@@ -34,7 +34,16 @@ from privbench.pipeline.domain_error import (
     total_loss,
 )
 from privbench.pipeline.prepare import FitPlan, item_of
-from privbench.privacy import MARGIN, Labels, Measurement, Purse, Question, allocate, root_sums
+from privbench.privacy import (
+    MARGIN,
+    DatabaseSpec,
+    Labels,
+    Measurement,
+    Purse,
+    Question,
+    allocate,
+    root_sums,
+)
 from privbench.privacy.queries import (
     GridHistogram,
     LabelCounts,
@@ -223,7 +232,7 @@ class Rounds:
         first = total_amounts(self.plan, self.whole)
         for item in self.plan.private:
             name = item.table.key
-            if spec.tables[name].own is None:
+            if spec.tables[name].own is None and not is_public(spec, name):
                 sd = self.noise.deviation(first[name])
                 error = partial(total_loss, len(item.readers), sizes[name], sd)
                 found[name] = Item(spec.roots(name), error)
@@ -249,13 +258,20 @@ class Rounds:
         return root_sums(parts)
 
 
+def is_public(spec: DatabaseSpec, table: str) -> bool:
+    """Whether the number of a table's rows is public, so that its total costs nothing (P11)."""
+    return not Total(table).sensitivity(spec).l1
+
+
 def totals_share(plan: FitPlan) -> float:
     """The part of the budget for totals, which is smaller if all tables are roots with attributes.
 
-    Every row of a root table is in one cell of each one-way histogram with weight 1, so the sum of
-    each histogram is a further total. Histograms of owned tables hold weights, whose sum does not
-    show the number of rows.
+    It is 0 if all totals are public. Every row of a root table is in one cell of each one-way
+    histogram with weight 1, so the sum of each histogram is a further total. Histograms of owned
+    tables hold weights, whose sum does not show the number of rows.
     """
+    if all(is_public(plan.spec, name) for name in plan.spec.tables):
+        return 0.0
     roots = all(
         item.readers and plan.spec.tables[item.table.key].own is None for item in plan.private
     )
@@ -265,10 +281,9 @@ def totals_share(plan: FitPlan) -> float:
 def total_amounts(plan: FitPlan, whole: float) -> dict[str, float]:
     """The part of the whole budget for every table's total, ε or ρ."""
     spec = plan.spec
-    if not spec.tables:
-        return {}
-    shares = {name: (1.0, spec.roots(name)) for name in spec.tables}
-    return allocate(shares, totals_share(plan) * whole)
+    amounts = dict.fromkeys(spec.tables, 0.0)
+    shares = {n: (1.0, spec.roots(n)) for n in spec.tables if not is_public(spec, n)}
+    return amounts | (allocate(shares, totals_share(plan) * whole) if shares else {})
 
 
 def grids(

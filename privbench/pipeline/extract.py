@@ -106,7 +106,7 @@ def extract(
                 [raw[key].keys.pop(alias) for alias in child],
                 [raw[str(fk.ref_table)].keys.pop(alias) for alias in parent],
             )
-            for fk, (child, parent) in _aliases(item)
+            for fk, child, parent in _keys(plan, item)
         }
         tables[key] = PrivateTable(raw[key].rows, raw[key].attributes, parents)
     # Arrow keeps the memory of texts that were freed, which may be more than that of all codes.
@@ -116,25 +116,24 @@ def extract(
     return Extract(database, {item.table.key: raw[item.table.key].verbatim for item in plan.public})
 
 
-def _aliases(item: TablePlan) -> Iterator[tuple[ForeignKey, tuple[list[str], list[str]]]]:
-    """Every foreign key with the names of its columns in the child's and the parent's stream."""
+def _keys(plan: FitPlan, item: TablePlan) -> Iterator[tuple[ForeignKey, Expressions, Expressions]]:
+    """Every foreign key with what to select of child and parent, so that equal keys are equal."""
     for number, key in enumerate(item.table.foreign_keys):
-        tag = f"{item.table.key}/{number}"
-        count = range(len(key.columns))
-        yield key, ([f"child {tag}/{i}" for i in count], [f"parent {tag}/{i}" for i in count])
+        sides = zip(("child", "parent"), key_expressions(plan.schema, key), strict=True)
+        child, parent = (
+            {f"{side} {item.table.key}/{number}/{i}": part for i, part in enumerate(parts)}
+            for side, parts in sides
+        )
+        yield key, child, parent
 
 
 def _key_columns(plan: FitPlan) -> dict[str, Expressions]:
-    """SQL expressions of key columns, by table and alias, that match children with their parents.
-
-    Values that PostgreSQL takes for equal keys compare equal.
-    """
+    """SQL expressions of key columns, by table and alias, that match children with parents."""
     found: dict[str, Expressions] = {key: {} for key in plan.tables}
     for item in plan.private:
-        for key, (child, parent) in _aliases(item):
-            ours, theirs = key_expressions(plan.schema, key)
-            found[item.table.key].update(zip(child, ours, strict=True))
-            found[str(key.ref_table)].update(zip(parent, theirs, strict=True))
+        for key, child, parent in _keys(plan, item):
+            found[item.table.key] |= child
+            found[str(key.ref_table)] |= parent
     return found
 
 

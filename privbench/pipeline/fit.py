@@ -37,7 +37,6 @@ from privbench.privacy import (
     Session,
     UnitDefinition,
 )
-from privbench.privacy.ledger import with_lost
 from privbench.privacy.shield import shielded
 from privbench.privacy.workers import LOCAL, Workers, require_closed
 from privbench.sources import staged
@@ -148,8 +147,9 @@ def begin(
         settle_accounting(plan, earlier.accounting(privacy) if earlier else privacy),
         privacy.epsilon,
         privacy.delta,
-        # If no lists of categories are released, no part of δ is set aside for them.
-        threshold_delta=None if plan.lists else 0.0,
+        # If no lists of categories can be released, no part of δ is set aside for them; a fit that
+        # starts from an earlier release takes over its domains.
+        threshold_delta=None if plan.lists and earlier is None else 0.0,
     )
     # The plan refuses options that do not fit the database.
     foresee(plan, synthesizer, accountant, {})
@@ -199,7 +199,7 @@ def _open(draft: Draft) -> None:
     )
     draft.release = spending.release = release
     if release.lost:
-        whole = with_lost(draft.accountant, release.lost)
+        whole = release.terms.reserved(release.lost)
         draft.reporter.exceed(
             f"{len(release.lost)} answers were lost when release {release.id} was broken off, and "
             f"are paid for again: it costs up to ε = {whole.epsilon:.4g}, δ = {whole.delta:.3g}, "
@@ -270,14 +270,15 @@ def finish(draft: Draft) -> Model:
     """The model of a draft whose stages are done."""
     state, arrays = draft.fitted.to_state()
     privacy, spec = draft.config.privacy, draft.plan.spec
-    spent, roles = draft.session.guarantee(), privacy.roles
+    promised, roles = draft.session.guarantee(), privacy.roles
+    level = draft.release.level()
     # Events whose answers were lost in a crash are included, since they are paid for as well.
     events = tuple(draft.release.events)
     if draft.since is not None:
         draft.reporter.say(
-            f"this release by itself: ε = {spent.epsilon:.4g}, δ = {spent.delta:.3g}"
+            f"this release by itself: ε = {promised.epsilon:.4g}, δ = {promised.delta:.3g}"
         )
-        events, spent = draft.since.composed(events, draft.accountant.delta_conversion)
+        events, promised, level = draft.since.composed(draft.release)
         earlier = draft.since.model.promise.roles
         roles = "proposed" if "proposed" in (roles, earlier) else roles
     tables = {}
@@ -288,14 +289,16 @@ def finish(draft: Draft) -> Model:
     return Model(
         schema=draft.plan.schema,
         promise=Promise(
-            epsilon=spent.epsilon,
-            delta=spent.delta,
+            epsilon=promised.epsilon,
+            delta=promised.delta,
             accounting=draft.accountant.accounting,
             neighbours=privacy.neighbours,
             unit=privacy.unit,
             roots=tuple(sorted({root for name in spec.tables for root in spec.roots(name)})),
             private=draft.session.private,
             roles=roles,
+            rho=level.rho,
+            conversion=level.delta,
         ),
         config=_public_config(draft.config),
         tables=tables,

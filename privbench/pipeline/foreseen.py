@@ -11,7 +11,7 @@ import numpy as np
 
 from privbench.config import PrivacyConfig
 from privbench.encoding import Bounds, BoundsNeed, Decimals, DecimalsNeed, Released
-from privbench.pipeline.domain_budget import Rounds, total_amounts
+from privbench.pipeline.domain_budget import Rounds, is_public, total_amounts
 from privbench.pipeline.domain_error import Noise, believed
 from privbench.pipeline.prepare import FitPlan
 from privbench.privacy import (
@@ -21,9 +21,7 @@ from privbench.privacy import (
     Event,
     Measurement,
     Question,
-    rho_for,
     root_sums,
-    spendable,
 )
 from privbench.privacy.queries import Total
 from privbench.privacy.queries.labels import BLOCKS
@@ -182,9 +180,8 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
     lists, others = [plan.spec.roots(table) for table, _ in plan.lists.values()], _others(plan)
     load = root_sums((roots, 1.0) for roots in (*lists, *others))
     list_load = root_sums((roots, 1.0) for roots in lists)
-    # The same call as the accountant's, so that the cached conversion is computed only once.
-    epsilon, conversion = spendable(privacy.epsilon, privacy.delta)
-    rho = rho_for(epsilon, conversion / 2 if lists else conversion)
+    threshold = None if lists else 0.0
+    rho = Accountant("zcdp", privacy.epsilon, privacy.delta, threshold_delta=threshold).cap
     pure, zcdp, gain = Noise("pure"), Noise("zcdp"), 0.0
     for roots in (*lists, *others):
         most = max(load[root] for root in roots)
@@ -198,7 +195,8 @@ def settle_accounting(plan: FitPlan, privacy: PrivacyConfig) -> Accounting:
 def _others(plan: FitPlan) -> list[frozenset[str]]:
     """The root tables of each expected event that is not a category list, one set for each event.
 
-    The events are: a total of every table, and a second total of every root table; two marginals
+    The events are: a total of every table, and a second total of every root table, but none where
+    the number of rows is public; two marginals
     for every attribute, one alone and one with another attribute; every key; every range and number
     of decimals that a column needs; the law by rank of every list; and, for every table in which a
     unit may have many rows, the number of units that have rows.
@@ -208,7 +206,8 @@ def _others(plan: FitPlan) -> list[frozenset[str]]:
         table = item.table.key
         attributes = sum(len(reader.attributes) for reader in item.readers.values())
         second = plan.spec.tables[table].own is None
-        count = 1 + second + attributes + max(attributes - 1, 0) + len(item.keys)
+        totals = 0 if is_public(plan.spec, table) else 1 + second
+        count = totals + attributes + max(attributes - 1, 0) + len(item.keys)
         needs = sum(len(reader.needs) for reader in item.readers.values())
         units = needs > 0 and not single(plan.spec, table)
         found += [plan.spec.roots(table)] * (count + needs + units)

@@ -35,7 +35,8 @@ from privbench.limits import (
     depth,
     faults,
 )
-from privbench.privacy import Event, Guarantee, loss_within
+from privbench.privacy import Event, Guarantee, loss_within, rho_for
+from privbench.privacy.accountant import Level
 from privbench.schema import Schema, Table
 
 #: Most bytes of the header.
@@ -50,7 +51,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 class Promise:
     """The guarantee of the release."""
 
-    epsilon: Amount  # the ε that was spent, the maximum over root tables
+    epsilon: Amount  # under zCDP what was fixed in advance (`Terms`), else the largest sum of ε
     delta: Share
     accounting: Literal["pure", "zcdp"]
     neighbours: Literal["add-remove", "replace"]
@@ -59,6 +60,17 @@ class Promise:
     roots: Many[Text]
     private: bool  # False when the noise was seeded: NOT PRIVATE
     roles: Literal["declared", "proposed"]  # chosen by the owner, or by privbench
+    # Under zCDP the limit that was fixed in advance, and the part of δ that its conversion has.
+    # Both are 0 in models of earlier versions.
+    rho: Amount = 0.0
+    conversion: Share = 0.0
+
+    @property
+    def level(self) -> Level:
+        """The limit that is stated, or else the largest that the stated (ε, δ) allow."""
+        if self.rho and self.conversion:
+            return Level(self.rho, self.conversion)
+        return Level(rho_for(self.epsilon, self.delta), self.delta / 2)
 
     def sentence(self) -> str:
         """The promise in one sentence."""
@@ -86,6 +98,7 @@ class Promise:
                 raise ModelError(f"event {place} is not one of this release.")
         try:
             found = loss_within(events, self.accounting, self.delta)
+            least = max(found.epsilon, self.level.epsilon if self.conversion else 0.0)
         except PrivacyRefusal as error:
             raise ModelError(str(error)) from None
         except Exception as error:
@@ -93,7 +106,7 @@ class Promise:
             raise ModelError(f"the events have no price ({type(error).__name__}).") from None
         # The zCDP conversion minimises over a grid and is exact to about 10⁻¹². Twice this slack
         # would also accept only differences that no reader can notice.
-        if found.delta > self.delta or found.epsilon > self.epsilon * (1 + 1e-9):
+        if max(found.delta, self.conversion) > self.delta or least > self.epsilon * (1 + 1e-9):
             raise ModelError(
                 f"the events cost ε = {found.epsilon:g}, δ = {found.delta:g}, and less is stated."
             )

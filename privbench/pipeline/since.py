@@ -8,8 +8,9 @@ measurement that follows from it has a sensitivity of its own, whatever the file
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,9 +26,12 @@ from privbench.pipeline.domain_budget import totals_share
 from privbench.pipeline.domains import Codecs, Domains, recode
 from privbench.pipeline.model import Model
 from privbench.pipeline.prepare import FitPlan, TablePlan, prepare
-from privbench.privacy import Event, Guarantee, Session, loss_of
+from privbench.privacy import Event, Guarantee, Session
+from privbench.privacy.accountant import Level, Tally
+from privbench.privacy.budget import round_down, round_up
 from privbench.privacy.data import Cells, Labels
 from privbench.privacy.recoding import EdgesRecoding, LabelsRecoding
+from privbench.privacy.release import Release
 from privbench.synthesizers import Synthesizer
 from privbench.synthesizers.graphical import GraphicalSynthesizer
 from privbench.synthesizers.model import DatabaseModel
@@ -117,16 +121,28 @@ class Since:
             if name not in self.laws or law.model is not self.laws[name].model
         ]
 
-    def composed(
-        self, events: Iterable[Event], delta_conversion: float
-    ) -> tuple[tuple[Event, ...], Guarantee]:
-        """All events of the earlier and the new release with the loss of all together.
+    def composed(self, release: Release) -> tuple[tuple[Event, ...], Guarantee, Level]:
+        """All events of the earlier and the new release, what both promise together, and its level.
 
-        Events whose answers were lost are included; `delta_conversion` is the δ of the conversion.
+        Limits that were fixed before either release add up, whatever the two spent: under zCDP the
+        ρ of the earlier promise and that of the new one's level, which are converted at that part
+        of the earlier conversion's δ which the level has of its own release's; under pure
+        accounting ε. Events whose answers were lost are included.
         """
-        every = enumerate([*self.model.events, *events])
+        every = enumerate([*self.model.events, *release.events])
         both = tuple(replace(event, id=place) for place, event in every)
-        return both, loss_of(both, self.model.promise.accounting, delta_conversion)
+        earlier, level = self.model.promise, release.level()
+        delta = round_up(Fraction(earlier.delta) + release.spent().delta())
+        if earlier.accounting == "pure":
+            epsilon = round_up(Fraction(earlier.epsilon) + release.spent().amount())
+            return both, Guarantee(epsilon, delta), level
+        part = Fraction(level.delta) / Fraction(release.terms.delta_conversion)
+        before = max(Fraction(earlier.level.rho), Tally(self.model.events, "zcdp").amount())
+        level = Level(
+            round_up(before + Fraction(level.rho)),
+            round_down(Fraction(earlier.level.delta) * part),
+        )
+        return both, Guarantee(level.epsilon, delta), level
 
 
 def _require_same_tables(plan: FitPlan, then: FitPlan) -> None:
@@ -179,9 +195,9 @@ def _require_same_promise(plan: FitPlan, model: Model) -> None:
         found = promise.require_sound(model.events)
     except ModelError as error:
         _refuse(f"is not sound: {error.message}")
-    # If the events cost less than is promised, some are missing and would go unpaid. The slack
-    # allows for the rounding of δ.
-    if found.epsilon < promise.epsilon * (1 - 1e-6):
+    # If pure events cost less than is promised, some are missing and would go unpaid. The slack
+    # allows for the rounding of δ. Under zCDP the promise is a limit, which is paid in full.
+    if promise.accounting == "pure" and found.epsilon < promise.epsilon * (1 - 1e-6):
         _refuse("states more than its events cost.")
 
 

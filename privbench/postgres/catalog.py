@@ -153,7 +153,27 @@ SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS
         CROSS JOIN ROWS FROM (pg_catalog.unnest(t.indkey::smallint[]),
           pg_catalog.unnest(t.indclass::pg_catalog.oid[])) r(n, ops)
         WHERE k.ours = u.n AND k.theirs = r.n AND r.ops = u.ops
-          AND a.attcollation = u.collated))) AS one_to_one
+          AND a.attcollation = u.collated))) AS one_to_one,
+  ARRAY(SELECT pg_catalog.jsonb_build_object('operator', ARRAY[n.nspname, o.oprname],
+          'parent', pg_catalog.format_type(o.oprleft, -1),
+          'child', pg_catalog.format_type(o.oprright, -1),
+          'source', CASE WHEN o.oid < 16384 THEN 'pg_catalog' ELSE e.extname END,
+          'collation', CASE WHEN a.attcollation <> 0 THEN ARRAY[cn.nspname, co.collname] END,
+          'folds', NOT coalesce(co.collisdeterministic, true),
+          'users', CASE WHEN f.prolang NOT IN (12, 13) OR o.oid >= 16384 AND e.oid IS NULL
+            THEN o.oid::pg_catalog.regoperator END)
+        FROM ROWS FROM (pg_catalog.unnest(c.conpfeqop), pg_catalog.unnest(c.confkey))
+          WITH ORDINALITY k(op, n, i)
+        JOIN pg_catalog.pg_operator o ON o.oid = k.op
+        JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
+        JOIN pg_catalog.pg_proc f ON f.oid = o.oprcode
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.n
+        LEFT JOIN pg_catalog.pg_collation co ON co.oid = a.attcollation
+        LEFT JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace
+        LEFT JOIN pg_catalog.pg_depend d ON d.objid = o.oid AND d.deptype = 'e'
+          AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass
+        LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
+        ORDER BY k.i) AS equalities
 FROM pg_catalog.pg_constraint c
 WHERE c.contype = 'f' AND c.conparentid = 0 AND c.conrelid = ANY(%(relations)s::pg_catalog.oid[])
 ORDER BY c.conrelid, c.conname

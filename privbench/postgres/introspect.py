@@ -17,6 +17,7 @@ from privbench.postgres.unfinished import refuse_unfinished
 from privbench.schema import (
     Check,
     Column,
+    Equality,
     ForeignKey,
     Index,
     Schema,
@@ -276,11 +277,24 @@ class _Reader:
                     # Rows of other partitions need not satisfy a constraint of one partition.
                     validated=row.validated and row.relation not in self.roots,
                     unique=row.one_to_one and row.relation not in self.roots,
+                    equalities=tuple(self._equality(row, item) for item in row.equalities),
                 )
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)
             else:
                 self._loose[source].update(row.columns)
         return {oid: list(found[oid].values()) for oid in self.tables}
+
+    def _equality(self, key: Any, row: dict[str, Any]) -> Equality:
+        """How a foreign key compares two columns; refused if it is an operator of users."""
+        users, names = row.pop("users"), row.pop("collation")
+        if users is not None:
+            raise SchemaError(
+                f"its foreign key {key.name} compares keys by a user-defined operator: {users}.",
+                table=str(self.names[key.relation]),
+                remedy="Leave the table out: whoever matches its keys runs a user's function.",
+            )
+        operator = TableName(*row.pop("operator"))
+        return Equality(operator, **row, collation=names and TableName(*names))
 
     def _table(self, oid: int, indexes: Sequence[Any], **parts: Any) -> Table:
         row = self.tables[oid]

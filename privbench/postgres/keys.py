@@ -1,4 +1,20 @@
-"""Find the parent row of every child row, for whole columns at once and keys of any type."""
+"""Find the parent row of every child row, for whole columns at once and keys of any type.
+
+Keys are equal where the foreign key's own operator says so (``pg_constraint.conpfeqop``), under the
+collation of the column that is referred to: what PostgreSQL itself uses to check the constraint.
+
+Several parent rows may have the key of one child row: the constraint's equality may be coarser than
+that of the index that makes the parents unique, and UNIQUE may be violated (P33). Such a key refers
+to no row, neither before nor after one of these parents goes (P9). Let D be the database, p one of
+several parents of equal keys, and D′ what is left when p's unit is removed. In D every row with
+that key has the edge `DANGLING`. In D′ these rows have lost a target, so that their edges are
+marked ⊥, which is the same number. So p's removal moves no edge of any row that stays. If the key
+is an OWN key, the rows are units of their own in D, hence none of them goes with p; and by P9 they
+are units of their own in D′ as well, although another parent is left. No other edge depends on p:
+a key that one parent alone has is matched by that parent, and an edge of a key that p alone has is
+marked. So each edge of a row that stays is the same in D and D′, or leads into p's unit in D and is
+⊥ in D′, which is what `privbench.privacy.stability.remove_unit` does to matched rows.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +27,39 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from psycopg import sql
 
-from privbench.postgres.statement import Part, build
-from privbench.schema import Column, ForeignKey, Schema, TableName
+from privbench.postgres.statement import Part, build, source
+from privbench.schema import Column, Equality, ForeignKey, Schema
 
 #: The child's key holds a NULL: it refers to nothing.
 NULL = -1
-#: No parent row has the key: the reference dangles (only where the constraint is NOT VALID).
+#: No parent row has the key, or several have it: the reference leads to no row.
 DANGLING = -2
 
-_INTEGERS = frozenset({"int2", "int4", "int8", "oid"})
-_FLOATS = frozenset({"float4", "float8"})
-_TEXTS = frozenset({"text", "varchar", "bpchar", "name", "char"})
-_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+_NARROW = frozenset({"smallint", "integer"})
+_INTEGERS = _NARROW | {"bigint", "oid"}
+_TEXTS = frozenset({"text", "name", "bpchar"})
+#: Types whose equal values are printed equally, and their names in SQL.
+_PLAIN: dict[str, LiteralString] = {
+    "boolean": "boolean",
+    "bytea": "pg_catalog.bytea",
+    '"char"': 'pg_catalog."char"',
+    "inet": "pg_catalog.inet",
+    "pg_lsn": "pg_catalog.pg_lsn",
+    "uuid": "pg_catalog.uuid",
+    "time without time zone": "time without time zone",
+    "time with time zone": "time with time zone",
+}
+#: Types of moments, the widest last.
+_MOMENTS: dict[str, LiteralString] = {
+    "date": "pg_catalog.date",
+    "timestamp without time zone": "timestamp without time zone",
+    "timestamp with time zone": "timestamp with time zone",
+}
+#: The least and the largest decimal that floats of each kind hold as something else than 0 or ∞.
+_DECIMALS: dict[str, tuple[LiteralString, LiteralString]] = {
+    "real": ("7.0064923216240862e-46", "3.4028235677973366e38"),
+    "double precision": ("2.4703282292062328e-324", "1.797693134862315807e308"),
+}
 
 
 def match(
@@ -30,14 +67,17 @@ def match(
 ) -> NDArray[np.int32]:
     """The parent row index of every child row.
 
-    Both keys are columns in the foreign key's order. The result has one index per child row; `NULL`
-    where any key column of the child is NULL (MATCH SIMPLE), `DANGLING` where no parent row has the
-    key. Of equal parent rows the first counts; one with a NULL in its key is never referred to.
+    Both keys are columns in the foreign key's order, of the same types. The result has one index
+    per child row; `NULL` where any key column of the child is NULL (MATCH SIMPLE), `DANGLING` where
+    no parent row has the key, or several have it. A parent with a NULL in its key is never referred
+    to.
 
-    >>> match([pa.array([30, None, 10, 7])], [pa.array([10, 20, 30])]).tolist()
+    >>> match([pa.array([30, None, 10, 7])], [pa.array([10, 20, 30, 20])]).tolist()
     [2, -1, 0, -2]
+    >>> match([pa.array([20])], [pa.array([10, 20, 30, 20])]).tolist()
+    [-2]
     """
-    pairs = [_alike(one, other) for one, other in zip(child, parent, strict=True)]
+    pairs = [(_chunked(one), _chunked(other)) for one, other in zip(child, parent, strict=True)]
     ours, theirs = pairs[0]
     for more_ours, more_theirs in pairs[1:]:
         # Codes are below the number of distinct keys, so their products stay below 2**63.
@@ -45,10 +85,9 @@ def match(
         low_ours, low_theirs, size = _codes(more_ours, more_theirs)
         ours = pc.add(pc.multiply(high_ours, size), low_ours)
         theirs = pc.add(pc.multiply(high_theirs, size), low_theirs)
-    rows = pc.index_in(ours, value_set=theirs, skip_nulls=True)
-    # Rows are converted piece by piece: several copies of a large table would take much memory.
-    pieces = [piece.fill_null(DANGLING).to_numpy() for piece in rows.chunks]
-    found = np.concatenate([np.empty(0, np.int32), *pieces])
+    found, first = _places(ours, theirs), _places(theirs, theirs)
+    several = np.unique(first[(first >= 0) & (first != np.arange(first.size))])
+    found[np.isin(found, several)] = DANGLING
     for column, _ in pairs:
         if column.null_count:
             found[column.is_null().to_numpy()] = NULL
@@ -60,33 +99,33 @@ def key_expressions(
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
     """Expressions of child and parent whose values are equal where PostgreSQL finds the keys equal.
 
-    Decimals lose their trailing zeros, fixed-length texts their padding; integers of different
-    widths get one type; intervals, and texts under a user-defined collation, become hashes that
-    agree with PostgreSQL's comparison; types that Arrow lacks become text.
+    They have one type, and no value of a column's type is an error. Where values have no form that
+    is the same for equal ones, the server compares the keys: a key is then the place of the one
+    parent row that it refers to.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
     ours, theirs = [], []
-    for name, ref_name in zip(key.columns, key.ref_columns, strict=True):
-        left, right = child.column(name), parent.column(ref_name)
-        ours.append(_expression(left, right, right))
-        theirs.append(_expression(right, left, right))
+    columns = zip(key.columns, key.ref_columns, key.equalities, strict=True)
+    for name, ref_name, equality in columns:
+        left = _expression(child.column(name), equality, equality.child)
+        right = _expression(parent.column(ref_name), equality, equality.parent)
+        if left is None or right is None:
+            return [_place_of(schema, key)], [sql.SQL("pg_catalog.concat(tableoid, ctid)")]
+        ours.append(left)
+        theirs.append(right)
     return ours, theirs
 
 
-def _alike(
-    child: pa.Array | pa.ChunkedArray, parent: pa.Array | pa.ChunkedArray
-) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Both columns, converted to one type in which equal values have equal bytes."""
-    child, parent = (
-        pa.chunked_array([item]) if isinstance(item, pa.Array) else item for item in (child, parent)
-    )
-    if pa.types.is_floating(parent.type):
-        # Adding zero makes -0.0 into 0.0, which PostgreSQL holds equal.
-        return pc.add(child.cast(parent.type), 0.0), pc.add(parent, 0.0)
-    integers = pa.types.is_integer(child.type) and pa.types.is_integer(parent.type)
-    if integers and child.type != parent.type:
-        return child.cast(pa.int64()), parent.cast(pa.int64())
-    return child.cast(parent.type), parent
+def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+
+
+def _places(rows: pa.ChunkedArray, among: pa.ChunkedArray) -> NDArray[np.int32]:
+    """The first place of every row's value among others, `DANGLING` where there is none."""
+    found = pc.index_in(rows, value_set=among, skip_nulls=True)
+    # Rows are converted piece by piece: several copies of a large table would take much memory.
+    pieces = [piece.fill_null(DANGLING).to_numpy() for piece in found.chunks]
+    return np.concatenate([np.empty(0, np.int32), *pieces])
 
 
 def _codes(
@@ -98,35 +137,75 @@ def _codes(
     return *coded, len(distinct)
 
 
-def _expression(column: Column, other: Column, parent: Column) -> sql.Composable:
-    name = column.name
-    bases = {column.type.base, other.type.base}
-    if bases <= {"int2", "int4"}:
-        return build("{}::integer", name)
-    if bases <= _INTEGERS:
-        return build("{}::bigint", name)
-    if bases <= _INTEGERS | {"numeric"}:
+def _expression(column: Column, equality: Equality, own: str) -> sql.Composable | None:
+    """A column in a form that is the same for equal values, or None if there is no such form.
+
+    ``own`` is the operator's type on the column's side, to which the operator converts it.
+    """
+    name, types = column.name, {equality.parent, equality.child}
+    if equality.source == "citext":
+        # The comparison uses the database's collation, whatever that of the column is.
+        return build('pg_catalog.lower({}::pg_catalog.text COLLATE pg_catalog."default")', name)
+    if equality.source != "pg_catalog":
+        return None
+    if types <= _INTEGERS:
+        # A bigint that is no OID cannot be converted to one.
+        signed = own != "oid" or column.type.base == "int8"
+        number = build("{}::bigint" if signed else "{}::pg_catalog.oid::bigint", name)
+        return build("{}::integer", name) if types <= _NARROW else number
+    if types == {"numeric"}:
         return build("pg_catalog.trim_scale({}::numeric)::pg_catalog.text", name)
-    if bases <= _INTEGERS | _FLOATS | {"numeric"}:
-        return build("{}::double precision", name)
-    if bases <= _TEXTS | {"citext"}:
-        return _text(column, parent, bases)
-    if len(bases) > 1 and bases <= _TIMES:
-        return build("{}::pg_catalog.timestamptz::pg_catalog.text", name)
-    if bases == {"interval"}:
+    if types <= _DECIMALS.keys():
+        return _float(column, own)
+    if types <= _TEXTS:
+        return _text(name, equality, own)
+    if types <= _MOMENTS.keys():
+        return _moment(column, max(types, key=[*_MOMENTS].index))
+    if types == {"interval"}:
         # Comparisons count a month as 30 days, the length of an interval as 1/12 of a year.
-        return _hashes("pg_catalog.interval_hash_extended({}, {})::pg_catalog.text", name)
-    return build(column.type.text_form, name)
+        span = build("{}::interval", name)
+        return _hashes("pg_catalog.interval_hash_extended({}, {})::pg_catalog.text", span)
+    if types == {"anyenum"}:
+        return build(column.type.text_form, name)
+    if types <= {"macaddr", "macaddr8"}:
+        # Not every long address can be converted to a short one.
+        return build("{}::pg_catalog.macaddr8::pg_catalog.text", name)
+    return build("{}::{}::pg_catalog.text", name, sql.SQL(_PLAIN[own])) if own in _PLAIN else None
 
 
-def _text(column: Column, parent: Column, bases: set[str]) -> sql.Composable:
-    if "citext" in bases:
-        return build("pg_catalog.lower({}::pg_catalog.text)", column.name)
-    text = build("{}::pg_catalog.text", column.name)
-    if parent.collation is None or parent.collation.startswith("pg_catalog."):
+def _float(column: Column, own: str) -> sql.Composable:
+    """Adding zero makes -0.0 into 0.0; a decimal that is no float prints as no float does."""
+    name, kind = column.name, sql.SQL("real" if own == "real" else "double precision")
+    text = build("({}::{} + 0::double precision)::pg_catalog.text", name, kind)
+    if column.type.base != "numeric":
         return text
-    # A user-defined collation may treat different texts as equal; these hashes agree with it.
-    collated = build("{} COLLATE {}", text, TableName.parse(parent.collation))
+    least, most = map(sql.SQL, _DECIMALS[own])
+    return build(
+        "CASE WHEN {} = 0 OR pg_catalog.abs({}) BETWEEN {} AND {} THEN {} "
+        "ELSE {}::pg_catalog.text END",
+        *(name, name, least, most, text, name),
+    )
+
+
+def _moment(column: Column, kind: str) -> sql.Composable:
+    """Moments as the widest type prints them; a day after its last one as a day."""
+    text = build("{}::{}::pg_catalog.text", column.name, sql.SQL(_MOMENTS[kind]))
+    if column.type.base != "date" or kind == "date":
+        return text
+    return build(
+        "CASE WHEN {} < pg_catalog.date '294277-01-01' THEN {} ELSE {}::pg_catalog.text END",
+        *(column.name, text, column.name),
+    )
+
+
+def _text(name: str, equality: Equality, own: str) -> sql.Composable:
+    # What is compared with padding ignored loses its padding in the conversion to text.
+    padded = build("{}::pg_catalog.bpchar" if own == "bpchar" else "{}", name)
+    text = build("{}::pg_catalog.text", padded)
+    if not equality.folds or equality.collation is None:
+        return text
+    # Different texts may be equal under the collation; these hashes agree with it.
+    collated = build("{} COLLATE {}", text, equality.collation)
     return _hashes("pg_catalog.hashtextextended({}, {})::pg_catalog.text", collated)
 
 
@@ -134,3 +213,34 @@ def _hashes(function: LiteralString, value: Part) -> sql.Composable:
     """A hash of 128 bits that is equal for values that PostgreSQL treats as equal."""
     both = [build(function, value, seed) for seed in (0, 1)]
     return sql.SQL(" || ' ' || ").join(both)
+
+
+def _place_of(schema: Schema, key: ForeignKey) -> sql.Composable:
+    """The place of the one parent row whose key equals the child's, as its operators say.
+
+    It is NULL where the child's key has a NULL, and '' where there is no such parent or several.
+    The index that the constraint needs finds the parents.
+    """
+    child, parent = schema.table(key.table), schema.table(key.ref_table)
+    ours = [build("{}.{}", child.name, name) for name in key.columns]
+    theirs = [build("p.{}", name) for name in key.ref_columns]
+    equal = []
+    for mine, other, equality in zip(ours, theirs, key.equalities, strict=True):
+        left, right = _operand(other, equality.parent), _operand(mine, equality.child)
+        if equality.collation is not None:
+            left = build("{} COLLATE {}", left, equality.collation)
+        operator = sql.Identifier(equality.operator.schema), sql.SQL(equality.operator.name)
+        equal.append(build("{} OPERATOR({}.{}) {}", left, *operator, right))
+    return build(
+        "CASE pg_catalog.num_nulls({}) WHEN 0 THEN coalesce((SELECT "
+        "pg_catalog.min(pg_catalog.concat(p.tableoid, p.ctid)) FROM {} AS p WHERE {} "
+        "HAVING pg_catalog.count(*) = 1), '') END",
+        *(ours, source(parent), sql.SQL(" AND ").join(equal)),
+    )
+
+
+def _operand(value: sql.Composable, kind: str) -> sql.Composable:
+    """A value in the type of an operand; a type that stands for many leaves it as it is."""
+    if kind.startswith("any") or kind == "record":
+        return value
+    return build("{}::{}", value, sql.SQL(kind))

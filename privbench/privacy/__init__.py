@@ -8,7 +8,6 @@ the errors beyond these.
 from privbench.privacy.accountant import (
     Accountant,
     Guarantee,
-    loss_of,
     loss_within,
     rho_for,
     spendable,
@@ -55,7 +54,6 @@ __all__ = [
     "TableSpec",
     "UnitDefinition",
     "allocate",
-    "loss_of",
     "loss_within",
     "noise_sd",
     "open_session",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -26,6 +26,9 @@ from privbench.privacy.events import Accounting, Event, Loss
 from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Price
 
 _MARGIN = 1 - Fraction(1, 2**30)
+#: Levels of a zCDP release below its cap, as parts of it; and the part of δ that each of them takes
+#: of what the conversion has. With these, δ for the cap costs a thousandth of ρ.
+LEVELS, LEVEL_DELTA = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2), Fraction(1, 256)
 _LOSS: dict[Accounting, Loss] = {"pure": "epsilon", "zcdp": "rho"}
 
 
@@ -96,11 +99,6 @@ class Tally:
         return Guarantee(epsilon, round_up(delta + Fraction(delta_conversion)))
 
 
-def loss_of(events: Iterable[Event], accounting: Accounting, delta_conversion: float) -> Guarantee:
-    """The (ε, δ) of a list of events, lost ones included."""
-    return Tally(events, accounting).guarantee(accounting, delta_conversion)
-
-
 def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -> Guarantee:
     """The (ε, δ) of a list of events, where both together may use the given ``delta``.
 
@@ -110,6 +108,96 @@ def loss_within(events: Iterable[Event], accounting: Accounting, delta: float) -
     tally = Tally(events, accounting)
     rest = round_down(Fraction(delta) - tally.delta())
     return tally.guarantee(accounting, max(rest, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A limit ρ that was fixed before the first event, and the δ of its conversion."""
+
+    rho: float
+    delta: float
+
+    @property
+    def epsilon(self) -> float:
+        """What outcomes that spend no more are promised."""
+        return epsilon_for(self.rho, self.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a release may spend and what it promises, fixed before its first event (P36).
+
+    Under zCDP a promise is never what an outcome happened to spend: it is the cap, or one of a few
+    levels below it, the least one that the outcome's sums stay within. Let level ℓ have the limit
+    ρ_ℓ and the part δ_ℓ of δ, and let ε_ℓ be the conversion of ρ_ℓ at δ_ℓ. *Claim:* for every
+    function g of outcomes with values in [0, 1], E[g] ≤ E′[exp(ε(o))·g(o)] + δ, where o has the
+    promise ε(o) and E′ is the mean on a neighbour; for a set of outcomes g is its indicator.
+    *Proof.* Split g into g_ℓ by the level of outcomes. The mechanism that stops where an event
+    would pass ρ_ℓ has the same outcomes of level ℓ with the same probabilities, on both databases,
+    and is (ε_ℓ, δ_ℓ + D)-DP with D for its threshold releases, where a limit that is fixed in
+    advance makes sums of adaptive amounts a bound (docs/privacy.md). D counts once for all levels:
+    outside of one set of outcomes, in which a threshold lets through what one unit alone has, and
+    whose probability is at most the fixed limit on the sum of their δ, there is nothing to count.
+    Sums over ℓ: E[g] = Σ E[g_ℓ] ≤ Σ exp(ε_ℓ)·E′[g_ℓ] + Σ δ_ℓ + D. ∎
+
+    The claim composes: let a second release, chosen after the first one, have it with ε₂ and δ₂.
+    For an outcome o of the first let h(o) be the mean of g over the second, at most the smaller of
+    1 and E′[exp(ε₂)·g] + δ₂. So E[h] ≤ E′[exp(ε₁)·E′[exp(ε₂)·g]] + δ₁ + δ₂: promises add up in a
+    ledger, and so do those of releases that were given up.
+
+    Pure losses need no levels: without δ the claim holds outcome by outcome with the sum of ε, and
+    with the limit on the sum of δ where values were listed.
+    """
+
+    accounting: Accounting
+    requested: Guarantee  # (ε, δ) of the whole release
+    delta_conversion: float  # δ for the conversions of zCDP, those of all levels
+    levels: tuple[float, ...] = LEVELS  # levels below the cap, ascending, as parts of it
+
+    @property
+    def conversion(self) -> float:
+        """δ of the conversion of the cap."""
+        return round_down(Fraction(self.delta_conversion) * (1 - len(self.levels) * LEVEL_DELTA))
+
+    @property
+    def cap(self) -> float:
+        """ε or ρ that no root table's sum may pass."""
+        epsilon, _ = spendable(self.requested.epsilon, 0.5)
+        return epsilon if self.accounting == "pure" else rho_for(epsilon, self.conversion)
+
+    def level(self, spent: Fraction, lost: Iterable[Event] = ()) -> Level:
+        """The least level with such a sum of ρ; the cap is the last one. 0 under pure accounting.
+
+        Events whose results were lost are added to the cap: they were paid for a second time.
+        """
+        if self.accounting == "pure":
+            return Level(0.0, 0.0)
+        part = round_down(Fraction(self.delta_conversion) * LEVEL_DELTA)
+        for share in self.levels:
+            if spent <= Fraction(share) * Fraction(self.cap):
+                return Level(share * self.cap, part)
+        more = Tally(lost, self.accounting).amount()
+        return Level(round_up(Fraction(self.cap) + more), self.conversion)
+
+    def reserved(self, lost: Iterable[Event] = ()) -> Guarantee:
+        """The whole budget, with that of events whose results were lost on top."""
+        events = list(lost)
+        tally, (epsilon, delta) = Tally(events, self.accounting), astuple(self.requested)
+        delta = round_up(Fraction(delta) + tally.delta())
+        if tally.amount() and self.accounting == "pure":
+            epsilon = round_up(Fraction(epsilon) + tally.amount())
+        elif tally.amount():
+            epsilon = self.level(Fraction(self.cap), events).epsilon
+        return Guarantee(epsilon, delta)
+
+    def promised(self, spent: Tally, lost: Iterable[Event] = ()) -> Guarantee:
+        """The promise to outcomes with such sums, lost events included."""
+        events, amount = list(lost), spent.amount()
+        whole = self.reserved(events)
+        if self.accounting == "pure" or not amount:
+            return Guarantee(round_up(amount), whole.delta if spent.delta() else 0.0)
+        level = self.level(amount, events)
+        return Guarantee(level.epsilon if level.rho < self.cap else whole.epsilon, whole.delta)
 
 
 class Accountant:
@@ -135,13 +223,13 @@ class Accountant:
             raise PrivacyRefusal("threshold releases cannot use more than the release's delta.")
         self.accounting: Accounting = accounting
         self.requested = Guarantee(float(epsilon), float(delta))
-        epsilon, delta = spendable(epsilon, delta)
+        _, delta = spendable(epsilon, delta)
         default = delta if accounting == "pure" else delta / 2
         self.threshold_delta = default if threshold_delta is None else min(threshold_delta, delta)
         rest = round_down(Fraction(delta) - Fraction(self.threshold_delta))
         self.delta_conversion = rest if accounting == "zcdp" else 0.0
-        cap = epsilon if accounting == "pure" else rho_for(epsilon, self.delta_conversion)
-        self._cap = Fraction(cap)
+        self.terms = Terms(accounting, self.requested, self.delta_conversion)
+        self._cap = Fraction(self.terms.cap)
         self.loss: Loss = _LOSS[accounting]  # the measure of loss in which amounts are stated
         self.cap = round_down(self._cap)  # the cap that no root table's sum may pass
         self.total = round_down(self._cap * _MARGIN)  # what callers may plan with per root table
@@ -177,8 +265,8 @@ class Accountant:
         self._tally = tally
 
     def guarantee(self) -> Guarantee:
-        """The spent loss, as (ε, δ)."""
-        return self._tally.guarantee(self.accounting, self.delta_conversion)
+        """What is promised to outcomes that spend no more than this; see `Terms`."""
+        return self.terms.promised(self._tally)
 
 
 def _refuse(event: Event, root: str, unit: str, cost: float, over: Fraction) -> NoReturn:

@@ -29,17 +29,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
 from platformdirs import user_state_dir
 
 from privbench.errors import LedgerError
-from privbench.privacy.accountant import Accountant, Guarantee, Tally, epsilon_for
-from privbench.privacy.budget import round_up
+from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.earlier import convert, lock
-from privbench.privacy.events import Event
 from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing, UnitDefinition
 from privbench.privacy.store import (
@@ -270,7 +267,7 @@ def _extend(
     not replayed, so without this reservation they would be forgotten.
     """
     if release.lost:
-        total = with_lost(accountant, release.lost)
+        total = accountant.terms.reserved(release.lost)
         amounts = {"epsilon": total.epsilon, "delta": total.delta}
         entry = {"type": "extended", "release": release.id, **amounts}
         standing.add(entry)
@@ -283,18 +280,10 @@ def _base(path: str | Path | None) -> Path:
     return Path(path) if path is not None else Path(user_state_dir("privbench")) / "ledger"
 
 
-def with_lost(accountant: Accountant, lost: list[Event]) -> Guarantee:
-    """The whole budget of a fit plus events whose results were lost."""
-    tally = Tally(lost, accountant.accounting)
-    delta = round_up(Fraction(accountant.requested.delta) + tally.delta())
-    if accountant.accounting == "pure":
-        return Guarantee(round_up(Fraction(accountant.requested.epsilon) + tally.amount()), delta)
-    rho = round_up(Fraction(accountant.cap) + tally.amount())
-    return Guarantee(epsilon_for(rho, accountant.delta_conversion), delta)
-
-
 def _header(fit: Fit, accountant: Accountant) -> Entry:
+    levels = {"levels": list(accountant.terms.levels)} if accountant.accounting == "zcdp" else {}
     return {
+        **levels,
         "config_hash": fit.config_hash,
         "definition": fit.definition.to_json(),
         "private": fit.private,

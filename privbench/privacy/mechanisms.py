@@ -36,6 +36,9 @@ mod.enable_features("contrib")
 CLAMP = 2**61
 #: Largest scale, in grid units.
 MAX_SCALE = 2.0**55
+#: Scale of the noise on a statistic in which no two neighbours differ: a draw that is not 0 has a
+#: probability below 10⁻²⁷.
+PUBLIC_SCALE = 2.0**-6
 #: Largest threshold, in grid units.
 MAX_THRESHOLD = 2**50
 #: Cells per call of OpenDP; a limit on the memory that Python integers take.
@@ -80,8 +83,10 @@ class Mechanism(ABC):
         """The least scale, in grid units, at which the loss is at most ``amount``, rounded up.
 
         A PrivacyRefusal says that the amount is not positive and finite, or so small that the noise
-        would not fit 64-bit integers.
+        would not fit 64-bit integers. A statistic whose sensitivity is 0 costs nothing.
         """
+        if not sensitivity.l1:
+            return PUBLIC_SCALE
         if not (math.isfinite(amount) and amount > 0):
             raise PrivacyRefusal(f"a measurement cannot be charged {amount!r}.")
         scale = self.formula(sensitivity, amount)
@@ -403,4 +408,5 @@ def l2_up(sensitivity: Sensitivity) -> float:
 
     The step up ensures that a square root that was rounded down cannot lower a price.
     """
-    return math.nextafter(min(sensitivity.l2, float(sensitivity.l1)), math.inf)
+    least = min(sensitivity.l2, float(sensitivity.l1))
+    return math.nextafter(least, math.inf) if sensitivity.l1 else 0.0

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from privbench.errors import LedgerError
-from privbench.privacy.accountant import Guarantee, loss_of
+from privbench.privacy.accountant import Guarantee, Level, Tally, Terms
 from privbench.privacy.earlier import lock_release
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.query import Integers
@@ -56,7 +56,12 @@ class Release:
     ) -> None:
         self.id = release_id
         self.accounting: Accounting = header["accounting"]
-        self.delta_conversion = float(header["delta_conversion"])
+        self.terms = Terms(
+            header["accounting"],
+            Guarantee(header["epsilon"], header["delta"]),
+            header["delta_conversion"],
+            tuple(header.get("levels", ())),  # earlier versions had none
+        )
         self.private = bool(header["private"])
         self.events: list[Event] = []  # every one so far, lost ones included, in order
         self._results: dict[int, Entry] = {}
@@ -111,12 +116,20 @@ class Release:
         self._append({"type": "results", "results": results})
         self._results |= {int(item["event"]): item for item in results}
 
+    def spent(self) -> Tally:
+        """Sums of every event so far, lost ones included."""
+        return Tally(self.events, self.accounting)
+
     def loss(self) -> Guarantee:
-        """(ε, δ) of every event so far, lost ones included."""
-        return loss_of(self.events, self.accounting, self.delta_conversion)
+        """What is promised after the events so far (`privbench.privacy.accountant.Terms`)."""
+        return self.terms.promised(self.spent(), self.lost)
+
+    def level(self) -> Level:
+        """The limit under zCDP that the promise is made of."""
+        return self.terms.level(self.spent().amount(), self.lost)
 
     def close(self) -> Guarantee:
-        """Replace the reservation by what was spent, which is returned, and give up the lock."""
+        """Replace the reservation by what is promised, which is returned; give up the lock."""
         self._require_lock()
         spent = self.loss()
         self._settle(self.id, spent, len(self.events))

@@ -91,7 +91,7 @@ class Session:
         return self._accountant.remaining(root)
 
     def guarantee(self) -> Guarantee:
-        """The cost of the events so far, as (ε, δ); events lost in a crash included."""
+        """What is promised after the events so far, as (ε, δ); lost events are included."""
         return self._release.loss()
 
     def measure(self, query: Query, amount: float, label: str) -> NDArray[np.float64]:

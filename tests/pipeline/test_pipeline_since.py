@@ -1,6 +1,7 @@
 """``fit --since``: what is kept of an earlier release, what is learned anew, and what it costs."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from harness import check
 from sql_files import cases, sql_of
 
 from privbench import pipeline
-from privbench.errors import LedgerError, PrivbenchError
+from privbench.errors import LedgerError, ModelError, PrivbenchError
 from privbench.learning.graphical import select
 from privbench.pipeline import Model
-from privbench.privacy import loss_within
+from privbench.privacy import Accountant, loss_within
+from privbench.privacy.accountant import LEVELS, epsilon_for
 from privbench.publish.accounts import certificate_of, require_sound
 from privbench.synthesizers import get as find_synthesizer
 
@@ -87,6 +89,10 @@ def test_nothing_is_asked_of_columns_that_did_not_change(make_database, old, tmp
     )
     assert again.promise.epsilon > made.promise.epsilon
     require_sound(certificate_of(again, tmp_path / "next", "15"))
+    # Of pure events none can be missing: they would go unpaid.
+    replace(made, events=made.events[:-1]).save(tmp_path / "fewer")
+    with pytest.raises(ModelError, match="states more than its events cost"):
+        pipeline.fit(library(make_database()), config, tmp_path / "next", since=tmp_path / "fewer")
 
 
 def test_domains_of_every_kind_of_column_are_taken_over(make_database, tmp_path):
@@ -207,7 +213,8 @@ REFUSED = [
     (lambda c, m: (c.with_privacy(neighbours="replace"), m), "has neighbours"),
     (lambda c, m: (c, promising(m, private=False)), "NOT PRIVATE"),
     (lambda c, m: (c, promising(m, epsilon=0.1)), "and less is stated"),
-    (lambda c, m: (c, replace(m, events=m.events[:-1])), "states more than its events cost"),
+    (lambda c, m: (c, promising(m, rho=m.promise.rho * 1.01)), "and less is stated"),
+    (lambda c, m: (c, promising(m, conversion=m.promise.conversion / 2)), "and less is stated"),
     (_renamed_root, "event 0 is not one of this release"),
     (_cells, "public.line.quantity: .*other cells"),
 ]
@@ -230,10 +237,26 @@ def test_another_database_or_promise_is_refused_before_anything_is_spent(
     assert not (tmp_path / "ledger").exists()
 
 
+def require_limits(earlier, promise):
+    """The promise is one of few that were fixed before the new release's first event (P36)."""
+    alone = Accountant("zcdp", earlier.epsilon, earlier.delta, threshold_delta=0.0).terms
+    levels = [alone.level(Fraction(share) * Fraction(alone.cap)) for share in (*LEVELS, 1)]
+    sums = [earlier.rho + level.rho for level in levels]
+    place = sums.index(pytest.approx(promise.rho, rel=1e-12))
+    part = levels[place].delta / earlier.delta
+    assert promise.conversion == pytest.approx(earlier.conversion * part)
+    expected = epsilon_for(sums[place], earlier.conversion * part)
+    assert promise.epsilon == pytest.approx(expected, rel=1e-9)
+    assert promise.delta == earlier.delta
+    # No part of δ is kept for lists, which no such fit asks for.
+    assert sum(Fraction(level.delta) for level in levels) == pytest.approx(earlier.delta)
+
+
 def test_what_refers_to_other_public_rows_is_learned_anew(make_database, small, tmp_path):
     source = market.create(make_database())
     market.execute(source, "UPDATE region SET title = 'Somewhere' WHERE code = 'r1'")
     made = pipeline.fit(source, market.config(tmp_path / "ledger"), tmp_path / "new", since=small)
+    require_limits(Model.load(small).promise, made.promise)
     tested = {event.table for event in made.events if "changed most" in event.label}
     assert "customer" in anew(made, small)
     assert "public.customer" not in tested
@@ -249,8 +272,7 @@ def test_a_killed_fit_goes_on_with_the_same_model_and_its_lost_answers_count(
     with pytest.raises(LedgerError, match="was opened for another fit"):
         pipeline.fit(source, config, output, resume=killed["release"])
     made = pipeline.fit(source, config, output, resume=killed["release"], since=small)
-    stated = loss_within(made.events, made.promise.accounting, made.promise.delta)
-    assert made.promise.epsilon == pytest.approx(stated.epsilon)
+    require_limits(Model.load(small).promise, made.promise)
     answered = {event.id for event in made.events}
     assert answered == {*range(len(made.events))}
     after = pipeline.fit(source, config, tmp_path / "next", since=output)

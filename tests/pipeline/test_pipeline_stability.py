@@ -12,11 +12,17 @@ from sql_files import cases, sql_of
 
 from privbench.audit import recording
 from privbench.audit.checks import replay
+from privbench.config import Config
+from privbench.pipeline.extract import extract
+from privbench.pipeline.prepare import prepare
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.introspect import introspect
+from privbench.postgres.snapshot import Snapshot
+from privbench.privacy import queries as q
 from privbench.privacy.data import PrivateDatabase
 from privbench.privacy.release import Listed
-from privbench.privacy.stability import all_units
-from privbench.privacy.units import single
+from privbench.privacy.stability import all_units, judge, remove_unit
+from privbench.privacy.units import BOTTOM, single
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +195,50 @@ def equal(one, other) -> bool:
     if isinstance(one, tuple):
         return np.array_equal(one[0], other[0]) and one[1] == other[1]
     return np.array_equal(one, other)
+
+
+def extracted(source: str, own: list[str]) -> PrivateDatabase:
+    tables = {"public.owner": {"own": []}, "public.item": {"own": own}}
+    config = Config.model_validate({"privacy": {"epsilon": 1.0}, "tables": tables})
+    with Snapshot(source) as snapshot:
+        plan = prepare(introspect(snapshot.connection), config)
+        snapshot.hold(plan.schema)
+        return extract(snapshot, plan, Reporter()).database
+
+
+@pytest.mark.parametrize("own", [["name"], []], ids=["own", "ref"])
+@pytest.mark.parametrize(("title", "statements"), cases(__file__, "equal_keys"))
+def test_owner_of_no_row_or_of_the_same_key_moves_none_of_500_rows(
+    each_server, make_database_on, title, statements, own
+):
+    """The neighbour is made in the server: the owner goes, and edges of its key are marked (P9)."""
+    gone, _, marked = title.partition(": ")
+    source = make_database_on(each_server)
+    with psycopg.connect(source, autocommit=True) as connection:
+        try:
+            connection.execute(statements)
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this server is built without ICU, or has no extensions")
+        names = [f"'{name}'" for (name,) in connection.execute("SELECT name FROM owner")]
+        marks = [mark for (mark,) in connection.execute(f"SELECT {marked} FROM item")]
+        before = extracted(source, own)
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(f'DELETE FROM owner WHERE name COLLATE "C" = {gone}')
+    after = extracted(source, own)
+    (key,) = before.spec.tables["public.item"].keys
+    after._parents(key)[np.array(marks, dtype=object) == True] = BOTTOM  # noqa: E712
+    after = PrivateDatabase(after.spec, after._tables)
+    # One unit has gone: no row of its own beside itself, and none of the 502 items.
+    left = remove_unit(before, "public.owner", names.index(gone))
+    assert left._rows("public.item") == 502
+    assert (left._parents(key) == after._parents(key)).all()
+    asked = [q.Total("public.item"), q.Total("public.owner")]
+    asked.append(q.Histogram("public.item", (q.UnitRows("public.item"),)))
+    if own:
+        asked.append(q.Histogram("public.owner", (q.Children(key),)))
+    else:
+        asked += [q.FanIn(key), q.TargetHistogram(key, (q.Whole(),), (q.Whole(),), cap=4)]
+    for query in asked:
+        sides = query.evaluate(before), query.evaluate(after)
+        claims = list(judge(query, before.spec, "public.owner", *sides))
+        assert all(ratio <= 1 for _, ratio in claims), (query.kind, claims)

@@ -20,10 +20,10 @@ from privbench.privacy import (
     Event,
     Guarantee,
     Measurement,
-    loss_of,
     rho_for,
 )
-from privbench.privacy.accountant import epsilon_for, price
+from privbench.privacy.accountant import Tally, epsilon_for, price
+from privbench.privacy.budget import round_down
 from privbench.privacy.mechanisms import MECHANISMS, VECTOR, Method
 
 ORDERS = list(1 + np.exp(np.linspace(math.log(1e-4), math.log(1e7), 3000)))
@@ -77,7 +77,7 @@ def test_loss_of_gaussian_and_laplace_events_agrees_with_the_oracle():
         multiplier = events[-1].scale / 7
         rdp.compose(oracle.GaussianDpEvent(multiplier), 3)
         exact.compose(oracle.GaussianDpEvent(multiplier), 3)
-    ours = loss_of([item for item in events for _ in range(3)], "zcdp", delta)
+    ours = Tally([item for item in events for _ in range(3)], "zcdp").guarantee("zcdp", delta)
     assert ours.epsilon == pytest.approx(rdp.get_epsilon(delta), rel=1e-3)
     assert ours.epsilon >= exact.get_epsilon(delta)
     assert ours.delta == delta
@@ -86,7 +86,7 @@ def test_loss_of_gaussian_and_laplace_events_agrees_with_the_oracle():
     events = [event("discrete_laplace", 0.1, l1=3) for _ in range(7)]
     for item in events:
         exact.compose(oracle.LaplaceDpEvent(item.scale / 3))
-    ours = loss_of(events, "pure", 0.0)
+    ours = Tally(events).guarantee("pure", 0.0)
     assert ours == Guarantee(pytest.approx(0.7), 0.0)
     assert ours.epsilon >= exact.get_epsilon(1e-12) - 1e-6
     assert ours.epsilon <= exact.get_epsilon(1e-12) * 1.001
@@ -184,9 +184,44 @@ def test_charge_of_thresholds_sums_delta(accounting, epsilon, share, name, amoun
     with pytest.raises(BudgetExceeded, match="delta"):
         accountant.charge(event(name, amount, delta=more))
     guarantee = accountant.guarantee()
-    assert guarantee.delta <= 1e-6
-    assert guarantee.delta == pytest.approx(conversion + 4 * delta)
-    assert accounting == "zcdp" or guarantee.epsilon == 4 * amount
+    # What is stated is the limit on δ, and under zCDP one on ε that was fixed in advance as well.
+    assert guarantee.delta == 1e-6
+    if accounting == "pure":
+        assert guarantee.epsilon == 4 * amount
+    else:
+        terms = accountant.terms
+        limits = [share * terms.cap for share in terms.levels]
+        level = min(limit for limit in limits if limit >= 4 * amount)
+        assert guarantee.epsilon == epsilon_for(level, round_down(Fraction(conversion) / 256))
+
+
+def test_a_promise_is_one_of_few_levels_that_were_fixed_before_the_first_event():
+    """Whatever an outcome spent: of zCDP's many sums only six promises can come (P36)."""
+    accountant = Accountant("zcdp", 3.2, 1e-9, threshold_delta=0.0)
+    terms, stated = accountant.terms, {}
+    for part in range(1, 201):
+        spent = Fraction(terms.cap) * part / 200
+        level = terms.level(spent)
+        stated.setdefault(level, []).append(spent)
+        assert spent <= Fraction(level.rho)
+    assert sorted(level.rho / terms.cap for level in stated) == [
+        1 / 32,
+        1 / 16,
+        1 / 8,
+        1 / 4,
+        1 / 2,
+        1,
+    ]
+    assert sum(Fraction(level.delta) for level in stated) <= Fraction(1e-9)
+    epsilons = [level.epsilon for level in sorted(stated, key=lambda level: level.rho)]
+    assert epsilons == sorted(epsilons)
+    assert epsilons[-1] == pytest.approx(3.2, rel=1e-9)
+    # The levels together cost the cap a thousandth, where half of δ would cost it 3.5 %.
+    assert terms.cap > 0.999 * rho_for(3.2, 1e-9)
+    accountant.charge(event("discrete_gaussian", accountant.total / 3))
+    assert accountant.guarantee() == Guarantee(terms.level(Fraction(terms.cap) / 2).epsilon, 1e-9)
+    accountant.charge(event("discrete_gaussian", accountant.total / 3))
+    assert accountant.guarantee() == Guarantee(3.2, 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from harness import Mutants, caught, check
-from small_databases import ADD, of_tables, two_tables
+from small_databases import ADD, REPLACE, of_tables, two_tables
 
 from privbench.privacy import queries as q
 from privbench.privacy import stability, units
@@ -475,6 +475,55 @@ def two_numbers() -> PrivateDatabase:
 def moments(database: PrivateDatabase, *names: str) -> q.RegionMoments:
     split = q.Split.by_code("a0", [0, 0, 0, 0])
     return q.RegionMoments.of(database.spec, names, q.Region("posts"), split)
+
+
+def eight_numbers() -> PrivateDatabase:
+    """Two units at opposite corners, one of which takes the place of the other."""
+    return two_tables([0, 1], [[3, 0]] * 8, [4] * 8, relation=REPLACE)
+
+
+@mutants.of(eight_numbers, lambda d: moments(d, *(f"a{k}" for k in range(8))), "l2")
+class SignedAdds(q.RegionMoments):
+    """√2 for 2 in L2 under replace, which holds only where rows add without a sign."""
+
+    adds = True
+
+
+@mutants.of(
+    lambda: two_tables([0, 0, 0, 1, 1, 1], [[0] * 3 + [1] * 3], [2], tau=3, relation=REPLACE),
+    posts("a0"),
+    "l2",
+)
+class OneUnitAlone(q.Histogram):
+    """The L2 claim of one unit for the two that change places."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        claim = super().sensitivity(spec)
+        return replace(claim, l2=claim.l2 / math.sqrt(2))
+
+
+def test_the_claim_for_histograms_under_replace_is_reached() -> None:
+    """Two units of three rows each, each in a cell of its own: √2 in L2, not 2."""
+    database = two_tables([0, 0, 0, 1, 1, 1], [[0] * 3 + [1] * 3], [2], tau=3, relation=REPLACE)
+    report = check([posts("a0")(database)], database, every=True)
+    assert report.ok
+    assert report.worst_ratio > 0.9999
+
+
+class OfOwnedRows(q.Total):
+    """The price of a public number for a table whose rows units own."""
+
+    def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
+        return q.Total("users").sensitivity(spec)
+
+
+def test_only_the_number_of_units_is_public_under_replace() -> None:
+    database = two_tables([0] * 5 + [1], relation=REPLACE)
+    assert q.Total("users").sensitivity(database.spec) == Sensitivity(0, 0.0, 0)
+    assert caught(q.Total("users"), database) == caught(q.Total("posts"), database) == set()
+    assert caught(OfOwnedRows("posts"), database) == {"l1", "l2", "linf"}
+    # A row whose owner is missing is a unit of its own, but not every row of its table is one.
+    assert q.Total("posts").sensitivity(database.spec).l1 == 100
 
 
 @mutants.of(two_numbers, lambda d: q.Joint((moments(d, "a0"), moments(d, "a1"))), "l1", "l2")

@@ -7,12 +7,14 @@ from harness import check
 from small_databases import ADD, ROW, fill, queries, recodings, settled, table_names, two_tables
 
 from privbench.domain import Domain
+from privbench.postgres.keys import match
 from privbench.privacy import queries as q
-from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase
+from privbench.privacy.data import Cells, Grid, Labels, PrivateDatabase, PrivateTable
 from privbench.privacy.query import GRID, Query
 from privbench.privacy.recoding import NULL, EdgesRecoding, LabelsRecoding
 from privbench.privacy.spec import DatabaseSpec, KeySpec, Relation, TableSpec
-from privbench.privacy.units import NONE
+from privbench.privacy.stability import judge, remove_unit
+from privbench.privacy.units import BOTTOM, NONE
 
 MILLION = 10**6
 
@@ -125,3 +127,77 @@ def test_fan_in_of_a_hub_above_the_last_bucket_stays_in_it() -> None:
     query = q.FanIn(key, buckets=3)
     assert query.evaluate(database).tolist() == [(rows - 1) * GRID, 0, 0, GRID]
     assert check([query], database, units=[("users", 0), ("users", 1)]).ok
+
+
+#: Names of users, two of them equal, and the names that 504 posts hold as their keys.
+USERS = ["ann", "bob", "ann", "eve"]
+POSTS = ["ann"] * 500 + ["bob"] * 3 + [None]
+
+
+def without(database: PrivateDatabase, gone: int) -> PrivateDatabase:
+    """The neighbour by definition (P9), from the keys: not what `remove_unit` makes of edges.
+
+    A row goes with the one owner of its key; every other edge into a user who goes is marked, also
+    where another user has the same key.
+    """
+    equal = [[user for user, name in enumerate(USERS) if name == post] for post in POSTS]
+    stays = np.array([users != [gone] for users in equal])
+    table = database._tables["posts"]
+    if database.spec.tables["posts"].own is None:
+        stays[:] = True
+    edges = [
+        NONE if not users else BOTTOM if users != users[:1] or gone in users else users[0]
+        for users in equal
+    ]
+    moved = {name: np.array(edges)[stays] for name in table._parents}
+    moved = {name: np.where(e > gone, e - 1, e) for name, e in moved.items()}
+    ranks = {"users": np.zeros(len(USERS) - 1, np.int32)}
+    ranks["posts"] = database._units.ranks("posts")[stays]
+    tables = {
+        "users": PrivateTable(len(USERS) - 1, {}, {}),
+        "posts": PrivateTable(
+            int(stays.sum()),
+            {name: item._restrict(stays) for name, item in table._attributes.items()},
+            moved,
+        ),
+    }
+    return PrivateDatabase(database.spec, tables, ranks)
+
+
+@pytest.mark.parametrize("gone", range(len(USERS)))
+@pytest.mark.parametrize("role", ["own", "ref"])
+def test_rows_under_two_equal_parents_stay_as_they_are_when_either_goes(
+    role: str, gone: int
+) -> None:
+    """Their edges lead to no row before and after it, and a row with such an owner is a unit."""
+    edges = match([pa.array(POSTS)], [pa.array(USERS)])
+    key = KeySpec("key", "posts", "users", role, nullable=True)  # type: ignore[arg-type]
+    spec = DatabaseSpec(
+        {"users": TableSpec("users", {}), "posts": TableSpec("posts", {}, (key,), tau=2)}
+    )
+    codes = Cells(np.arange(len(POSTS)) % 2, Domain(2))
+    database = PrivateDatabase(
+        spec,
+        {
+            "users": PrivateTable(len(USERS), {}, {}),
+            "posts": PrivateTable(len(POSTS), {"a": codes}, {"key": edges}),
+        },
+    )
+    asked: list[Query] = [
+        q.Total("users"),
+        q.Total("posts"),
+        q.Histogram.of(database.spec, "posts", ("a",)),
+        q.Histogram("posts", (q.UnitRows("posts"), q.Column("a", 2))),
+    ]
+    if role == "own":
+        asked.append(q.Histogram("users", (q.Children(key),)))
+    else:
+        asked += [q.FanIn(key), q.TargetHistogram(key, (q.Column("a", 2),), (q.Whole(),), cap=4)]
+        asked.append(q.Histogram("posts", (q.Refers(key, own=True),)))
+    neighbour = without(database, gone)
+    for query in asked:
+        before, after = query.evaluate(database), query.evaluate(neighbour)
+        claims = list(judge(query, database.spec, "users", before, after))
+        assert all(ratio <= 1 for _, ratio in claims), (query.kind, claims)
+        assert (query.evaluate(remove_unit(database, "users", gone)) == after).all()
+    assert check(asked, database, every=True).ok

@@ -551,7 +551,7 @@ ROOT = math.sqrt(2)
 #: Kinds of queries to whose cells every unit adds, whoever else there is.
 ADDING = {
     "histogram", "joint histogram", "grid histogram", "lengths of rows", "normed grid histogram",
-    "normed histogram", "label counts", "total",
+    "normed histogram", "label counts", "ranked counts", "total",
 }  # fmt: skip
 NORMED = q.NormedGridHistogram("posts", "g", q.PublicArray(range(8)))
 LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
@@ -562,7 +562,12 @@ LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
     [
         (WEIGHED, POSTS, 1, 1, 1),
         (OWNED, POSTS, 3, 3, 3),
-        (with_relation(OWNED, REPLACE), POSTS, 6, 6, 3),
+        (with_relation(OWNED, REPLACE), POSTS, 6, 3 * ROOT, 3),
+        (with_relation(WEIGHED, REPLACE), POSTS, 2, ROOT, 1),
+        (with_relation(WEIGHED, REPLACE), q.Joint((POSTS, POSTS)), 4, 2, 1),
+        (with_relation(WEIGHED, REPLACE), GRIDS, 2, ROOT, 1),
+        (WEIGHED, q.RankedCounts("posts", "l"), 1, 1, 1),
+        (with_relation(WEIGHED, REPLACE), q.RankedCounts("posts", "l"), 2, ROOT, 1),
         (OWNED, USERS, 1, 1, 1),
         (with_relation(OWNED, REPLACE), USERS, 2, ROOT, 1),
         (OWNED, GRIDS, 1, 1, 1),
@@ -582,6 +587,7 @@ LISTS = [q.LabelCounts("posts", "l", most=most) for most in (5, 4)]
         (WEIGHED, LISTS[0], 3, 1, 1),
         (with_relation(WEIGHED, REPLACE), LISTS[1], 4, ROOT, 1),
         (WEIGHED, replace(LISTS[0], norm="l1"), 1, 1, 1),
+        (with_relation(WEIGHED, REPLACE), replace(LISTS[0], norm="l1"), 2, ROOT, 1),
         (WEIGHED, replace(LISTS[0], source="users"), 1, 1, 1),
     ],
 )

@@ -58,7 +58,7 @@ from privbench.learning.graphical.sizes import (
 )
 from privbench.learning.graphical.table_model import AttributeLearner, Factor, Rows, TableModel
 from privbench.privacy import DatabaseSpec, KeySpec, Measurement, Session
-from privbench.privacy.queries import Histogram, Total
+from privbench.privacy.queries import Histogram
 from privbench.privacy.units import bound, row_weights
 from privbench.rng import generator
 
@@ -388,7 +388,7 @@ class DatabaseFit:
         budget = self.budget.pairs[table]
         if not budget.pairs:
             return PLAIN_FLOOR
-        sd = self.session.noise_scale(Total(table, 1), budget.first)
+        sd = self.session.noise_scale(Histogram(table, ()), budget.first)
         return 2.0 * sd / self.sizes[table].weight
 
     def _weights(self, table: str) -> Floats:

@@ -14,8 +14,7 @@ not parallel events (P16).
 Replacing a unit whose contribution is u by one whose contribution is v moves the statistic by
 v − u. Both are bounded as above, so the bound doubles. If rows only add (each adds the same vector
 without a negative entry, whichever other rows there are), entries of u and v lie in [0, C·m], so
-that L∞ stays C·m. If, besides, a unit has one row in the table, L2 is √2·C·√B, because
-‖v − u‖² = ‖u‖² + ‖v‖² − 2u·v and u·v ≥ 0.
+that L∞ stays C·m; and L2 is √2·C·√B, because ‖v − u‖² = ‖u‖² + ‖v‖² − 2u·v and u·v ≥ 0.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from privbench.privacy.queries.counting import cells
 from privbench.privacy.queries.regions import Region, overlap
 from privbench.privacy.query import GRID, Integers, Query, Sensitivity, TableQuery
 from privbench.privacy.spec import DatabaseSpec
-from privbench.privacy.units import contribution, single
+from privbench.privacy.units import contribution
 
 #: A region (None for all rows), then the bounds a and b of the module's docstring for it.
 Moved = tuple[Region | None, float, float]
@@ -135,8 +134,7 @@ def claim(
     found = Sensitivity(math.ceil(total * l1), up(total * l2), math.ceil(total * linf))
     if not adds or spec.relation.neighbours == "add-remove":
         return doubled(spec, found)
-    l2 = up(found.l2 * math.sqrt(2)) if single(spec, table) else 2 * found.l2
-    return Sensitivity(2 * found.l1, l2, found.linf)
+    return Sensitivity(2 * found.l1, up(found.l2 * math.sqrt(2)), found.linf)
 
 
 def up(value: float) -> float:

@@ -134,7 +134,10 @@ class Total(TableQuery):
 
     Sensitivity: a unit adds min(n, clip), between 0 and clip, and moves no other unit's n. So clip
     under add/remove, and clip under replace too, since both units' shares lie in [0, clip]. Where
-    one row of a unit counts (`units.single`), clip is 1.
+    one row of a unit counts (`units.single`), clip is 1. In a table without an OWN key every row is
+    the root of a unit, and no unit has another row, whatever the rows are. Replace exchanges two
+    units of one root table, so that the number of rows stays: it is public then (P11), and the
+    sensitivity is 0.
     """
 
     clip: int = 100  # most rows that count for one unit
@@ -153,7 +156,8 @@ class Total(TableQuery):
         return 1 if single(spec, self.source) else self.clip
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        clip = self._clip(spec)
+        public = spec.relation.neighbours == "replace" and spec.tables[self.source].own is None
+        clip = 0 if public else self._clip(spec)
         return Sensitivity(clip, float(clip), clip)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:

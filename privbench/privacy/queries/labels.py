@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from privbench.errors import PrivbenchError, SchemaError
 from privbench.privacy.data import Grid, Labels, PrivateDatabase
 from privbench.privacy.events import Accounting
+from privbench.privacy.queries.claims import up
 from privbench.privacy.queries.histogram import root_down
 from privbench.privacy.query import GRID, Integers, RawQuery, Sensitivity
 from privbench.privacy.recoding import NEG_INF, POS_INF
@@ -201,8 +202,8 @@ class LabelCounts(_Weighted):
     whose norm is GRID at most, and max(x − GRID, 0) moves no more than x does. Under the L2 norm:
     L2 = L∞ = GRID, and L1 = ⌈√t⌉·GRID with t the most values that a unit counts in. Under the L1
     norm: L1 = L2 = L∞ = GRID. L0 = t. Where one row of a unit counts, t = 1. Replace: both units'
-    weights are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under
-    the other; L1 and L0 double, L∞ stays. The threshold is that of a stability
+    weights are at least 0 and have an L2 norm of at most GRID under either norm, so L2 = √2·GRID
+    (‖v − u‖² ≤ ‖u‖² + ‖v‖²); L1 and L0 double, L∞ stays. The threshold is that of a stability
     mechanism (`privbench.privacy.mechanisms`).
     """
 
@@ -229,8 +230,7 @@ class LabelCounts(_Weighted):
         most = 1 if single(spec, self.source) else self.most
         l1 = GRID * (1 if self.norm == "l1" else math.isqrt(most - 1) + 1)
         if spec.relation.neighbours == "replace":
-            l2 = 2.0 * GRID if self.norm == "l1" else math.nextafter(math.sqrt(2) * GRID, math.inf)
-            return Sensitivity(2 * l1, l2, GRID, 2 * most)
+            return Sensitivity(2 * l1, up(math.sqrt(2) * GRID), GRID, 2 * most)
         return Sensitivity(l1, float(GRID), GRID, most)
 
     def evaluate(self, data: PrivateDatabase) -> NoReturn:
@@ -265,9 +265,12 @@ class RankedCounts(_Weighted):
 
     Sensitivity: a unit's weights have an L1 norm of GRID at most, so removing a unit moves the
     vector of all X by GRID at most in L1. Sorting brings no two vectors further apart in L1, nor do
-    sums over disjoint blocks. So the sensitivity is GRID in L1, hence in L2 and L∞, and twice that
-    under replace. (With weights of norm 1 in L2, a unit's k rare values of 1/√k each could all fall
-    into one block, and move it by √k.)
+    sums over disjoint blocks. So the sensitivity is GRID in L1, hence in L2 and L∞. (With weights
+    of norm 1 in L2, a unit's k rare values of 1/√k each could all fall into one block, and move it
+    by √k.) Replace: no X rises when a unit goes, so that none of the sorted ones does; the blocks
+    move by −a, and by b when the other unit comes, where a and b have no negative entry and sums of
+    GRID at most. So b − a has norms of 2·GRID in L1, √2·GRID in L2 (‖b − a‖² ≤ ‖a‖² + ‖b‖²) and
+    GRID in L∞.
     Source: Hay, Rastogi, Miklau and Suciu 2010, unattributed histograms.
     """
 
@@ -278,8 +281,9 @@ class RankedCounts(_Weighted):
         return (1 + BLOCKS,)
 
     def sensitivity(self, spec: DatabaseSpec) -> Sensitivity:
-        times = 2 if spec.relation.neighbours == "replace" else 1
-        return Sensitivity(times * GRID, float(times * GRID), times * GRID)
+        if spec.relation.neighbours == "replace":
+            return Sensitivity(2 * GRID, up(math.sqrt(2) * GRID), GRID)
+        return Sensitivity(GRID, float(GRID), GRID)
 
     def evaluate(self, data: PrivateDatabase) -> Integers:
         cells, words = self._held(data)
