@@ -94,6 +94,7 @@ class Statement:
 
     text: str  # the text of this statement alone, which is to be sent to a server
     tree: Node
+    fault: str = ""  # why the parser cannot read it: its tree is then empty
 
 
 def statements(text: str) -> list[Statement]:
@@ -110,6 +111,23 @@ def statements(text: str) -> list[Statement]:
     Traceback (most recent call last):
     ...
     privbench.pgsql.parser.SqlError: syntax error at or near "SELEKT" (line 1, column 1).
+    """
+    found = cut(text)
+    fault = next((item.fault for item in found if item.fault), None)
+    if fault is not None:
+        raise SqlError(fault)
+    return found
+
+
+def cut(text: str) -> list[Statement]:
+    """The statements of a text, and in their places those that are no SQL of this parser.
+
+    A later PostgreSQL has statements that this parser does not know. Which they are shows only
+    their text, so they must never be sent to a server. Raises a SqlError for a text that cannot be
+    cut, or that is too large or too deeply nested.
+
+    >>> [(found.tree.kind, found.fault) for found in cut("CREATE PROPERTY GRAPH g; SELECT 1")]
+    [('', 'syntax error at or near "PROPERTY" (line 1, column 8).'), ('SelectStmt', '')]
     """
     return _PARSER.ask(_bytes(text))
 
@@ -255,7 +273,7 @@ class _Parser:
         if isinstance(frames[-1], str):
             raise SqlError(f"{frames[-1]}.")
         return [
-            Statement(data[start : start + length].decode(), _tree(nodes))
+            _statement(data[start : start + length].decode(), nodes)
             for frame in frames[:-1]
             for start, length, nodes in frame
         ]
@@ -288,6 +306,13 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
         with contextlib.suppress(OSError):
             process.kill()
             process.wait()
+
+
+def _statement(text: str, nodes: Any) -> Statement:
+    """A statement of its nodes, or of the message that stands in their place."""
+    if isinstance(nodes, str):
+        return Statement(text, Node("", {}), f"{nodes}.")
+    return Statement(text, _tree(nodes))
 
 
 def _tree(listed: list[Any]) -> Node:
