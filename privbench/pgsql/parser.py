@@ -178,17 +178,22 @@ def pieces(text: str) -> list[str]:
     >>> pieces("SELECT ';'; -- one; two\nSELECT $$;$$;;")
     ["SELECT ';'", '-- one; two\nSELECT $$;$$']
     """
-    found: list[str] = []
-    start, seen = 0, False
+    return [piece for _, piece in placed_pieces(text)]
+
+
+def placed_pieces(text: str) -> list[tuple[int, str]]:
+    """The `pieces` of a text, each with the place of its first word in characters."""
+    found: list[tuple[int, str]] = []
+    start, first = 0, -1
     for token in tokens(text):
         if token.kind != _SEMICOLON:
-            seen = True
+            first = token.start if first < 0 else first
             continue
-        if seen:
-            found.append(text[start : token.start].strip())
-        start, seen = token.end, False
-    if seen:
-        found.append(text[start:].strip())
+        if first >= 0:
+            found.append((first, text[start : token.start].strip()))
+        start, first = token.end, -1
+    if first >= 0:
+        found.append((first, text[start:].strip()))
     return found
 
 
