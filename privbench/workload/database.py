@@ -4,7 +4,7 @@ Objects that initdb made are judged by lists that come with privbench. All other
 been made by users: a function is allowed if it belongs to a listed extension or if the operator
 allows it by name, an operator if its function is allowed, a type if its CHECKs are.
 
-A replay also allows functions that read facts of the server (`names.READING`), and judges programs
+A replay also allows functions that tell facts of the server (`names.reading`), and judges programs
 of users by what they do. A function in SQL is judged by its queries, as a view is; one in PL/pgSQL
 if it is a single RETURN of an expression, by that expression; an aggregate by all functions that it
 runs. Their names may lead anywhere at each call, so every object of a name has to be allowed, and
@@ -95,7 +95,10 @@ class Database:
         self.connection = connection
         self.trust = trust
         self.replays = replays
-        self.known = names.functions() | names.READING if replays else names.functions()
+        self.known = names.functions() | (names.reading() if replays else frozenset())
+        if connection.info.server_version < 140000:
+            # They were texts of SQL then, whose operators may have been those of users.
+            self.known -= {"col_description", "obj_description", "shobj_description"}
         begin(connection, {"search_path": path})
         schemas = [row.name for row in ask(connection, questions.PATH)]
         begin(connection)
@@ -130,7 +133,7 @@ class Database:
         passing: dict[str, bool] = {}
         for node in tree.walk():
             name = node.names("funcname")[-1] if node.kind == "FuncCall" else ""
-            if name in names.RUN_TEXTS:
+            if name in names.running_texts():
                 passing[name] = passing.get(name, True) and self._runs_queries(node)
         return frozenset(name for name, fine in passing.items() if fine)
 
@@ -171,7 +174,7 @@ class Database:
         if listed is not None and function.name in listed.get("functions", ()):
             if function.language == "sql" and function.body:
                 self._refuse_program(function, reads=False)
-        elif self.replays and function.name in names.COUNTERS.get(extension, ()):
+        elif self.replays and function.name in names.counters(extension):
             return
         elif function.plain and _is_readable(function, reads):
             self._refuse_program(function, reads=reads)
@@ -382,7 +385,7 @@ def _bodies(function: Any) -> list[Node]:
     ):
         raise NotAllowed("it is more than one RETURN of an expression")
     text = function.body[words[2].start : words[end - 2].start]
-    return [query_tree(f"SELECT {text}")]
+    return [statement(f"SELECT {text}").tree]
 
 
 def _by_name(rows: Iterable[Any]) -> dict[str, list[Any]]:

@@ -86,7 +86,8 @@ class _Names(Naming):
 class Text(_Names):
     """The scope for judging a text alone, without a database.
 
-    With ``users`` functions of users are allowed: they are judged on the database before they run.
+    With ``users`` functions of users are allowed, which are judged on the database before they run,
+    and functions that tell facts of the server.
     """
 
     def __init__(self, trust: Trust = NONE, *, users: bool = False) -> None:
@@ -95,7 +96,7 @@ class Text(_Names):
 
     def function(self, name: Name) -> bool:
         """Whether a function is listed, or allowed by the operator, or left to the database."""
-        listed = names.functions() | names.READING
+        listed = names.functions() | (names.reading() if self._users else frozenset())
         known = plain(name) in listed or name in self._trust.functions
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])
@@ -213,7 +214,7 @@ def replayed(query: Query) -> tuple[Query, str]:
     found = list(_LOCKING.finditer(marks)) if locks else []
     if len(found) != locks:  # Some words are none of a clause: substring(a FOR update).
         return query, ""
-    if tree.kind == "ExplainStmt":
+    if any(inner.kind == "SelectStmt" for inner in tree.nodes("query")):  # of EXPLAIN
         found = [item for item in [_EXPLAIN.match(marks)] if item] + found
     left_out = []
     for item in reversed(found):
@@ -303,7 +304,9 @@ class Scope(_Names):
     def refuse_users(self, name: Name) -> None:
         """Refuse a name that may call a user-defined function, directly or through a type."""
         for function in _named(self._database.functions, name):
-            judged = name[-1] in self._texts and function.extension == names.RUN_TEXTS[name[-1]]
+            judged = (
+                name[-1] in self._texts and function.extension == names.running_texts()[name[-1]]
+            )
             if not judged or function.extension is None:
                 self._database.refuse_function(function, called=True)
         for row in _named(self._database.types, name):
