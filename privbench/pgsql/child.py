@@ -8,8 +8,7 @@ Both directions of its pipe carry frames of bytes. A request is one text in UTF-
 frame of JSON for every statement, ``[start, length, nodes]``, with positions in bytes of the text,
 and a last frame: ``null``, or a message on what is wrong. Nodes are listed children first, each as
 ``[kind, scalars, children]``: children are indices in this list, by field; None stands for an empty
-node. The list is flat, so that its reader need not recurse. A statement that is no SQL of this
-parser has a message in the place of its nodes.
+node. The list is flat, so that its reader need not recurse.
 """
 
 from __future__ import annotations
@@ -48,69 +47,31 @@ _DECIMAL = re.compile(rb"\d+|(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
 _KEPT = 63
 _NUMBERS = (pg_query_pb2.ICONST, pg_query_pb2.FCONST)
 _NAMES = (pg_query_pb2.IDENT, pg_query_pb2.UIDENT)
-_COMMENTS = (pg_query_pb2.SQL_COMMENT, pg_query_pb2.C_COMMENT)
-_SEMICOLON, _OPEN = pg_query_pb2.ASCII_59, pg_query_pb2.ASCII_40
-_CLOSE = (pg_query_pb2.ASCII_41, pg_query_pb2.END_P)
-#: What the parser says of a text that is none of its language, as opposed to one that is too much.
-_SYNTAX = "syntax error"
 
 
 def answers(text: bytes) -> Iterator[Any]:
     """The frames of one answer, as the module's docstring describes them."""
     split = lib.pg_query_split_with_parser(text)
     try:
-        error = _fault_text(text, split.error.contents) if split.error else None
+        if split.error:
+            yield _fault_text(text, split.error.contents)
+            return
         found = [split.stmts[place].contents for place in range(split.n_stmts)]
         pieces = [(piece.stmt_location, piece.stmt_len) for piece in found]
     finally:
         lib.pg_query_free_split_result(split)
-    if error is not None and not error.startswith(_SYNTAX):
-        yield error
-        return
-    if error is not None:
-        try:
-            pieces = _cut(text)
-        except PgQueryError as broken:
-            yield placed(text, broken.message, broken.cursorpos)
-            return
     for start, length in pieces:
         piece = text[start : start + length]
         fault = _fault(piece)
         if fault:
             yield fault
             return
-        said = _parsed(text, start, length)
-        if isinstance(said, str) and not said.startswith(_SYNTAX):
+        said = _parsed(piece)
+        if isinstance(said, str):
             yield said
             return
-        yield [[start, length, said]] if isinstance(said, str) else said
+        yield [[start + at, size, nodes] for at, size, nodes in said]
     yield None
-
-
-def _cut(text: bytes) -> list[tuple[int, int]]:
-    """Positions and lengths of the statements of a text that the parser cannot read as a whole.
-
-    A semicolon ends a statement unless it stands in parentheses (rules) or between BEGIN ATOMIC
-    and its END (bodies of functions, in which CASE has an END of its own). A text that is cut at
-    other places than a server would cut it does no harm: each piece is parsed, judged and sent by
-    itself.
-    """
-    found = []
-    first, end, depth, before = -1, 0, 0, 0
-    for token in scan(text.decode()).tokens:
-        kind = token.token
-        if kind in _COMMENTS:
-            continue
-        opens = kind == _OPEN or (depth and kind == pg_query_pb2.CASE)
-        opens = opens or (before, kind) == (pg_query_pb2.BEGIN_P, pg_query_pb2.ATOMIC)
-        depth = max(0, depth + bool(opens) - (kind in _CLOSE))
-        before = kind
-        if kind != _SEMICOLON or depth:
-            first, end = token.start if first < 0 else first, token.end
-        elif first >= 0:
-            found.append((first, end - first))
-            first = -1
-    return [*found, (first, end - first)] if first >= 0 else found
 
 
 def placed(text: bytes, message: str, position: int) -> str:
@@ -122,10 +83,8 @@ def placed(text: bytes, message: str, position: int) -> str:
     return f"{message} (line {line}, column {column})"
 
 
-def _fault_text(text: bytes, error: Any, before: int = 0) -> str:
-    """The parser's message on a part of a text, with ``before`` characters before that part."""
-    place = error.cursorpos and before + error.cursorpos
-    return placed(text, error.message.decode(errors="replace"), place)
+def _fault_text(text: bytes, error: Any) -> str:
+    return placed(text, error.message.decode(errors="replace"), error.cursorpos)
 
 
 def _fault(piece: bytes) -> str | None:
@@ -147,13 +106,12 @@ def _fault(piece: bytes) -> str | None:
     return None
 
 
-def _parsed(text: bytes, begin: int, length: int) -> str | list[tuple[int, int, list[Any]]]:
+def _parsed(piece: bytes) -> str | list[tuple[int, int, list[Any]]]:
     """Position, length and nodes of the statements of a piece; or what is wrong with it."""
-    piece = text[begin : begin + length]
     result = lib.pg_query_parse(piece)
     try:
         if result.error:
-            return _fault_text(text, result.error.contents, len(text[:begin].decode()))
+            return _fault_text(piece, result.error.contents)
         tree = json.loads(result.parse_tree)
     except RecursionError:
         return "a statement is nested too deeply"
@@ -167,7 +125,7 @@ def _parsed(text: bytes, begin: int, length: int) -> str | list[tuple[int, int, 
         nodes: list[list[Any]] = []
         _flatten("Node", raw["stmt"], nodes)
         start = raw.get("stmt_location", 0)
-        found.append((begin + start, raw.get("stmt_len", 0) or len(piece) - start, nodes))
+        found.append((start, raw.get("stmt_len", 0) or len(piece) - start, nodes))
     return found
 
 

@@ -39,6 +39,10 @@ _LONGEST = 1 << 26
 #: The most seconds for parsing a text; 3,700 statements take 2 seconds.
 _PATIENCE = 60.0
 _SEMICOLON = "ASCII_59"
+#: What the parser says of a text that is none of its language, as opposed to one that is too much.
+_SYNTAX = "syntax error"
+#: The most statements of a text that may be left unread.
+_UNREAD = 1000
 _COMMENTS = ("SQL_COMMENT", "C_COMMENT")
 
 
@@ -112,24 +116,45 @@ def statements(text: str) -> list[Statement]:
     ...
     privbench.pgsql.parser.SqlError: syntax error at or near "SELEKT" (line 1, column 1).
     """
-    found = cut(text)
-    fault = next((item.fault for item in found if item.fault), None)
-    if fault is not None:
-        raise SqlError(fault)
-    return found
+    return _PARSER.ask(_bytes(text))
 
 
 def cut(text: str) -> list[Statement]:
     """The statements of a text, and in their places those that are no SQL of this parser.
 
-    A later PostgreSQL has statements that this parser does not know. Which they are shows only
-    their text, so they must never be sent to a server. Raises a SqlError for a text that cannot be
-    cut, or that is too large or too deeply nested.
+    A later PostgreSQL has statements that this parser does not know. Nothing but their text shows
+    what they do, so they must never be sent to a server. If they are cut elsewhere than a server
+    would cut them, it does no harm: each piece is parsed, judged and sent by itself. To find them,
+    the text is halved until what is left can be read, or is one statement.
+
+    Raises a SqlError for a text that cannot be cut, is too large or too deeply nested, or has more
+    than 1,000 such statements.
 
     >>> [(found.tree.kind, found.fault) for found in cut("CREATE PROPERTY GRAPH g; SELECT 1")]
     [('', 'syntax error at or near "PROPERTY" (line 1, column 8).'), ('SelectStmt', '')]
     """
-    return _PARSER.ask(_bytes(text))
+    found: list[Statement] = []
+    waiting, unread = [[(0, 0, len(text))]], 0
+    while waiting:
+        part = waiting.pop()
+        piece = text[part[0][1] : part[-1][2]]
+        try:
+            found += statements(piece)
+            continue
+        except SqlError as error:
+            if unread == _UNREAD or not error.message.startswith(_SYNTAX):
+                raise
+            fault = error.message
+        if piece == text:
+            part = _spans(text, nested=True)
+            piece = text[part[0][1] : part[-1][2]]
+        if len(part) > 1:
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
+        else:
+            unread += 1
+            found.append(Statement(piece, Node("", {}), fault))
+    return found
 
 
 def _bytes(text: str) -> bytes:
@@ -183,18 +208,29 @@ def pieces(text: str) -> list[str]:
 
 def placed_pieces(text: str) -> list[tuple[int, str]]:
     """The `pieces` of a text, each with the place of its first word in characters."""
-    found: list[tuple[int, str]] = []
-    start, first = 0, -1
+    return [(first, text[start:end].strip()) for start, first, end in _spans(text)]
+
+
+def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
+    """Where the statements of a text start with their comments, where with a word, and end.
+
+    If ``nested``, no semicolon counts that stands in parentheses (rules) or between BEGIN ATOMIC
+    and its END (bodies of functions, in which CASE has an END of its own).
+    """
+    found: list[tuple[int, int, int]] = []
+    start, first, depth, before = 0, -1, 0, ""
     for token in tokens(text):
-        if token.kind != _SEMICOLON:
+        opens = token.kind == "ASCII_40" or (before == "BEGIN_P" and token.kind == "ATOMIC")
+        opens = opens or (depth > 0 and token.kind == "CASE")
+        depth = max(0, depth + opens - (token.kind in ("ASCII_41", "END_P"))) if nested else 0
+        before = token.kind
+        if token.kind != _SEMICOLON or depth:
             first = token.start if first < 0 else first
             continue
         if first >= 0:
-            found.append((first, text[start : token.start].strip()))
+            found.append((start, first, token.start))
         start, first = token.end, -1
-    if first >= 0:
-        found.append((first, text[start:].strip()))
-    return found
+    return [*found, (start, first, len(text))] if first >= 0 else found
 
 
 def tokens(text: str) -> list[Token]:
@@ -278,7 +314,7 @@ class _Parser:
         if isinstance(frames[-1], str):
             raise SqlError(f"{frames[-1]}.")
         return [
-            _statement(data[start : start + length].decode(), nodes)
+            Statement(data[start : start + length].decode(), _tree(nodes))
             for frame in frames[:-1]
             for start, length, nodes in frame
         ]
@@ -311,13 +347,6 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
         with contextlib.suppress(OSError):
             process.kill()
             process.wait()
-
-
-def _statement(text: str, nodes: Any) -> Statement:
-    """A statement of its nodes, or of the message that stands in their place."""
-    if isinstance(nodes, str):
-        return Statement(text, Node("", {}), f"{nodes}.")
-    return Statement(text, _tree(nodes))
 
 
 def _tree(listed: list[Any]) -> Node:

@@ -29,6 +29,7 @@ REFUSED = {
     "CREATE VIEW public.x AS SELECT " + "||".join("a" * 60_000): "tokens",
     "CREATE VIEW public.x AS SELECT " + "(" * 30_000 + "1" + ")" * 30_000: "memory exhausted",
     "CREATE VIEW public.x AS SELECT '" + "x" * (1 << 20) + "'": "longer than",
+    "CREATE PROPERTY GRAPH public.g; " * 1001: 'cannot be read: syntax error at or near "PROPERTY"',
 }
 #: Attack, and why it is left out: everything else of the model is made.
 LEFT_OUT = {text: said for said, text in cases(__file__, "ddl_left_out")}
