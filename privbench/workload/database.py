@@ -140,7 +140,9 @@ class Database:
     def _runs_queries(self, call: Node) -> bool:
         try:
             for text in map(constant, call.nodes("args")):
-                self.judge(query_tree(text or ""))
+                # Texts within such a text are refused.
+                scope = Scope(self, self._schemas)
+                _judge_written(query_tree(text or ""), scope, EXPRESSIONS)
         except (SqlError, NotAllowed):
             return False
         return True
@@ -265,10 +267,11 @@ class Database:
             self._judged[key] = None
             try:
                 refuse()
-            except NotAllowed as reason:
+            except (NotAllowed, RecursionError) as error:
+                deep = NotAllowed("it is nested too deeply to be judged")
                 # Objects allowed in the meantime may have been allowed because this one was.
                 self._judged = {k: why for k, why in self._judged.items() if why is not None}
-                self._judged[key] = reason
+                self._judged[key] = error if isinstance(error, NotAllowed) else deep
         known = self._judged[key]
         if known is not None:
             raise known

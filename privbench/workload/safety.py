@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
 _REMEDY = (
     "Only SELECT, WITH … SELECT, VALUES, TABLE and SHOW with functions that merely read are "
-    "replayed: leave the others out (--skip-refused), or allow what they call (--allow-function "
-    "SCHEMA.NAME, --allow-extension NAME), or trust all of the workload (--trust-workload)."
+    "replayed: take it out of the workload, or have it left out (--skip-refused), or allow what it "
+    "calls (--allow-function SCHEMA.NAME, --allow-extension NAME), or trust all of the workload "
+    "(--trust-workload)."
 )
 _NO_QUERY = "it is not a query"
-#: Characters of a query's text that a message shows.
-_SHOWN = 200
+#: Characters of a query's text, and of the reason of its refusal, that a message shows.
+_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +170,12 @@ def refused(workload: Workload, found: Sequence[Refusal]) -> UsageError:
 def line(item: Refusal, workload: str) -> str:
     """A refusal on one line: which query of the workload it is, why it is refused, and its text."""
     where = f" ({item.place})" if item.place else ""
-    text = " ".join(item.sql.split())
-    text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-    return _visible(f"query {item.id} of workload {workload}{where}: {item.reason}: {text}")
+    why, text = (_short(" ".join(part.split())) for part in (item.reason, item.sql))
+    return _visible(f"query {item.id} of workload {workload}{where}: {why}: {text}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def _visible(text: str) -> str:
@@ -179,7 +183,8 @@ def _visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-#: The words of a locking clause, and of EXPLAIN with its options, after `_marks`.
+#: A locking clause, and EXPLAIN with its options, in a text of which only `_WORDS` are kept; an x
+#: stands for each of the others.
 _LOCKING = re.compile(
     r"FOR (?:NO KEY UPDATE|UPDATE|KEY SHARE|SHARE)(?: OF \S+(?: [.,] \S+)*)?"
     r"(?: NOWAIT| SKIP LOCKED)?(?!\S)"
@@ -304,10 +309,8 @@ class Scope(_Names):
     def refuse_users(self, name: Name) -> None:
         """Refuse a name that may call a user-defined function, directly or through a type."""
         for function in _named(self._database.functions, name):
-            judged = (
-                name[-1] in self._texts and function.extension == names.running_texts()[name[-1]]
-            )
-            if not judged or function.extension is None:
+            runner = names.running_texts().get(name[-1]) if name[-1] in self._texts else None
+            if runner is None or function.extension != runner:
                 self._database.refuse_function(function, called=True)
         for row in _named(self._database.types, name):
             # A call with one argument may be a cast to the type of that name.

@@ -189,6 +189,25 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     assert not file.exists()
 
 
+def test_functions_within_functions_without_end_are_refused_by_name(source):
+    """Attack: more calls than the judge's stack holds; what is above them stays refused."""
+    calls = [*(f"public.f{n}()" for n in range(1, 400)), "public.act()"]
+    made = "SET check_function_bodies = off;" + "".join(
+        f"CREATE FUNCTION public.f{n}() RETURNS text LANGUAGE sql AS 'SELECT {call}';"
+        for n, call in enumerate(calls)
+    )
+    dsn, file = source(Attack("", made=made))
+    ends = (0, 399, 1)
+    workload = Workload("deep", tuple(Query(f"q{end}", f"SELECT f{end}()") for end in ends))
+    with pytest.raises(UsageError) as caught:
+        replay(workload, {"source": dsn})
+    lines = caught.value.message.splitlines()[1:-1]
+    for end, line in zip(ends, lines, strict=True):
+        assert f"may call public.f{end}, a function that" in line
+    assert len(caught.value.message) < 4000
+    assert not file.exists()
+
+
 def test_a_strong_role_is_warned_of_by_name(source):
     dsn, _ = source(Attack("SELECT 1", ""))
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]

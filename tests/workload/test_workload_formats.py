@@ -298,9 +298,7 @@ PLACES = {
     ),
     "answers": ({"w.sql": "-- a\n\n1||SELECT 1\n||SELECT 2"}, "w.sql:3 w.sql:4"),
     "pgbench": (
-        {
-            "w.sql": f"-- {CONFIDENTIAL}\n\\set a abs(\\\n  9)\nSELECT :a;\n\\set b 1\n\nSELECT :b"
-        },
+        {"w.sql": f"-- {CONFIDENTIAL}\n\\set a abs(\\\n  9)\nSELECT :a;\n\\set b 1\n\nSELECT :b"},
         "w.sql:4 w.sql:7",
     ),
 }
