@@ -31,10 +31,11 @@ from privbench.metrics import METRICS
 from privbench.report import enforce
 from privbench.report.document import ComparisonDocument, GatePart, json_schema
 from privbench.report.figures import POINTS
-from privbench.report.headlines import gate_line
+from privbench.report.headlines import gate_line, left_out
 from privbench.report.text import few, seconds
 from privbench.sources import staged
 from privbench.workload import read
+from privbench.workload.query import Refusal
 from privbench.workload.results import failures
 from privbench.workload.safety import Trust
 from privbench.workload.session import Before
@@ -57,13 +58,14 @@ def _replayed(
     functions: tuple[str, ...],
     extensions: tuple[str, ...],
     trust_workload: bool,
+    skip_refused: bool,
     warmup: int | None,
     **given: Any,
 ) -> dict[str, Any]:
     return {
         "warmup": warmup if warmup is not None else int(not cold),
         "before": Before(command_before, cold, statement),
-        "trust": Trust.of(functions, extensions, workload=trust_workload),
+        "trust": Trust.of(functions, extensions, workload=trust_workload, skip=skip_refused),
         **given,
     }
 
@@ -103,6 +105,11 @@ _replay_options = gathered(
         "--trust-workload",
         is_flag=True,
         help="Judge none of its queries. They run in READ ONLY transactions all the same.",
+    ),
+    click.option(
+        "--skip-refused",
+        is_flag=True,
+        help="Leave out queries that do more than read, by name, and run the others.",
     ),
     click.option(
         "--before-sql", "statement", metavar="SQL", help="Statement before each run: 'DISCARD ALL'."
@@ -149,6 +156,9 @@ def _result_lines(found: dict[str, Any]) -> Iterator[str]:
     yield (
         f"{counts['queries']:,} queries: {counts['ended']:,} ended, {counts['errors']:,} failed, "
         f"{counts['timeouts']:,} timed out; medians {seconds(counts['seconds'])} together"
+    )
+    yield from left_out(
+        found["workload"], [Refusal(**item) for item in found["refused"]], found["changed"]
     )
     results = ((item["id"], item["status"], item["message"]) for item in found["results"])
     for reason, ids in failures(results):

@@ -11,7 +11,8 @@ that call one are left out where they are statements of their own. A table or a 
 made without a program is refused, and so is every statement that no dump of a schema holds.
 
 All of this requires that the load runs each statement alone, with an empty search path and
-`parser.SETTINGS`.
+`parser.SETTINGS`. What the parser cannot read, such as a statement of a later PostgreSQL, is never
+run, whoever made it: it is left out by name, or the DDL is refused if rows need it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from privbench.pgsql import names
 from privbench.pgsql.elements import elements, listed, method, named, opclass, own, plainly_kept
 from privbench.pgsql.judge import NotAllowed, constant, plain, shown
 from privbench.pgsql.made import Made
-from privbench.pgsql.parser import Node, SqlError, Statement, statements
+from privbench.pgsql.parser import Node, SqlError, Statement, cut
 
 _REMEDY = "Read it (unzip -p MODEL ddl/pre.sql ddl/post.sql), then use --trust-programs."
 #: Kinds of statements that define programs, or enable or disable them.
@@ -64,6 +65,12 @@ _ALTER = frozenset(
 )
 #: Constraints that are made with an index of their name.
 _INDEXED = frozenset(["CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_EXCLUSION"])
+#: How those statements begin that may be left out if the parser cannot read them: they make or
+#: change an object, but none that rows or other statements need.
+_OPTIONAL = re.compile(
+    r"(?:CREATE\s+(?!(?:UNLOGGED\s+)?(?:TABLE|TYPE|DOMAIN|SEQUENCE|SCHEMA)\b)|ALTER\s)",
+    re.IGNORECASE,
+)
 _SWITCHES = re.compile(r"AT_(Enable|Disable)\w*(Trig|Rule)\w*")
 #: Settings that pg_dump writes between tables, with the values that they may have.
 SETTINGS_OF_TABLES = {"default_tablespace": ("",), "default_table_access_method": ("heap",)}
@@ -101,7 +108,7 @@ def allowed(*texts: str) -> Allowed:
                 with made.statement():
                     _judge(found, made)
             except NotAllowed as reason:
-                left_out.append(f"left out: {_head(found.text)}: {reason}")
+                left_out.append(f"left out: {head(found.text)}: {reason}")
             else:
                 run.append(found)
         parts.append(tuple(run))
@@ -110,18 +117,37 @@ def allowed(*texts: str) -> Allowed:
 
 def trusted(*texts: str) -> Allowed:
     """Split the DDL of a trusted maker into statements; none of them is refused."""
-    return Allowed(tuple(tuple(_cut(text)) for text in texts))
+    parts, left_out = zip(*(readable(_cut(text)) for text in texts), strict=True)
+    return Allowed(tuple(map(tuple, parts)), tuple(line for lines in left_out for line in lines))
 
 
 def _cut(text: str) -> list[Statement]:
     try:
-        return statements(text)
+        return known(cut(text))
     except SqlError as error:
         raise ModelError(f"the model's DDL cannot be read: {error.message}") from None
 
 
-def _head(text: str) -> str:
-    """The first line of a statement, for messages."""
+def known(found: list[Statement]) -> list[Statement]:
+    """The statements; a SqlError if the parser cannot read one that may not be left out."""
+    for item in found:
+        if item.fault and not _OPTIONAL.match(item.text):
+            raise SqlError(item.fault)
+    return found
+
+
+def readable(found: list[Statement]) -> tuple[list[Statement], list[str]]:
+    """The statements that the parser has read, and a line for each of the others."""
+    lines = [f"left out: {head(item.text)}: {_unread(item)}" for item in found if item.fault]
+    return [item for item in found if not item.fault], lines
+
+
+def _unread(found: Statement) -> str:
+    return f"it cannot be read ({found.fault.rstrip('.')})"
+
+
+def head(text: str) -> str:
+    """The kind and name of a statement, for messages: its beginning on one line."""
     line = " ".join(text.split("(", 1)[0].split())
     return line[:120]
 
@@ -133,6 +159,8 @@ def _judge(found: Statement, made: Made) -> None:
         NotAllowed: The statement is refused, but can be left out.
         ModelError: The statement is refused and cannot be left out.
     """
+    if found.fault:
+        raise NotAllowed(_unread(found))
     tree = found.tree
     program = _PROGRAMS.get(tree.kind)
     if tree.kind == "DefineStmt":
@@ -149,8 +177,7 @@ def _judge(found: Statement, made: Made) -> None:
     except NotAllowed as reason:
         if tree.kind in _NEEDED:
             raise ModelError(
-                f"the model's DDL makes an object that needs trust ({_head(found.text)}): "
-                f"{reason}.",
+                f"the model's DDL makes an object that needs trust ({head(found.text)}): {reason}.",
                 remedy=_REMEDY,
             ) from None
         raise

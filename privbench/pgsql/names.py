@@ -38,6 +38,27 @@ def others() -> frozenset[str]:
 
 
 @cache
+def reading() -> frozenset[str]:
+    """Names of `pg_catalog` that a workload may call besides, though a model's DDL may not.
+
+    They tell facts of the server and of the session; ``scripts/sqlnames`` says which, and why.
+    """
+    return frozenset(_listed()["reading"])
+
+
+@cache
+def counters(extension: str | None) -> frozenset[str]:
+    """Functions of an extension that is not listed which only tell what the server counts."""
+    return frozenset(_listed()["counters"].get(extension, ()))
+
+
+@cache
+def running_texts() -> dict[str, str | None]:
+    """Functions that run the queries in their texts, and their extensions; None is the server."""
+    return dict(_listed()["texts"])
+
+
+@cache
 def extension(name: str) -> dict[str, frozenset[str]] | None:
     """Objects of a listed extension, by kind (functions, types, operators …); None if unlisted.
 

@@ -39,6 +39,10 @@ _LONGEST = 1 << 26
 #: The most seconds for parsing a text; 3,700 statements take 2 seconds.
 _PATIENCE = 60.0
 _SEMICOLON = "ASCII_59"
+#: What the parser says of a text that is none of its language, as opposed to one that is too much.
+_SYNTAX = "syntax error"
+#: The most statements of a text that may be left unread.
+_UNREAD = 1000
 _COMMENTS = ("SQL_COMMENT", "C_COMMENT")
 
 
@@ -94,6 +98,7 @@ class Statement:
 
     text: str  # the text of this statement alone, which is to be sent to a server
     tree: Node
+    fault: str = ""  # why the parser cannot read it: its tree is then empty
 
 
 def statements(text: str) -> list[Statement]:
@@ -112,6 +117,44 @@ def statements(text: str) -> list[Statement]:
     privbench.pgsql.parser.SqlError: syntax error at or near "SELEKT" (line 1, column 1).
     """
     return _PARSER.ask(_bytes(text))
+
+
+def cut(text: str) -> list[Statement]:
+    """The statements of a text, and in their places those that are no SQL of this parser.
+
+    A later PostgreSQL has statements that this parser does not know. Nothing but their text shows
+    what they do, so they must never be sent to a server. If they are cut elsewhere than a server
+    would cut them, it does no harm: each piece is parsed, judged and sent by itself. To find them,
+    the text is halved until what is left can be read, or is one statement.
+
+    Raises a SqlError for a text that cannot be cut, is too large or too deeply nested, or has more
+    than 1,000 such statements.
+
+    >>> [(found.tree.kind, found.fault) for found in cut("CREATE PROPERTY GRAPH g; SELECT 1")]
+    [('', 'syntax error at or near "PROPERTY" (line 1, column 8).'), ('SelectStmt', '')]
+    """
+    found: list[Statement] = []
+    waiting, unread = [[(0, 0, len(text))]], 0
+    while waiting:
+        part = waiting.pop()
+        piece = text[part[0][1] : part[-1][2]]
+        try:
+            found += statements(piece)
+            continue
+        except SqlError as error:
+            if unread == _UNREAD or not error.message.startswith(_SYNTAX):
+                raise
+            fault = error.message
+        if piece == text:
+            part = _spans(text, nested=True)
+            piece = text[part[0][1] : part[-1][2]]
+        if len(part) > 1:
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
+        else:
+            unread += 1
+            found.append(Statement(piece, Node("", {}), fault))
+    return found
 
 
 def _bytes(text: str) -> bytes:
@@ -160,18 +203,34 @@ def pieces(text: str) -> list[str]:
     >>> pieces("SELECT ';'; -- one; two\nSELECT $$;$$;;")
     ["SELECT ';'", '-- one; two\nSELECT $$;$$']
     """
-    found: list[str] = []
-    start, seen = 0, False
+    return [piece for _, piece in placed_pieces(text)]
+
+
+def placed_pieces(text: str) -> list[tuple[int, str]]:
+    """The `pieces` of a text, each with the place of its first word in characters."""
+    return [(first, text[start:end].strip()) for start, first, end in _spans(text)]
+
+
+def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
+    """Where the statements of a text start with their comments, where with a word, and end.
+
+    If ``nested``, no semicolon counts that stands in parentheses (rules) or between BEGIN ATOMIC
+    and its END (bodies of functions, in which CASE has an END of its own).
+    """
+    found: list[tuple[int, int, int]] = []
+    start, first, depth, before = 0, -1, 0, ""
     for token in tokens(text):
-        if token.kind != _SEMICOLON:
-            seen = True
+        opens = token.kind == "ASCII_40" or (before == "BEGIN_P" and token.kind == "ATOMIC")
+        opens = opens or (depth > 0 and token.kind == "CASE")
+        depth = max(0, depth + opens - (token.kind in ("ASCII_41", "END_P"))) if nested else 0
+        before = token.kind
+        if token.kind != _SEMICOLON or depth:
+            first = token.start if first < 0 else first
             continue
-        if seen:
-            found.append(text[start : token.start].strip())
-        start, seen = token.end, False
-    if seen:
-        found.append(text[start:].strip())
-    return found
+        if first >= 0:
+            found.append((start, first, token.start))
+        start, first = token.end, -1
+    return [*found, (start, first, len(text))] if first >= 0 else found
 
 
 def tokens(text: str) -> list[Token]:

@@ -133,6 +133,8 @@ def begin(
     synthesizer = find_synthesizer(config.synthesizer.name)(config.synthesizer.options)
     dump = dump or privacy.ddl_reviewed is not None
     catalog = catalog or look(source, config, dump=dump)
+    for line in catalog.ddl.left_behind:
+        reporter.warn(line)
     catalog.identity.required()
     if privacy.ddl_reviewed is not None:
         require_reviewed(config, catalog.literals)

@@ -42,10 +42,13 @@ def run(
     `before`; then `concurrency` clients run the workload at once, unless it is 0. With `explain`,
     EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query is kept as well. Gates are conditions on
     `FIGURES` under which the run fails, such as ``replay.errors > 0``; a failed gate raises nothing
-    here. `trust` names functions that queries may call in addition to the listed ones.
+    here. `trust` names functions that queries may call in addition to the listed ones, and says
+    whether refused queries are left out.
 
     Returns:
         A JSON object: the database, the settings, and for each query its weight, count and seconds;
+        under ``refused`` queries that were left out, and under ``changed``, by id, words that
+        were left out of the texts of others;
         under ``summary`` the sum of the medians with and without weights; under ``load`` queries a
         second of each round and median seconds a query; and under ``gates`` the figure of each.
     """
@@ -64,6 +67,7 @@ def run(
         before=before,
         trust=trust,
     )
+    queries = found.workload
     summary = _summary(queries, found)
     loaded, throughput = None, None
     crowd = load(queries, found, {_NAME: dsn}, concurrency, before) if concurrency else None
@@ -83,6 +87,8 @@ def run(
         "warmup": found.warmup,
         "timeout": found.timeout,
         "before": found.before or None,
+        "refused": [asdict(item) for item in found.refused],
+        "changed": found.changed,
         "results": [
             {"id": query.id, "weight": query.weight, **asdict(result.answers[_NAME])}
             for query, result in zip(queries, found.results, strict=True)

@@ -15,8 +15,15 @@ from typing import Any
 from psycopg import sql
 
 from privbench.errors import AccessDenied, DatabaseError, UsageError
-from privbench.pgsql import Node, SqlError, Statement, statements
-from privbench.pgsql.ddl import SETTINGS_OF_TABLES, STATEMENTS, allowed, trusted
+from privbench.pgsql import Node, SqlError, Statement, cut
+from privbench.pgsql.ddl import (
+    SETTINGS_OF_TABLES,
+    STATEMENTS,
+    allowed,
+    known,
+    readable,
+    trusted,
+)
 from privbench.pgsql.judge import constant, relation_name, shown
 from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
@@ -91,7 +98,7 @@ class Ddl:
     # Extensions that its objects need, which the target must offer.
     extensions: tuple[str, ...] = ()
     # Objects of the source that no clone gets, a line each: foreign tables and what is built upon
-    # them. The model file does not hold these lines.
+    # them, and statements that the parser cannot read. The model file does not hold these lines.
     left_behind: tuple[str, ...] = field(default=(), compare=False)
 
     def script(self, *, trust: bool) -> Script:
@@ -182,15 +189,15 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
         listed = _run([restore, "--list", archive])
         contents.write_text("".join(_listed(listed, dependencies)), encoding="utf-8")
         common = [restore, f"--use-list={contents}", "--no-owner", "--no-privileges", "--file=-"]
-        pre, post = (
-            _clean(_run([*common, f"--section={section}", archive]))
+        (pre, before), (post, after) = (
+            cleaned(_run([*common, f"--section={section}", archive]))
             for section in ("pre-data", "post-data")
         )
     return Ddl(
         pre_data=pre + _declared(schema),
         post_data=post,
         extensions=dependencies.needed_extensions,
-        left_behind=dependencies.left_behind,
+        left_behind=(*dependencies.left_behind, *before, *after),
     )
 
 
@@ -260,14 +267,16 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     raise kind(f"{name} failed: {said[:600]}")
 
 
-def _clean(text: str) -> str:
+def cleaned(text: str) -> tuple[str, list[str]]:
     """pg_dump's text without the statements that a model must not hold (`_travels`).
+
+    Those that the parser cannot read are left out too, with a line on each.
 
     Raises:
         DatabaseError: The text states that it was written under other settings than `TEXTS`, so it
             would be read as another text than it is.
     """
-    found = dumped(text)
+    found, unread = readable(dumped(text))
     for tree in (item.tree for item in found if item.tree.kind == "VariableSetStmt"):
         name = str(tree.get("name")).lower()
         values = [constant(node) for node in tree.nodes("args")]
@@ -278,7 +287,7 @@ def _clean(text: str) -> str:
                 remedy="Connect to the server itself, or set it back there: "
                 f"ALTER DATABASE … RESET {name}.",
             )
-    return "".join(f"{_again(item)};\n" for item in found if _travels(item.tree))
+    return "".join(f"{_again(item)};\n" for item in found if _travels(item.tree)), unread
 
 
 def dumped(text: str) -> list[Statement]:
@@ -289,7 +298,7 @@ def dumped(text: str) -> list[Statement]:
     """
     around = _RESTRICT.match(text)
     try:
-        return statements("".join(around.group(1, 3, 4)) if around else text)
+        return known(cut("".join(around.group(1, 3, 4)) if around else text))
     except SqlError as error:
         raise DatabaseError(f"pg_dump's text cannot be read: {error.message}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -105,7 +106,8 @@ def compare(
     * ``distributions``: also compare the distributions of columns and of sets of columns.
     * ``tell`` is called for every query that was run and every table that is read or compared,
       ``stage`` entered by the name of each stage, as that of a `Reporter`.
-    * ``trust``: functions that the operator lets the queries call beyond the lists.
+    * ``trust``: functions that the operator lets the queries call beyond the lists, and whether
+      refused queries are left out.
     * ``rebound``: queries of the workload, by their ids, with texts of the same rank in the clone
       in place of texts that it lacks: their answers are reported beside those as written.
 
@@ -144,8 +146,8 @@ def compare(
             before=before,
             trust=trust,
         )
-        loaded = load(queries, ran, dsns, concurrency, before) if concurrency else None
-        answered = parts.queries(queries, ran)
+        loaded = load(ran.workload, ran, dsns, concurrency, before) if concurrency else None
+        answered = parts.queries(ran.workload, ran)
         part = None if rebound is None else _rebound(answered, rebound, ran, target_dsn, trust)
     with stage("measure"):
         measured = measure(
@@ -207,11 +209,13 @@ def _rebound(
     answered: list[QueryPart], rebound: Workload, ran: Replay, clone: str, trust: Trust
 ) -> ReboundPart:
     """Run re-bound queries on the clone, once each; the source's answers are known already."""
+    ids = {query.id for query in ran.workload}
+    rebound = replace(rebound, queries=tuple(query for query in rebound if query.id in ids))
     again: list[Answer] = []
     if rebound.queries:
         dsns, settings = {parts.CLONE: clone}, ran.settings
         found = replay(rebound, dsns, 1, 0, ran.timeout, settings=settings, trust=trust)
-        again = [result.answers[parts.CLONE] for result in found.results]
+        rebound, again = found.workload, [item.answers[parts.CLONE] for item in found.results]
     return parts.rebound(answered, rebound, again)
 
 
@@ -229,7 +233,13 @@ def _document(
         created=datetime.now(UTC).replace(microsecond=0),
         source=parts.side(ran.sides[parts.SOURCE]),
         clone=parts.side(ran.sides[parts.CLONE]),
-        workload=WorkloadPart(name=queries.name, queries=len(queries), digest=queries.digest),
+        workload=WorkloadPart(
+            name=queries.name,
+            queries=len(answered),
+            digest=queries.digest,
+            refused=list(ran.refused),
+            changed=ran.changed,
+        ),
         replay=parts.replay_part(ran, answered),
         qerror=parts.qerrors(answered),
         runtime=parts.runtimes(answered),

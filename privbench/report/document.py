@@ -15,6 +15,7 @@ from privbench.metrics.plans import WorkPart
 from privbench.metrics.qerror import QErrorPart
 from privbench.metrics.statistics import StatisticPart
 from privbench.metrics.work import QueryWorkPart
+from privbench.workload.query import Refusal
 
 #: The version grows when a field changes its meaning or is removed, not when a field is added.
 SCHEMA_VERSION: Literal[1] = 1
@@ -36,11 +37,14 @@ class SidePart(Part):
 
 
 class WorkloadPart(Part):
-    """The workload that was run; ``digest`` is SHA-256 over ids and texts."""
+    """The workload that was run; ``digest`` is SHA-256 over ids and texts of its file."""
 
     name: str
-    queries: int
+    queries: int  # how many of them ran
     digest: str
+    refused: list[Refusal] = Field(default_factory=list)  # the others, and why
+    # Words that were left out of the texts of queries that ran (FOR UPDATE), by id.
+    changed: dict[str, str] = Field(default_factory=dict)
 
 
 class ModelPart(Part):

@@ -6,6 +6,7 @@ Short reports are a few lines of plain text for terminals, and Markdown for logs
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from privbench import display
@@ -18,7 +19,9 @@ from privbench.report.document import ComparisonDocument, GatePart
 from privbench.report.parts import CLONE, SOURCE
 from privbench.report.templates import template
 from privbench.report.text import few, number, per_cent, percent
+from privbench.workload.query import Refusal
 from privbench.workload.results import failures
+from privbench.workload.safety import line
 
 #: Seconds below which a run time depends more on machine and network than on the plan.
 _SHORT = 0.001
@@ -221,8 +224,16 @@ def summary(document: ComparisonDocument) -> display.Lines:
         f"{len(ids)} of {document.workload.queries} queries on the {side}: {reason}: {few(ids)}"
         for side, reason, ids in failed(document)
     ]
+    workload = document.workload
+    lines += left_out(workload.name, workload.refused, workload.changed)
     lines += [gate_line(gate) for gate in document.gates]
     return display.lines(*lines)
+
+
+def left_out(workload: str, refused: Sequence[Refusal], changed: Mapping[str, str]) -> list[str]:
+    """Lines on what of a workload was not run: whole queries, and words of others."""
+    found = [f"left out: {line(item, workload)}" for item in refused]
+    return found + [f"query {name} ran without {words}" for name, words in changed.items()]
 
 
 def failed(document: ComparisonDocument) -> list[tuple[str, str, list[str]]]:

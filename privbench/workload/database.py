@@ -4,6 +4,13 @@ Objects that initdb made are judged by lists that come with privbench. All other
 been made by users: a function is allowed if it belongs to a listed extension or if the operator
 allows it by name, an operator if its function is allowed, a type if its CHECKs are.
 
+A replay also allows functions that tell facts of the server (`names.reading`), and judges programs
+of users by what they do. A function in SQL is judged by its queries, as a view is; one in PL/pgSQL
+if it is a single RETURN of an expression, by that expression; an aggregate by all functions that it
+runs. Their names may lead anywhere at each call, so every object of a name has to be allowed, and
+policies count for any role. Whoever owns such a function can replace it between this look and the
+run, as a view: nothing locks it.
+
 Reading a relation runs code that the query does not show: the definitions of views and policies;
 constant parts of expressions in indexes, CHECKs, partition keys and extended statistics, which the
 planner evaluates; and CHECKs of domains, which functions such as array_append apply. All of these
@@ -20,17 +27,17 @@ from typing import Any
 from psycopg import conninfo
 
 from privbench.errors import SchemaError
-from privbench.pgsql import Node, SqlError, names, statement
-from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, judge, shown
+from privbench.pgsql import Node, SqlError, names, statement, statements, tokens
+from privbench.pgsql.judge import EXPRESSIONS, Name, NotAllowed, constant, judge, shown
 from privbench.postgres.connect import Connection, resolved
 from privbench.postgres.reading import SEARCH_PATH, begin, reading
 from privbench.schema import TableName
 from privbench.workload import questions
 from privbench.workload.questions import FIRST_USER_OID, ask
-from privbench.workload.safety import NONE, Scope, Trust, uncomputed
+from privbench.workload.safety import NONE, Body, Scope, Trust, query_tree, uncomputed
 
-#: Nodes that the body of a function written in SQL may consist of: expressions of its parameters.
-_BODIES = (EXPRESSIONS | {"ParamRef"}) - {"RangeVar"}
+#: Nodes that the body of a function may consist of: queries with its parameters.
+_BODIES = EXPRESSIONS | {"ParamRef", "ReturnStmt"}
 #: Functions that servers before PostgreSQL 17 call by name for what is syntax later; a function of
 #: a user may have such a name.
 _CALLS = {
@@ -77,19 +84,30 @@ class Database:
     It queries the catalog when it needs to: the connection, which only reads
     (`privbench.postgres.reading`), must stay in the transaction that this object begins. The
     workload will run under the search path ``path``, and may call the functions in ``trust`` in
-    addition to the listed ones. Methods refuse with `NotAllowed`, which says what is not allowed.
+    addition to the listed ones. What only reads is allowed to queries that are replayed, but not to
+    expressions that the planner computes while tables are read (``replays``). Methods refuse with
+    `NotAllowed`, which says what is not allowed.
     """
 
-    def __init__(self, connection: Connection, path: str, trust: Trust = NONE) -> None:
+    def __init__(
+        self, connection: Connection, path: str, trust: Trust = NONE, *, replays: bool = False
+    ) -> None:
         self.connection = connection
         self.trust = trust
+        self.replays = replays
+        self.known = names.functions() | (names.reading() if replays else frozenset())
+        if connection.info.server_version < 140000:
+            # They were texts of SQL then, whose operators may have been those of users.
+            self.known -= {"col_description", "obj_description", "shobj_description"}
         begin(connection, {"search_path": path})
         schemas = [row.name for row in ask(connection, questions.PATH)]
         begin(connection)
         functions = ask(connection, questions.FUNCTIONS)
         self._code = {row.oid: row for row in functions}
         self.functions = _by_name(functions)
-        self.fields = {row.name for row in ask(connection, questions.FIELDS)} - names.functions()
+        own = ask(connection, questions.OWN_FUNCTIONS)
+        self.own = {row.name for row in own}
+        self.fields = {row.name for row in own if row.alone} - names.functions()
         self.operators = _by_name(ask(connection, questions.OPERATORS))
         types = ask(connection, questions.TYPES)
         self._types = {row.oid: row for row in types}
@@ -98,22 +116,36 @@ class Database:
         self.relations = {(row.schema, row.name): row for row in relations}
         self._by_oid = {row.oid: row for row in relations}
         self._judged: dict[tuple[str, Any, bool], NotAllowed | None] = {}
-        self._scope = Scope(self, schemas)
+        self._schemas = schemas
         self._unnamed = self._unnamed_fault()
 
     def judge(self, tree: Node) -> None:
-        """Refuse a query that may do more than read."""
+        """Refuse a query that may do more than read; showing a setting is such a query."""
         if self.trust.workload:
             return
         if self._unnamed is not None:
             raise self._unnamed
-        judge(tree, self._scope)
+        scope = Scope(self, self._schemas, texts=self._judged_texts(tree))
+        _judge_written(tree, scope, EXPRESSIONS | {"VariableShowStmt"})
+
+    def _judged_texts(self, tree: Node) -> frozenset[str]:
+        """Names of functions whose texts, in all their calls, are queries that may be replayed."""
+        passing: dict[str, bool] = {}
         for node in tree.walk():
-            for name in _CALLS.get(node.kind, ()):
-                self._scope.refuse_users((name,))
-            # If a WITH query has a table's name, the name may refer to either.
-            if node.kind == "CommonTableExpr":
-                self._scope.relation((str(node.get("ctename")),))
+            name = node.names("funcname")[-1] if node.kind == "FuncCall" else ""
+            if name in names.running_texts():
+                passing[name] = passing.get(name, True) and self._runs_queries(node)
+        return frozenset(name for name, fine in passing.items() if fine)
+
+    def _runs_queries(self, call: Node) -> bool:
+        try:
+            for text in map(constant, call.nodes("args")):
+                # Texts within such a text are refused.
+                scope = Scope(self, self._schemas)
+                _judge_written(query_tree(text or ""), scope, EXPRESSIONS)
+        except (SqlError, NotAllowed):
+            return False
+        return True
 
     def refuse_read(self, name: TableName, *, checks: bool) -> None:
         """Refuse a table, or one of its partitions and children, as `refuse_computing` does."""
@@ -127,38 +159,63 @@ class Database:
         """The partitions and children of a table."""
         return [self._by_oid[p.part] for p in ask(self.connection, questions.PARTS, row.oid)]
 
-    def refuse_function(self, function: Any) -> None:
-        """Refuse a function that neither the operator allows nor a listed extension provides."""
+    def refuse_function(self, function: Any, *, called: bool = False) -> None:
+        """Refuse a function that neither the operator allows nor a listed extension provides.
+
+        In a replay those that only read pass too, if they are ``called`` by their names. What runs
+        unnamed, as casts and operators do, has to be an expression in SQL.
+        """
         if function.range is not None:
             self.refuse_type(self._types[function.range], named=True)
             return
+        reads = called and self.replays
         name, extension = (function.schema, function.name), function.extension
         if name in self.trust.functions or extension in self.trust.extensions:
             return
         listed = names.extension(extension) if extension else None
         if listed is not None and function.name in listed.get("functions", ()):
-            if function.body:
-                self._refuse_body(function)
-        elif function.plain and function.body:
-            self._refuse_body(function)
+            if function.language == "sql" and function.body:
+                self._refuse_program(function, reads=False)
+        elif self.replays and function.name in names.counters(extension):
+            return
+        elif function.plain and _is_readable(function, reads):
+            self._refuse_program(function, reads=reads)
         else:
             whose = f" of the extension {extension}" if extension else ""
             raise NotAllowed(f"it may call {shown(name)}, a function{whose} that is not listed")
 
-    def _refuse_body(self, function: Any) -> None:
-        """Refuse an SQL function whose body does more than compute, under whatever search path."""
-        name = function.schema, function.name
+    def _refuse_program(self, function: Any, *, reads: bool) -> None:
+        """Refuse a function if what it does, under whatever search path, is more than reading."""
+        kinds = _BODIES if reads else _BODIES - {"RangeVar"}
 
         def refuse() -> None:
             try:
-                judge(statement(function.body).tree, self._scope, _BODIES)
+                for oid in function.types:
+                    self.refuse_type(self._types[oid], named=True)
+                if function.aggregate:
+                    for row in ask(self.connection, questions.AGGREGATE, function.oid):
+                        self.refuse_code(row.code, row.function, "it runs")
+                for tree in _bodies(function):
+                    _judge_written(tree, Body(self), kinds)
+                for tree in self._standard_bodies(function):
+                    judge(tree, Scope(self, deep=True), kinds)
             except (SqlError, NotAllowed) as reason:
                 why = f"{reason}".rstrip(".")
+                name = shown((function.schema, function.name))
                 raise NotAllowed(
-                    f"it may call {shown(name)}, a function that is not listed: {why}"
+                    f"it may call {name}, a function that is not listed: {why}"
                 ) from None
 
-        self._once(("function", (name, function.body), False), refuse)
+        self._once(("function", function.oid, reads), refuse)
+
+    def _standard_bodies(self, function: Any) -> list[Node]:
+        """The body of a function whose names were resolved when it was made, if it is one."""
+        old = self.connection.info.server_version < 140000
+        if old or function.language != "sql" or function.body:
+            return []
+        (row,) = ask(self.connection, questions.STANDARD_BODY, function.oid)
+        made = f"CREATE FUNCTION f() RETURNS void LANGUAGE sql {row.text or ''}"
+        return statement(made).tree.nodes("sql_body")
 
     def refuse_code(self, code: int, name: str | None, what: str) -> None:
         """Refuse an object, described by ``what``, that runs the function with this OID."""
@@ -210,10 +267,11 @@ class Database:
             self._judged[key] = None
             try:
                 refuse()
-            except NotAllowed as reason:
+            except (NotAllowed, RecursionError) as error:
+                deep = NotAllowed("it is nested too deeply to be judged")
                 # Objects allowed in the meantime may have been allowed because this one was.
                 self._judged = {k: why for k, why in self._judged.items() if why is not None}
-                self._judged[key] = reason
+                self._judged[key] = error if isinstance(error, NotAllowed) else deep
         known = self._judged[key]
         if known is not None:
             raise known
@@ -289,6 +347,48 @@ class Database:
             except NotAllowed as reason:
                 return reason
         return None
+
+
+def _judge_written(tree: Node, scope: Scope, kinds: frozenset[str]) -> None:
+    """Refuse a query that may do more than read, as somebody has written it."""
+    judge(tree, scope, kinds)
+    for node in tree.walk():
+        for name in _CALLS.get(node.kind, ()):
+            scope.refuse_users((name,))
+        # If a WITH query has a table's name, the name may refer to either.
+        if node.kind == "CommonTableExpr":
+            scope.relation((str(node.get("ctename")),))
+
+
+def _is_readable(function: Any, reads: bool) -> bool:
+    """Whether what a function does can be judged, as far as it may also be more than compute."""
+    if not reads:
+        return bool(function.language == "sql" and function.body and not function.types)
+    return function.aggregate or function.language in ("sql", "plpgsql")
+
+
+def _bodies(function: Any) -> list[Node]:
+    """The queries of a function in SQL, or the one expression that a function in PL/pgSQL returns.
+
+    Any other function in PL/pgSQL is refused (NotAllowed). Its scanner is that of SQL, and it reads
+    an expression up to the first semicolon as the rest of a SELECT.
+    """
+    if function.language == "sql":
+        return [item.tree for item in statements(function.body)]
+    if function.language != "plpgsql":
+        return []
+    words = tokens(function.body)
+    kinds = [word.text.upper() for word in words]
+    end = len(words) - (kinds[-1:] == [";"])
+    if not (
+        kinds[:2] == ["BEGIN", "RETURN"]
+        and kinds[end - 2 : end] == [";", "END"]
+        and kinds[2 : end - 2].count(";") == 0
+        and kinds[2] not in ("NEXT", "QUERY")
+    ):
+        raise NotAllowed("it is more than one RETURN of an expression")
+    text = function.body[words[2].start : words[end - 2].start]
+    return [statement(f"SELECT {text}").tree]
 
 
 def _by_name(rows: Iterable[Any]) -> dict[str, list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated
 
@@ -41,11 +41,23 @@ class Query:
     # NULL.
     parameters: tuple[str | None, ...] = ()
     draws: tuple[str, ...] = ()  # how pgbench draws each of them, ``name = expression``
+    # ``file:line`` where it was read, for messages; in no file, and no part of the query.
+    place: Annotated[str, Field(max_length=0)] = field(default="", compare=False)
 
     @property
     def shape(self) -> Shape:
         """Tables and joins of the text."""
         return shape(self.sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A query that is not replayed."""
+
+    id: str
+    place: str  # ``file:line``, where it is known
+    reason: str  # why, a clause
+    sql: str  # its text
 
 
 @dataclass(frozen=True, slots=True)

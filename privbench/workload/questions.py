@@ -10,17 +10,27 @@ from privbench.postgres.connect import Connection
 #: Objects that initdb makes have lower OIDs.
 FIRST_USER_OID = 16384
 
-#: Functions of users. ``body`` is the text of an SQL function, whose names are resolved at every
-#: call; ``defaults`` is whether arguments have defaults, which the planner evaluates; ``plain`` is
-#: whether nothing but the body runs; ``alone`` is whether it can be called with one argument;
-#: ``range`` is the range type for which PostgreSQL made it. A function counts as an extension's
+#: Functions of users. ``body`` is the text of a function in SQL or PL/pgSQL, whose names are
+#: resolved at every call; ``defaults`` is whether arguments have defaults, which the planner
+#: evaluates; ``plain`` is whether nothing runs but the body, or what the ``aggregate`` is made of:
+#: of settings, only the search path does not change how a body is read; ``types`` are the user
+#: types of its arguments (OUT and TABLE too), its result and its state, whose CHECKs may run;
+#: ``alone`` is whether it can be called with one argument; ``range`` is the range type for which
+#: PostgreSQL made it. A function counts as an extension's
 #: only if a superuser made it, since the owner of an extension can add functions to it.
 FUNCTIONS: LiteralString = """
 SELECT p.oid::pg_catalog.int8 AS oid, n.nspname AS schema, p.proname AS name, l.lanname AS language,
-  CASE l.lanname WHEN 'sql' THEN p.prosrc ELSE '' END AS body, p.pronargdefaults > 0 AS defaults,
-  p.prokind = 'f' AND p.proconfig IS NULL AND p.pronargdefaults = 0 AND p.prorettype < %(first)s
-    AND NOT EXISTS (SELECT FROM pg_catalog.unnest(p.proargtypes) a(type) WHERE a.type >= %(first)s)
-    AS plain,
+  CASE WHEN l.lanname IN ('sql', 'plpgsql') THEN p.prosrc ELSE '' END AS body,
+  p.pronargdefaults > 0 AS defaults, p.prokind = 'a' AS aggregate,
+  p.prokind IN ('f', 'a') AND p.pronargdefaults = 0 AND NOT EXISTS (
+    SELECT FROM pg_catalog.unnest(p.proconfig) c(item)
+    WHERE NOT pg_catalog.starts_with(c.item, 'search_path=')) AS plain,
+  ARRAY(SELECT t.type::pg_catalog.int8 FROM (
+     SELECT p.prorettype AS type UNION SELECT pg_catalog.unnest(p.proargtypes)
+     UNION SELECT pg_catalog.unnest(p.proallargtypes)
+     UNION SELECT pg_catalog.unnest(ARRAY[a.aggtranstype, a.aggmtranstype])
+     FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = p.oid) t
+   WHERE t.type >= %(first)s) AS types,
   p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs AS alone,
   (SELECT d.refobjid::pg_catalog.int8 FROM pg_catalog.pg_depend d
    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid
@@ -37,10 +47,30 @@ FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespa
   JOIN pg_catalog.pg_roles r ON r.oid = p.proowner
 WHERE p.oid >= %(first)s
 """
-FIELDS: LiteralString = """
-SELECT DISTINCT p.proname AS name FROM pg_catalog.pg_proc p
-WHERE p.oid < %(first)s AND (p.provariadic <> 0 OR 1 BETWEEN p.pronargs - p.pronargdefaults
-  AND p.pronargs) AND NOT 'pg_catalog.internal'::pg_catalog.regtype = ANY(p.proargtypes)
+#: What runs in an aggregate: its functions, and those of the operator by which it may be sorted.
+AGGREGATE: LiteralString = """
+SELECT f.oid::pg_catalog.int8 AS code, f.proname AS function
+FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc f ON f.oid IN (
+  a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn,
+  a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
+WHERE a.aggfnoid = %(oid)s
+UNION ALL SELECT f.oid::pg_catalog.int8, f.proname
+FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_operator o ON o.oid = a.aggsortop
+  JOIN pg_catalog.pg_operator r ON r.oid IN (o.oid, o.oprcom, o.oprnegate)
+  JOIN pg_catalog.pg_proc f ON f.oid = r.oprcode
+WHERE a.aggfnoid = %(oid)s
+"""
+#: The body of a function in the syntax of standard SQL, which PostgreSQL has since version 14; its
+#: names were resolved when it was made.
+STANDARD_BODY: LiteralString = """
+SELECT pg_catalog.pg_get_function_sqlbody(%(oid)s::pg_catalog.oid) AS text
+"""
+#: Names of the server's own functions; ``alone`` are those that take one argument.
+OWN_FUNCTIONS: LiteralString = """
+SELECT p.proname AS name, pg_catalog.bool_or((p.provariadic <> 0 OR 1 BETWEEN
+  p.pronargs - p.pronargdefaults AND p.pronargs)
+  AND NOT 'pg_catalog.internal'::pg_catalog.regtype = ANY(p.proargtypes)) AS alone
+FROM pg_catalog.pg_proc p WHERE p.oid < %(first)s GROUP BY p.proname
 """
 #: Operators with their functions and those of their commutators and negators, which the planner
 #: may use in their place.

@@ -20,7 +20,7 @@ from privbench.errors import ConnectionFailed, UsageError
 from privbench.pgsql import SETTINGS
 from privbench.workload import safety
 from privbench.workload.database import Database
-from privbench.workload.query import Query, Workload
+from privbench.workload.query import Query, Refusal, Workload
 from privbench.workload.results import Answer, QueryResult, Replay, ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import ALIGNED, NOTHING, Before, Session, summarise
@@ -54,6 +54,8 @@ def replay(
 ) -> Replay:
     """Run every query on every database; results come in the order of the workload.
 
+    Queries run without locking clauses and EXPLAIN, see `safety.replayed`.
+
     The runs of one query are interleaved in rounds of one run on each side, in an order that
     changes from round to round and from query to query, so that a disturbance or a warmer cache
     favours no side. A run that passes the time-out, or fails, ends that query on that side alone.
@@ -78,23 +80,26 @@ def replay(
         explain: Also keep EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of one further run.
         floor: Also run the first database against itself.
         before: Steps before each run.
-        trust: Functions that the operator lets the queries call beyond the lists.
+        trust: Functions that the operator lets the queries call beyond the lists, and whether
+            refused queries are left out.
 
     Raises:
-        UsageError: A query does more than read, two queries share an id, the log is another
+        UsageError: Queries do more than read, two queries share an id, the log is another
             replay's, or the command before a run failed.
         ConnectionFailed: A database cannot be reached.
         DatabaseError: A side refuses the common settings, or the statement before a run.
     """
     _check(workload, dsns, repeats, timeout)
+    digest = workload.digest
     parts = {**dsns, AGAIN: next(iter(dsns.values()))} if floor else dict(dsns)
     with sessions(parts) as opened:
         common = _align(opened, settings or {}, timeout)
-        _judge(workload, {name: opened[name] for name in dsns}, common["search_path"], trust)
+        judging = {name: opened[name] for name in dsns}
+        workload, changed, refused = _judge(workload, judging, common["search_path"], trust)
         sides = {name: opened[name].describe() for name in dsns}
         header = {
             "replay": 1,
-            "workload": workload.digest,
+            "workload": digest,
             "sides": {name: [s.database, s.version, s.catalog] for name, s in sides.items()},
             "settings": common,
             "plan": [repeats, warmup, timeout],
@@ -114,7 +119,19 @@ def replay(
         if log is not None and finish:
             ReplayLog.finish(log)
     done = len(book.found)
-    return Replay(sides, common, tuple(results), repeats, warmup, timeout, done, str(before))
+    return Replay(
+        sides,
+        common,
+        workload,
+        tuple(results),
+        repeats,
+        warmup,
+        timeout,
+        done,
+        str(before),
+        refused,
+        changed,
+    )
 
 
 def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: float) -> None:
@@ -127,14 +144,31 @@ def _check(workload: Workload, dsns: Mapping[str, str], repeats: int, timeout: f
         raise UsageError(f"two queries of workload {workload.name} share an id.")
 
 
-def _judge(workload: Workload, opened: Mapping[str, Session], path: str, trust: Trust) -> None:
-    """Refuse a workload that does more than read on any side, before anything of it runs."""
+def _judge(
+    workload: Workload, opened: Mapping[str, Session], path: str, trust: Trust
+) -> tuple[Workload, dict[str, str], tuple[Refusal, ...]]:
+    """The queries as they run, what was left out of their texts, and those that are refused.
+
+    A workload that does more than read on any side is refused before anything of it runs, unless
+    the operator has such queries left out; then some query must be left.
+    """
+    changes = list(map(safety.replayed, workload))
+    workload = replace(workload, queries=tuple(query for query, _ in changes))
+    changed = {query.id: words for query, words in changes if words}
     judges = {
-        name: Database(session.connection, path, trust).judge for name, session in opened.items()
+        name: Database(session.connection, path, trust, replays=True).judge
+        for name, session in opened.items()
     }
-    safety.check(workload, judges)
+    refused = safety.refusals(workload, judges) if trust.skip else []
+    if not trust.skip:
+        safety.check(workload, judges)
     for session in opened.values():
         session.connection.rollback()
+    out = {item.id for item in refused}
+    kept = tuple(query for query in workload if query.id not in out)
+    if not kept:
+        raise safety.refused(workload, refused)
+    return replace(workload, queries=kept), changed, tuple(refused)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 
 from privbench import files
 from privbench.errors import UsageError
+from privbench.workload.query import Refusal, Workload
 
 Status = Literal["ok", "timeout", "error"]
 
@@ -85,12 +86,16 @@ class Replay:
 
     sides: dict[str, Side]  # the databases by name
     settings: dict[str, str]  # session settings that held on every side
-    results: tuple[QueryResult, ...]  # one a query, in the order of the workload
+    workload: Workload  # the queries as they ran
+    results: tuple[QueryResult, ...]  # one for each of them
     repeats: int  # timed runs a query and side
     warmup: int  # runs before them
     timeout: float  # seconds that one run may take
     resumed: int = 0  # how many results come from an earlier, broken run
     before: str = ""  # what was done before each run, in words
+    refused: tuple[Refusal, ...] = ()  # queries that were left out
+    # What was left out of the texts of others, by id.
+    changed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

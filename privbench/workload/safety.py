@@ -3,33 +3,39 @@
 A workload runs on the production database, so three things protect the data: this check, a READ
 ONLY transaction around every run, and the extended protocol, which takes one statement at a time.
 
-A query is parsed by PostgreSQL's parser, must be one SELECT (VALUES and TABLE count as such), and
-may contain only what `privbench.pgsql.judge` lists. The objects that its names refer to depend on
-the database: see `privbench.workload.database`. Without a database the text alone is judged: then
-functions of users are refused, but it is not known to which object a harmless name refers.
+A query is parsed by PostgreSQL's parser, must be one SELECT (VALUES and TABLE count as such) or
+SHOW, and may contain only what `privbench.pgsql.judge` lists. The objects that its names refer to
+depend on the database: see `privbench.workload.database`. Without a database the text alone is
+judged: then functions of users are refused, but it is not known to which object a harmless name
+refers.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from privbench.errors import UsageError
-from privbench.pgsql import Node, SqlError, names, statement
+from privbench.pgsql import Node, SqlError, names, statement, tokens
 from privbench.pgsql.judge import Name, NotAllowed, judge, plain
 from privbench.pgsql.judge import Scope as Naming
-from privbench.workload.query import Workload
+from privbench.workload.query import Query, Refusal, Workload
 
 if TYPE_CHECKING:
     from privbench.workload.database import Database
 
 _REMEDY = (
-    "Only SELECT, WITH … SELECT, VALUES and TABLE with functions that merely compute are replayed: "
-    "take it out of the workload, or allow what it calls (--allow-function SCHEMA.NAME, "
-    "--allow-extension NAME), or trust all of the workload (--trust-workload)."
+    "Only SELECT, WITH … SELECT, VALUES, TABLE and SHOW with functions that merely read are "
+    "replayed: take it out of the workload, or have it left out (--skip-refused), or allow what it "
+    "calls (--allow-function SCHEMA.NAME, --allow-extension NAME), or trust all of the workload "
+    "(--trust-workload)."
 )
+_NO_QUERY = "it is not a query"
+#: Characters of a query's text, and of the reason of its refusal, that a message shows.
+_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Trust:
     # Extensions whose functions may be called, beside the listed ones.
     extensions: frozenset[str] = frozenset()
     workload: bool = False  # Whether no query is judged. Transactions are READ ONLY all the same.
+    skip: bool = False  # Whether the others run where queries are refused.
 
     @classmethod
     def of(
@@ -48,6 +55,7 @@ class Trust:
         extensions: Iterable[str] = (),
         *,
         workload: bool = False,
+        skip: bool = False,
     ) -> Trust:
         """Make it from command-line arguments: functions are written as ``schema.name``."""
         split = [tuple(text.split(".")) for text in functions]
@@ -57,7 +65,7 @@ class Trust:
                 f"{'.'.join(wrong)!r} is not of the form schema.name.",
                 remedy="Write --allow-function SCHEMA.NAME, as the catalog spells them.",
             )
-        return cls(frozenset(split), frozenset(extensions), workload)
+        return cls(frozenset(split), frozenset(extensions), workload, skip)
 
 
 #: Only listed functions and extensions are allowed.
@@ -79,7 +87,8 @@ class _Names(Naming):
 class Text(_Names):
     """The scope for judging a text alone, without a database.
 
-    With ``users`` functions of users are allowed: they are judged on the database before they run.
+    With ``users`` functions of users are allowed, which are judged on the database before they run,
+    and functions that tell facts of the server.
     """
 
     def __init__(self, trust: Trust = NONE, *, users: bool = False) -> None:
@@ -88,7 +97,8 @@ class Text(_Names):
 
     def function(self, name: Name) -> bool:
         """Whether a function is listed, or allowed by the operator, or left to the database."""
-        known = plain(name) in names.functions() or name in self._trust.functions
+        listed = names.functions() | (names.reading() if self._users else frozenset())
+        known = plain(name) in listed or name in self._trust.functions
         users = self._users and not (plain(name) and self.calls(name[-1]))
         return known or users or of_extension(name[-1])
 
@@ -105,32 +115,118 @@ def of_extension(function: str) -> bool:
     return any(function in listed.get("functions", ()) for listed in found)
 
 
-def check(workload: Workload, judges: Mapping[str, Callable[[Node], object]] | None = None) -> None:
+#: A function for each database that will run a workload, by name; it raises `NotAllowed`.
+Judges = Mapping[str, Callable[[Node], object]]
+
+
+def check(workload: Workload, judges: Judges | None = None) -> None:
     """Refuse a workload that holds anything but reading queries.
 
-    ``judges`` has, by name, a function for each database that will run the workload; it raises
-    `NotAllowed`. Without judges queries are judged by their texts alone.
+    Without judges queries are judged by their texts alone.
 
     Raises:
         UsageError: A query cannot be parsed, or is no query, or does more than read; the message
-            names the first such query.
+            names every such query.
     """
-    judges = judges or {"": lambda tree: judge(tree, Text())}
+    found = refusals(workload, judges or {"": lambda tree: judge(tree, Text())})
+    if found:
+        raise refused(workload, found)
+
+
+def refusals(workload: Workload, judges: Judges) -> list[Refusal]:
+    """The queries that the judges of the databases refuse, in the order of the workload."""
+    found = []
     for query in workload:
-        where, found = "", None
+        where, why = "", None
         try:
             tree = query_tree(query.sql)
             for side, refuse in judges.items():
                 where = f" (on the {side})" if side else ""
                 refuse(tree)
         except SqlError as error:
-            found = error.message.rstrip(".")
+            why = error.message.rstrip(".")
         except NotAllowed as reason:
-            found = f"{reason}{where}"
-        if found:
-            raise UsageError(
-                f"query {query.id} of workload {workload.name}: {found}.", remedy=_REMEDY
-            )
+            why = f"{reason}{where}"
+            why += f" but {_kind(query.sql)}" if why == _NO_QUERY else ""
+        if why:
+            found.append(Refusal(query.id, query.place, why, query.sql))
+    return found
+
+
+def _kind(text: str) -> str:
+    """The kind of a statement: its first word, or two (CREATE VIEW)."""
+    words = [word.text.upper() for word in tokens(text)[:2]]
+    return " ".join(words if words[0] in ("ALTER", "CREATE", "DROP") else words[:1])
+
+
+def refused(workload: Workload, found: Sequence[Refusal]) -> UsageError:
+    """The error that names all refused queries."""
+    lines = [line(item, workload.name) for item in found]
+    if len(lines) > 1:
+        lines.insert(0, f"{len(found):,} of {len(workload):,} queries are refused, none was run.")
+    return UsageError("\n".join([*lines, _REMEDY]))
+
+
+def line(item: Refusal, workload: str) -> str:
+    """A refusal on one line: which query of the workload it is, why it is refused, and its text."""
+    where = f" ({item.place})" if item.place else ""
+    why, text = (_short(" ".join(part.split())) for part in (item.reason, item.sql))
+    return _visible(f"query {item.id} of workload {workload}{where}: {why}: {text}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _visible(text: str) -> str:
+    """The text with escapes in the place of what moves a cursor or hides or turns text."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+#: A locking clause, and EXPLAIN with its options, in a text of which only `_WORDS` are kept; an x
+#: stands for each of the others.
+_LOCKING = re.compile(
+    r"FOR (?:NO KEY UPDATE|UPDATE|KEY SHARE|SHARE)(?: OF \S+(?: [.,] \S+)*)?"
+    r"(?: NOWAIT| SKIP LOCKED)?(?!\S)"
+)
+_EXPLAIN = re.compile(
+    r"EXPLAIN(?: ANALY[SZ]E| VERBOSE| \( (?!SELECT |WITH |VALUES |TABLE |\()[^()]*\))*(?!\S)"
+)
+_WORDS = re.compile(
+    r"ANALY[SZ]E|EXPLAIN|FOR|KEY|LOCKED|NO|NOWAIT|OF|SELECT|SHARE|SKIP|TABLE|UPDATE|VALUES|VERBOSE"
+    r"|WITH|[(),.]"
+)
+
+
+def replayed(query: Query) -> tuple[Query, str]:
+    """A query as it is replayed, and the words of its text that are left out.
+
+    READ ONLY transactions lock no rows, and the lines of a plan are no answer that two databases
+    could be compared by: so the query is run without its locking clauses, and that of EXPLAIN.
+    What is left is judged like any text. A text that cannot be read stays as it is.
+
+    >>> query, words = replayed(Query("q", "SELECT a FROM t FOR UPDATE OF t SKIP LOCKED"))
+    >>> query.sql, words
+    ('SELECT a FROM t', 'FOR UPDATE OF t SKIP LOCKED')
+    """
+    text = query.sql
+    try:
+        tree, words = statement(text).tree, tokens(text)
+    except SqlError:
+        return query, ""
+    marks = " ".join(m if _WORDS.fullmatch(m := word.text.upper()) else "x" for word in words)
+    locks = sum(node.kind == "LockingClause" for node in tree.walk())
+    found = list(_LOCKING.finditer(marks)) if locks else []
+    if len(found) != locks:  # Some words are none of a clause: substring(a FOR update).
+        return query, ""
+    if any(inner.kind == "SelectStmt" for inner in tree.nodes("query")):  # of EXPLAIN
+        found = [item for item in [_EXPLAIN.match(marks)] if item] + found
+    left_out = []
+    for item in reversed(found):
+        first, last = (words[marks.count(" ", 0, at)] for at in (item.start(), item.end()))
+        left_out.append(" ".join(text[first.start : last.end].split()))
+        text = f"{text[: first.start].rstrip(' ')}{text[last.end :]}".strip()
+    return replace(query, sql=text), ", ".join(reversed(left_out))
 
 
 def fault(text: str, trust: Trust = NONE) -> str | None:
@@ -147,8 +243,8 @@ def fault(text: str, trust: Trust = NONE) -> str | None:
 def query_tree(text: str) -> Node:
     """The tree of a text, which must be one query without writes, locks or parameters."""
     tree = statement(text).tree
-    if tree.kind != "SelectStmt":
-        raise NotAllowed("it is not a query")
+    if tree.kind not in ("SelectStmt", "VariableShowStmt"):
+        raise NotAllowed(_NO_QUERY)
     kinds = {node.kind for node in tree.walk()}
     if kinds & {"LockingClause", "IntoClause"}:
         raise NotAllowed("it writes or locks rows")
@@ -162,7 +258,8 @@ class Scope(_Names):
 
     Relations without a schema are looked up in the schemas of the path, in order. In definitions of
     objects (``deep``), names without a schema are those of `pg_catalog`, and an operator may be any
-    operator of that name. Functions that the planner never evaluates (``uncomputed``) are allowed.
+    operator of that name. Functions that the planner never evaluates (``uncomputed``) are allowed,
+    and functions that run ``texts``, all of which were judged.
     """
 
     def __init__(
@@ -172,17 +269,19 @@ class Scope(_Names):
         *,
         deep: bool = False,
         uncomputed: frozenset[Name] = frozenset(),
+        texts: frozenset[str] = frozenset(),
     ) -> None:
         self._database = database
         self._path = path
         self._deep = deep
         self._uncomputed = uncomputed
+        self._texts = texts
 
     def function(self, name: Name) -> bool:
         """Whether a function may be called.
 
-        That holds for listed functions of the server and of listed extensions, and for functions
-        that the user allowed.
+        That holds for listed functions of the server and of listed extensions, for functions that
+        the user allowed, and for a name that no function has: the server itself refuses it.
         """
         if len(name) > 2:
             return False
@@ -194,17 +293,25 @@ class Scope(_Names):
             return True
         self.refuse_users(name)
         allowed = self._database.trust.functions
-        if name[0] != "pg_catalog" and len(name) == 2:
-            return bool(found) or name in allowed or self._lacking(name)
         last = name[-1]
-        if last in names.functions() or ("pg_catalog", last) in allowed:
+        if name[0] != "pg_catalog" and len(name) == 2:
+            return bool(found) or name in allowed or self._lacking(name) or self._absent(last)
+        if last in self._database.known | self._texts or ("pg_catalog", last) in allowed:
             return True
-        return last not in names.others() and (bool(found) or self._lacking(name))
+        known = bool(found) or self._lacking(name) or self._absent(last)
+        return last not in names.others() and known
+
+    def _absent(self, name: str) -> bool:
+        """Whether no function of the database has this name, in whatever schema."""
+        database = self._database
+        return database.replays and name not in database.own and name not in database.functions
 
     def refuse_users(self, name: Name) -> None:
         """Refuse a name that may call a user-defined function, directly or through a type."""
         for function in _named(self._database.functions, name):
-            self._database.refuse_function(function)
+            runner = names.running_texts().get(name[-1]) if name[-1] in self._texts else None
+            if runner is None or function.extension != runner:
+                self._database.refuse_function(function, called=True)
         for row in _named(self._database.types, name):
             # A call with one argument may be a cast to the type of that name.
             self._database.refuse_type(row, named=True)
@@ -256,6 +363,21 @@ class Scope(_Names):
         for row in database.types.get(field, ()):
             database.refuse_type(row, named=True)
         return False
+
+
+class Body(Scope):
+    """Judges names in the text of a function, which may be called under any search path.
+
+    A relation without a schema may be any of that name, and it may be read with the rights of the
+    function's owner.
+    """
+
+    def relation(self, name: Name) -> bool:
+        """Whether reading a relation of this name runs only functions that are allowed."""
+        for (schema, last), row in self._database.relations.items():
+            if last == name[-1] and (len(name) == 1 or schema == name[-2]):
+                self._database.refuse_relation(row, deep=True)
+        return len(name) < 3
 
 
 def _named(kinds: Mapping[str, Sequence[Any]], name: Name) -> list[Any]:

@@ -73,3 +73,105 @@ def test_gates_of_a_run(run, tmp_path, code, gate):
     else:
         verdict = "FAILED" if code else "passed"
         assert f"gate {verdict}: fail if {gate} (it is " in done.stdout
+
+
+TENANTS = """
+CREATE TABLE ten (id integer, tenant integer, price numeric);
+CREATE FUNCTION cur_tenant() RETURNS integer LANGUAGE sql STABLE AS
+  $$ select current_setting('app.tenant', true)::int $$;
+CREATE FUNCTION net(p numeric) RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS
+  $$ begin return p * 1.2; end $$;
+CREATE VIEW nets AS SELECT id, net(price) AS net FROM ten;
+CREATE POLICY p ON ten USING (tenant = cur_tenant());
+ALTER TABLE ten ENABLE ROW LEVEL SECURITY;
+"""
+tenants = database_of(TENANTS)
+#: As people have it: queries, and what is none.
+MIXED = """-- \x1b[2Jordinary
+SELECT count(*) FROM ten;
+CREATE VIEW revenue AS SELECT 1;  SELECT net FROM nets
+  WHERE id = 1 FOR UPDATE;
+SET work_mem = '64MB';
+\\timing on
+SELECT count(*) FROM ten WHERE id = :id;
+EXPLAIN ANALYZE SELECT
+  count(*) FROM ten;
+\\i more.sql
+SELECT * FROM GRAPH_TABLE (g MATCH (v) COLUMNS (v.n));
+"""
+MORE = "SELECT pg_sleep('\u202e1');\nINSERT INTO ten VALUES (1, 1, 1);\nSHOW work_mem;\n"
+#: Id, file and line, reason and text of each refusal.
+REFUSED = [
+    ("q2", "w.sql:3", "it is not a query but CREATE VIEW", "CREATE VIEW revenue AS SELECT 1"),
+    ("q4", "w.sql:5", "it is not a query but SET", "SET work_mem = '64MB'"),
+    ("q5", "w.sql:7", "syntax error at or near", "SELECT count(*) FROM ten WHERE id = :id"),
+    ("q7", "more.sql:1", "it calls pg_sleep", "SELECT pg_sleep('\\u202e1')"),
+    ("q8", "more.sql:2", "it is not a query but INSERT", "INSERT INTO ten VALUES (1, 1, 1)"),
+    ("q10", "w.sql:11", 'syntax error at or near "MATCH"', "SELECT * FROM GRAPH_TABLE (g MATCH"),
+]
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """A workload of queries and of what is none, in two files."""
+    (tmp_path / "more.sql").write_text(MORE, encoding="utf-8")
+    (tmp_path / "w.sql").write_text(MIXED, encoding="utf-8")
+    return tmp_path / "w.sql"
+
+
+def _named(lines):
+    assert len(lines) == len(REFUSED)
+    for line, (name, place, reason, text) in zip(lines, REFUSED, strict=True):
+        assert line.startswith(f"query {name} of workload w (")
+        assert f"/{place}): {reason}" in line
+        assert f": {text}" in line
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize("compared", [False, True])
+def test_all_refused_queries_are_named_at_once_and_nothing_runs(mixed, tenants, tmp_path, compared):
+    words = ["run", mixed, "--on", tenants, "-o", tmp_path / "r.json"]
+    if compared:
+        words = ["compare", tenants, tenants, "-w", mixed, "-o", tmp_path / "r"]
+    said = market.fail(2, "", "-q", *words).stderr.splitlines()
+    assert "6 of 10 queries are refused, none was run." in said[0]
+    _named(said[1:-1])
+    assert "--skip-refused" in said[-1]
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_refused_queries_are_left_out_by_name_where_the_operator_says_so(mixed, tenants, tmp_path):
+    options = ("--skip-refused", "--repeats", 1, "--warmup", 0)
+    done = market.succeed("-q", "run", mixed, "--on", tenants, "-o", tmp_path / "r.json", *options)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("4 queries: 4 ended, 0 failed")
+    left_out = [line.removeprefix("left out: ") for line in lines if line.startswith("left out")]
+    _named(left_out)
+    assert "query q3 ran without FOR UPDATE" in lines
+    assert "query q6 ran without EXPLAIN ANALYZE" in lines
+    kept = json.loads((tmp_path / "r.json").read_text())
+    assert [item["id"] for item in kept["results"]] == ["q1", "q3", "q6", "q9"]
+    assert [item["id"] for item in kept["refused"]] == [name for name, *_ in REFUSED]
+    assert kept["refused"][3]["sql"] == "SELECT pg_sleep('\u202e1')"
+    assert kept["changed"] == {"q3": "FOR UPDATE", "q6": "EXPLAIN ANALYZE"}
+
+
+def test_a_comparison_says_what_it_left_out(mixed, tenants, tmp_path):
+    options = ("--skip-refused", "--repeats", 1, "--no-floor", "--no-distributions")
+    words = ("compare", tenants, tenants, "-w", mixed, "-o", tmp_path / "r", *options)
+    lines = market.succeed("-q", *words, "--concurrency", 1).stdout.splitlines()
+    _named([line.removeprefix("left out: ") for line in lines if line.startswith("left out")])
+    document = json.loads((tmp_path / "r" / "comparison.json").read_text())
+    assert document["workload"]["queries"] == len(document["queries"]) == 4
+    assert [item["id"] for item in document["workload"]["refused"]] == [n for n, *_ in REFUSED]
+    assert document["workload"]["changed"] == {"q3": "FOR UPDATE", "q6": "EXPLAIN ANALYZE"}
+    for name in ("report.html", "report.md"):
+        text = (tmp_path / "r" / name).read_text(encoding="utf-8")
+        for word in ("it is not a query but CREATE VIEW", "it calls pg_sleep", "FOR UPDATE"):
+            assert word in text
+
+
+def test_where_all_queries_are_refused_none_can_be_left_out(run):
+    done = run("SELECT pg_sleep(1)", options=("--skip-refused",))
+    assert done.exit_code == 2
+    assert "it calls pg_sleep" in done.stderr

@@ -16,10 +16,10 @@ from sql_files import cases, sql_of
 from privbench import pipeline
 from privbench.display import visible
 from privbench.errors import DatabaseError, ModelError
-from privbench.pgsql.ddl import allowed
+from privbench.pgsql.ddl import allowed, trusted
 from privbench.pgsql.parser import statements
 from privbench.postgres.connect import connect
-from privbench.postgres.ddl import dump_ddl, dumped
+from privbench.postgres.ddl import cleaned, dump_ddl, dumped
 from privbench.postgres.introspect import introspect
 
 TABLE = "CREATE TABLE public.t (a int, b text); "
@@ -30,6 +30,7 @@ REFUSED = {
     "CREATE VIEW public.x AS SELECT " + "||".join("a" * 60_000): "tokens",
     "CREATE VIEW public.x AS SELECT " + "(" * 30_000 + "1" + ")" * 30_000: "memory exhausted",
     "CREATE VIEW public.x AS SELECT '" + "x" * (1 << 20) + "'": "longer than",
+    "CREATE PROPERTY GRAPH public.g; " * 1001: 'cannot be read: syntax error at or near "PROPERTY"',
 }
 #: Attack, and why it is left out: everything else of the model is made.
 LEFT_OUT = {text: said for said, text in cases(__file__, "ddl_left_out")}
@@ -49,6 +50,36 @@ def test_allowed_of_what_rows_need_not_leaves_it_out(text):
     assert judged.parts[1] == ()
     (line,) = judged.left_out
     assert LEFT_OUT[text] in line
+
+
+#: Attack: what this parser cannot read is what the target's server would run. Door: DDL.
+UNREAD = "CREATE PROPERTY GRAPH public.g VERTEX TABLES (public.t KEY (a))"
+
+
+def test_what_the_parser_cannot_read_is_not_run_for_a_trusted_maker_either():
+    (run,), left_out = (
+        (judged := trusted(f"{TABLE}{UNREAD}; TABLE public.t")).parts,
+        judged.left_out,
+    )
+    assert [found.text for found in run] == [TABLE.rstrip("; "), "TABLE public.t"]
+    (line,) = left_out
+    assert line.startswith("left out: CREATE PROPERTY GRAPH public.g VERTEX TABLES: it cannot be")
+
+
+def test_a_dump_keeps_what_stands_beside_statements_of_a_later_server():
+    """A statement within one that cannot be read is no statement of its own."""
+    body = "BEGIN ATOMIC SELECT 1 FROM GRAPH_TABLE (g MATCH (x) COLUMNS (x.a)); {}; END"
+    function = f"CREATE FUNCTION public.f() RETURNS int LANGUAGE sql {body}"
+    hidden = function.format("CREATE VIEW public.w AS SELECT 1")
+    text, lines = cleaned(f"{TABLE}\n{UNREAD};\n{hidden};\nCREATE VIEW public.v AS SELECT 1;\n")
+    kept = "CREATE VIEW public.v AS SELECT 1"
+    assert text == f"{TABLE.rstrip('; ')};\n{kept};\n"
+    assert [line.split(": ")[1] for line in lines] == [
+        "CREATE PROPERTY GRAPH public.g VERTEX TABLES",
+        "CREATE FUNCTION public.f",
+    ]
+    with pytest.raises(DatabaseError, match=r"cannot be read: syntax error at or near \"NEW\""):
+        cleaned(f"{UNREAD};\nCREATE TABLE public.t (a int) NEW;\n")
 
 
 def test_statements_after_a_broken_answer_are_its_own(monkeypatch):

@@ -150,6 +150,64 @@ def test_functions_of_listed_and_allowed_extensions_may_be_called(source):
         Trust.of(["act"])
 
 
+def test_an_aggregate_is_judged_by_the_operator_that_may_sort_for_it(source):
+    made = (
+        "CREATE FUNCTION public.below(int, int) RETURNS boolean LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM public.act(); RETURN $1 < $2; END';"
+        "CREATE OPERATOR public.<<< (LEFTARG = int, RIGHTARG = int, FUNCTION = public.below);"
+        "CREATE AGGREGATE public.first_of(int) (SFUNC = pg_catalog.int4smaller, STYPE = int,"
+        " SORTOP = OPERATOR(public.<<<))"
+    )
+    dsn, _ = source(Attack("", made=made))
+    with pytest.raises(UsageError, match=r"public\.first_of, .*: it runs public\.below, which is"):
+        _run(dsn, "SELECT first_of(n) FROM victim")
+
+
+def test_a_name_that_no_function_has_is_left_to_the_server_unless_somebody_may_have_it(source):
+    dsn, _ = source(Attack(""))
+    assert _run(dsn, "SELECT first_of(n), public.first_of(n) FROM victim") == "error"
+    # A pooler's session may have temporary functions of others.
+    for name in ("pg_temp.act", "pg_catalog.act", "information_schema._pg_truetypid"):
+        with pytest.raises(UsageError, match=name.replace(".", r"\.")):
+            _run(dsn, f"SELECT {name}()")
+
+
+def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source):
+    """Functions that tell facts are allowed by name; of their kinds, what changes one is not."""
+    dsn, file = source(Attack(""))
+    texts = sql_of(__file__, "ordinary").splitlines()
+    refused = sql_of(__file__, "ordinary_refused").splitlines()
+    workload = Workload("theirs", tuple(Query(text, text) for text in texts + refused))
+    found = replay(workload, {"source": dsn}, repeats=1, warmup=0, trust=Trust(skip=True))
+    assert [item.id for item in found.refused] == refused
+    assert [result.id for result in found.results] == texts
+    with pytest.raises(UsageError) as caught:
+        replay(workload, {"source": dsn}, repeats=1, warmup=0)
+    lines = caught.value.message.splitlines()
+    assert lines[0] == f"{len(refused)} of {len(workload)} queries are refused, none was run."
+    assert [line.rpartition(": ")[2] for line in lines[1:-1]] == refused
+    assert not file.exists()
+
+
+def test_functions_within_functions_without_end_are_refused_by_name(source):
+    """Attack: more calls than the judge's stack holds; what is above them stays refused."""
+    calls = [*(f"public.f{n}()" for n in range(1, 400)), "public.act()"]
+    made = "SET check_function_bodies = off;" + "".join(
+        f"CREATE FUNCTION public.f{n}() RETURNS text LANGUAGE sql AS 'SELECT {call}';"
+        for n, call in enumerate(calls)
+    )
+    dsn, file = source(Attack("", made=made))
+    ends = (0, 399, 1)
+    workload = Workload("deep", tuple(Query(f"q{end}", f"SELECT f{end}()") for end in ends))
+    with pytest.raises(UsageError) as caught:
+        replay(workload, {"source": dsn})
+    lines = caught.value.message.splitlines()[1:-1]
+    for end, line in zip(ends, lines, strict=True):
+        assert f"may call public.f{end}, a function that" in line
+    assert len(caught.value.message) < 4000
+    assert not file.exists()
+
+
 def test_a_strong_role_is_warned_of_by_name(source):
     dsn, _ = source(Attack("SELECT 1", ""))
     name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]

@@ -11,6 +11,7 @@ from sql_files import cases, sql_of
 from privbench.errors import UsageError
 from privbench.pgsql import pieces
 from privbench.workload import FORMATS, Query, Workload, read, write
+from privbench.workload.formats.base import CONFIDENTIAL
 from privbench.workload.formats.conjunctive import Condition, Conjunction, Value, conjunction
 from privbench.workload.formats.sam import sam
 from privbench.workload.query import Shape, shape
@@ -278,3 +279,43 @@ def test_tables_and_joins_are_counted_and_the_digest_tells_workloads_apart():
     other = Workload("w", (Query("a", "SELECT 1b"), Query("", "SELECT 2")))
     assert one.digest == Workload("renamed", one.queries).digest
     assert one.digest != other.digest
+
+
+#: Files of a workload, and the file and line of each of its queries.
+PLACES = {
+    "one file": (
+        {"w.sql": "\n-- a\n/* b\n*/ SELECT 1; SELECT\n2;\n;;\nSELECT 'x\ny'\n;SELECT 3"},
+        "w.sql:4 w.sql:4 w.sql:7 w.sql:9",
+    ),
+    "confidential": ({"w.sql": f"-- {CONFIDENTIAL}\n;\nSELECT 1;\nSELECT 2;\n"}, "w.sql:3 w.sql:4"),
+    "a folder": (
+        {"b.sql": "SELECT 1;\nSELECT 2", "a.sql": "\n\nSELECT 3"},
+        "a.sql:3 b.sql:1 b.sql:2",
+    ),
+    "included": (
+        {"w.sql": "\\timing\n\\i x/y.sq\nSELECT 1", "x/y.sq": "SELECT 2;\n\n\\x on\nSELECT 3\n;"},
+        "y.sq:1 y.sq:4 w.sql:3",
+    ),
+    "answers": ({"w.sql": "-- a\n\n1||SELECT 1\n||SELECT 2"}, "w.sql:3 w.sql:4"),
+    "pgbench": (
+        {"w.sql": f"-- {CONFIDENTIAL}\n\\set a abs(\\\n  9)\nSELECT :a;\n\\set b 1\n\nSELECT :b"},
+        "w.sql:4 w.sql:7",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_queries_know_file_and_line(name, tmp_path):
+    files, places = PLACES[name]
+    for file, text in files.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text)
+    found = read(tmp_path if name == "a folder" else tmp_path / "w.sql")
+    assert [query.place.rpartition("/")[2] for query in found] == places.split()
+    # No file that is handed on tells where it came from, nor claims it.
+    write(found, tmp_path / "w.json", "native")
+    assert "place" not in (tmp_path / "w.json").read_text()
+    forged = (tmp_path / "w.json").read_text().replace('"id"', '"place": "/etc/passwd:1", "id"')
+    (tmp_path / "w.json").write_text(forged)
+    with pytest.raises(UsageError, match="place"):
+        read(tmp_path / "w.json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from privbench.errors import UsageError
 from privbench.limits import faults
-from privbench.pgsql import SqlError, pieces
+from privbench.pgsql import SqlError, placed_pieces
 from privbench.workload.query import Query, Workload
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -68,12 +69,18 @@ def query_id(file: Path, root: Path, number: int) -> str:
     return name if number == 1 else f"{name}#{number}"
 
 
-def cut(text: str, path: Path) -> list[str]:
-    """The statements of a file's text, cut by PostgreSQL's scanner, with their comments."""
+def cut(text: str, path: Path) -> list[tuple[int, str]]:
+    """The statements of a file's text, cut by PostgreSQL's scanner, with their comments.
+
+    Each comes with the number of the line on which it begins, counted from 0.
+    """
     try:
-        return pieces(text)
+        found = placed_pieces(text)
     except SqlError as error:
         raise UsageError(f"cannot read the workload {path}: {error.message}") from None
+    places = [0, *(place for place, _ in found)]
+    lines = accumulate(text.count("\n", *ends) for ends in pairwise(places))
+    return [(line, piece) for line, (_, piece) in zip(lines, found, strict=True)]
 
 
 def marked(text: str) -> bool:

@@ -56,7 +56,10 @@ def _read(path: Path) -> Workload:
 def _write(workload: Workload, path: Path) -> None:
     """Write the workload, one query a line."""
     head = {_MARK: 1, "name": workload.name, "confidential": workload.confidential}
-    items = (_QUERY.dump_python(query, mode="json", exclude_defaults=True) for query in workload)
+    items = (
+        _QUERY.dump_python(query, mode="json", exclude_defaults=True, exclude={"place"})
+        for query in workload
+    )
     start, *lines = (json_visible(json.dumps(item, ensure_ascii=False)) for item in (head, *items))
     body = ",\n".join(lines)
     write_text(path, f'{start.removesuffix("}")}, "queries": [\n{body}\n]}}\n')

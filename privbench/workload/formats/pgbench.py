@@ -125,9 +125,9 @@ def _read(path: Path) -> Workload:
     root = path if path.is_dir() else path.parent
     files = _files(path) if path.is_dir() else [(path, 1.0)]
     queries = (
-        _bound(query_id(file, root, number), text, draws, weight)
+        _bound(query_id(file, root, number), text, draws, weight, place)
         for file, weight in files
-        for number, (draws, text) in enumerate(_statements(file), 1)
+        for number, (draws, text, place) in enumerate(_statements(file), 1)
     )
     return whole(path, [file for file, _ in files], queries)
 
@@ -186,19 +186,20 @@ def _files(root: Path) -> list[tuple[Path, float]]:
     return files
 
 
-def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
-    r"""Each statement with the definitions of the variables that are set before it."""
+def _statements(file: Path) -> Iterator[tuple[dict[str, str], str, str]]:
+    r"""Each statement with the variables that are set before it, and its file and line."""
     draws: dict[str, str] = {}
     block: list[str] = []
     text = "\n".join(_text(file)).replace("\r\n", "\n")
-    joined = _CONTINUED.sub(lambda found: found[0].replace("\\\n", ""), text)
-    for line in [*joined.split("\n"), "\\set privbench_end 0"]:
+    joined = _CONTINUED.sub(_joined, text)
+    first = 1 + len(read_text(file).split("\n")) - len(text.split("\n"))
+    for number, line in enumerate([*joined.split("\n"), "\\set privbench_end 0"], first):
         meta = _META.match(line)
         if meta is None:
             block.append(line)
             continue
-        for text in cut("\n".join(block), file):
-            yield dict(draws), text
+        for after, text in cut("\n".join(block), file):
+            yield dict(draws), text, f"{file}:{number - len(block) + after}"
         block = []
         if meta[1] != "set":
             raise UsageError(
@@ -213,11 +214,16 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str]]:
         draws[name] = value.rstrip()
 
 
-def _bound(name: str, text: str, draws: dict[str, str], weight: float) -> Query:
+def _joined(found: re.Match[str]) -> str:
+    """A command on one line, and empty lines in the place of those that continued it."""
+    return found[0].replace("\\\n", "") + "\n" * found[0].count("\\\n")
+
+
+def _bound(name: str, text: str, draws: dict[str, str], weight: float, place: str) -> Query:
     """The query of a statement; each of its variables is drawn once."""
     needed = _needed(text, {SCALE: "1", **draws})
     if not needed:
-        return Query(name, text, weight=weight)
+        return Query(name, text, weight=weight, place=place)
     values: dict[str, str] = {}
     for variable, expression in needed.items():
         values[variable] = draw(expression, values, name, variable)
@@ -229,6 +235,7 @@ def _bound(name: str, text: str, draws: dict[str, str], weight: float) -> Query:
         template=_VARIABLE.sub(lambda found: order.get(found[1], found[0]), text),
         parameters=tuple(values.values()),
         draws=tuple(f"{variable} = {drawn}" for variable, drawn in needed.items()),
+        place=place,
     )
 
 

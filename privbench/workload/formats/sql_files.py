@@ -8,6 +8,7 @@ skipped.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from privbench.errors import UsageError
@@ -18,7 +19,6 @@ from privbench.workload.formats.base import (
     cut,
     marked,
     query_id,
-    read_lines,
     read_text,
     whole,
 )
@@ -49,13 +49,14 @@ def _read(path: Path) -> Workload:
     The files of a folder are read in natural order (2a before 10a), and sub-folders are searched.
     """
     if not path.is_dir():
-        alone = (Query(f"q{i}", text) for i, text in enumerate(_texts(path), 1))
+        found = enumerate(_texts(path), 1)
+        alone = (Query(f"q{i}", text, place=place) for i, (place, text) in found)
         return whole(path, [path], alone)
     files = sorted(path.rglob("*.sql"), key=lambda file: natural(file.relative_to(path)))
     queries = (
-        Query(query_id(file, path, number), text)
+        Query(query_id(file, path, number), text, place=place)
         for file in files
-        for number, text in enumerate(_texts(file), 1)
+        for number, (place, text) in enumerate(_texts(file), 1)
     )
     return whole(path, files, queries)
 
@@ -73,22 +74,29 @@ def _write(workload: Workload, path: Path) -> None:
         write_text(file, f"{mark}{ended(query.sql)}\n")
 
 
-def _texts(file: Path) -> list[str]:
-    return cut(_plain(read_text(file).removeprefix(_MARK), file), file)
+def _texts(file: Path) -> list[tuple[str, str]]:
+    """The statements of a file, each with its file and line."""
+    lines = list(_plain(file))
+    found = cut("\n".join(line for _, line in lines), file)
+    # The mark of confidentiality is a line of a comment and an empty statement.
+    return [(lines[number][0], text) for number, text in found]
 
 
-def _plain(text: str, file: Path, depth: int = 0) -> str:
-    r"""The text with files included that ``\i`` names, and without commands about psql's output."""
+def _plain(file: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
+    r"""The lines of a file with their places; without commands about psql's output.
+
+    In the place of ``\i`` stand the lines of the file that it names.
+    """
     if depth > _DEEPEST:
         raise UsageError(f"the workload {file} includes itself.")
-
-    def included(found: re.Match[str]) -> str:
-        if not found["file"]:
-            return ""
-        path = inside(file.parent, found["file"].strip("'"))
-        return _plain(read_text(path), path, depth + 1)
-
-    return COMMAND.sub(included, text)
+    for number, line in enumerate(read_text(file).split("\n"), 1):
+        command = COMMAND.fullmatch(line)
+        if command is None:
+            yield f"{file}:{number}", line
+        elif command["file"]:
+            yield from _plain(inside(file.parent, command["file"].strip("'")), depth + 1)
+        else:
+            yield f"{file}:{number}", ""
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -116,15 +124,15 @@ def ended(sql: str) -> str:
 
 def _detects_lines(path: Path) -> bool:
     """Whether the first line with a query starts with ``number||``."""
-    return path.is_file() and _LINE.match(next(iter(_lines(path)), "")) is not None
+    return path.is_file() and _LINE.match(next((text for _, text in _lines(path)), "")) is not None
 
 
 def _read_lines(path: Path) -> Workload:
     """Read one query a line; ids are q1, q2, … in their order."""
-    found = (_LINE.match(line) or (line, None, line) for line in _lines(path))
+    found = ((place, _LINE.match(line) or (line, None, line)) for place, line in _lines(path))
     queries = (
-        Query(f"q{number}", item[2].strip(), int(item[1]) if item[1] else None)
-        for number, item in enumerate(found, 1)
+        Query(f"q{number}", item[2].strip(), int(item[1]) if item[1] else None, place=place)
+        for number, (place, item) in enumerate(found, 1)
     )
     return Workload(path.stem, tuple(queries), marked(read_text(path)))
 
@@ -142,8 +150,13 @@ def _write_lines(workload: Workload, path: Path) -> None:
     write_text(path, mark + "".join(lines))
 
 
-def _lines(path: Path) -> list[str]:
-    return [line for line in read_lines(path) if not line.lstrip().startswith("--")]
+def _lines(path: Path) -> list[tuple[str, str]]:
+    """The lines that hold a query, each with its file and line."""
+    return [
+        (f"{path}:{number}", line)
+        for number, line in enumerate(read_text(path).split("\n"), 1)
+        if line.strip() and not line.lstrip().startswith("--")
+    ]
 
 
 FORMAT = WorkloadFormat("sql", _detects, _read, _write)

@@ -48,3 +48,52 @@ CREATE CAST (public.k AS text) WITH FUNCTION public.spell(public.k) AS IMPLICIT;
 CREATE VIEW public.v AS SELECT public.act()
 -- query:
 SELECT length('a'::k), 'a' ==> 'b', pg_sleep(0) FROM v
+--- what tells of the server and the session
+-- query:
+SELECT current_setting('server_version'), current_setting('app.tenant', true), pg_backend_pid(),
+  pg_total_relation_size('victim') + pg_table_size('victim') + pg_database_size(current_database()),
+  to_regclass('public.victim'), has_table_privilege('victim', 'select'), format_type(23, NULL),
+  obj_description('victim'::regclass), txid_current(), pg_is_in_recovery(), pg_current_wal_lsn(),
+  pg_stat_get_numscans('victim'::regclass), inet_client_addr()
+--- a setting
+-- query:
+SHOW work_mem
+--- rows that would be locked
+-- query:
+SELECT count(*) FROM (SELECT name FROM victim v FOR UPDATE OF v NOWAIT) a, victim b
+--- a plan
+-- query:
+EXPLAIN (ANALYZE, FORMAT json) SELECT count(*) FROM victim
+--- functions in SQL that read
+CREATE TYPE public.kind AS ENUM ('a', 'b');
+CREATE FUNCTION public.low(i int) RETURNS bigint LANGUAGE sql STABLE AS $$ SELECT 1; SELECT count(*) FROM victim WHERE n <= i $$;
+CREATE FUNCTION public.tenant() RETURNS int LANGUAGE sql STABLE SECURITY DEFINER SET search_path = ''
+  AS $$ WITH w AS (SELECT current_setting('app.tenant', true)::int AS t) SELECT coalesce(t, 1) FROM w $$;
+CREATE FUNCTION public.kinds(OUT k public.kind, OUT n int) RETURNS SETOF record LANGUAGE sql IMMUTABLE AS $$ SELECT 'a'::public.kind, 1 $$;
+CREATE FUNCTION public.named() RETURNS SETOF public.victim LANGUAGE sql STABLE AS 'TABLE public.victim';
+CREATE VIEW public.v AS SELECT public.low(n) AS low FROM public.victim;
+ALTER TABLE public.victim ENABLE ROW LEVEL SECURITY;
+ALTER TABLE public.victim FORCE ROW LEVEL SECURITY;
+CREATE POLICY p ON public.victim USING (n >= public.tenant());
+-- query:
+SELECT low, k, x.name FROM v, kinds(), named() x WHERE low(1) = public.low(1) AND tenant() = 1
+--- functions whose bodies are standard SQL
+CREATE FUNCTION public.twice(i int) RETURNS bigint LANGUAGE sql RETURN i * (SELECT count(*) FROM public.victim);
+CREATE FUNCTION public.last(i int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT CASE WHEN i > 0 THEN public.twice(i) END::int; END;
+-- query:
+SELECT twice(n), last(n) FROM victim
+--- PL/pgSQL that returns an expression
+CREATE FUNCTION public.net(p numeric) RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS $$ begin return $1 * 1.2 + p; end; $$;
+CREATE INDEX i ON public.victim (public.net(n));
+CREATE VIEW public.v AS SELECT public.net(n) FROM public.victim
+-- query:
+SELECT net(1), v.* FROM v
+--- aggregates of what the server has
+CREATE AGGREGATE public.product(int) (SFUNC = pg_catalog.int4mul, STYPE = int, INITCOND = '1', COMBINEFUNC = pg_catalog.int4mul, PARALLEL = SAFE);
+CREATE FUNCTION public.keep(text, text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT coalesce($1, $2)';
+CREATE AGGREGATE public.first_name(text) (SFUNC = public.keep, STYPE = text)
+-- query:
+SELECT product(n), first_name(name) FROM victim
+--- a text that is a query
+-- query:
+SELECT word FROM ts_stat('select to_tsvector(name) from victim where current_setting(''a.b'', true) is null')

@@ -138,3 +138,17 @@ ALTER TABLE public.t ENABLE ALWAYS TRIGGER g
 CREATE TEXT SEARCH TEMPLATE public.x (lexize = f)
 --- template public.evil
 CREATE TEXT SEARCH DICTIONARY public.d (TEMPLATE = public.evil)
+--- CREATE PROPERTY GRAPH public.g VERTEX TABLES: it cannot be read (syntax error at or near "PROPERTY"
+CREATE PROPERTY GRAPH public.g VERTEX TABLES (public.t KEY (a))
+--- CREATE VIEW public.v AS SELECT a, count: it cannot be read
+CREATE VIEW public.v AS SELECT a, count(*) FROM public.t GROUP BY ALL
+--- CREATE VIEW public.v AS SELECT first_value: it cannot be read
+CREATE VIEW public.v AS SELECT first_value(a) IGNORE NULLS OVER (ORDER BY b) FROM public.t
+--- CREATE VIEW public.v AS SELECT * FROM GRAPH_TABLE: it cannot be read
+CREATE VIEW public.v AS SELECT * FROM GRAPH_TABLE (public.g MATCH (x) COLUMNS (x.a))
+--- CREATE FUNCTION public.f: it cannot be read
+CREATE FUNCTION public.f() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 1 FROM GRAPH_TABLE (public.g MATCH (x) COLUMNS (x.a)); TABLE public.t; END
+--- ALTER VIEW public.v SET SOMETHING NEW: it cannot be read
+ALTER VIEW public.v SET SOMETHING NEW
+--- CREATE POLICY p ON public.t USING: it cannot be read
+CREATE POLICY p ON public.t USING (EXISTS (SELECT b FROM public.t GROUP BY ALL)); -- and no more

@@ -187,3 +187,17 @@ CREATE TABLE public.x (a text DEFAULT '\'); COPY t TO PROGRAM 'sh'; --')
 --- smuggled, which lies in no schema
 CREATE TABLE public.x (a text DEFAULT E'a'
 '\''); CREATE TABLE smuggled (i int); --')
+--- cannot be read: syntax error at or near "NEWLY" (line 1, column 32)
+CREATE TABLE public.x (a int)  NEWLY
+--- cannot be read: syntax error at or near "SELEKT"
+SELEKT 1
+--- cannot be read: syntax error at or near "\"
+\! touch /tmp/x
+--- (CopyStmt)
+CREATE PROPERTY GRAPH public.g; COPY public.t TO PROGRAM 'sh'
+--- (CopyStmt)
+CREATE VIEW public.v AS SELECT 1) GROUP BY ALL; COPY public.t TO PROGRAM 'sh'
+--- calls pg_read_file
+CREATE VIEW public.v AS SELECT a FROM public.t GROUP BY ALL; CREATE TABLE public.x (a text DEFAULT pg_read_file('/etc/passwd'))
+--- cannot be read: unterminated quoted string
+CREATE PROPERTY GRAPH public.g; CREATE VIEW public.v AS SELECT '
