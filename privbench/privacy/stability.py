@@ -28,8 +28,10 @@ Unit = tuple[str, int]
 def remove_unit(database: PrivateDatabase, root_table: str, row: int) -> PrivateDatabase:
     """The neighbour without one unit, by the table and the row of its root.
 
-    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥. The other
-    units keep their random ranks: the two databases are coupled on the rows they share.
+    All rows of the unit go, at every depth. Edges into them from rows that stay become ⊥. A key
+    that several rows have is an edge into none of them (`privbench.postgres.keys`), so that these
+    edges are all that the removal marks. The other units keep their random ranks: the two databases
+    are coupled on the rows they share.
     """
     units = database._units
     number = units.number(root_table, row)

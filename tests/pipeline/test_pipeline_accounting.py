@@ -4,6 +4,7 @@ import re
 
 import market
 import pytest
+from fits import fit
 
 from privbench import pipeline
 from privbench.config import Config
@@ -74,3 +75,30 @@ def test_accounting_is_the_same_whatever_the_rows(make_database, tmp_path, colum
     assert planned.accounting == expected
     assert f"{expected} accounting" in planned.render()
     assert f"({expected})" in full.promise.sentence()
+
+
+@pytest.mark.parametrize("accounting", ["pure", "zcdp"])
+@pytest.mark.parametrize("unit", ["owner", "row"])
+def test_numbers_of_units_are_public_under_replace(make_database, tmp_path, accounting, unit):
+    """Totals of tables without an owner are exact, cost nothing and are asked once (P11)."""
+    dsn = make_database(f"{OWNED}INSERT INTO a SELECT g FROM generate_series(1, 37) g;")
+    market.execute(dsn, "INSERT INTO b SELECT g, g % 5, 1, 1 + g % 9 FROM generate_series(1, 90) g")
+    owner = f"{OWNS}\n" if unit == "owner" else ""
+    config = Config.loads(
+        f"[database]\nidentity = 't'\n[privacy]\nepsilon = 2.0\nneighbours = 'replace'\n"
+        f"unit = '{unit}'\naccounting = '{accounting}'\n"
+        f"[ledger]\npath = '{tmp_path / 'l'}'\n{owner}"
+    )
+    fitted = fit(dsn, config)
+    totals = {}
+    for step in fitted.trace:
+        if step.query.kind == "total" and "total" in step.event.label:
+            totals.setdefault(step.query.table, []).append((step.event.amount, int(step.result[0])))
+    exact = {"public.a": [(0.0, 37)], "public.b": [(0.0, 90)]}
+    assert totals["public.a"] == exact["public.a"]
+    if unit == "row":
+        assert totals == exact
+    else:
+        assert totals["public.b"][0][0] > 0
+    planned = pipeline.plan(config, dsn, {"public.a": 37, "public.b": 90})
+    assert "total public.a" in planned.render()

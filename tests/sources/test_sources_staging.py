@@ -18,6 +18,9 @@ from sql_files import cases, sql_of
 
 from privbench.config import Config
 from privbench.errors import ConfigError, DatabaseError, PrivbenchError, SchemaError, UsageError
+from privbench.postgres.introspect import introspect
+from privbench.postgres.keys import key_expressions, match
+from privbench.postgres.snapshot import Snapshot
 from privbench.schema import TableName
 from privbench.sources import staged
 from privbench.sources.files import Files, FileTable
@@ -85,6 +88,23 @@ def test_rows_that_break_a_key_are_refused_without_their_values(tmp_path, key, r
     assert error.table == table
     assert columns in str(error)
     assert "ada@x" not in str(error)
+
+
+def test_keys_of_files_are_matched_as_their_copy_compares_them(tmp_path):
+    """Texts by their bytes, whatever collation DuckDB has; -0 and 0, and every NaN, are equal."""
+    statements = sql_of(__file__, "almost_equal")
+    for source, config in (
+        (write(tmp_path / "names.db", statements), EMPTY),
+        (export(tmp_path, statements), Config.loads(sql_of(__file__, "almost_equal.toml"))),
+    ):
+        with staged(source, config) as dsn, Snapshot(dsn) as snapshot:
+            schema = introspect(snapshot.connection)
+            for key in schema.table("item").foreign_keys:
+                sides = zip((key.table, key.ref_table), key_expressions(schema, key), strict=True)
+                ours, theirs = (
+                    snapshot.read(schema.table(table), [(side[0], "k")]) for table, side in sides
+                )
+                assert match(ours.columns, theirs.columns).tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(("told", "config"), cases(__file__, "misfits.txt"))

@@ -150,9 +150,10 @@ class Refers(Axis):
 
 @dataclass(frozen=True, slots=True)
 class PublicTarget(Axis):
-    """The row of a public table to which a row refers; the last cell is NULL.
+    """The row of a public table to which a row refers; the last cell is that of all other rows.
 
-    Public rows are never removed, so a row's code depends on the row alone.
+    These refer to nothing, or by a key that no public row or several have. Public rows are never
+    removed, so a row's code depends on the row alone.
     """
 
     key: KeySpec  # a key whose parent is public

@@ -1,0 +1,8 @@
+CREATE TABLE owner (name VARCHAR COLLATE NOCASE PRIMARY KEY);
+CREATE TABLE mark (x DOUBLE PRIMARY KEY);
+CREATE TABLE item (
+  name VARCHAR COLLATE NOCASE REFERENCES owner (name), x DOUBLE REFERENCES mark (x)
+);
+INSERT INTO owner VALUES ('ann'), ('ANN');
+INSERT INTO mark VALUES ('nan'), (0.0);
+INSERT INTO item VALUES ('ANN', '-0.0'), ('ann', 'nan'), ('ANN', 0);
