@@ -6,6 +6,7 @@ import gc
 import sys
 from importlib import import_module
 from types import SimpleNamespace
+from typing import Any
 
 import click
 
@@ -46,6 +47,19 @@ _OBJECTS = 100_000
 
 class Commands(Group):
     """All commands; one is imported when it is asked for: reports are half of all imports."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """The context of a command line, which it keeps."""
+        given = tuple(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta["arguments"] = given
+        return context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the work."""
@@ -118,4 +132,4 @@ def main(ctx: click.Context, log_format: str, verbose: int, quiet: bool) -> None
       privbench clone "service=prod" "service=clone" --epsilon 3.2 --yes
     """
     configure(log_format, -1 if quiet else verbose)
-    ctx.obj = State(log_format, -1 if quiet else verbose)
+    ctx.obj = State(log_format, -1 if quiet else verbose, ctx.meta["arguments"])

@@ -42,6 +42,8 @@ class LedgerReport:
                 f"  Counted with it: the ledger of {other['identity']} in {other['path']},",
                 "  which may be of this database; if it is another's, move that folder away",
             ]
+        for name in state["apart"]:
+            lines.append(f"  Not counted, as it was declared to be of other data: {name}")
         if not state["releases"]:
             lines += [
                 "  no releases under this identity, in this directory (see [database]",
@@ -85,6 +87,7 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
     if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
     ledger = _ledger(source, identity, path)
+    ledger.require_one_name()
     before = ledger.show()["cap"]
     ledger.set_cap(cap)
     return [
@@ -111,10 +114,7 @@ def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False
     is an address or a database's name may belong to another database; with `surely` such ledgers
     are left out.
     """
-    found = database_identity(connection)
-    every = Ledger.of_database(
-        path, found.own, (lambda name: name == found.own) if surely else found.covers
-    )
+    every = Ledger.of_database(path, database_identity(connection).own, surely=surely)
     return [item.directory for item in every]
 
 
@@ -123,10 +123,10 @@ def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
     if identity is not None and not source:
         return Ledger.open(path, identity)
     if is_file(source):
-        return Ledger.open(path, identity or OF_FILES.required(), OF_FILES.covers)
+        return Ledger.open(path, identity or OF_FILES.required())
     with reading(source) as connection:
         found = database_identity(connection, identity)
-    return Ledger.open(path, found.required(), found.covers)
+    return Ledger.open(path, found.required(), found.own)
 
 
 def _number(value: float | None) -> str:

@@ -2,8 +2,8 @@
 
 The server is started once in a process and removed when the process ends in any way
 (`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
-can enter. Its databases are marked as copies, so that they get no identity of their own in the
-ledger (`privbench.postgres.connect.identity`).
+can enter. The role that reads a copy may not ask for the system identifier, so that the copy has no
+identity of its own in the ledger (`privbench.postgres.connect.identity`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from psycopg import conninfo, errors, sql
 from privbench.config import Config
 from privbench.errors import DatabaseError, SchemaError
 from privbench.postgres import embedded
-from privbench.postgres.connect import STAGED, Connection, connect
+from privbench.postgres.connect import Connection, connect
 from privbench.postgres.failures import database_errors, translate
 from privbench.postgres.finishing import vacuum
 from privbench.postgres.staging import copy_rows
@@ -101,8 +101,6 @@ def _database() -> Iterator[str]:
         connect(server.dsn, autocommit=True) as admin,
     ):
         admin.execute(build("CREATE DATABASE {} TEMPLATE template0", name))
-        marked = build("ALTER DATABASE {} SET {} TO 'on'", name, sql.Identifier(*STAGED.split(".")))
-        admin.execute(marked)
     try:
         yield conninfo.make_conninfo(server.dsn, dbname=name)
     finally:
@@ -131,6 +129,7 @@ def _server(process: int) -> embedded.Server:
 def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
     """Make tables, copy rows and add keys in one transaction, which writes each row only once."""
     with database_errors("copying the files"), connect(dsn) as connection:
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         schemas = sorted({table.name.schema for table in tables})
         for schema in schemas:
             if schema != "public":

@@ -45,9 +45,9 @@ def undeclared(ledger, **privacy):
     return market.config(ledger, market.CONFIG.replace('identity = "market"', ""), **privacy)
 
 
-def spend(path, name, epsilon=1.0, covers=None, cap=None):
+def spend(path, name, epsilon=1.0, database=None, cap=None, apart=()):
     """Open a release in a ledger and leave it, as a fit that died does."""
-    ledger = Ledger.open(path, name, covers)
+    ledger = Ledger.open(path, name, database, apart)
     release = ledger.open_release(
         Fit("hash", DEFINITION), Accountant("pure", epsilon), cap=None if cap is None else Cap(cap)
     )
@@ -93,7 +93,7 @@ def test_identity_of_a_renamed_database_is_the_same(make_database, server, tmp_p
     old, new = f"old_{uuid.uuid4().hex[:8]}", f"new_{uuid.uuid4().hex[:8]}"
     dsn = make_database(name=old)
     before = known(dsn)
-    spend(tmp_path, before.required(), covers=before.covers, cap=1.5)
+    spend(tmp_path, before.required(), database=before.own, cap=1.5)
     market.execute(server.dsn, f"ALTER DATABASE {old} RENAME TO {new}")
     try:
         after = known(conninfo.make_conninfo(dsn, dbname=new))
@@ -103,9 +103,8 @@ def test_identity_of_a_renamed_database_is_the_same(make_database, server, tmp_p
     # No attack: another database does not pay for this one.
     other = known(make_database()).required()
     assert other != before.required()
-    assert not before.covers(other)
     with pytest.raises(BudgetExceeded):
-        spend(tmp_path, after.required(), covers=after.covers, cap=1.5)
+        spend(tmp_path, after.required(), database=after.own, cap=1.5)
 
 
 FORMER = [
@@ -125,20 +124,20 @@ def test_spend_under_a_former_name_counts_under_the_new(make_database, tmp_path,
     """
     dsn = make_database()
     now = known(dsn, declared)
-    old = former.format(system=now.system, undeclared=known(dsn).required())
+    old = former.format(system=now.own.partition(":")[0], undeclared=known(dsn).required())
     spend(tmp_path, old, 1.0)
     Ledger.open(tmp_path, old).set_cap(Cap(1.5))
     with pytest.raises(BudgetExceeded):
-        spend(tmp_path, now.required(), covers=now.covers)
-    spend(tmp_path, now.required(), 0.5, covers=now.covers)
-    shown = Ledger.open(tmp_path, now.required(), now.covers).show()
+        spend(tmp_path, now.required(), database=now.own)
+    spend(tmp_path, now.required(), 0.5, database=now.own)
+    shown = Ledger.open(tmp_path, now.required(), now.own).show()
     assert [item["epsilon"] for item in shown["definitions"]] == [1.5]
     assert [item["identity"] for item in shown["others"]] == [old]
     # The owner may set another cap; that of the old name is his no longer.
-    Ledger.open(tmp_path, now.required(), now.covers).set_cap(Cap(3))
-    spend(tmp_path, now.required(), 1.5, covers=now.covers)
+    Ledger.open(tmp_path, now.required(), now.own).set_cap(Cap(3))
+    spend(tmp_path, now.required(), 1.5, database=now.own)
     with pytest.raises(BudgetExceeded):
-        spend(tmp_path, now.required(), 0.1, covers=now.covers)
+        spend(tmp_path, now.required(), 0.1, database=now.own)
 
 
 def test_spend_beside_a_damaged_ledger_is_refused(make_database, tmp_path):
@@ -147,11 +146,11 @@ def test_spend_beside_a_damaged_ledger_is_refused(make_database, tmp_path):
     What cannot be told apart is refused.
     """
     now = known(make_database())
-    spend(tmp_path, f"{now.system}/shop")
+    spend(tmp_path, f"{now.own.partition(':')[0]}/shop")
     (file,) = tmp_path.rglob("ledger.sqlite")
     file.write_bytes(file.read_bytes().replace(b"identity", b"Identity", 1))
     with pytest.raises(LedgerError, match="damaged"):
-        spend(tmp_path, now.required(), covers=now.covers)
+        spend(tmp_path, now.required(), database=now.own)
 
 
 def test_spend_beside_other_folders_goes_on(make_database, tmp_path):
@@ -159,8 +158,8 @@ def test_spend_beside_other_folders_goes_on(make_database, tmp_path):
     now = known(make_database())
     (tmp_path / "lost+found").mkdir(mode=0o000)
     (tmp_path / "notes.txt").write_text("x")
-    spend(tmp_path, now.required(), covers=now.covers)
-    assert len(Ledger.open(tmp_path, now.required(), now.covers).show()["releases"]) == 1
+    spend(tmp_path, now.required(), database=now.own)
+    assert len(Ledger.open(tmp_path, now.required(), now.own).show()["releases"]) == 1
 
 
 def test_resume_of_an_earlier_name_goes_on_in_its_file(tmp_path):
@@ -169,7 +168,7 @@ def test_resume_of_an_earlier_name_goes_on_in_its_file(tmp_path):
     It goes on in the file where it was opened.
     """
     old = spend(tmp_path, "7/shop")
-    ledger = Ledger.open(tmp_path, "7:16384", lambda name: name == "7/shop")
+    ledger = Ledger.open(tmp_path, "7:16384", "7:16384")
     release = ledger.open_release(Fit("hash", DEFINITION), Accountant("pure", 1.0), resume=old)
     assert release.close().epsilon == 0
     (shown,) = Ledger.open(tmp_path, "7/shop").show()["releases"]
