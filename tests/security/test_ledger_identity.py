@@ -8,12 +8,15 @@ from itertools import product
 
 import market
 import pytest
+from halting import fit_at_once, kill_at
 from psycopg import conninfo
 
 from privbench import pipeline
-from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal
+from privbench.config import Config
+from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, TargetError
 from privbench.postgres.connect import connect, identity
 from privbench.privacy import Accountant, Cap, Fit, Ledger, UnitDefinition
+from privbench.workload import Plan
 
 DEFINITION = UnitDefinition("add-remove", (("public.users", ""),))
 
@@ -103,6 +106,7 @@ def test_identity_of_a_renamed_database_is_the_same(make_database, server, tmp_p
     # No attack: another database does not pay for this one.
     other = known(make_database()).required()
     assert other != before.required()
+    spend(tmp_path, other, database=other, cap=1.5)
     with pytest.raises(BudgetExceeded):
         spend(tmp_path, after.required(), database=after.own, cap=1.5)
 
@@ -198,3 +202,215 @@ def test_ledger_abandon_of_no_release_is_refused(tmp_path, wrong):
     with pytest.raises(LedgerError, match="no ledger in"):
         pipeline.ledger_abandon(wrong, str(tmp_path))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+#: A workload that is made at once.
+PLAN = Plan(3, (0, 0), (1, 1), ("=",))
+
+TOML = """
+[privacy]
+epsilon = 1.0
+delta = 0.0
+[synthesizer]
+name = "independent"
+[tables."public.t"]
+"""
+
+
+@pytest.fixture
+def make_table(make_database):
+    """Databases of one small table, each with an identifier of its own."""
+
+    def make():
+        dsn = make_database()
+        market.execute(
+            dsn,
+            "CREATE TABLE t (id integer PRIMARY KEY, v integer)",
+            "INSERT INTO t SELECT i, i % 5 FROM generate_series(1, 300) i",
+        )
+        return dsn
+
+    return make
+
+
+def declared(folder, name=None, **limits):
+    """A config of that table under a name."""
+    config = Config.loads(TOML).changed("database", identity=name)
+    return config.changed("ledger", path=str(folder / "ledger"), **limits)
+
+
+def fit(dsn, folder, name=None, **limits):
+    """One release of ε = 1 under a name."""
+    path = folder / f"{uuid.uuid4()}.privbench"
+    pipeline.fit(dsn, declared(folder, name, **limits), path)
+    return path
+
+
+def total(folder, name, dsn=""):
+    """ε of all releases that count for a database under a name, as whole releases."""
+    (found,) = pipeline.ledger_show(dsn, name, str(folder / "ledger")).state["definitions"]
+    return round(found["epsilon"], 6)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER DATABASE {0} SET privbench.staged = 'on'",
+        "ALTER DATABASE {0} SET privbench.staged TO on",
+        "ALTER ROLE CURRENT_USER IN DATABASE {0} SET privbench.staged = 'on'",
+        "ALTER DATABASE {0} SET application_name = 'privbench'",
+        "COMMENT ON DATABASE {0} IS 'privbench.staged'",
+        "CREATE SCHEMA files; CREATE TABLE files.privbench_staged ()",
+    ],
+)
+def test_what_a_database_says_of_itself_switches_no_ledger_off(make_table, tmp_path, statement):
+    """Attack: the source's owner marks it as a copy of files. Door: settings, comments, names.
+
+    Nothing that an owner can write decides whose losses count, or what may be replaced.
+    """
+    dsn = make_table()
+    market.execute(dsn, statement.format(conninfo.conninfo_to_dict(dsn)["dbname"]))
+    model = fit(dsn, tmp_path, cap_epsilon=1.5)
+    for name in (None, "a", "b"):
+        with pytest.raises(BudgetExceeded):
+            fit(dsn, tmp_path, name, cap_epsilon=1.5)
+    assert total(tmp_path, None, dsn) == 1
+    with pytest.raises(TargetError, match="has releases in the ledger"):
+        pipeline.load(model, dsn, replace=True, ledger=str(tmp_path / "ledger"))
+    made = pipeline.generate_workload(
+        model, "sam", PLAN, clone=dsn, ledger=str(tmp_path / "ledger")
+    )
+    assert made.confidential
+
+
+@pytest.mark.parametrize("names", [(None, "a"), ("a", None), ("a", "a"), (None, "a", None)])
+def test_all_names_of_a_database_are_one_ledger(make_table, tmp_path, names):
+    """Attack: a whole cap for every name of one database. Door: --identity.
+
+    Losses under the declared name and under the server's identifier add up.
+    """
+    dsn = make_table()
+    limit = len(names) + 0.5
+    for number, name in enumerate(names, start=1):
+        fit(dsn, tmp_path, name, cap_epsilon=limit)
+        for asked in (None, "a"):
+            assert total(tmp_path, asked, dsn) == number
+    for name in (None, "a"):
+        with pytest.raises(BudgetExceeded):
+            fit(dsn, tmp_path, name, cap_epsilon=limit)
+
+
+def test_a_second_name_is_refused_unless_it_is_declared_to_be_apart(make_table, tmp_path):
+    """Attack: --identity b after --identity a. Door: --identity.
+
+    It is refused, by `ledger cap` and `doctor` too. Data of two servers that state one identifier
+    are apart if their owner says so; the ledger records it, and it then holds for both.
+    """
+    dsn, path = make_table(), str(tmp_path / "ledger")
+    fit(dsn, tmp_path, "a")
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'a'"):
+        fit(dsn, tmp_path, "b")
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'a'"):
+        pipeline.ledger_cap(dsn, "b", path, Cap(9.0))
+    assert "the name 'a'" in pipeline.doctor(dsn, None, declared(tmp_path, "b")).render()
+    with pytest.raises(PrivacyRefusal, match="only a declared name"):
+        fit(dsn, tmp_path, None, apart_from=["a"])
+    config = tmp_path / "apart.toml"
+    config.write_text(TOML, encoding="utf-8")
+    words = ["fit", dsn, "-c", config, "--identity", "b", "--ledger", path, "-o", tmp_path / "m"]
+    market.succeed(*words, "--apart-from", "a")
+    assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (1, 1)
+    fit(dsn, tmp_path, "b")
+    fit(dsn, tmp_path, "a")
+    assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (2, 2)
+    shown = pipeline.ledger_show(dsn, "b", path)
+    assert "Not counted, as it was declared to be of other data: a" in shown.render()
+    # Without a name it may be the one or the other.
+    fit(dsn, tmp_path)
+    assert total(tmp_path, None, dsn) == 5
+    assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (3, 3)
+    for apart in ([], ["a"], ["b"]):
+        with pytest.raises(PrivacyRefusal, match="has releases under the name"):
+            fit(dsn, tmp_path, "c", apart_from=apart)
+
+
+def test_a_name_that_spent_nothing_binds_nobody(make_table, tmp_path):
+    """No attack: a fit under a mistyped name that ended before its first event."""
+    dsn = make_table()
+    wrong = Ledger.open(tmp_path / "ledger", "shpo", known(dsn).own)
+    wrong.open_release(Fit("hash", DEFINITION), Accountant("pure", 1.0)).close()
+    fit(dsn, tmp_path, "shop")
+
+
+def test_a_name_joins_a_database_and_its_restore_with_all_their_names(make_table, tmp_path):
+    """Attack: spend on a restore, without the name or under another. Door: --identity.
+
+    What one name joins stays joined: each database counts the losses of the other, and those of the
+    names that either ever had. Entries of earlier versions, without a database, go by their name.
+    """
+    one, restored, apart = make_table(), make_table(), make_table()
+    fit(restored, tmp_path)
+    fit(one, tmp_path, "shop")
+    fit(restored, tmp_path, "shop")
+    spend(tmp_path / "ledger", "other")
+    for dsn in (one, restored):
+        for name in (None, "shop"):
+            assert total(tmp_path, name, dsn) == 3
+    assert total(tmp_path, "shop") == 3
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'shop'"):
+        fit(restored, tmp_path, "other")
+    fit(apart, tmp_path)
+    assert total(tmp_path, None, apart) == 1
+    assert total(tmp_path, "shop", one) == 3
+
+
+def test_a_release_that_is_resumed_on_a_restore_counts_for_it(make_table, tmp_path):
+    """Attack: break a fit off, and resume it on a restore. Door: --resume.
+
+    The ledger records the restore too: it is counted, and is no target.
+    """
+    one, restored = make_table(), make_table()
+    config = declared(tmp_path, "shop")
+    kill_at("store:1", pipeline.fit, one, config, tmp_path / "m")
+    state = pipeline.ledger_show("", "shop", config.ledger.path).state
+    pipeline.fit(restored, config, tmp_path / "m", resume=state["releases"][0]["release"])
+    for dsn in (one, restored):
+        assert total(tmp_path, None, dsn) == 1
+        with pytest.raises(TargetError, match="has releases in the ledger"):
+            pipeline.load(tmp_path / "m", dsn, replace=True, ledger=config.ledger.path)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a", None)])
+def test_two_fits_at_once_under_two_names_share_one_cap(make_table, tmp_path, names):
+    """Attack: two fits at once, under the name and under another or none. Door: ledger.
+
+    Openings follow each other, and the second one counts what the first has reserved.
+    """
+    dsn = make_table()
+    configs = [declared(tmp_path, name, cap_epsilon=1.5) for name in names]
+    found = fit_at_once(*((dsn, item, tmp_path / f"{n}.m") for n, item in enumerate(configs)))
+    assert sorted(map(bool, found)) == [False, True]
+    assert len([*tmp_path.glob("*.m")]) == 1
+    assert total(tmp_path, None, dsn) == 1
+
+
+def test_a_cap_holds_under_every_name(make_table, tmp_path, monkeypatch):
+    """Attack: a cap that was set under one name is passed under another. Door: ledger cap.
+
+    Of the caps of joined ledgers those hold that no later one of the own ledger replaces.
+    """
+    dsn, path = make_table(), str(tmp_path / "ledger")
+    clock = iter(f"2030-01-01T00:00:{second:02}+00:00" for second in range(60))
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: next(clock))
+    pipeline.ledger_cap(dsn, "shop", path, Cap(0.5))
+    with pytest.raises(BudgetExceeded):
+        fit(dsn, tmp_path)
+    pipeline.ledger_cap(dsn, None, path, Cap(1.5))
+    with pytest.raises(BudgetExceeded):
+        fit(dsn, tmp_path, "shop")
+    pipeline.ledger_cap(dsn, "shop", path, Cap(9.0))
+    fit(dsn, tmp_path, "shop")
+    with pytest.raises(BudgetExceeded):
+        fit(dsn, tmp_path)
+    pipeline.ledger_cap(dsn, None, path, Cap(9.0))
+    fit(dsn, tmp_path)
