@@ -23,6 +23,7 @@ from market import fail, succeed
 
 from privbench import pipeline
 from privbench.config import Config
+from privbench.postgres.load import Loader
 from privbench.privacy.release import Release
 
 
@@ -203,9 +204,33 @@ def test_a_command_that_is_named_shows_no_password(source, fitting, tmp_path):
     fit, asked = fitting
     kill_at("store:1", pipeline.fit, source, asked, tmp_path / "m")
     secret = market.conninfo.make_conninfo(source, password="hush'hush")
-    refused = fail(4, "broke off", fit[0], secret, *fit[2:])
+    refused = fail(4, "broke off", fit[0], *fit[2:], "--", secret)
     assert "hush" not in refused.stderr
-    assert printed(refused, "To go on: ")[2:-2] == [str(word) for word in fit[2:]]
+    words = printed(refused, "To go on: ")
+    *options, _, _, dashes, dsn = words
+    assert [*options, dashes] == [*(str(word) for word in (fit[0], *fit[2:])), "--"]
+    succeed(*words[:-1], dsn.replace("********", "hush"))
+
+
+def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
+    source, make_database, tmp_path, monkeypatch
+):
+    """The budget is spent: the same command again would spend it twice."""
+    path, target = market.config_file(tmp_path, market.INDEPENDENT), make_database()
+    more = ["--ledger", tmp_path / FOLDER, "--scale", 0.5, "--replace"]
+    words = ["clone", source, target, "-c", path, *more, "-o", tmp_path / "m of mine"]
+
+    def broken(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Loader, "copy_table", broken)
+    failed = fail(130, "To go on: ", *words)
+    monkeypatch.undo()
+    load = printed(failed, "To go on: ")
+    assert load[-5:] == ["--scale", "0.5", "--replace", "--ledger", str(tmp_path / FOLDER)]
+    succeed(*load)
+    ((rows,),) = market.ask(target, "SELECT count(*) FROM customer")
+    assert 0 < rows < 60
 
 
 def heed_interrupts():
