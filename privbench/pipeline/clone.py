@@ -73,8 +73,8 @@ def clone(
     check_scale(scale)
     check_workers(where, resumable=resumable)
     require_identity(source, config)
-    if replace:
-        refuse_sources(target, config.ledger.path)
+    if replace or resumable:
+        refuse_sources(target, config.ledger.path, empty=resumable)
     with ExitStack() as stack:
         path = Path(output or Path(tempfile.mkdtemp(prefix="privbench-"), "model.privbench"))
         if output is None:

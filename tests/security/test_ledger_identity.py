@@ -15,6 +15,7 @@ from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, TargetError
 from privbench.postgres.connect import connect, identity
+from privbench.postgres.unfinished import Mark
 from privbench.privacy import Accountant, Cap, Fit, Ledger, UnitDefinition
 from privbench.workload import Plan
 
@@ -281,6 +282,21 @@ def test_what_a_database_says_of_itself_switches_no_ledger_off(make_table, tmp_p
         model, "sam", PLAN, clone=dsn, ledger=str(tmp_path / "ledger")
     )
     assert made.confidential
+
+
+def test_a_mark_of_an_unfinished_load_opens_no_source(make_table, tmp_path):
+    """Attack: a source that bears the mark of the load that its owner is to go on with. Door:
+    load --resumable.
+
+    The mark is a table that anybody may make: what has releases is not written, marked or not.
+    """
+    dsn = make_table()
+    model = fit(dsn, tmp_path)
+    with connect(dsn, autocommit=True) as connection:
+        Mark(pipeline.Model.load(model).digest, 1.0, 7, programs=False).make(connection)
+    with pytest.raises(TargetError, match="has releases in the ledger"):
+        pipeline.load(model, dsn, resumable=True, ledger=str(tmp_path / "ledger"))
+    assert market.one(dsn, "SELECT count(*) FROM t") == 300
 
 
 @pytest.mark.parametrize("names", [(None, "a"), ("a", None), ("a", "a"), (None, "a", None)])
