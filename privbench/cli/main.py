@@ -6,7 +6,6 @@ import gc
 import sys
 from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
 
 import click
 
@@ -48,18 +47,10 @@ _OBJECTS = 100_000
 class Commands(Group):
     """All commands; one is imported when it is asked for: reports are half of all imports."""
 
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """The context of a command line, which it keeps."""
-        given = tuple(args)
-        context = super().make_context(info_name, args, parent, **extra)
-        context.meta["arguments"] = given
-        return context
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read a command line, which the context keeps."""
+        ctx.meta["arguments"] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the work."""

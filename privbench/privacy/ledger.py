@@ -184,17 +184,13 @@ class Ledger:
                     standing.require_open(resume, header)
                 release = holder._release(books[holder][0], name, header)
                 undo.callback(release.leave)
-                known = self.database in books[holder][1].databases
-                database = None if known else self.database
-                extended = standing.extended(name, _whole(release, accountant), database)
-                if extended is not None:
-                    standing.check(name, cap)
-            if extended is not None:
-                if agree is not None and release.lost:
-                    agree(release)
+                elsewhere = self.database not in {None, *books[holder][1].databases}
+            if release.lost and agree is not None:
+                agree(release)
+            if release.lost or elsewhere:
                 with self._books() as books:
                     holder, standing = self._counted(books, resume)
-                    standing.add(extended)
+                    extended = standing.extend(name, _whole(release, accountant), self.database)
                     standing.check(name, cap)
                     books[holder][0].append(extended)
             undo.pop_all()

@@ -227,15 +227,11 @@ class Standing:
             )
         return account.header
 
-    def extended(
-        self, release_id: str, whole: Guarantee | None, database: str | None
-    ) -> Entry | None:
-        """Take into account that a release needs more budget, or goes on on another database.
+    def extend(self, release_id: str, whole: Guarantee | None, database: str | None) -> Entry:
+        """Let a release reserve a larger budget, if one is given, and go on on a database.
 
-        Returns the entry that says so, which is not in the ledger yet; None if neither is so.
+        Returns the entry that says so.
         """
-        if whole is None and database is None:
-            return None
         total = whole or self._account(release_id).reserved
         amounts = {"epsilon": total.epsilon, "delta": total.delta}
         entry = {"type": "extended", "release": release_id, "database": database, **amounts}
