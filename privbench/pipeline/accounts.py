@@ -109,10 +109,9 @@ def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
 def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False) -> list[Path]:
     """The ledgers that have releases of a database, which may then be a source and not a clone.
 
-    No ledger is found for a source that was never fitted or whose ledger lies elsewhere, nor for
-    one with a declared identity where the system identifier cannot be read. A ledger whose identity
-    is an address or a database's name may belong to another database; with `surely` such ledgers
-    are left out.
+    No ledger is found for a source that was never fitted or whose ledger lies elsewhere. Where the
+    system identifier cannot be read, the OID alone decides. A ledger whose identity is an address
+    or a database's name may belong to another database; with `surely` such ledgers are left out.
     """
     every = Ledger.of_database(path, database_identity(connection).own, surely=surely)
     return [item.directory for item in every]

@@ -13,7 +13,6 @@ from privbench.pipeline.fit import begin
 from privbench.pipeline.foreseen import foresee
 from privbench.pipeline.losses import Loss, small_tables
 from privbench.pipeline.progress import Reporter
-from privbench.pipeline.source import require_identity
 from privbench.postgres.connect import Identity
 from privbench.privacy import PART
 from privbench.schema import TableName
@@ -85,7 +84,6 @@ class PlanReport:
 
 def plan(config: Config, source: str, rows: Mapping[str, float] | None = None) -> PlanReport:
     """Plan a fit by the catalog, for the rows that the user expects; see `fit` for errors."""
-    require_identity(source, config)
     with staged(source, config, rows=False) as here:
         draft = begin(here, config, Reporter(), dump=False)
     spec = draft.plan.spec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from privbench.config import Config
@@ -56,9 +56,7 @@ def require_epsilon(config: Config) -> Config:
 def look(source: str, config: Config, *, access: bool = True, dump: bool = True) -> Catalog:
     """Read a source's catalog and DDL; see `read_catalog`."""
     with staged(source, config, rows=False) as here, reading(here) as connection:
-        found = read_catalog(connection, config, access=access, dump=dump)
-    unnamed = is_file(source) and config.database.identity is None
-    return replace(found, identity=OF_FILES) if unnamed else found
+        return read_catalog(connection, config, access=access, dump=dump)
 
 
 def read_catalog(

@@ -49,7 +49,7 @@ class Identity:
     # address is no identity, since one server has many addresses.
     name: str | None
     basis: str  # what the name is made of, or why there is none
-    own: str | None = None  # the system identifier with the OID, where it may be read
+    own: str | None = None  # the system identifier, or ? if it may not be read, with the OID
 
     def __str__(self) -> str:
         return f"{self.name or 'none'} ({self.basis})"
@@ -73,6 +73,8 @@ class Identity:
 #: The identity of a source that is files: the database that they are copied into is temporary and
 #: cannot be recognised again.
 OF_FILES = Identity(None, "files are copied, moved and written anew, and no name is declared")
+#: The folders of the sockets of servers into which this process has copied files.
+COPIES: set[str] = set()
 _DECLARED = "declared in the config"
 _GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"
 
@@ -211,13 +213,16 @@ def identity(connection: Connection, declared: str | None = None) -> Identity:
 
     Nothing that a database's owner can set takes part: neither settings nor comments nor names.
     """
+    if connection.info.host in COPIES:
+        return OF_FILES if declared is None else Identity(declared, _DECLARED)
     system, oid = _place(connection)
-    own = None if system is None else f"{system}:{oid}"
+    own = f"{system or '?'}:{oid}"
     if declared is not None:
         return Identity(declared, _DECLARED, own)
-    if own is not None:
+    if system is not None:
         return Identity(own, "system identifier and the database's OID", own)
-    return Identity(None, "pg_control_system() may not be executed, and no name is declared")
+    why = "pg_control_system() may not be executed, and no name is declared"
+    return Identity(None, why, own)
 
 
 def same_database(one: Connection, other: Connection) -> bool:

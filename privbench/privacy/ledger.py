@@ -55,8 +55,8 @@ from privbench.privacy.store import (
 )
 
 _FOLDER = re.compile(r"[0-9a-f]{32}")
-#: A database's own identifier: the system identifier, and its OID.
-_OWN = re.compile(r"([0-9]+):[0-9]+")
+#: A database's own identifier: the system identifier, ``?`` if it may not be read, and its OID.
+_OWN = re.compile(r"([0-9]+|\?):[0-9]+")
 #: Names under which earlier versions kept ledgers: ``host:port/database``.
 _ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
 
@@ -297,17 +297,19 @@ class Ledger:
                 "only a declared name can be apart from another.",
                 remedy="Declare one under [database] in the config, or with --identity NAME.",
             )
-        if self.database in {None, self.identity, *mine.databases}:
+        if self.database is None or _meet({self.identity, *mine.databases}, {self.database}):
             return
         names = sorted(
             item.identity
             for item, standing in others
-            if self.database in standing.databases - {item.identity} and standing.used
+            if standing.used
+            and _meet(standing.databases, {self.database})
+            and not _meet({item.identity}, {self.database})
         )
         if names:
             raise PrivacyRefusal(
-                f"the database has releases under the name {names[0]!r}, and is now called "
-                f"{self.identity!r}.",
+                f"the database, or one that cannot be told from it, has releases under the name "
+                f"{names[0]!r}, and is now called {self.identity!r}.",
                 remedy=f"Keep the name {names[0]!r}. If that is other data, whose server states "
                 "the same identifier (a copy of the server's files), say so with --apart-from "
                 "NAME, or apart_from under [ledger].",
@@ -385,8 +387,7 @@ def joined(
         more = [
             (item, standing)
             for item, standing in left
-            if item.identity in known
-            or standing.databases & known
+            if _meet({item.identity, *standing.databases}, known)
             or (not surely and _is_former(item.identity, known))
         ]
         if not more:
@@ -394,6 +395,21 @@ def joined(
         left = [pair for pair in left if pair not in more]
         found += more
         known |= {name for item, own in more for name in (item.identity, *own.databases)}
+
+
+def _meet(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether names of two databases share one.
+
+    Identifiers of which one lacks the system identifier, which a role may not be allowed to read,
+    are taken for one where the OIDs are equal.
+    """
+    pairs = ((one, other) for one in some for other in others)
+    return any(
+        one == other
+        or (one.startswith("?:") and _OWN.fullmatch(other) and other.endswith(one[1:]))
+        or (other.startswith("?:") and _OWN.fullmatch(one) and one.endswith(other[1:]))
+        for one, other in pairs
+    )
 
 
 def _is_former(identity: str, known: set[str]) -> bool:

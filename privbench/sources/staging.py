@@ -2,8 +2,8 @@
 
 The server is started once in a process and removed when the process ends in any way
 (`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
-can enter. The role that reads a copy may not ask for the system identifier, so that the copy has no
-identity of its own in the ledger (`privbench.postgres.connect.identity`).
+can enter. A copy has no identity of its own in the ledger: this process remembers the server, and
+to others the role that reads a copy may not tell the system identifier.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from psycopg import conninfo, errors, sql
 from privbench.config import Config
 from privbench.errors import DatabaseError, SchemaError
 from privbench.postgres import embedded
-from privbench.postgres.connect import Connection, connect
+from privbench.postgres.connect import COPIES, Connection, connect
 from privbench.postgres.failures import database_errors, translate
 from privbench.postgres.finishing import vacuum
 from privbench.postgres.staging import copy_rows
@@ -118,6 +118,7 @@ def _server(process: int) -> embedded.Server:
     lifeline = embedded.Lifeline()
     atexit.register(lifeline.end)
     server = embedded.any_server(_SETTINGS, home=lifeline.folder)
+    COPIES.add(str(conninfo.conninfo_to_dict(server.dsn)["host"]))
     with (
         database_errors("making the role that reads"),
         connect(server.dsn, autocommit=True) as admin,

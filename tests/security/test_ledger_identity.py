@@ -14,6 +14,7 @@ from psycopg import conninfo
 from privbench import pipeline
 from privbench.config import Config
 from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, TargetError
+from privbench.pipeline.accounts import ledgers_of
 from privbench.postgres.connect import connect, identity
 from privbench.postgres.unfinished import Mark
 from privbench.privacy import Accountant, Cap, Fit, Ledger, UnitDefinition
@@ -348,6 +349,28 @@ def test_a_second_name_is_refused_unless_it_is_declared_to_be_apart(make_table, 
     for apart in ([], ["a"], ["b"]):
         with pytest.raises(PrivacyRefusal, match="has releases under the name"):
             fit(dsn, tmp_path, "c", apart_from=apart)
+
+
+@pytest.mark.parametrize("hidden", [(True, True), (True, False), (False, True)])
+def test_a_second_name_is_refused_where_the_identifier_is_hidden(source, plain, tmp_path, hidden):
+    """Attack: forbid the reading role to ask for the system identifier, and take a name for each
+    release. Door: pg_control_system().
+
+    The OID, which every role may read, then decides alone; of two databases that share it by chance
+    the owner says that they are apart. It decides what may be replaced as well.
+    """
+    first, second = (known(plain if hide else source).own for hide in hidden)
+    assert [name.startswith("?:") for name in (first, second)] == [*hidden]
+    spend(tmp_path, "a", database=first, cap=1.5)
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'a'"):
+        spend(tmp_path, "b", database=second)
+    with pytest.raises(BudgetExceeded):
+        spend(tmp_path, "a", database=second, cap=1.5)
+    with connect(plain if hidden[1] else source) as connection:
+        assert ledgers_of(connection, str(tmp_path), surely=True)
+    other = first.rpartition(":")[0] + ":1"
+    spend(tmp_path, "c", database=other, cap=1.5)
+    spend(tmp_path, "b", database=second, apart=["a"], cap=1.5)
 
 
 def test_a_name_that_spent_nothing_binds_nobody(make_table, tmp_path):
