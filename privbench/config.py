@@ -91,12 +91,15 @@ class LedgerConfig(_Section):
         cap_epsilon: No release may take the database's total ε past this.
         cap_delta: Likewise for δ.
         max_epsilon_per_month: Likewise for the ε of all releases opened in a calendar month (UTC).
+        apart_from: Declared names of other data, whose server states the same identifier since its
+            files are a copy. Their losses are not counted here; the ledger records it.
     """
 
     path: str | None = None
     cap_epsilon: Annotated[float, Field(gt=0)] | None = None
     cap_delta: Annotated[float, Field(ge=0)] | None = None
     max_epsilon_per_month: Annotated[float, Field(gt=0)] | None = None
+    apart_from: list[str] = []
 
 
 class CountingConfig(_Section):

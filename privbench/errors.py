@@ -15,6 +15,7 @@
     └── PrivacyRefusal        4  the privacy contract forbids it
         ├── BudgetExceeded    4  the ledger's cap, or the fit's own budget
         └── LedgerError       4  the ledger is damaged or belongs to another fit
+            └── ReleaseInUse  4  another process holds the release
 
 A message says what is wrong, where (table, column), and the way out. It never holds a value read
 from a private row. As a text it is one line, whatever the names in it are.
@@ -113,3 +114,7 @@ class BudgetExceeded(PrivacyRefusal):
 
 class LedgerError(PrivacyRefusal):
     """The ledger is damaged, or belongs to something else."""
+
+
+class ReleaseInUse(LedgerError):
+    """Another process, which lives, holds the release or the ledger's lock."""

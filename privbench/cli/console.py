@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -19,8 +21,9 @@ from rich.logging import RichHandler
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from privbench.display import lines, visible
-from privbench.errors import UsageError
+from privbench.errors import PrivacyRefusal, UsageError
 from privbench.pipeline.progress import Reporter, StageTime
+from privbench.postgres.connect import shown
 
 LOG = logging.getLogger("privbench")
 
@@ -29,6 +32,8 @@ _SILENCE = 30
 
 #: Whether the command line agrees that a release costs more than was asked for.
 PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
+#: Whether the command line opens a release beside an unfinished one of the same fit.
+ANOTHER: ContextVar[bool] = ContextVar("another", default=False)
 
 #: Results go to stdout, everything else to stderr.
 STDERR = Console(stderr=True, emoji=False)
@@ -116,9 +121,16 @@ def ask(question: str, otherwise: UsageError) -> None:
 
 
 class LogReporter(Reporter):
-    """Writes one log line for each stage, and during a long stage one every half minute."""
+    """Writes one log line for each stage, and during a long stage one every half minute.
+
+    ``arguments`` are those of the command line.
+    """
 
     _last = 0.0
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._arguments = arguments
 
     def begin(self, name: str) -> None:
         """Count the seconds from here."""
@@ -145,6 +157,34 @@ class LogReporter(Reporter):
         """Write a line."""
         LOG.info(text)
 
+    def again(self, *options: str) -> str:
+        """The command line as it was given, to be pasted, but for passwords, which are hidden."""
+        words, rest = [], iter(self._arguments)
+        for word in rest:
+            if word == "--resume":
+                next(rest, None)
+            elif not word.startswith("--resume=") and word not in ("--another", "--pay-again"):
+                words.append(shown(word))
+        place = words.index("--") if "--" in words else len(words)
+        return shlex.join(["privbench", *words[:place], *options, *words[place:]])
+
+    def choose(self, error: PrivacyRefusal, releases: Sequence[str]) -> str | None:
+        """Ask, unless the command line has decided."""
+        if ANOTHER.get():
+            return None
+        if not sys.stdin.isatty():
+            raise error
+        self.broken()
+        show(error.message)
+        answers = click.Choice(["resume", "another", "stop"])
+        try:
+            answer = click.prompt("Resume it, open another, or stop?", type=answers, err=True)
+        except click.Abort:
+            raise KeyboardInterrupt from None
+        if answer == "stop":
+            raise error
+        return releases[-1] if answer == "resume" else None
+
     def exceed(self, text: str) -> None:
         """Show the text, and ask, unless the command line has agreed."""
         self.broken()
@@ -161,8 +201,8 @@ class LogReporter(Reporter):
 class BarReporter(LogReporter):
     """Progress bars on a terminal, a line for each stage when it is done."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        super().__init__(arguments)
         self._progress: Progress | None = None
         self._tasks: dict[str, Any] = {}
 
@@ -207,8 +247,8 @@ class BarReporter(LogReporter):
             self._progress = None
 
 
-def reporter(log_format: str) -> Reporter:
+def reporter(log_format: str, arguments: Sequence[str]) -> Reporter:
     """Bars on a terminal, log lines elsewhere."""
     if log_format == "human" and STDERR.is_terminal:
-        return BarReporter()
-    return LogReporter()
+        return BarReporter(arguments)
+    return LogReporter(arguments)

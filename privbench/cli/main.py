@@ -47,6 +47,11 @@ _OBJECTS = 100_000
 class Commands(Group):
     """All commands; one is imported when it is asked for: reports are half of all imports."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read a command line, which the context keeps."""
+        ctx.meta["arguments"] = tuple(args)
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of the work."""
         return list(_MODULES)
@@ -118,4 +123,4 @@ def main(ctx: click.Context, log_format: str, verbose: int, quiet: bool) -> None
       privbench clone "service=prod" "service=clone" --epsilon 3.2 --yes
     """
     configure(log_format, -1 if quiet else verbose)
-    ctx.obj = State(log_format, -1 if quiet else verbose)
+    ctx.obj = State(log_format, -1 if quiet else verbose, ctx.meta["arguments"])

@@ -126,7 +126,8 @@ def sample(state: State, /, model: str, output: str, **given: Any) -> None:
 @click.option(
     "--ledger",
     metavar="DIR",
-    help="Directory of the ledger: what has releases in it may be a source, and is not replaced.",
+    help="Directory of the ledger: what has releases in it may be a source; neither --replace nor "
+    "--resumable writes there.",
 )
 @lock_option
 @target_options

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from privbench import __version__, pipeline
-from privbench.cli.console import LOG, PAY_AGAIN, reporter, show
+from privbench.cli.console import ANOTHER, LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
 from privbench.display import visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
@@ -39,13 +39,14 @@ class State:
 
     log_format: str = "human"
     verbosity: int = 0
+    arguments: tuple[str, ...] = ()  # the command line, without the program
     #: What the command found, for ``--metrics``.
     samples: list[Sample] = field(default_factory=list)
 
     @functools.cached_property
     def reporter(self) -> Reporter:
         """A reporter in the chosen format."""
-        return reporter(self.log_format)
+        return reporter(self.log_format, self.arguments)
 
 
 class Group(click.Group):
@@ -224,6 +225,12 @@ lookups_option = click.option(
     default="private",
     help="The role of tables that look like look-ups, in a proposal.",
 )
+apart_option = click.option(
+    "--apart-from",
+    multiple=True,
+    metavar="NAME",
+    help="The identity of other data whose server states the same identifier: not counted here.",
+)
 monthly_option = click.option(
     "--max-epsilon-per-month",
     type=click.FloatRange(0, min_open=True),
@@ -296,6 +303,7 @@ _SETTINGS = {
     "synthesizer": ("synthesizer", "name"),
     "ledger": ("ledger", "path"),
     "max_epsilon_per_month": ("ledger", "max_epsilon_per_month"),
+    "apart_from": ("ledger", "apart_from"),
     "count_on": ("counting", "where"),
 }
 
@@ -320,12 +328,20 @@ release_options = gathered(
     ),
     ledger_option,
     monthly_option,
+    apart_option,
     click.option(
         "--count-on",
         metavar="WHERE",
         help="Where rows are counted: local, or by a Dask scheduler as tls://host:port.",
     ),
     click.option("--resume", metavar="ID", help="Go on with an unfinished release."),
+    click.option(
+        "--another",
+        is_flag=True,
+        expose_value=False,
+        callback=_setting(ANOTHER),
+        help="Open another release although one of the same fit is unfinished; it holds as much.",
+    ),
     click.option(
         "--since",
         metavar="MODEL",
@@ -357,6 +373,8 @@ def read_config(path: str | None, **settings: Any) -> Config:
         raise ConfigError("--identity and [database] identity of the config differ.")
     if "excluded" in given:
         given["excluded"] = [*config.database.exclude, *given["excluded"]]
+    if "apart_from" in given:
+        given["apart_from"] = [*config.ledger.apart_from, *given["apart_from"]]
     if "max_epsilon_per_month" in given and cap is not None:
         # The command line may lower the config's cap on a month, not raise it.
         given["max_epsilon_per_month"] = min(cap, given["max_epsilon_per_month"])

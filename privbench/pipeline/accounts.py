@@ -49,6 +49,8 @@ class LedgerReport:
                 f"  Counted with it: the ledger of {other['identity']} in {other['path']},",
                 "  which may be of this database; if it is another's, move that folder away",
             ]
+        for name in state["apart"]:
+            lines.append(f"  Not counted, as it was declared to be of other data: {name}")
         if not state["releases"]:
             lines += [
                 "  no releases under this identity, in this directory (see [database]",
@@ -92,6 +94,7 @@ def ledger_cap(source: str, identity: str | None, path: str | None, cap: Cap) ->
     if not all(0 < value < math.inf for value in given) or not 0 <= (cap.delta or 0) < 1:
         raise UsageError("a cap needs ε > 0 and δ in [0, 1).")
     ledger = _ledger(source, identity, path)
+    ledger.require_one_name()
     before = ledger.show()["cap"]
     ledger.set_cap(cap)
     return [
@@ -113,15 +116,11 @@ def ledger_abandon(release_id: str, path: str | None) -> Guarantee:
 def ledgers_of(connection: Connection, path: str | None, *, surely: bool = False) -> list[Path]:
     """The ledgers that have releases of a database, which may then be a source and not a clone.
 
-    No ledger is found for a source that was never fitted or whose ledger lies elsewhere, nor for
-    one with a declared identity where the system identifier cannot be read. A ledger whose identity
-    is an address or a database's name may belong to another database; with `surely` such ledgers
-    are left out.
+    No ledger is found for a source that was never fitted or whose ledger lies elsewhere. Where the
+    system identifier cannot be read, the OID alone decides. A ledger whose identity is an address
+    or a database's name may belong to another database; with `surely` such ledgers are left out.
     """
-    found = database_identity(connection)
-    every = Ledger.of_database(
-        path, found.own, (lambda name: name == found.own) if surely else found.covers
-    )
+    every = Ledger.of_database(path, database_identity(connection).own, surely=surely)
     return [item.directory for item in every]
 
 
@@ -130,10 +129,10 @@ def _ledger(source: str, identity: str | None, path: str | None) -> Ledger:
     if identity is not None and not source:
         return Ledger.open(path, identity)
     if is_file(source):
-        return Ledger.open(path, identity or OF_FILES.required(), OF_FILES.covers)
+        return Ledger.open(path, identity or OF_FILES.required())
     with reading(source) as connection:
         found = database_identity(connection, identity)
-    return Ledger.open(path, found.required(), found.covers)
+    return Ledger.open(path, found.required(), found.own)
 
 
 def _number(value: float | None) -> str:

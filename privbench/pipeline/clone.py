@@ -26,6 +26,7 @@ from privbench.pipeline.load import (
 from privbench.pipeline.losses import Loss, losses, render_losses
 from privbench.pipeline.progress import Reporter
 from privbench.pipeline.source import Catalog, look, require_identity
+from privbench.postgres.connect import shown
 from privbench.privacy.workers import LOCAL, require_closed
 from privbench.sources import staged
 
@@ -74,8 +75,8 @@ def clone(
     check_workers(where, resumable=resumable)
     require_closed(config.counting.where)
     require_identity(source, config)
-    if replace:
-        refuse_sources(target, config.ledger.path)
+    if replace or resumable:
+        refuse_sources(target, config.ledger.path, empty=resumable)
     with ExitStack() as stack:
         path = Path(output or Path(tempfile.mkdtemp(prefix="privbench-"), "model.privbench"))
         if output is None:
@@ -104,9 +105,14 @@ def clone(
         except BaseException as error:
             # The budget is spent: the model must outlive a load that failed.
             stack.pop_all()
-            more = f" --scale {scale} --resumable" if resumable else ""
-            more += f" --as-role {shlex.quote(as_role)}" if as_role else ""
-            error.add_note(f"To go on: privbench load {path} TARGET --trust-programs{more}")
+            words = ["privbench", "load", str(path), shown(target), "--trust-programs"]
+            words += ["--scale", str(scale)] if scale != 1.0 else []
+            words += ["--seed", str(seed)] if seed is not None else []
+            words += ["--resumable", "--load-on", where] if resumable else []
+            words += ["--replace"] if replace and not resumable else []
+            words += ["--ledger", config.ledger.path] if config.ledger.path else []
+            words += ["--as-role", as_role] if as_role else []
+            error.add_note(f"To go on: {shlex.join(words + ['--strict'] * strict)}")
             raise
     loaded = replaced(loaded, lost=(*catalog.ddl.left_behind, *loaded.lost))
     return CloneReport(model.promise, loaded, losses(model))

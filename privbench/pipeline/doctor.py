@@ -181,15 +181,18 @@ def _source(connection: Connection, facts: Any, config: Config) -> Iterator[Find
         )
         declared = config.database.identity is not None
         yield _finding(declared, "source: identity", f"{known}.", remedy)
-        yield from _ledger(config, name, known.covers)
+        yield from _ledger(config, name, known.own)
     except PrivbenchError as error:
         yield _bad("source: identity", error)
 
 
-def _ledger(config: Config, name: str | None, covers: Any) -> Iterator[Finding]:
+def _ledger(config: Config, name: str | None, own: str | None) -> Iterator[Finding]:
     """Whether the ledger's folder can be written, and which releases it has of this database."""
     try:
-        state = Ledger.open(config.ledger.path, name or "doctor", covers).show()
+        ledger = Ledger.open(config.ledger.path, name or "doctor", own, config.ledger.apart_from)
+        if name is not None:
+            ledger.require_one_name()
+        state = ledger.show()
     except PrivbenchError as error:
         yield _bad("ledger", error)
         return

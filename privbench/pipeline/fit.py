@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 from privbench.config import Config
 from privbench.display import lines
-from privbench.errors import LedgerError, ModelError
+from privbench.errors import LedgerError, ModelError, PrivacyRefusal
 from privbench.pipeline.domains import Domains, release_domains, release_totals
 from privbench.pipeline.extract import Extract, extract
 from privbench.pipeline.foreseen import foresee, settle_accounting
@@ -28,6 +29,7 @@ from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
     Cap,
+    Event,
     Fit,
     Ledger,
     NoiseSource,
@@ -81,8 +83,10 @@ def fit(
     """Learn a model of a database under differential privacy, and write it to a file.
 
     On the source only SELECT is needed. The config gives roles, domains and the budget with its ε.
-    `resume` is the id of a release whose fit was killed. If `catalog` is given, the catalog is not
-    read again; a table that has changed since is refused when it is locked. If `since` names a
+    `resume` is the id of a release whose fit was killed. Without it the reporter decides, if there
+    is such a release of the same fit, whether to resume it or to open another; it refuses unless
+    somebody is asked. If `catalog` is given, the catalog is not read again; a table that has
+    changed since is refused when it is locked. If `since` names a
     released model, tables that a noisy test finds unchanged are not measured again, and the promise
     covers both releases. Everything that the reporter receives is CONFIDENTIAL.
 
@@ -188,29 +192,73 @@ def _open(draft: Draft) -> None:
     )
     known = draft.catalog.identity
     draft.reporter.say(f"identity of the database, for the ledger: {known}")
-    ledger = Ledger.open(config.ledger.path, known.required(), known.covers)
+    ledger = Ledger.open(config.ledger.path, known.required(), known.own, config.ledger.apart_from)
     for other in ledger.others:
         draft.reporter.say(f"counted with it: the ledger of {other.identity} in {other.directory}")
     cap = Cap(limits.cap_epsilon, limits.cap_delta, limits.max_epsilon_per_month)
     draft.reporter.spending = spending = Spending(ledger, cap, draft.accountant)
+    what = Fit(config_hash(draft), definition, _noise(config).private)
+    if draft.resume is None:
+        draft.resume = _resumed(draft, ledger.unfinished(what, draft.accountant))
     release = ledger.open_release(
-        Fit(config_hash(draft), definition, _noise(config).private, known.own),
+        what,
         draft.accountant,
         cap=cap,
         resume=draft.resume,
+        agree=lambda resumed: _agree(draft, resumed),
     )
     draft.release = spending.release = release
-    if release.lost:
-        whole = release.terms.reserved(release.lost)
-        draft.reporter.exceed(
-            f"{len(release.lost)} answers were lost when release {release.id} was broken off, and "
-            f"are paid for again: it costs up to ε = {whole.epsilon:.4g}, δ = {whole.delta:.3g}, "
-            f"where ε = {draft.accountant.requested.epsilon:.4g} was asked for"
-        )
+    again, up = draft.reporter.again("--resume", release.id), _abandon(draft, release.id)
     draft.reporter.say(
-        f"release {release.id} (to go on after a crash: --resume {release.id}; to give it up: "
-        f"privbench ledger abandon {release.id})"
+        f"release {release.id} (to go on after a crash: `{again}`; to give it up: `{up}`)"
     )
+
+
+def _resumed(draft: Draft, unfinished: Mapping[str, Sequence[Event]]) -> str | None:
+    """The unfinished release of the same fit that is resumed, or None if another is opened."""
+    if not unfinished:
+        return None
+    error = PrivacyRefusal(
+        f"the same fit broke off before, and holds its budget: release {', '.join(unfinished)}. "
+        "Another release would hold as much again."
+    )
+    error.add_note(f"To open another beside it: {draft.reporter.again('--another')}")
+    for release, lost in unfinished.items():
+        if lost:
+            error.add_note(_price(draft, release, lost))
+        _advise(draft, error, release, lost)
+    return draft.reporter.choose(error, [*unfinished])
+
+
+def _agree(draft: Draft, release: Release) -> None:
+    """Ask whether a release is resumed that costs more than was asked for."""
+    try:
+        draft.reporter.exceed(_price(draft, release.id, release.lost))
+    except BaseException as error:
+        _advise(draft, error, release.id, release.lost)
+        raise
+
+
+def _price(draft: Draft, release: str, lost: Sequence[Event]) -> str:
+    whole = draft.accountant.terms.reserved(lost)
+    return (
+        f"{len(lost)} answers were lost when release {release} was broken off, and are paid for "
+        f"again: it costs up to ε = {whole.epsilon:.4g}, δ = {whole.delta:.3g}, where "
+        f"ε = {draft.accountant.requested.epsilon:.4g} was asked for"
+    )
+
+
+def _advise(draft: Draft, error: BaseException, release: str, lost: Sequence[Event]) -> None:
+    """Note on an error how a release is given up and, last, how it is resumed."""
+    options = ["--resume", release, *(["--pay-again"] if lost else [])]
+    error.add_note(f"To give it up: {_abandon(draft, release)}")
+    error.add_note(f"To go on: {draft.reporter.again(*options)}")
+
+
+def _abandon(draft: Draft, release: str) -> str:
+    path = draft.config.ledger.path
+    where = [] if path is None else ["--ledger", path]
+    return shlex.join(["privbench", "ledger", "abandon", release, *where])
 
 
 def _noise(config: Config) -> NoiseSource:
@@ -231,7 +279,7 @@ def _totals(draft: Draft) -> None:
         more = 2 * noise[f"total {name}"] if table.own else 0.0
         units[name] = min(totals[name] + more, totals[spec.top(name)])
     if found := small_tables(draft.plan, units, least):
-        stop = f"Ctrl-C and `privbench ledger abandon {draft.release.id}` give back the rest."
+        stop = f"Ctrl-C and `{_abandon(draft, draft.release.id)}` give back the rest."
         draft.reporter.warn(
             lines(render_losses(found), f"Only the totals are spent so far: {stop}")
         )
@@ -326,10 +374,7 @@ def _give_up(draft: Draft, error: BaseException) -> None:
             draft.release.close()
             return
     draft.release.leave()
-    error.add_note(
-        f"To go on: the same command with --resume {draft.release.id}. To give the release up: "
-        f"privbench ledger abandon {draft.release.id}"
-    )
+    _advise(draft, error, draft.release.id, draft.release.lost)
 
 
 def _public_config(config: Config) -> dict[str, Any]:

@@ -107,7 +107,8 @@ def load(
         dry_run: Create the empty schema and roll back; the report says what the target would lack.
         resumable: Load part by part.
         where: Who copies parts: ``local``, or workers of a Dask scheduler (``tcp://…``).
-        ledger: Directory of the ledgers that `replace` asks; None means the user's state directory.
+        ledger: Directory of the ledgers that `replace` and `resumable` ask; None means the user's
+            state directory.
         reporter: Receives progress.
     """
     teller = reporter or Reporter()
@@ -118,8 +119,8 @@ def load(
             found = Model.load(model)
     found.ddl.script(trust=trust_programs)
     check_scale(scale)
-    if replace:
-        refuse_sources(target_dsn, ledger)
+    if replace or resumable:
+        refuse_sources(target_dsn, ledger, empty=resumable)
     check_workers(where, resumable=resumable)
     job = None
     if resumable and not (schema_only or dry_run):
@@ -215,13 +216,18 @@ def _reported(item: CloneTable, teller: Reporter) -> Iterator[pa.Table]:
         teller.advance(f"load {item.table.key}", done, item.rows)
 
 
-def refuse_sources(target_dsn: str, ledger: str | None) -> None:
-    """Refuse to replace the contents of a database that has releases: it may be a source."""
+def refuse_sources(target_dsn: str, ledger: str | None, *, empty: bool = False) -> None:
+    """Refuse to write into a database that has releases, since it may be a source.
+
+    With `empty` this holds for an empty one too: a load part by part goes on in a database that a
+    mark in it says to be its own, and anybody who may write there can make that mark.
+    """
     with reading(target_dsn) as connection:
-        found = target.contents(connection) and ledgers_of(connection, ledger, surely=True)
+        full = empty or target.contents(connection)
+        found = full and ledgers_of(connection, ledger, surely=True)
     if found:
         raise TargetError(
-            "nothing is replaced: the target has releases in the ledger, so that it may be the "
+            "nothing is written: the target has releases in the ledger, so that it may be the "
             f"source of a model ({', '.join(map(str, found))}).",
             remedy="Name another database. If all that it holds may go, drop and create it anew.",
         )

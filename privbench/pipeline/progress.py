@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from privbench.errors import PrivacyRefusal
     from privbench.privacy import Accountant, Cap, Ledger, Release
 
 
@@ -71,6 +72,17 @@ class Reporter:
 
     def say(self, text: str) -> None:
         """Show a line to the operator."""
+
+    def again(self, *options: str) -> str:
+        """The command that does the same again, with further options."""
+        return f"the same command with {' '.join(options)}"
+
+    def choose(self, error: PrivacyRefusal, releases: Sequence[str]) -> str | None:
+        """Called if releases of the same fit broke off: the one to resume, or None for another.
+
+        The error names them and says how to go on; it is raised unless somebody chooses.
+        """
+        raise error
 
     def exceed(self, text: str) -> None:
         """Called before more budget is spent than was requested; an error raised here stops it."""

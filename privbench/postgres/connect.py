@@ -65,10 +65,6 @@ _PLACE = (
 CHECKS_CLIENT, CHECKS_SINCE = {"client_connection_check_interval": "1s"}, 140000
 
 
-#: Names under which earlier versions kept ledgers: ``host:port/database``.
-_ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
-
-
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Which database this is, for the ledger (PRIVACY P27)."""
@@ -78,8 +74,7 @@ class Identity:
     # address is no identity, since one server has many addresses.
     name: str | None
     basis: str  # what the name is made of, or why there is none
-    system: str | None = None  # the system identifier, where it may be read
-    own: str | None = None  # the system identifier with the OID, where it may be read
+    own: str | None = None  # the system identifier, or ? if it may not be read, with the OID
 
     def __str__(self) -> str:
         return f"{self.name or 'none'} ({self.basis})"
@@ -99,26 +94,14 @@ class Identity:
             )
         return self.name
 
-    def covers(self, ledger: str) -> bool:
-        """Whether losses that a ledger keeps under another name may be of this database.
-
-        Losses under its own OID are, if its name was declared later. Earlier versions used the name
-        ``system identifier/database name``, or an address. As a database may have been renamed, and
-        an address may be that of any database, all losses under such names count. Too much may be
-        counted, never too little.
-        """
-        if ledger == self.own or _ADDRESS.fullmatch(ledger):
-            return True
-        return self.system is not None and ledger.startswith(f"{self.system}/")
-
 
 #: The identity of a source that is files: the database that they are copied into is temporary and
 #: cannot be recognised again.
 OF_FILES = Identity(None, "files are copied, moved and written anew, and no name is declared")
+#: The folders of the sockets of servers into which this process has copied files.
+COPIES: set[str] = set()
 _DECLARED = "declared in the config"
 _GRANT = "GRANT EXECUTE ON FUNCTION pg_control_system() to this role"
-#: The setting that marks a database into which files were copied.
-STAGED = "privbench.staged"
 
 
 def libpq_dsn(dsn: str) -> str:
@@ -165,6 +148,19 @@ def _certain(dsn: str, parts: Mapping[str, str | int | None]) -> bool:
     if "://" in dsn and not _URL.fullmatch(dsn):
         return False
     return all(re.fullmatch(pattern, str(parts.get(key) or "")) for key, pattern in _SHOWN.items())
+
+
+def shown(argument: str) -> str:
+    """An argument of a command line as it was given, but for a connection string with secrets.
+
+    >>> shown("service=prod"), shown("a b.toml"), shown("host=db password=hush")
+    ('service=prod', 'a b.toml', 'password=******** host=db')
+    """
+    try:
+        secret = conninfo.conninfo_to_dict(libpq_dsn(argument)).keys() & _secret_options()
+    except UsageError:
+        return argument
+    return redact(argument) if secret else argument
 
 
 def connect(dsn: str, *, autocommit: bool = False, lock_timeout: float = 0) -> Connection:
@@ -267,19 +263,20 @@ def major_version(connection: Connection) -> int:
 
 
 def identity(connection: Connection, declared: str | None = None) -> Identity:
-    """The identity of a database, whatever its address and name; restores and copies declare it."""
-    with database_errors("asking whether the database is a copy of files"):
-        statement = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true) = 'on'"
-        (staged,) = ask_one(connection, statement, [STAGED])
-    if staged:
+    """The identity of a database, whatever its address and name; restores and copies declare it.
+
+    Nothing that a database's owner can set takes part: neither settings nor comments nor names.
+    """
+    if connection.info.host in COPIES:
         return OF_FILES if declared is None else Identity(declared, _DECLARED)
     system, oid = _place(connection)
-    own = None if system is None else f"{system}:{oid}"
+    own = f"{system or '?'}:{oid}"
     if declared is not None:
-        return Identity(declared, _DECLARED, system, own)
-    if own is not None:
-        return Identity(own, "system identifier and the database's OID", system, own)
-    return Identity(None, "pg_control_system() may not be executed, and no name is declared")
+        return Identity(declared, _DECLARED, own)
+    if system is not None:
+        return Identity(own, "system identifier and the database's OID", own)
+    why = "pg_control_system() may not be executed, and no name is declared"
+    return Identity(None, why, own)
 
 
 def same_database(one: Connection, other: Connection) -> bool:

@@ -27,7 +27,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from privbench import files
-from privbench.errors import LedgerError
+from privbench.errors import LedgerError, ReleaseInUse
 from privbench.privacy.standing import Standing
 from privbench.privacy.store import (
     FILE,
@@ -91,7 +91,10 @@ def convert(folder: Path) -> None:
 
 
 def lock(folder: Path) -> FileLock:
-    """Take the lock under which a ledger's file is made; wait for other processes."""
+    """Take the lock of a folder; wait for other processes.
+
+    Under that of a ledger its file is made, under that of all ledgers releases are opened.
+    """
     return _lock(folder / "ledger.lock", WAIT, f"the ledger in {folder}")
 
 
@@ -107,7 +110,7 @@ def _lock(path: Path, wait: float, what: str) -> FileLock:
         try:
             held.acquire()
         except Timeout:
-            raise LedgerError(f"{what} is being written by another process.") from None
+            raise ReleaseInUse(f"{what} is being written by another process.") from None
     return held
 
 

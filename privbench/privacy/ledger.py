@@ -5,15 +5,15 @@ One directory holds one sub-directory per database identity, named by a hash of 
     <ledger>/<hash of identity>/ledger.sqlite      openings, closings, caps; events and results
     <ledger>/<hash of identity>/<release>.lock     held while a release is being written
     <ledger>/<hash of identity>/ledger.lock        held while the file is made or converted
+    <ledger>/ledger.lock                           held while a release is opened
 
 An opening reserves the whole (ε, δ) that the release requested. It is checked against the cap
 within the transaction that writes it, so that two fits at once cannot both pass a cap that has room
 for one. Closing replaces the reservation by what was spent. A release that was never closed counts
 with its reservation.
 
-Losses in ledgers of other names that may be of the same database count too
-(`privbench.postgres.connect` says which). Such a ledger is read; it is written only to resume one
-of its releases or to give it up.
+Losses in ledgers of other names that may be of the same database count too (`joined` says which).
+Such a ledger is read; it is written only to resume one of its releases or to give it up.
 
 The ledger is CONFIDENTIAL. Whoever can delete it can forget its losses: keep it where the
 database's backups are kept.
@@ -25,8 +25,8 @@ import hashlib
 import math
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,9 +34,10 @@ from typing import Any, Self
 
 from platformdirs import user_state_dir
 
-from privbench.errors import LedgerError
+from privbench.errors import LedgerError, PrivacyRefusal, ReleaseInUse
 from privbench.privacy.accountant import Accountant, Guarantee
 from privbench.privacy.earlier import convert, lock
+from privbench.privacy.events import Event
 from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing, UnitDefinition
 from privbench.privacy.store import (
@@ -52,6 +53,10 @@ from privbench.privacy.store import (
 )
 
 _FOLDER = re.compile(r"[0-9a-f]{32}")
+#: A database's own identifier: the system identifier, ``?`` if it may not be read, and its OID.
+_OWN = re.compile(r"([0-9]+|\?):[0-9]+")
+#: Names under which earlier versions kept ledgers: ``host:port/database``.
+_ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,45 +66,46 @@ class Fit:
     config_hash: str  # hash of the config and the schema
     definition: UnitDefinition  # the unit definition under which losses are counted
     private: bool = True  # False if the noise is seeded: the loss then counts as infinite
-    # The server's own identifier of the database, whatever name the user declares; None if it is
-    # unknown. It need not be the same on resuming, which may be on a replica or a restored copy.
-    database: str | None = None
 
 
 class Ledger:
-    """All releases of one database identity. Its folder is made on the first write.
+    """All releases under one identity of a database. Its folder is made on the first write.
 
-    ``others`` are ledgers of other names whose losses count as well.
+    ``database`` is the server's own identifier of the database, whatever name the user declares;
+    None if it is unknown. ``apart`` are names that the user declares to be those of other data,
+    although a server may state the same identifier.
     """
 
-    def __init__(self, directory: Path, identity: str, others: Sequence[Ledger] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        identity: str,
+        database: str | None = None,
+        apart: Collection[str] = (),
+    ) -> None:
         self.identity = identity
         self.directory = directory
-        self.others = tuple(others)
+        self.database = database
+        self.apart = frozenset(apart)
 
     @classmethod
     def open(
-        cls, path: str | Path | None, identity: str, covers: Callable[[str], bool] | None = None
+        cls,
+        path: str | Path | None,
+        identity: str,
+        database: str | None = None,
+        apart: Collection[str] = (),
     ) -> Self:
-        """The ledger of a database in ``path``, by default the user's state directory.
-
-        ``covers`` says, for the name of another ledger, whether its losses may be of this database.
-        """
-        base = _base(path)
+        """The ledger of a database in ``path``, by default the user's state directory."""
         name = hashlib.sha256(identity.encode()).hexdigest()[:32]
-        others = [
-            item
-            for item in (cls._all(base) if covers is not None else ())
-            if item.directory.name != name and covers is not None and covers(item.identity)
-        ]
-        return cls(base / name, identity, others)
+        return cls(_base(path) / name, identity, database, apart)
 
     @classmethod
     def holding(cls, path: str | Path | None, release_id: str) -> Self:
         """The ledger in which a release is recorded; a LedgerError if there is none."""
         base = _base(path)
-        for item in cls._all(base):
-            if release_id in item._standing().accounts:
+        for item, standing in cls._all(base):
+            if release_id in standing.accounts:
                 return item
         raise LedgerError(
             f"no ledger in {base} has a release {release_id}.",
@@ -108,24 +114,16 @@ class Ledger:
 
     @classmethod
     def of_database(
-        cls, path: str | Path | None, database: str | None, covers: Callable[[str], bool]
-    ) -> list[Self]:
-        """The ledgers with releases of the database that the server identifies as ``database``.
-
-        They may have any name. ``covers`` is that of `open`.
-        """
-        return [
-            item
-            for item in cls._all(_base(path))
-            if any(
-                covers(item.identity) or database == account.database is not None
-                for account in item._standing().accounts.values()
-            )
-        ]
+        cls, path: str | Path | None, database: str | None, *, surely: bool = False
+    ) -> list[Ledger]:
+        """The ledgers with releases of a database, given by its own identifier; see `joined`."""
+        names = set() if database is None else {database}
+        every = joined(cls._all(_base(path)), names, surely=surely)
+        return [item for item, standing in every if standing.accounts]
 
     @classmethod
-    def _all(cls, base: Path) -> Iterator[Self]:
-        """Every ledger of a directory, by the name of its folder."""
+    def _all(cls, base: Path) -> Iterator[tuple[Self, Standing]]:
+        """Every ledger of a directory with its state, by the name of its folder."""
         with usable(base):
             folders = sorted(base.iterdir()) if there(base) else []
         for folder in folders:
@@ -138,42 +136,79 @@ class Ledger:
                     if not headers and book.parts():
                         raise damaged(book.path)
                 for header in headers:
-                    yield cls(folder, str(header["identity"]))
+                    item = cls(folder, str(header["identity"]))
+                    yield item, item._standing()
+
+    @property
+    def others(self) -> list[Ledger]:
+        """Ledgers of other names whose losses count as well."""
+        return [item for item, _ in self._others()]
+
+    def require_one_name(self) -> None:
+        """Refuse a second declared name for one database, unless it is declared to be apart."""
+        mine = self._standing() if there(self.directory) else Standing([])
+        self._require_one_name(mine, self._others())
 
     def open_release(
-        self, fit: Fit, accountant: Accountant, *, cap: Cap | None = None, resume: str | None = None
+        self,
+        fit: Fit,
+        accountant: Accountant,
+        *,
+        cap: Cap | None = None,
+        resume: str | None = None,
+        agree: Callable[[Release], None] | None = None,
     ) -> Release:
         """Reserve the accountant's (ε, δ) and open a release, or resume one that was killed.
 
         The stricter of two caps applies: ``cap``, which is the config's, and the ledger's own. If
         it has no room, that is a BudgetExceeded. A release to resume must be open, not in use, and
-        of the same fit.
+        of the same fit. If answers of it were lost, ``agree`` is called before more is reserved for
+        them, and may raise.
         """
         header = _header(fit, accountant)
         with ExitStack() as undo:
-            with ExitStack() as stack:
-                # Locked in the order of their names, so that two fits never wait for each other.
-                ledgers = sorted((self, *self.others), key=lambda item: item.directory.name)
-                books = {item: stack.enter_context(item._book()) for item in ledgers}
-                holder, standing = self, self._own(books[self])
-                for item in self.others:
-                    found = item._own(books[item])
-                    holder = item if resume in found.accounts else holder
-                    standing.count_in(found)
+            with self._books() as books:
+                holder, standing = self._counted(books, resume)
                 name = resume or str(uuid.uuid4())
                 if resume is None:
                     opened = {"type": "opened", "release": name, "time": _now(), **header}
-                    opened["database"] = fit.database
+                    opened["database"] = self.database
+                    if self.apart:
+                        opened["apart"] = sorted(self.apart)
                     standing.add(opened)
                     standing.check(name, cap)
-                    books[self].append(opened)
+                    books[self][0].append(opened)
                 else:
                     standing.require_open(resume, header)
-                release = holder._release(books[holder], name, header)
+                release = holder._release(books[holder][0], name, header)
                 undo.callback(release.leave)
-                _extend(books[holder], standing, release, accountant, cap)
+                elsewhere = self.database not in {None, *books[holder][1].databases}
+            if release.lost and agree is not None:
+                agree(release)
+            if release.lost or elsewhere:
+                with self._books() as books:
+                    holder, standing = self._counted(books, resume)
+                    extended = standing.extend(name, _whole(release, accountant), self.database)
+                    standing.check(name, cap)
+                    books[holder][0].append(extended)
             undo.pop_all()
         return release
+
+    def unfinished(self, fit: Fit, accountant: Accountant) -> dict[str, list[Event]]:
+        """Open releases of the same fit that no living process holds, each with its lost events.
+
+        Fits that run side by side hold theirs, so these are of fits that broke off.
+        """
+        header, found = _header(fit, accountant), {}
+        with self._books() as books:
+            for item, (book, standing) in books.items():
+                for account in standing.accounts.values():
+                    if account.spent is None and account.header == header:
+                        with suppress(ReleaseInUse):
+                            release = item._release(book, account.id, header)
+                            release.leave()
+                            found[account.id] = release.lost
+        return found
 
     def abandon(self, release_id: str) -> Guarantee:
         """Close a release that will not be resumed, and free the unspent part of its reservation.
@@ -189,26 +224,99 @@ class Ledger:
     def set_cap(self, cap: Cap) -> None:
         """Set the ledger's own cap, which replaces the one before."""
         with self._book() as book:
-            book.append({"type": "cap", "time": _now(), **asdict(cap)})
+            place = {"time": _now(), "database": self.database}
+            book.append({"type": "cap", **place, **asdict(cap)})
 
     def show(self) -> dict[str, Any]:
         """Releases, totals per unit definition, and the cap. Totals may be infinite."""
         standing = self._standing() if there(self.directory) else Standing([])
-        for item in self.others:
-            standing.count_in(item._standing())
-        others = [{"identity": item.identity, "path": str(item.directory)} for item in self.others]
-        place = {"identity": self.identity, "path": str(self.directory), "others": others}
-        return {**place, **standing.to_json()}
+        others, apart = self._others(), self.apart | standing.apart
+        for _, found in others:
+            standing.count_in(found)
+        return {
+            "identity": self.identity,
+            "path": str(self.directory),
+            "others": [{"identity": i.identity, "path": str(i.directory)} for i, _ in others],
+            "apart": sorted(apart),
+            **standing.to_json(),
+        }
+
+    def _others(self) -> list[tuple[Ledger, Standing]]:
+        """The ledgers of other names whose losses count, with their states."""
+        every, apart, names = [], self.apart, {self.identity}
+        for item, standing in self._all(self.directory.parent):
+            if item.directory == self.directory:
+                apart |= standing.apart
+                names |= standing.databases
+            else:
+                every.append((item, standing))
+        if self.database is not None:
+            names.add(self.database)
+        return joined(
+            [
+                (item, standing)
+                for item, standing in every
+                if item.identity not in apart and self.identity not in standing.apart
+            ],
+            names,
+        )
+
+    @contextmanager
+    def _books(self) -> Iterator[dict[Ledger, tuple[Book, Standing]]]:
+        """One transaction on this ledger and on all that count with it, and their states.
+
+        Only one process at a time is within it in a directory of ledgers, so that none can come to
+        count, or open a release, beside this one.
+        """
+        base = self.directory.parent
+        _make_folder(base)
+        with ExitStack() as stack:
+            stack.callback(lock(base).release)
+            # Locked in the order of their names, as earlier versions do.
+            ledgers = sorted((self, *self.others), key=lambda item: item.directory.name)
+            books = {item: stack.enter_context(item._book()) for item in ledgers}
+            yield {item: (book, item._own(book)) for item, book in books.items()}
+
+    def _counted(
+        self, books: dict[Ledger, tuple[Book, Standing]], release_id: str | None
+    ) -> tuple[Ledger, Standing]:
+        """The ledger that has a release (this one if none has), and the state of all together."""
+        standing = books[self][1]
+        others = {item: found for item, (_, found) in books.items() if item is not self}
+        self._require_one_name(standing, others.items())
+        holder = next((i for i, found in others.items() if release_id in found.accounts), self)
+        for found in others.values():
+            standing.count_in(found)
+        return holder, standing
+
+    def _require_one_name(self, mine: Standing, others: Iterable[tuple[Ledger, Standing]]) -> None:
+        if self.identity == self.database and self.apart:
+            raise PrivacyRefusal(
+                "only a declared name can be apart from another.",
+                remedy="Declare one under [database] in the config, or with --identity NAME.",
+            )
+        if self.database is None or _meet({self.identity, *mine.databases}, {self.database}):
+            return
+        names = sorted(
+            item.identity
+            for item, standing in others
+            if standing.used
+            and _meet(standing.databases, {self.database})
+            and not _meet({item.identity}, {self.database})
+        )
+        if names:
+            raise PrivacyRefusal(
+                f"the database, or one that cannot be told from it, has releases under the name "
+                f"{names[0]!r}, and is now called {self.identity!r}.",
+                remedy=f"Keep the name {names[0]!r}. If that is other data, whose server states "
+                "the same identifier (a copy of the server's files), say so with --apart-from "
+                "NAME, or apart_from under [ledger].",
+            )
 
     @contextmanager
     def _book(self) -> Iterator[Book]:
         """One transaction on this ledger; its file is made first if there is none."""
-        with usable(self.directory):
-            folders = (self.directory, *self.directory.parents)
-            missing = [item for item in folders if not there(item)]
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for item in missing:
-                sync_folder(item.parent)
+        _make_folder(self.directory)
         convert(self.directory)
         if not there(self.directory / FILE):
             held = lock(self.directory)
@@ -258,21 +366,73 @@ class Ledger:
             )
 
 
-def _extend(
-    book: Book, standing: Standing, release: Release, accountant: Accountant, cap: Cap | None
-) -> None:
-    """Reserve the budget of a killed run's lost events on top of what the fit will spend.
+def joined(
+    ledgers: Iterable[tuple[Ledger, Standing]], names: set[str], *, surely: bool = False
+) -> list[tuple[Ledger, Standing]]:
+    """The ledgers whose losses may be of a database that is known by ``names``.
+
+    Names are declared ones, which join replicas and restores, and the identifiers that servers
+    state. A ledger counts if it is kept under a name or has a release of a database that is known
+    by it; its own name and databases are then further names. Entries without a database are found
+    by their ledger's name alone. Earlier versions kept ledgers under ``system identifier/database
+    name``, or an address. As a database may have been renamed, and an address may be that of any
+    database, all of these count, unless only those are wanted that are ``surely`` of the database.
+    Too much may be counted, never too little.
+    """
+    left, known = list(ledgers), set(names)
+    found: list[tuple[Ledger, Standing]] = []
+    while True:
+        more = [
+            (item, standing)
+            for item, standing in left
+            if _meet({item.identity, *standing.databases}, known)
+            or (not surely and _is_former(item.identity, known))
+        ]
+        if not more:
+            return found
+        left = [pair for pair in left if pair not in more]
+        found += more
+        known |= {name for item, own in more for name in (item.identity, *own.databases)}
+
+
+def _meet(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Whether names of two databases share one.
+
+    Identifiers of which one lacks the system identifier, which a role may not be allowed to read,
+    are taken for one where the OIDs are equal.
+    """
+    pairs = ((one, other) for one in some for other in others)
+    return any(
+        one == other
+        or (one.startswith("?:") and _OWN.fullmatch(other) and other.endswith(one[1:]))
+        or (other.startswith("?:") and _OWN.fullmatch(one) and one.endswith(other[1:]))
+        for one, other in pairs
+    )
+
+
+def _is_former(identity: str, known: set[str]) -> bool:
+    """Whether an earlier version may have kept a ledger of a known database under this name."""
+    system, slash, _ = identity.partition("/")
+    systems = {match[1] for name in known if (match := _OWN.fullmatch(name))}
+    return bool(_ADDRESS.fullmatch(identity)) or (slash == "/" and system in systems)
+
+
+def _whole(release: Release, accountant: Accountant) -> Guarantee | None:
+    """The budget of a killed run's lost events on top of what the fit will spend, if there are any.
 
     The fit's own accountant starts from 0 and charges the replayed events again. Lost events are
     not replayed, so without this reservation they would be forgotten.
     """
-    if release.lost:
-        total = accountant.terms.reserved(release.lost)
-        amounts = {"epsilon": total.epsilon, "delta": total.delta}
-        entry = {"type": "extended", "release": release.id, **amounts}
-        standing.add(entry)
-        standing.check(release.id, cap)
-        book.append(entry)
+    return accountant.terms.reserved(release.lost) if release.lost else None
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder, durably, if there is none."""
+    with usable(path):
+        missing = [item for item in (path, *path.parents) if not there(item)]
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for item in missing:
+            sync_folder(item.parent)
 
 
 def _base(path: str | Path | None) -> Path:

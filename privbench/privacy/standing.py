@@ -102,7 +102,7 @@ class UnitDefinition:
 
 
 #: Fields of an opening that a resumed release need not share; all others describe the fit.
-_NOT_OF_THE_FIT = ("type", "release", "time", "database")
+_NOT_OF_THE_FIT = ("type", "release", "time", "database", "apart")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,6 @@ class Account:
     definition: UnitDefinition
     reserved: Guarantee
     opened: str
-    database: str | None = None
     spent: Guarantee | None = None
     events: int | None = None
 
@@ -173,6 +172,11 @@ class Standing:
     entries: list[Entry]
     accounts: dict[str, Account] = field(default_factory=dict)
     cap: Cap = Cap()
+    capped: str = ""  # when the cap was set
+    # The server's own identifiers of the databases that entries are of. Entries of earlier versions
+    # have none, nor have those of a database whose identifier could not be read.
+    databases: set[str] = field(default_factory=set)
+    apart: set[str] = field(default_factory=set)  # names that were declared to be of other data
 
     def __post_init__(self) -> None:
         for entry in self.entries:
@@ -181,8 +185,12 @@ class Standing:
     def add(self, entry: Entry) -> None:
         """Take one more entry into account."""
         kind = entry["type"]
+        if entry.get("database") is not None:
+            self.databases.add(str(entry["database"]))
+        self.apart |= {*entry.get("apart", ())}
         if kind == "cap":
             self.cap = Cap(entry["epsilon"], entry["delta"], entry.get("monthly"))
+            self.capped = entry["time"]
         elif kind == "opened":
             uuid.UUID(entry["release"])  # Files are named by it.
             self.accounts[entry["release"]] = Account(
@@ -191,7 +199,6 @@ class Standing:
                 UnitDefinition.from_json(entry["definition"]),
                 Guarantee(entry["epsilon"], entry["delta"]),
                 entry["time"],
-                entry.get("database"),
             )
         else:
             account = self._account(entry["release"])
@@ -201,11 +208,11 @@ class Standing:
             else:
                 account.spent, account.events = loss, entry["events"]
 
-    def count_in(self, earlier: Standing) -> None:
-        """Add another ledger's releases; its cap applies unless this ledger has one of its own."""
-        self.accounts = {**earlier.accounts, **self.accounts}
-        if all(entry["type"] != "cap" for entry in self.entries):
-            self.cap = self.cap.stricter(earlier.cap)
+    def count_in(self, other: Standing) -> None:
+        """Add another ledger's releases; its cap applies unless this ledger's own was set later."""
+        self.accounts = {**other.accounts, **self.accounts}
+        if other.capped > self.capped:
+            self.cap = self.cap.stricter(other.cap)
 
     def require_open(self, release_id: str, header: Entry | None = None) -> Entry:
         """A release's header; LedgerError if it is closed, or was opened with another header."""
@@ -219,6 +226,22 @@ class Standing:
                 remedy="Resume with the config it was opened with, or start a new release.",
             )
         return account.header
+
+    def extend(self, release_id: str, whole: Guarantee | None, database: str | None) -> Entry:
+        """Let a release reserve a larger budget, if one is given, and go on on a database.
+
+        Returns the entry that says so.
+        """
+        total = whole or self._account(release_id).reserved
+        amounts = {"epsilon": total.epsilon, "delta": total.delta}
+        entry = {"type": "extended", "release": release_id, "database": database, **amounts}
+        self.add(entry)
+        return entry
+
+    @property
+    def used(self) -> bool:
+        """Whether anything is spent or reserved, or capped."""
+        return bool(self.capped) or any(item.loss.epsilon for item in self.accounts.values())
 
     def reserved(self, release_id: str) -> Guarantee:
         """The loss that an open release has reserved."""

@@ -2,8 +2,8 @@
 
 The server is started once in a process and goes with the process
 (`privbench.postgres.embedded.Lifeline`). It listens on a socket in a folder that only its account
-can enter. Its databases are marked as copies, so that they get no identity of their own in the
-ledger (`privbench.postgres.connect.identity`).
+can enter. A copy has no identity of its own in the ledger: this process remembers the server, and
+to others the role that reads a copy may not tell the system identifier.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from psycopg import conninfo, errors, sql
 from privbench.config import Config
 from privbench.errors import DatabaseError, SchemaError
 from privbench.postgres import embedded
-from privbench.postgres.connect import STAGED, Connection, connect
+from privbench.postgres.connect import COPIES, Connection, connect
 from privbench.postgres.failures import database_errors, translate
 from privbench.postgres.finishing import vacuum
 from privbench.postgres.staging import copy_rows
@@ -100,8 +100,6 @@ def _database() -> Iterator[str]:
         connect(server.dsn, autocommit=True) as admin,
     ):
         admin.execute(build("CREATE DATABASE {} TEMPLATE template0", name))
-        marked = build("ALTER DATABASE {} SET {} TO 'on'", name, sql.Identifier(*STAGED.split(".")))
-        admin.execute(marked)
     try:
         yield conninfo.make_conninfo(server.dsn, dbname=name)
     finally:
@@ -117,6 +115,7 @@ def _database() -> Iterator[str]:
 def _server(process: int) -> embedded.Server:
     """The server of this process."""
     server = embedded.any_server(_SETTINGS)
+    COPIES.add(str(conninfo.conninfo_to_dict(server.dsn)["host"]))
     with (
         database_errors("making the role that reads"),
         connect(server.dsn, autocommit=True) as admin,
@@ -128,6 +127,7 @@ def _server(process: int) -> embedded.Server:
 def _fill(dsn: str, files: Files | None, tables: list[FileTable]) -> None:
     """Make tables, copy rows and add keys in one transaction, which writes each row only once."""
     with database_errors("copying the files"), connect(dsn) as connection:
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         schemas = sorted({table.name.schema for table in tables})
         for schema in schemas:
             if schema != "public":

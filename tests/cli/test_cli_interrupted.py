@@ -7,6 +7,7 @@ import pty
 import re
 import resource
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,11 +18,12 @@ import time
 import market
 import psycopg
 import pytest
-from halting import kill_at
+from halting import halted_at, kill_at
 from market import fail, succeed
 
 from privbench import pipeline
 from privbench.config import Config
+from privbench.postgres.load import Loader
 from privbench.privacy.release import Release
 
 
@@ -100,6 +102,137 @@ def test_what_a_resumed_fit_costs_more_is_asked_before_it_goes_on(source, config
     assert pipeline.Model.load(tmp_path / "m").promise.epsilon <= told * 1.001
 
 
+def printed(result, beginning):
+    """The words of the command that a line of stderr names, to be run as they are."""
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith(beginning)]
+    program, *words = shlex.split(line.removeprefix(beginning))
+    assert program == "privbench"
+    return words
+
+
+#: Names that a shell would take apart.
+NAME, FOLDER = "mar ket's $HOME", 'led ger\'s "1"'
+
+
+@pytest.fixture
+def fitting(source, tmp_path):
+    """A command line with config, identity and ledger, and its config for `pipeline.fit`."""
+    path = tmp_path / "a b.toml"
+    toml = market.CONFIG.replace('identity = "market"', "")
+    path.write_text(f"{toml}\n{market.INDEPENDENT}", encoding="utf-8")
+    asked = Config.load(path).changed("database", identity=NAME)
+    asked = asked.changed("ledger", path=str(tmp_path / FOLDER))
+    words = ["fit", source, "-c", path, "--identity", NAME, "--ledger", tmp_path / FOLDER]
+    return [*words, "-o", tmp_path / "m"], asked
+
+
+def releases(config):
+    """State and ε of every release."""
+    shown = pipeline.ledger_show("", NAME, config.ledger.path).state["releases"]
+    return [(item["state"], item["epsilon"]) for item in shown]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        item if item == "record:2" else pytest.param(item, marks=pytest.mark.slow)
+        for item in ("extract", "record:1", "store:1", "record:2", "store:3", "learn")
+    ],
+)
+def test_a_fit_that_was_killed_is_named_to_the_next_one(source, fitting, tmp_path, moment):
+    """Nothing more is held for it until somebody decides; every command can be pasted."""
+    fit, asked = fitting
+    kill_at(moment, pipeline.fit, source, asked, tmp_path / "m")
+    assert releases(asked) == [("open", 5.0)]
+    for _ in range(2):
+        refused = fail(4, "the same fit broke off before", *fit)
+        assert releases(asked) == [("open", 5.0)]
+    beside = printed(refused, "To open another beside it: ")
+    resume = printed(refused, "To go on: ")
+    assert refused.stderr.splitlines()[-1].startswith("To go on: ")
+    # What it does not hold in silence it may hold on purpose.
+    succeed(*beside)
+    assert [state for state, _ in releases(asked)] == ["open", "closed"]
+    # Of another ε it is another fit.
+    succeed(*fit, "--epsilon", 4, "--force")
+    succeed(*resume, "--force")
+    assert [state for state, _ in releases(asked)] == ["closed"] * 3
+    succeed(*fit, "--force")
+
+
+def test_a_fit_that_was_killed_can_be_given_up_by_the_command_that_is_named(
+    source, fitting, tmp_path
+):
+    fit, asked = fitting
+    kill_at("store:1", pipeline.fit, source, asked, tmp_path / "m")
+    succeed(*printed(fail(4, "broke off", *fit), "To give it up: "))
+    ((state, spent),) = releases(asked)
+    assert state == "closed"
+    assert 0 < spent < 1
+    said = succeed(*fit).stderr
+    (again, up) = re.search(r"after a crash: `(.*)`; to give it up: `(.*)`\)", said).groups()
+    assert shlex.split(again)[1:-2] == [str(word) for word in fit]
+    assert shlex.split(up)[-2:] == ["--ledger", asked.ledger.path]
+
+
+def test_fits_of_the_same_release_run_side_by_side(source, fitting, tmp_path):
+    fit, asked = fitting
+    with halted_at("store:1", pipeline.fit, source, asked, tmp_path / "other"):
+        succeed(*fit)
+        assert releases(asked)[0] == ("open", 5.0)
+        assert [state for state, _ in releases(asked)] == ["open", "closed"]
+    fail(4, "broke off", *fit, "--force")
+
+
+def test_a_resumed_fit_that_is_refused_holds_no_more(source, fitting, tmp_path):
+    fit, asked = fitting
+    kill_at("record:2", pipeline.fit, source, asked, tmp_path / "m")
+    resume = [word for word in printed(fail(4, "were lost", *fit), "To go on: ")]
+    assert resume.pop() == "--pay-again"
+    for _ in range(2):
+        refused = fail(2, "costs more than was asked for", *resume)
+        assert releases(asked) == [("open", 5.0)]
+        last = refused.stderr.splitlines()[-1]
+        assert printed(refused, "To go on: ")[-1] == "--pay-again"
+        assert last.startswith("To go on: ")
+    succeed(*printed(refused, "To go on: "))
+    ((state, spent),) = releases(asked)
+    assert (state, spent > 0) == ("closed", True)
+
+
+def test_a_command_that_is_named_shows_no_password(source, fitting, tmp_path):
+    fit, asked = fitting
+    kill_at("store:1", pipeline.fit, source, asked, tmp_path / "m")
+    secret = market.conninfo.make_conninfo(source, password="hush'hush")
+    refused = fail(4, "broke off", fit[0], *fit[2:], "--", secret)
+    assert "hush" not in refused.stderr
+    words = printed(refused, "To go on: ")
+    *options, _, _, dashes, dsn = words
+    assert [*options, dashes] == [*(str(word) for word in (fit[0], *fit[2:])), "--"]
+    succeed(*words[:-1], dsn.replace("********", "hush"))
+
+
+def test_a_clone_whose_load_fails_names_the_command_that_loads_its_model(
+    source, make_database, tmp_path, monkeypatch
+):
+    """The budget is spent: the same command again would spend it twice."""
+    path, target = market.config_file(tmp_path, market.INDEPENDENT), make_database()
+    more = ["--ledger", tmp_path / FOLDER, "--scale", 0.5, "--replace"]
+    words = ["clone", source, target, "-c", path, *more, "-o", tmp_path / "m of mine"]
+
+    def broken(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Loader, "copy_table", broken)
+    failed = fail(130, "To go on: ", *words)
+    monkeypatch.undo()
+    load = printed(failed, "To go on: ")
+    assert load[-5:] == ["--scale", "0.5", "--replace", "--ledger", str(tmp_path / FOLDER)]
+    succeed(*load)
+    ((rows,),) = market.ask(target, "SELECT count(*) FROM customer")
+    assert 0 < rows < 60
+
+
 def heed_interrupts():
     """A shell lets its background jobs ignore Ctrl-C, and so would what they start."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -115,8 +248,14 @@ def take_terminal():
     ("typed", "code", "colours"), [("\x03", 130, {}), ("n\n", 2, {"NO_COLOR": "1"})]
 )
 def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, colours):
-    ours, theirs = pty.openpty()
     words = ["fit", source, "--epsilon", "5", "-o", tmp_path / "m", "--ledger", tmp_path]
+    said = typed_at(words, typed, code, b"[y/N]", colours)
+    assert (re.search(rb"\x1b\[[\d;]*3[0-7]m", said) is None) == bool(colours)
+
+
+def typed_at(words, typed, code, question, colours):
+    """Run a command at a terminal, and answer its question; what it says until it ends."""
+    ours, theirs = pty.openpty()
     program = [sys.executable, "-m", "privbench", *words]
     variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     process = subprocess.Popen(
@@ -126,7 +265,7 @@ def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, col
     )  # fmt: skip
     os.close(theirs)
     said = b""
-    while b"[y/N]" not in said:
+    while question not in said:
         said += os.read(ours, 1 << 16)
     with contextlib.suppress(OSError):
         for _ in range(5):
@@ -136,7 +275,25 @@ def test_the_question_about_roles_can_be_left(source, tmp_path, typed, code, col
                 said += os.read(ours, 1 << 16)
     assert process.wait(20) == code, said.decode()
     assert b"Traceback" not in said
-    assert (re.search(rb"\x1b\[[\d;]*3[0-7]m", said) is None) == bool(colours)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "left"),
+    [
+        ("stop\n", 4, ["open"]),
+        ("\x03", 130, ["open"]),
+        ("resume\n", 0, ["closed"]),
+        ("another\n", 0, ["open", "closed"]),
+    ],
+)
+def test_at_a_terminal_it_is_asked_what_becomes_of_an_unfinished_release(
+    source, fitting, tmp_path, typed, code, left
+):
+    fit, asked = fitting
+    kill_at("store:1", pipeline.fit, source, asked, tmp_path / "m")
+    typed_at(fit, typed, code, b"or stop?", {})
+    assert [state for state, _ in releases(asked)] == left
 
 
 def test_an_interrupted_query_ends_at_once_with_130(source, tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -87,7 +88,16 @@ def fit_at_once(*given: tuple[Any, ...]) -> list[str]:
 
 
 def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any) -> None:
-    """Run a command in another process and kill it (SIGKILL) at a moment.
+    """Run a command in another process and kill it (SIGKILL) at a moment; see `halted_at`."""
+    with halted_at(moment, command, *given, **named):
+        pass
+
+
+@contextmanager
+def halted_at(
+    moment: str, command: Callable[..., Any], *given: Any, **named: Any
+) -> Iterator[None]:
+    """Run a command in another process up to a moment, and kill it (SIGKILL) when the block ends.
 
     Args:
         moment: A stage, a step, or ``record:N`` and ``store:N``: after the N-th event or result of
@@ -102,6 +112,9 @@ def kill_at(moment: str, command: Callable[..., Any], *given: Any, **named: Any)
     theirs.close()
     assert ours.poll(60)
     assert ours.recv() == "halted"
-    process.kill()
-    process.join(30)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join(30)
     assert process.exitcode == -signal.SIGKILL

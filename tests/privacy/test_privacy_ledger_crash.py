@@ -16,7 +16,16 @@ from core_toys import Counts, Toy
 from system_calls import die_at, killed_at
 
 from privbench.errors import BudgetExceeded, LedgerError
-from privbench.privacy import Accountant, Cap, Ledger, Measurement, OpenDPNoise, open_session
+from privbench.privacy import (
+    Accountant,
+    Cap,
+    Fit,
+    Ledger,
+    Measurement,
+    OpenDPNoise,
+    UnitDefinition,
+    open_session,
+)
 from privbench.privacy.release import Release
 
 AMOUNT = 0.125
@@ -30,6 +39,8 @@ BATCHES = [
     ],
 ]
 LABELS = ["first", "second", "third", "fourth"]
+#: The fit of these tests.
+SAME = Fit("", UnitDefinition.of(Toy().spec))
 
 
 class Telling(OpenDPNoise):
@@ -125,6 +136,9 @@ def test_the_ledger_is_consistent_after_a_kill_at_any_step(tmp_path, how):
         ledger = Ledger.open(path, "shop")
         releases = ledger.show()["releases"]
         assert len(releases) <= 1
+        # Whoever runs the same fit again is told of it, unless it is done.
+        dead = [item["release"] for item in releases if item["state"] == "open"]
+        assert list(ledger.unfinished(SAME, Accountant("pure", 1.0))) == dead
         if not releases:
             assert outcome.draws == 0
             assert outcome.used == {}
@@ -200,6 +214,42 @@ def test_a_kill_while_a_release_is_given_up_frees_nothing_that_was_spent(tmp_pat
             assert states == ({"closed"} if how == "after" else {"open", "closed"})
             return
     raise AssertionError("it was never given up")
+
+
+@pytest.mark.parametrize("how", ["before", "torn", "after"])
+def test_a_kill_while_a_release_is_resumed_leaves_it_to_be_resumed(tmp_path, how):
+    """More is held for its lost event from the moment on in which it may be asked again."""
+    states = set()
+    for step in range(1, 20):
+        path = tmp_path / f"{how}-{step}"
+        release, ledger = lose_one(path), Ledger.open(path, "shop")
+        killed = killed_at(step, how, partial(resume_and_leave, path, release))
+        (shown,) = ledger.show()["releases"]
+        states.add((shown["state"], shown["epsilon"]))
+        (lost,) = ledger.unfinished(SAME, Accountant("pure", 1.0))[release]
+        assert lost.label == "second"
+        if not killed:
+            assert states == {("open", 1.0), ("open", 1.375)} or how == "after"
+            return
+    raise AssertionError("it was never resumed")
+
+
+def resume_and_leave(path, release) -> None:
+    open_session(Toy(), Accountant("pure", 1.0), path, "shop", resume=release)._release.leave()
+
+
+def test_a_release_whose_price_is_refused_holds_no_more(tmp_path):
+    def refuse(release):
+        assert [event.label for event in release.lost] == ["second"]
+        raise KeyboardInterrupt
+
+    release, ledger = lose_one(tmp_path), Ledger.open(tmp_path, "shop")
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            ledger.open_release(SAME, Accountant("pure", 1.0), resume=release, agree=refuse)
+        assert [item["epsilon"] for item in ledger.show()["releases"]] == [1.0]
+    ledger.open_release(SAME, Accountant("pure", 1.0), resume=release).leave()
+    assert [item["epsilon"] for item in ledger.show()["releases"]] == [1.375]
 
 
 def lose_one(path):

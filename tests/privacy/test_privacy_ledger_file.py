@@ -133,7 +133,7 @@ def test_a_ledger_that_lost_entries_does_not_begin_anew(tmp_path, lost):
         if "<>" in lost:
             session.measure(Counts(), 0.25, "second")
         else:
-            Ledger.open(tmp_path, "shop", lambda name: True).show()
+            Ledger.open(tmp_path, "shop").show()
 
     with pytest.raises(LedgerError, match="is damaged"):
         use()
@@ -151,7 +151,7 @@ def test_a_ledger_of_which_nothing_is_known_is_not_passed_over(tmp_path, monkeyp
 
     monkeypatch.setattr(Path, "lstat", refused)
     with pytest.raises(LedgerError, match="Permission denied"):
-        Ledger.open(tmp_path, "other", lambda name: True)
+        Ledger.open(tmp_path, "other").show()
 
 
 def test_a_commit_waits_for_the_folder(written):

@@ -8,12 +8,17 @@ from itertools import product
 
 import market
 import pytest
+from halting import fit_at_once, kill_at
 from psycopg import conninfo
 
 from privbench import pipeline
-from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal
+from privbench.config import Config
+from privbench.errors import BudgetExceeded, LedgerError, PrivacyRefusal, TargetError
+from privbench.pipeline.accounts import ledgers_of
 from privbench.postgres.connect import connect, identity
+from privbench.postgres.unfinished import Mark
 from privbench.privacy import Accountant, Cap, Fit, Ledger, UnitDefinition
+from privbench.workload import Plan
 
 DEFINITION = UnitDefinition("add-remove", (("public.users", ""),))
 
@@ -45,9 +50,9 @@ def undeclared(ledger, **privacy):
     return market.config(ledger, market.CONFIG.replace('identity = "market"', ""), **privacy)
 
 
-def spend(path, name, epsilon=1.0, covers=None, cap=None):
+def spend(path, name, epsilon=1.0, database=None, cap=None, apart=()):
     """Open a release in a ledger and leave it, as a fit that died does."""
-    ledger = Ledger.open(path, name, covers)
+    ledger = Ledger.open(path, name, database, apart)
     release = ledger.open_release(
         Fit("hash", DEFINITION), Accountant("pure", epsilon), cap=None if cap is None else Cap(cap)
     )
@@ -93,7 +98,7 @@ def test_identity_of_a_renamed_database_is_the_same(make_database, server, tmp_p
     old, new = f"old_{uuid.uuid4().hex[:8]}", f"new_{uuid.uuid4().hex[:8]}"
     dsn = make_database(name=old)
     before = known(dsn)
-    spend(tmp_path, before.required(), covers=before.covers, cap=1.5)
+    spend(tmp_path, before.required(), database=before.own, cap=1.5)
     market.execute(server.dsn, f"ALTER DATABASE {old} RENAME TO {new}")
     try:
         after = known(conninfo.make_conninfo(dsn, dbname=new))
@@ -103,9 +108,9 @@ def test_identity_of_a_renamed_database_is_the_same(make_database, server, tmp_p
     # No attack: another database does not pay for this one.
     other = known(make_database()).required()
     assert other != before.required()
-    assert not before.covers(other)
+    spend(tmp_path, other, database=other, cap=1.5)
     with pytest.raises(BudgetExceeded):
-        spend(tmp_path, after.required(), covers=after.covers, cap=1.5)
+        spend(tmp_path, after.required(), database=after.own, cap=1.5)
 
 
 FORMER = [
@@ -125,20 +130,20 @@ def test_spend_under_a_former_name_counts_under_the_new(make_database, tmp_path,
     """
     dsn = make_database()
     now = known(dsn, declared)
-    old = former.format(system=now.system, undeclared=known(dsn).required())
+    old = former.format(system=now.own.partition(":")[0], undeclared=known(dsn).required())
     spend(tmp_path, old, 1.0)
     Ledger.open(tmp_path, old).set_cap(Cap(1.5))
     with pytest.raises(BudgetExceeded):
-        spend(tmp_path, now.required(), covers=now.covers)
-    spend(tmp_path, now.required(), 0.5, covers=now.covers)
-    shown = Ledger.open(tmp_path, now.required(), now.covers).show()
+        spend(tmp_path, now.required(), database=now.own)
+    spend(tmp_path, now.required(), 0.5, database=now.own)
+    shown = Ledger.open(tmp_path, now.required(), now.own).show()
     assert [item["epsilon"] for item in shown["definitions"]] == [1.5]
     assert [item["identity"] for item in shown["others"]] == [old]
     # The owner may set another cap; that of the old name is his no longer.
-    Ledger.open(tmp_path, now.required(), now.covers).set_cap(Cap(3))
-    spend(tmp_path, now.required(), 1.5, covers=now.covers)
+    Ledger.open(tmp_path, now.required(), now.own).set_cap(Cap(3))
+    spend(tmp_path, now.required(), 1.5, database=now.own)
     with pytest.raises(BudgetExceeded):
-        spend(tmp_path, now.required(), 0.1, covers=now.covers)
+        spend(tmp_path, now.required(), 0.1, database=now.own)
 
 
 def test_spend_beside_a_damaged_ledger_is_refused(make_database, tmp_path):
@@ -147,11 +152,11 @@ def test_spend_beside_a_damaged_ledger_is_refused(make_database, tmp_path):
     What cannot be told apart is refused.
     """
     now = known(make_database())
-    spend(tmp_path, f"{now.system}/shop")
+    spend(tmp_path, f"{now.own.partition(':')[0]}/shop")
     (file,) = tmp_path.rglob("ledger.sqlite")
     file.write_bytes(file.read_bytes().replace(b"identity", b"Identity", 1))
     with pytest.raises(LedgerError, match="damaged"):
-        spend(tmp_path, now.required(), covers=now.covers)
+        spend(tmp_path, now.required(), database=now.own)
 
 
 def test_spend_beside_other_folders_goes_on(make_database, tmp_path):
@@ -159,8 +164,8 @@ def test_spend_beside_other_folders_goes_on(make_database, tmp_path):
     now = known(make_database())
     (tmp_path / "lost+found").mkdir(mode=0o000)
     (tmp_path / "notes.txt").write_text("x")
-    spend(tmp_path, now.required(), covers=now.covers)
-    assert len(Ledger.open(tmp_path, now.required(), now.covers).show()["releases"]) == 1
+    spend(tmp_path, now.required(), database=now.own)
+    assert len(Ledger.open(tmp_path, now.required(), now.own).show()["releases"]) == 1
 
 
 def test_resume_of_an_earlier_name_goes_on_in_its_file(tmp_path):
@@ -169,7 +174,7 @@ def test_resume_of_an_earlier_name_goes_on_in_its_file(tmp_path):
     It goes on in the file where it was opened.
     """
     old = spend(tmp_path, "7/shop")
-    ledger = Ledger.open(tmp_path, "7:16384", lambda name: name == "7/shop")
+    ledger = Ledger.open(tmp_path, "7:16384", "7:16384")
     release = ledger.open_release(Fit("hash", DEFINITION), Accountant("pure", 1.0), resume=old)
     assert release.close().epsilon == 0
     (shown,) = Ledger.open(tmp_path, "7/shop").show()["releases"]
@@ -199,3 +204,252 @@ def test_ledger_abandon_of_no_release_is_refused(tmp_path, wrong):
     with pytest.raises(LedgerError, match="no ledger in"):
         pipeline.ledger_abandon(wrong, str(tmp_path))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+#: A workload that is made at once.
+PLAN = Plan(3, (0, 0), (1, 1), ("=",))
+
+TOML = """
+[privacy]
+epsilon = 1.0
+delta = 0.0
+[synthesizer]
+name = "independent"
+[tables."public.t"]
+"""
+
+
+@pytest.fixture
+def make_table(make_database):
+    """Databases of one small table, each with an identifier of its own."""
+
+    def make():
+        dsn = make_database()
+        market.execute(
+            dsn,
+            "CREATE TABLE t (id integer PRIMARY KEY, v integer)",
+            "INSERT INTO t SELECT i, i % 5 FROM generate_series(1, 300) i",
+        )
+        return dsn
+
+    return make
+
+
+def declared(folder, name=None, **limits):
+    """A config of that table under a name."""
+    config = Config.loads(TOML).changed("database", identity=name)
+    return config.changed("ledger", path=str(folder / "ledger"), **limits)
+
+
+def fit(dsn, folder, name=None, **limits):
+    """One release of ε = 1 under a name."""
+    path = folder / f"{uuid.uuid4()}.privbench"
+    pipeline.fit(dsn, declared(folder, name, **limits), path)
+    return path
+
+
+def total(folder, name, dsn=""):
+    """ε of all releases that count for a database under a name, as whole releases."""
+    (found,) = pipeline.ledger_show(dsn, name, str(folder / "ledger")).state["definitions"]
+    return round(found["epsilon"], 6)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER DATABASE {0} SET privbench.staged = 'on'",
+        "ALTER DATABASE {0} SET privbench.staged TO on",
+        "ALTER ROLE CURRENT_USER IN DATABASE {0} SET privbench.staged = 'on'",
+        "ALTER DATABASE {0} SET application_name = 'privbench'",
+        "COMMENT ON DATABASE {0} IS 'privbench.staged'",
+        "CREATE SCHEMA files; CREATE TABLE files.privbench_staged ()",
+    ],
+)
+def test_what_a_database_says_of_itself_switches_no_ledger_off(make_table, tmp_path, statement):
+    """Attack: the source's owner marks it as a copy of files. Door: settings, comments, names.
+
+    Nothing that an owner can write decides whose losses count, or what may be replaced.
+    """
+    dsn = make_table()
+    market.execute(dsn, statement.format(conninfo.conninfo_to_dict(dsn)["dbname"]))
+    model = fit(dsn, tmp_path, cap_epsilon=1.5)
+    for name in (None, "a", "b"):
+        with pytest.raises(BudgetExceeded):
+            fit(dsn, tmp_path, name, cap_epsilon=1.5)
+    assert total(tmp_path, None, dsn) == 1
+    with pytest.raises(TargetError, match="has releases in the ledger"):
+        pipeline.load(model, dsn, replace=True, ledger=str(tmp_path / "ledger"))
+    made = pipeline.generate_workload(
+        model, "sam", PLAN, clone=dsn, ledger=str(tmp_path / "ledger")
+    )
+    assert made.confidential
+
+
+def test_a_mark_of_an_unfinished_load_opens_no_source(make_table, tmp_path):
+    """Attack: a source that bears the mark of the load that its owner is to go on with. Door:
+    load --resumable.
+
+    The mark is a table that anybody may make: what has releases is not written, marked or not.
+    """
+    dsn = make_table()
+    model = fit(dsn, tmp_path)
+    with connect(dsn, autocommit=True) as connection:
+        Mark(pipeline.Model.load(model).digest, 1.0, 7, programs=False).make(connection)
+    with pytest.raises(TargetError, match="has releases in the ledger"):
+        pipeline.load(model, dsn, resumable=True, ledger=str(tmp_path / "ledger"))
+    assert market.one(dsn, "SELECT count(*) FROM t") == 300
+
+
+@pytest.mark.parametrize("names", [(None, "a"), ("a", None), ("a", "a"), (None, "a", None)])
+def test_all_names_of_a_database_are_one_ledger(make_table, tmp_path, names):
+    """Attack: a whole cap for every name of one database. Door: --identity.
+
+    Losses under the declared name and under the server's identifier add up.
+    """
+    dsn = make_table()
+    limit = len(names) + 0.5
+    for number, name in enumerate(names, start=1):
+        fit(dsn, tmp_path, name, cap_epsilon=limit)
+        for asked in (None, "a"):
+            assert total(tmp_path, asked, dsn) == number
+    for name in (None, "a"):
+        with pytest.raises(BudgetExceeded):
+            fit(dsn, tmp_path, name, cap_epsilon=limit)
+
+
+def test_a_second_name_is_refused_unless_it_is_declared_to_be_apart(make_table, tmp_path):
+    """Attack: --identity b after --identity a. Door: --identity.
+
+    It is refused, by `ledger cap` and `doctor` too. Data of two servers that state one identifier
+    are apart if their owner says so; the ledger records it, and it then holds for both.
+    """
+    dsn, path = make_table(), str(tmp_path / "ledger")
+    fit(dsn, tmp_path, "a")
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'a'"):
+        fit(dsn, tmp_path, "b")
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'a'"):
+        pipeline.ledger_cap(dsn, "b", path, Cap(9.0))
+    assert "the name 'a'" in pipeline.doctor(dsn, None, declared(tmp_path, "b")).render()
+    with pytest.raises(PrivacyRefusal, match="only a declared name"):
+        fit(dsn, tmp_path, None, apart_from=["a"])
+    config = tmp_path / "apart.toml"
+    config.write_text(TOML, encoding="utf-8")
+    words = ["fit", dsn, "-c", config, "--identity", "b", "--ledger", path, "-o", tmp_path / "m"]
+    market.succeed(*words, "--apart-from", "a")
+    assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (1, 1)
+    fit(dsn, tmp_path, "b")
+    fit(dsn, tmp_path, "a")
+    assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (2, 2)
+    shown = pipeline.ledger_show(dsn, "b", path)
+    assert "Not counted, as it was declared to be of other data: a" in shown.render()
+    # Without a name it may be the one or the other.
+    fit(dsn, tmp_path)
+    assert total(tmp_path, None, dsn) == 5
+    assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (3, 3)
+    for apart in ([], ["a"], ["b"]):
+        with pytest.raises(PrivacyRefusal, match="has releases under the name"):
+            fit(dsn, tmp_path, "c", apart_from=apart)
+
+
+@pytest.mark.parametrize("hidden", [(True, True), (True, False), (False, True)])
+def test_a_second_name_is_refused_where_the_identifier_is_hidden(source, plain, tmp_path, hidden):
+    """Attack: forbid the reading role to ask for the system identifier, and take a name for each
+    release. Door: pg_control_system().
+
+    The OID, which every role may read, then decides alone; of two databases that share it by chance
+    the owner says that they are apart. It decides what may be replaced as well.
+    """
+    first, second = (known(plain if hide else source).own for hide in hidden)
+    assert [name.startswith("?:") for name in (first, second)] == [*hidden]
+    spend(tmp_path, "a", database=first, cap=1.5)
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'a'"):
+        spend(tmp_path, "b", database=second)
+    with pytest.raises(BudgetExceeded):
+        spend(tmp_path, "a", database=second, cap=1.5)
+    with connect(plain if hidden[1] else source) as connection:
+        assert ledgers_of(connection, str(tmp_path), surely=True)
+    other = first.rpartition(":")[0] + ":1"
+    spend(tmp_path, "c", database=other, cap=1.5)
+    spend(tmp_path, "b", database=second, apart=["a"], cap=1.5)
+
+
+def test_a_name_that_spent_nothing_binds_nobody(make_table, tmp_path):
+    """No attack: a fit under a mistyped name that ended before its first event."""
+    dsn = make_table()
+    wrong = Ledger.open(tmp_path / "ledger", "shpo", known(dsn).own)
+    wrong.open_release(Fit("hash", DEFINITION), Accountant("pure", 1.0)).close()
+    fit(dsn, tmp_path, "shop")
+
+
+def test_a_name_joins_a_database_and_its_restore_with_all_their_names(make_table, tmp_path):
+    """Attack: spend on a restore, without the name or under another. Door: --identity.
+
+    What one name joins stays joined: each database counts the losses of the other, and those of the
+    names that either ever had. Entries of earlier versions, without a database, go by their name.
+    """
+    one, restored, apart = make_table(), make_table(), make_table()
+    fit(restored, tmp_path)
+    fit(one, tmp_path, "shop")
+    fit(restored, tmp_path, "shop")
+    spend(tmp_path / "ledger", "other")
+    for dsn in (one, restored):
+        for name in (None, "shop"):
+            assert total(tmp_path, name, dsn) == 3
+    assert total(tmp_path, "shop") == 3
+    with pytest.raises(PrivacyRefusal, match="has releases under the name 'shop'"):
+        fit(restored, tmp_path, "other")
+    fit(apart, tmp_path)
+    assert total(tmp_path, None, apart) == 1
+    assert total(tmp_path, "shop", one) == 3
+
+
+def test_a_release_that_is_resumed_on_a_restore_counts_for_it(make_table, tmp_path):
+    """Attack: break a fit off, and resume it on a restore. Door: --resume.
+
+    The ledger records the restore too: it is counted, and is no target.
+    """
+    one, restored = make_table(), make_table()
+    config = declared(tmp_path, "shop")
+    kill_at("store:1", pipeline.fit, one, config, tmp_path / "m")
+    state = pipeline.ledger_show("", "shop", config.ledger.path).state
+    pipeline.fit(restored, config, tmp_path / "m", resume=state["releases"][0]["release"])
+    for dsn in (one, restored):
+        assert total(tmp_path, None, dsn) == 1
+        with pytest.raises(TargetError, match="has releases in the ledger"):
+            pipeline.load(tmp_path / "m", dsn, replace=True, ledger=config.ledger.path)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a", None)])
+def test_two_fits_at_once_under_two_names_share_one_cap(make_table, tmp_path, names):
+    """Attack: two fits at once, under the name and under another or none. Door: ledger.
+
+    Openings follow each other, and the second one counts what the first has reserved.
+    """
+    dsn = make_table()
+    configs = [declared(tmp_path, name, cap_epsilon=1.5) for name in names]
+    found = fit_at_once(*((dsn, item, tmp_path / f"{n}.m") for n, item in enumerate(configs)))
+    assert sorted(map(bool, found)) == [False, True]
+    assert len([*tmp_path.glob("*.m")]) == 1
+    assert total(tmp_path, None, dsn) == 1
+
+
+def test_a_cap_holds_under_every_name(make_table, tmp_path, monkeypatch):
+    """Attack: a cap that was set under one name is passed under another. Door: ledger cap.
+
+    Of the caps of joined ledgers those hold that no later one of the own ledger replaces.
+    """
+    dsn, path = make_table(), str(tmp_path / "ledger")
+    clock = iter(f"2030-01-01T00:00:{second:02}+00:00" for second in range(60))
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: next(clock))
+    pipeline.ledger_cap(dsn, "shop", path, Cap(0.5))
+    with pytest.raises(BudgetExceeded):
+        fit(dsn, tmp_path)
+    pipeline.ledger_cap(dsn, None, path, Cap(1.5))
+    with pytest.raises(BudgetExceeded):
+        fit(dsn, tmp_path, "shop")
+    pipeline.ledger_cap(dsn, "shop", path, Cap(9.0))
+    fit(dsn, tmp_path, "shop")
+    with pytest.raises(BudgetExceeded):
+        fit(dsn, tmp_path)
+    pipeline.ledger_cap(dsn, None, path, Cap(9.0))
+    fit(dsn, tmp_path)

@@ -19,8 +19,9 @@ flock --nonblock 9 || { echo "another run is under way" >&2; exit 3; }
 
 privbench check privbench.toml "service=prod"
 
-# A new model is a release: it spends budget. Code 4 says that a cap would be passed: the old model
-# stays, and its loss does not grow.
+# A new model is a release: it spends budget. Code 4 says that a cap would be passed, or that the fit
+# broke off before and somebody has to decide (its last lines say how): the old model stays, and its
+# loss does not grow.
 if [ ! -e "$state/released-$month" ]; then
     code=0
     privbench --log-format json fit "service=prod" -c privbench.toml \
@@ -28,7 +29,7 @@ if [ ! -e "$state/released-$month" ]; then
         --metrics "$metrics/shop-fit.prom" || code=$?
     case "$code" in
         0) touch "$state/released-$month" ;;
-        4) echo "no budget for a new model: going on with the old one" >&2 ;;
+        4) echo "no new model: going on with the old one" >&2 ;;
         *) exit "$code" ;;
     esac
 fi
