@@ -168,7 +168,7 @@ def test_a_fit_that_was_killed_can_be_given_up_by_the_command_that_is_named(
     succeed(*printed(fail(4, "broke off", *fit), "To give it up: "))
     ((state, spent),) = releases(asked)
     assert state == "closed"
-    assert 0 < spent < 1
+    assert 0 < spent < asked.privacy.epsilon
     said = succeed(*fit).stderr
     (again, up) = re.search(r"after a crash: `(.*)`; to give it up: `(.*)`\)", said).groups()
     assert shlex.split(again)[1:-2] == [str(word) for word in fit]
