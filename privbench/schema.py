@@ -346,4 +346,7 @@ class Schema:
                 del key["equalities"]
             for check in table["checks"]:
                 check.pop("declared")
+            for key in table["foreign_keys"]:
+                if not key["unique"]:  # as in models of versions that did not state it
+                    del key["unique"]
         return data

@@ -230,14 +230,16 @@ class Units:
             ranks[rows] = random_ranks(identity[rows], keys[rows])
         return ranks
 
-    def first(self, table: str, most: int) -> NDArray[np.intp] | None:
-        """The positions of the rows that count where ``most`` rows of a unit do; None for all.
+    def first(self, table: str, most: int) -> NDArray[np.bool_]:
+        """A mask of the rows that count where ``most`` rows of a unit do, shape (rows,).
 
         They are the first of the unit's rows by random rank, whatever a constraint says of their
-        number: every claim for a bounded number of rows rests on this.
+        number: every claim for a bounded number of rows rests on this. It has one number, broadcast
+        to that shape, where no ranks were drawn: then all rows count.
         """
         ranks = self.ranks(table)
-        return None if ranks.strides == (0,) else np.flatnonzero(ranks < most)
+        alone = ranks.strides == (0,)
+        return np.broadcast_to(np.True_, ranks.shape) if alone else ranks < most
 
     @_once
     def weights(self, table: str) -> NDArray[np.int32]:
@@ -249,8 +251,6 @@ class Units:
         if spec.own is None:
             return np.broadcast_to(np.int32(GRID), self._rows[table])
         tau = bound(self._spec, table)
-        if spec.bound == "weights":
-            return row_weights(self.sizes(table), tau)
-        rows, weights = self.first(table, tau), np.zeros(self._rows[table], np.int32)
-        weights[slice(None) if rows is None else rows] = GRID
-        return weights
+        if spec.bound == "truncation":
+            return np.where(self.first(table, tau), np.int32(GRID), np.int32(0))
+        return row_weights(self.sizes(table), tau)

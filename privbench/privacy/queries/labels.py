@@ -88,7 +88,7 @@ class _Weighted(RawQuery):
         """The count X of every cell, shape (size,), from each row's cell; the last one is NULL."""
         if single(data.spec, self.source):
             first = data._units.first(self.source, 1)
-            alone = cells if first is None else cells[first]
+            alone = cells if first.strides == (0,) else cells[first]
             return np.bincount(alone, minlength=size).astype(np.int64) * (GRID // self.clip)
         found = np.zeros(size, np.int64)
         for rows in data._units.blocks(self.source):

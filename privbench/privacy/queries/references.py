@@ -76,7 +76,7 @@ def kept_rows(data: PrivateDatabase, key: KeySpec, *, outside: bool) -> Index:
     """
     edges, units = data._parents(key), data._units
     first = units.first(key.table, most_kept(data.spec, key))
-    kept = np.flatnonzero(edges >= 0) if first is None else first[edges[first] >= 0]
+    kept = np.flatnonzero(first & (edges >= 0))
     if outside:
         target = units.identity(key.parent)[edges[kept]]
         kept = kept[target != units.identity(key.table)[kept]]
