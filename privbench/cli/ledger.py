@@ -76,7 +76,7 @@ def cap(
 @config_option
 @ledger_option
 def abandon(release: str, config_path: str | None, ledger: str | None) -> None:
-    """Close a release that died; what none of its events took is free again, the rest stays spent.
+    """Close a release that died; what it promised so far stays spent, the rest is free again.
 
     A fit that was killed, or whose disk was full, holds all that it asked for until it is resumed
     or given up. One that is running is refused.

@@ -85,9 +85,11 @@ def match(
         low_ours, low_theirs, size = _codes(more_ours, more_theirs)
         ours = pc.add(pc.multiply(high_ours, size), low_ours)
         theirs = pc.add(pc.multiply(high_theirs, size), low_theirs)
-    found, first = _places(ours, theirs), _places(theirs, theirs)
-    several = np.unique(first[(first >= 0) & (first != np.arange(first.size))])
-    found[np.isin(found, several)] = DANGLING
+    found = _places(ours, theirs)
+    if len(pc.unique(theirs.drop_null())) < len(theirs) - theirs.null_count:
+        first = _places(theirs, theirs)
+        several = np.unique(first[(first >= 0) & (first != np.arange(first.size))])
+        found[np.isin(found, several)] = DANGLING
     for column, _ in pairs:
         if column.null_count:
             found[column.is_null().to_numpy()] = NULL

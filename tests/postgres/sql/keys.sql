@@ -210,3 +210,49 @@ CREATE UNIQUE INDEX ON parent (k COLLATE "C");
 CREATE TABLE child (k text COLLATE public."any Case", n serial);
 INSERT INTO parent VALUES ('ann'), ('Bob'), ('ANN');
 INSERT INTO child (k) VALUES ('ANN'), ('ann'), ('bob'), ('eve');
+--- lists of folded texts
+CREATE TABLE parent (k text[] COLLATE public."any Case" UNIQUE);
+CREATE TABLE child (k text[], n serial);
+INSERT INTO parent VALUES ('{Ada,Bob}'), ('{Eve}');
+INSERT INTO child (k) VALUES ('{ADA,bob}'), ('{eva}'), ('{eve}');
+--- lists of equal parents
+CREATE TABLE parent (k text[] COLLATE public."any Case");
+CREATE UNIQUE INDEX ON parent (k COLLATE "C");
+CREATE TABLE child (k text[], n serial);
+INSERT INTO parent VALUES ('{Ada}'), ('{ADA}'), ('{Eve}');
+INSERT INTO child (k) VALUES ('{ada}'), ('{eve}');
+--- lists in a partitioned parent
+CREATE TABLE parent (k numeric[] UNIQUE) PARTITION BY HASH (k);
+CREATE TABLE parent_0 PARTITION OF parent FOR VALUES WITH (modulus 2, remainder 0);
+CREATE TABLE parent_1 PARTITION OF parent FOR VALUES WITH (modulus 2, remainder 1);
+CREATE TABLE child (k numeric[], n serial);
+INSERT INTO parent VALUES ('{1.0}'), ('{2}'), ('{3}'), ('{4.0}');
+INSERT INTO child (k) VALUES ('{1}'), ('{2.0}'), ('{3.00}'), ('{4}'), (NULL);
+--- sums of money
+CREATE TABLE parent (k money UNIQUE);
+CREATE TABLE child (k money, n serial);
+INSERT INTO parent VALUES (1), (2.5);
+INSERT INTO child (k) VALUES (1), (2.50), (3);
+--- maps
+CREATE EXTENSION hstore SCHEMA public;
+CREATE TABLE parent (k public.hstore UNIQUE);
+CREATE TABLE child (k public.hstore, n serial);
+INSERT INTO parent VALUES ('a=>1,b=>2'), ('');
+INSERT INTO child (k) VALUES ('b=>2,a=>1'), ('a=>1');
+--- domains over domains
+CREATE DOMAIN public.amount AS numeric CHECK (VALUE > 0);
+CREATE DOMAIN public.price AS public.amount CHECK (VALUE < 9);
+CREATE TABLE parent (k public.amount UNIQUE);
+CREATE TABLE child (k public.price, n serial);
+INSERT INTO parent VALUES (1.00), (2.5);
+INSERT INTO child (k) VALUES (1), (2.500), (3);
+--- truth
+CREATE TABLE parent (k boolean UNIQUE);
+CREATE TABLE child (k boolean, n serial);
+INSERT INTO parent VALUES (true);
+INSERT INTO child (k) VALUES (true), (false);
+--- letters and bytes
+CREATE TABLE parent (k "char" UNIQUE);
+CREATE TABLE child (k "char", n serial);
+INSERT INTO parent VALUES ('a'), ('');
+INSERT INTO child (k) VALUES ('a'), ('b'), ('');
