@@ -267,8 +267,8 @@ def _clean(text: str) -> str:
         DatabaseError: The text states that it was written under other settings than `TEXTS`, so it
             would be read as another text than it is.
     """
-    found = dumped(text)
-    for tree in (item.tree for item in found if item.tree.kind == "VariableSetStmt"):
+    listed = dumped(text)
+    for tree in (item.tree for item in listed if item.tree.kind == "VariableSetStmt"):
         name = str(tree.get("name")).lower()
         values = [constant(node) for node in tree.nodes("args")]
         if name in TEXTS and values != [TEXTS[name]]:
@@ -278,7 +278,7 @@ def _clean(text: str) -> str:
                 remedy="Connect to the server itself, or set it back there: "
                 f"ALTER DATABASE … RESET {name}.",
             )
-    return "".join(f"{_again(item)};\n" for item in found if _travels(item.tree))
+    return "".join(f"{_again(item)};\n" for item in listed if _travels(item.tree))
 
 
 def dumped(text: str) -> list[Statement]:
