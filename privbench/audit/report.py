@@ -40,6 +40,7 @@ from privbench.postgres.failures import database_errors
 from privbench.postgres.load import Loader
 from privbench.postgres.reading import reading
 from privbench.postgres.snapshot import Snapshot
+from privbench.privacy.workers import require_closed
 from privbench.report.templates import template
 from privbench.workload.database import refuse_computing
 
@@ -183,6 +184,7 @@ def audit(
     teller = reporter or Reporter()
     if config.privacy.epsilon is None:
         raise ConfigError("no ε is given.", remedy="Use --epsilon or [privacy] epsilon.")
+    require_closed(config.counting.where)
     folder = Path(output)
     with file_errors(f"cannot write {folder}"):
         make_folder(folder)  # A folder that cannot be written is found before the long work.

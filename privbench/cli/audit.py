@@ -15,7 +15,7 @@ from privbench import pipeline
 from privbench.audit import Effort
 from privbench.audit import audit as run_audit
 from privbench.cli.console import echo
-from privbench.cli.options import State, config_option, read_config
+from privbench.cli.options import State, config_option, network_option, read_config
 
 
 @click.command()
@@ -36,6 +36,7 @@ from privbench.cli.options import State, config_option, read_config
               metavar="N", help="Neighbours on which a fit is replayed.")  # fmt: skip
 @click.option("--no-inference", is_flag=True, help="Leave out the attacks of anonymeter, which is "
               "installed into an environment of its own.")  # fmt: skip
+@network_option
 @click.pass_obj
 def audit(
     state: State,

@@ -276,8 +276,8 @@ def cleaned(text: str) -> tuple[str, list[str]]:
         DatabaseError: The text states that it was written under other settings than `TEXTS`, so it
             would be read as another text than it is.
     """
-    found, unread = readable(dumped(text))
-    for tree in (item.tree for item in found if item.tree.kind == "VariableSetStmt"):
+    listed, unread = readable(dumped(text))
+    for tree in (item.tree for item in listed if item.tree.kind == "VariableSetStmt"):
         name = str(tree.get("name")).lower()
         values = [constant(node) for node in tree.nodes("args")]
         if name in TEXTS and values != [TEXTS[name]]:
@@ -287,7 +287,7 @@ def cleaned(text: str) -> tuple[str, list[str]]:
                 remedy="Connect to the server itself, or set it back there: "
                 f"ALTER DATABASE … RESET {name}.",
             )
-    return "".join(f"{_again(item)};\n" for item in found if _travels(item.tree)), unread
+    return "".join(f"{_again(item)};\n" for item in listed if _travels(item.tree)), unread
 
 
 def dumped(text: str) -> list[Statement]:

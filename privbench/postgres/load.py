@@ -292,12 +292,12 @@ class Loader(Filling):
         """Refuse a target that another load is filling, perhaps one that was killed."""
         with database_errors("asking which load is running"):
             asked = build(_HOLDER, _LOCK >> 32, _LOCK & 0xFFFFFFFF)
-            found = run(self.connection, asked).fetchone()
-        if found is None:
+            holder = run(self.connection, asked).fetchone()
+        if holder is None:
             raise TargetError("another load into this database was running.", remedy="Try again.")
-        end = psql(self.connection, f"SELECT pg_catalog.pg_terminate_backend({found[0]})")
+        end = psql(self.connection, f"SELECT pg_catalog.pg_terminate_backend({holder[0]})")
         raise TargetError(
-            f"another load into this database is running, as server process {found[0]}.",
+            f"another load into this database is running, as server process {holder[0]}.",
             remedy=f"Wait for it, or if nobody waits for it any more, end it: {end}",
         )
 

@@ -99,14 +99,14 @@ def require_closed(address: str) -> None:
     """
     if address == LOCAL:
         return
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
+    parts = _ADDRESS.fullmatch(address)
+    if parts is None:
         raise UsageError(
             f"{address!r} is no address of a Dask scheduler.",
             remedy="Write tls://host:port or tcp://host:port.",
         )
-    host = found[2] or found[3]
-    if found[1] != "tls" and not TRUST_NETWORK.get() and not _is_loopback(host):
+    scheme, host = parts[1], parts[2] or parts[3]
+    if scheme != "tls" and not TRUST_NETWORK.get() and not _is_loopback(host):
         raise UsageError(
             f"{address} is reached without TLS: whoever reaches it can run programs as you, here "
             "and on the workers, and read rows and passwords on their way.",
@@ -186,10 +186,10 @@ class Workers:
 
     def addresses(self) -> list[str]:
         """The workers that are there now, in order; none may be reached without TLS."""
-        found = sorted(self._client.nthreads())
-        for address in found:
+        addresses = sorted(self._client.nthreads())
+        for address in addresses:
             require_closed(address)
-        return found
+        return addresses
 
     def send(self, what: Any, worker: str) -> Any:
         """Send an object to a worker, which keeps it; the returned future is for `submit`.

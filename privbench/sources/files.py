@@ -211,8 +211,8 @@ class Files:
         relation = f"read_parquet({path}, hive_partitioning = false)"
         stated = _partitions(file.relative_to(folder).parts[1:-1])
         folded = {name.lower() for name in stated}
-        held = self._columns(table, relation).items()
-        columns = {name: kind for name, kind in held if name.lower() not in folded}
+        described = self._columns(table, relation).items()
+        columns = {name: kind for name, kind in described if name.lower() not in folded}
         listed = [quoted(name) for name in columns]
         listed += [f"CAST({value} AS VARCHAR) AS {quoted(name)}" for name, value in stated.items()]
         selection = f"(SELECT {', '.join(listed)} FROM {relation})"  # noqa: S608

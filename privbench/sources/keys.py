@@ -45,7 +45,8 @@ def settle(tables: Sequence[FileTable], config: SourceConfig | None) -> list[Fil
     for name, table in known.items():
         if name not in declared:
             _require_equal_columns(table)
-    return [_settled(table, known) for table in known.values()]
+    # A declared table without a file stands where it would stand with one.
+    return [_settled(known[name], known) for name in sorted(known, key=str)]
 
 
 def _with_section(table: FileTable, section: SourceTableConfig) -> FileTable:
@@ -84,7 +85,7 @@ def _declared(table: FileTable, columns: Mapping[str, str]) -> dict[str, str]:
                 remedy="docs/sources.md lists them in the first column of its table.",
             )
         types[name] = kind
-        if table.relations and all(name not in held for held in table.relations.values()):
+        if table.relations and not any(name in there for there in table.relations.values()):
             logger.warning("%s: column %s is in no file, and NULL everywhere", table.key, name)
     return types
 

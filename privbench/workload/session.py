@@ -126,8 +126,8 @@ class Session:
                 "SELECT s.name, s.reset_val FROM pg_catalog.pg_settings s"
                 " WHERE pg_catalog.lower(s.name) = ANY(%s::pg_catalog.text[])"
             )
-            found = self.connection.execute(asked, [list(VALUES)]).fetchall()
-        self._own: Mapping[str, str] = {name: value for name, value in found}
+            settings = self.connection.execute(asked, [list(VALUES)]).fetchall()
+        self._own: Mapping[str, str] = dict(settings)
         self._aligned: Mapping[str, str] = self._own
 
     def close(self) -> None:

@@ -195,21 +195,28 @@ def test_an_open_address_is_refused_before_anything_is_connected(address, truste
 @pytest.mark.parametrize(
     "words",
     [
-        "fit {dsn} --epsilon 1 --yes -o {out}/m --count-on",
-        "clone {dsn} {dsn} --epsilon 1 --yes --count-on",
-        "clone {dsn} {dsn} --epsilon 1 --yes --resumable --load-on",
-        "load {out}/none {dsn} --resumable --load-on",
+        "fit {dsn} --epsilon 1 --yes -o {out}/m --count-on {address}",
+        "fit {dsn} --epsilon 1 --yes -o {out}/m -c {out}/c.toml",
+        "clone {dsn} {dsn} --epsilon 1 --yes --count-on {address}",
+        "clone {dsn} {dsn} --epsilon 1 --yes --resumable --load-on {address}",
+        "load {out}/none {dsn} --resumable --load-on {address}",
+        "audit {dsn} --epsilon 1 -c {out}/c.toml -o {out}/audit",
     ],
 )
 def test_commands_refuse_an_open_address_first(tmp_path, words):
     """The databases are not there: a command that connected to them would say so."""
-    given = words.format(dsn="postgresql://127.0.0.1:9/none", out=tmp_path).split()
+
+    def run(address: str, *more: str) -> Any:
+        given = words.format(dsn="postgresql://127.0.0.1:9/none", out=tmp_path, address=address)
+        (tmp_path / "c.toml").write_text(f'[counting]\nwhere = "{address}"\n')
+        return CliRunner().invoke(main, [*given.split(), *more])
+
     for address, said in (("tcp://10.1.2.3:8786", "--trust-network"), ("ucx://h:1", "")):
-        done = CliRunner().invoke(main, [*given, address])
+        done = run(address)
         assert done.exit_code == 2
         assert said in done.output
         assert "none" not in done.output
-    done = CliRunner().invoke(main, [*given, "tcp://10.1.2.3:8786", "--trust-network"])
+    done = run("tcp://10.1.2.3:8786", "--trust-network")
     assert done.exit_code != 0
     assert "none" in done.output
     assert "--trust-network" not in done.output

@@ -282,7 +282,7 @@ def _described(dsn: str) -> list[tuple[object, ...]]:
         dsn,
         "SELECT attrelid::regclass::text, attname, format_type(atttypid, atttypmod), attnotnull"
         " FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid AND relkind = 'r'"
-        " WHERE attnum > 0 AND relnamespace = 'public'::regnamespace ORDER BY attrelid, attnum",
+        " WHERE attnum > 0 AND relnamespace = 'public'::regnamespace ORDER BY a.attrelid, attnum",
     )
 
 
@@ -331,16 +331,18 @@ def test_a_directory_name_is_the_value_whatever_its_file_holds(tmp_path):
 def test_declared_columns_do_not_depend_on_files(tmp_path, before, more, rows):
     """A writer may take types and columns from the rows, and write no file where there are none."""
     config = Config.loads(DECLARED)
-    found = []
-    for number, files in enumerate((before, before | more)):
+    schemas = []
+    beside = {"u.parquet": "SELECT 1 AS i"}
+    for number, files in enumerate((before | beside, before | beside | more)):
         with staged(_layout(tmp_path / str(number), files), config) as dsn:
-            found.append(_described(dsn))
+            schemas.append(_described(dsn))
             told = ask(dsn, "SELECT i, code, d::float FROM t")
     for row in [*rows, *([(1, None, 1.0)] if before else [])]:
         told.remove(row)
     assert told == []
     types = [("i", "bigint"), ("code", "smallint"), ("d", "numeric(4,1)")]
-    assert found == [[("t", name, kind, False) for name, kind in types]] * 2
+    columns = [("t", name, kind, False) for name, kind in types]
+    assert schemas == [[*columns, ("u", "i", "integer", False)]] * 2
 
 
 def test_columns_of_a_duckdb_file_can_be_declared(tmp_path):
