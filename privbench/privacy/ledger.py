@@ -53,8 +53,8 @@ from privbench.privacy.store import (
 )
 
 _FOLDER = re.compile(r"[0-9a-f]{32}")
-#: A database's own identifier: the system identifier, ``?`` if it may not be read, and its OID.
-_OWN = re.compile(r"([0-9]+|\?):[0-9]+")
+#: A database's own identifier: the system identifier (``?`` if it may not be read) and its OID.
+_OWN = re.compile(r"([0-9]+):[0-9]+")
 #: Names under which earlier versions kept ledgers: ``host:port/database``.
 _ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
 
@@ -401,12 +401,10 @@ def _meet(some: Iterable[str], others: Iterable[str]) -> bool:
     Identifiers of which one lacks the system identifier, which a role may not be allowed to read,
     are taken for one where the OIDs are equal.
     """
-    pairs = ((one, other) for one in some for other in others)
     return any(
-        one == other
-        or (one.startswith("?:") and _OWN.fullmatch(other) and other.endswith(one[1:]))
-        or (other.startswith("?:") and _OWN.fullmatch(one) and one.endswith(other[1:]))
-        for one, other in pairs
+        one == other or (one[2] == other[2] and "?" in (one[0], other[0]))
+        for one in (name.rpartition(":") for name in some)
+        for other in (name.rpartition(":") for name in others)
     )
 
 
