@@ -88,7 +88,7 @@ def test_load_copies_public_tables_verbatim_and_scales_roots(source, make_databa
     query = "SELECT * FROM region ORDER BY code"
     assert market.ask(target, query) == market.ask(source, query)
     assert report.public == ("public.region",)
-    assert "public.region               4  PUBLIC: COPIED VERBATIM" in report.render()
+    assert "public.region      4  PUBLIC: COPIED VERBATIM" in report.render()
     shares = market.ask(target, "SELECT region, count(*) FROM customer GROUP BY region ORDER BY 1")
     assert {code for code, _ in shares} <= {"r1", "r2", "r3", "r4"}
     # The source's customers live in regions 1 and 2 only, and noise is far below a half.
