@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from privbench.errors import ModelError
 from privbench.pgsql import names
 from privbench.pgsql.elements import elements, listed, method, named, opclass, own, plainly_kept
-from privbench.pgsql.judge import NotAllowed, constant, plain, shown
-from privbench.pgsql.made import Made
+from privbench.pgsql.judge import Name, NotAllowed, constant, plain, relation_name, shown
+from privbench.pgsql.made import Made, qualified
 from privbench.pgsql.parser import Node, SqlError, Statement, cut
 
 _REMEDY = "Read it (unzip -p MODEL ddl/pre.sql ddl/post.sql), then use --trust-programs."
@@ -71,6 +71,7 @@ _OPTIONAL = re.compile(
     r"(?:CREATE\s+(?!(?:UNLOGGED\s+)?(?:TABLE|TYPE|DOMAIN|SEQUENCE|SCHEMA)\b)|ALTER\s)",
     re.IGNORECASE,
 )
+_VIEW = re.compile(r'CREATE (?:OR REPLACE )?(?:MATERIALIZED )?VIEW ((?:"(?:[^"]|"")+"|[\w$.])+)')
 _SWITCHES = re.compile(r"AT_(Enable|Disable)\w*(Trig|Rule)\w*")
 #: Settings that pg_dump writes between tables, with the values that they may have.
 SETTINGS_OF_TABLES = {"default_tablespace": ("",), "default_table_access_method": ("heap",)}
@@ -117,7 +118,8 @@ def allowed(*texts: str) -> Allowed:
 
 def trusted(*texts: str) -> Allowed:
     """Split the DDL of a trusted maker into statements; none of them is refused."""
-    parts, left_out = zip(*(readable(_cut(text)) for text in texts), strict=True)
+    gone = set[Name]()
+    parts, left_out = zip(*(readable(_cut(text), gone) for text in texts), strict=True)
     return Allowed(tuple(map(tuple, parts)), tuple(line for lines in left_out for line in lines))
 
 
@@ -136,10 +138,23 @@ def known(found: list[Statement]) -> list[Statement]:
     return found
 
 
-def readable(found: list[Statement]) -> tuple[list[Statement], list[str]]:
-    """The statements that the parser has read, and a line for each of the others."""
-    lines = [f"left out: {head(item.text)}: {_unread(item)}" for item in found if item.fault]
-    return [item for item in found if not item.fault], lines
+def readable(found: list[Statement], gone: set[Name]) -> tuple[list[Statement], list[str]]:
+    """The statements that the parser has read, and a line for each of the others.
+
+    What is built upon a view that is left out, and so in ``gone``, is left out too.
+    """
+    kept, lines = [], []
+    for item in found:
+        named = {relation_name(node) for node in item.tree.walk() if node.kind == "RangeVar"}
+        if not (item.fault or named & gone):
+            kept.append(item)
+            continue
+        why = _unread(item) if item.fault else "it is built upon what is left out"
+        lines.append(f"left out: {head(item.text)}: {why}")
+        view = _VIEW.match(item.text)
+        if view:
+            gone.add(qualified(view[1]))
+    return kept, lines
 
 
 def _unread(found: Statement) -> str:

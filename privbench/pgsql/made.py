@@ -32,7 +32,7 @@ class Made(Scope):
 
     def sequence(self, name: str) -> bool:
         """Whether the text names a sequence that was made here."""
-        return self.knows("sequences", _qualified(name))
+        return self.knows("sequences", qualified(name))
 
     def type(self, name: Name) -> bool:
         """Whether the type is the server's, was made here, or is a listed extension's."""
@@ -74,7 +74,7 @@ class Made(Scope):
             raise
 
 
-def _qualified(text: str) -> Name:
+def qualified(text: str) -> Name:
     """The parts of a qualified name as regclass reads it; empty if the text is no such name."""
     words, at = [], 0
     while found := _IDENTIFIER.match(text, at):

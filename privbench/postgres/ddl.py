@@ -24,7 +24,7 @@ from privbench.pgsql.ddl import (
     readable,
     trusted,
 )
-from privbench.pgsql.judge import constant, relation_name, shown
+from privbench.pgsql.judge import Name, constant, relation_name, shown
 from privbench.postgres import binaries
 from privbench.postgres.binaries import Program
 from privbench.postgres.connect import Connection, environment, major_version
@@ -189,8 +189,9 @@ def dump_ddl(connection: Connection, schema: Schema) -> Ddl:
         listed = _run([restore, "--list", archive])
         contents.write_text("".join(_listed(listed, dependencies)), encoding="utf-8")
         common = [restore, f"--use-list={contents}", "--no-owner", "--no-privileges", "--file=-"]
+        gone = set[Name]()
         (pre, before), (post, after) = (
-            cleaned(_run([*common, f"--section={section}", archive]))
+            cleaned(_run([*common, f"--section={section}", archive]), gone)
             for section in ("pre-data", "post-data")
         )
     return Ddl(
@@ -267,16 +268,17 @@ def _run(command: list[Any], variables: dict[str, str] | None = None) -> str:
     raise kind(f"{name} failed: {said[:600]}")
 
 
-def cleaned(text: str) -> tuple[str, list[str]]:
+def cleaned(text: str, gone: set[Name]) -> tuple[str, list[str]]:
     """pg_dump's text without the statements that a model must not hold (`_travels`).
 
-    Those that the parser cannot read are left out too, with a line on each.
+    Those that the parser cannot read, and what is built upon them, are left out too, with a line on
+    each; views among them come into ``gone``.
 
     Raises:
         DatabaseError: The text states that it was written under other settings than `TEXTS`, so it
             would be read as another text than it is.
     """
-    listed, unread = readable(dumped(text))
+    listed, unread = readable(dumped(text), gone)
     for tree in (item.tree for item in listed if item.tree.kind == "VariableSetStmt"):
         name = str(tree.get("name")).lower()
         values = [constant(node) for node in tree.nodes("args")]

@@ -296,7 +296,7 @@ class Scope(_Names):
         last = name[-1]
         if name[0] != "pg_catalog" and len(name) == 2:
             return bool(found) or name in allowed or self._lacking(name) or self._absent(last)
-        if last in self._database.known | self._texts or ("pg_catalog", last) in allowed:
+        if last in self._database.known or last in self._texts or ("pg_catalog", last) in allowed:
             return True
         known = bool(found) or self._lacking(name) or self._absent(last)
         return last not in names.others() and known

@@ -71,7 +71,9 @@ def test_a_dump_keeps_what_stands_beside_statements_of_a_later_server():
     body = "BEGIN ATOMIC SELECT 1 FROM GRAPH_TABLE (g MATCH (x) COLUMNS (x.a)); {}; END"
     function = f"CREATE FUNCTION public.f() RETURNS int LANGUAGE sql {body}"
     hidden = function.format("CREATE VIEW public.w AS SELECT 1")
-    text, lines = cleaned(f"{TABLE}\n{UNREAD};\n{hidden};\nCREATE VIEW public.v AS SELECT 1;\n")
+    text, lines = cleaned(
+        f"{TABLE}\n{UNREAD};\n{hidden};\nCREATE VIEW public.v AS SELECT 1;\n", set()
+    )
     kept = "CREATE VIEW public.v AS SELECT 1"
     assert text == f"{TABLE.rstrip('; ')};\n{kept};\n"
     assert [line.split(": ")[1] for line in lines] == [
@@ -79,7 +81,29 @@ def test_a_dump_keeps_what_stands_beside_statements_of_a_later_server():
         "CREATE FUNCTION public.f",
     ]
     with pytest.raises(DatabaseError, match=r"cannot be read: syntax error at or near \"NEW\""):
-        cleaned(f"{UNREAD};\nCREATE TABLE public.t (a int) NEW;\n")
+        cleaned(f"{UNREAD};\nCREATE TABLE public.t (a int) NEW;\n", set())
+
+
+def test_what_is_built_upon_a_view_that_cannot_be_read_is_left_out_too():
+    view = 'CREATE VIEW "A b"."v.1" AS SELECT a FROM public.t GROUP BY ALL'
+    upon = 'CREATE MATERIALIZED VIEW public.w AS SELECT a FROM "A b"."v.1" WITH NO DATA'
+    third = "CREATE VIEW public.x AS SELECT 1 FROM public.w"
+    after = "CREATE INDEX i ON public.w USING btree (a)"
+    kept = 'CREATE VIEW public.v AS SELECT a AS "v.1" FROM public.t'
+    gone = set()
+    text, lines = cleaned(f"{view};\n{upon};\n{third};\n{kept};\n", gone)
+    assert text == f"{kept};\n"
+    assert [line.partition(": it ")[2][:9] for line in lines] == [
+        "cannot be",
+        "is built ",
+        "is built ",
+    ]
+    text, lines = cleaned(f"{after};\nCREATE INDEX i ON public.t USING btree (a);\n", gone)
+    assert text == "CREATE INDEX i ON public.t USING btree (a);\n"
+    assert [line.split(": ")[1] for line in lines] == ["CREATE INDEX i ON public.w USING btree"]
+    judged = trusted(f"{view}; {upon}; {kept}", after)
+    assert [[found.text for found in part] for part in judged.parts] == [[kept], []]
+    assert len(judged.left_out) == 3
 
 
 def test_statements_after_a_broken_answer_are_its_own(monkeypatch):

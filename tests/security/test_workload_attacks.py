@@ -189,6 +189,33 @@ def test_of_an_ordinary_workload_only_what_does_more_than_read_is_refused(source
     assert not file.exists()
 
 
+@pytest.mark.parametrize(
+    ("made", "query"),
+    [
+        (
+            "CREATE OPERATOR public.!+ (RIGHTARG = regclass, FUNCTION = pg_catalog.nextval)",
+            "SELECT !+ 's'::regclass",
+        ),
+        (
+            "CREATE AGGREGATE public.advance(oid) (SFUNC = pg_catalog.oidlarger, STYPE = oid,"
+            " FINALFUNC = pg_catalog.nextval)",
+            "SELECT advance('s'::regclass)",
+        ),
+        (
+            "CREATE FUNCTION public.advance() RETURNS bigint LANGUAGE sql"
+            " AS $$ SELECT nextval('s') $$",
+            "SELECT advance()",
+        ),
+    ],
+)
+def test_no_sequence_is_advanced_under_another_name(source, made, query):
+    """Attack: nextval may be called for a model's own sequences. A READ ONLY run refuses it too."""
+    dsn, _ = source(Attack("", made=f"CREATE SEQUENCE public.s; {made}"))
+    with pytest.raises(UsageError, match=r"public\..*nextval"):
+        _run(dsn, query)
+    assert _run(dsn, query, Trust(workload=True)) == "error"
+
+
 def test_functions_within_functions_without_end_are_refused_by_name(source):
     """Attack: more calls than the judge's stack holds; what is above them stays refused."""
     calls = [*(f"public.f{n}()" for n in range(1, 400)), "public.act()"]
