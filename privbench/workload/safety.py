@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from privbench import display
 from privbench.errors import UsageError
 from privbench.pgsql import Node, SqlError, names, statement, tokens
 from privbench.pgsql.judge import Name, NotAllowed, judge, plain
@@ -161,26 +162,22 @@ def _kind(text: str) -> str:
 
 def refused(workload: Workload, found: Sequence[Refusal]) -> UsageError:
     """The error that names all refused queries."""
-    lines = [line(item, workload.name) for item in found]
-    if len(lines) > 1:
-        lines.insert(0, f"{len(found):,} of {len(workload):,} queries are refused, none was run.")
-    return UsageError("\n".join([*lines, _REMEDY]))
+    head = f"{len(found):,} of {len(workload):,} queries are refused, none was run."
+    several = [head] if len(found) > 1 else []
+    return UsageError(
+        display.lines(*several, *(line(item, workload.name) for item in found), _REMEDY)
+    )
 
 
 def line(item: Refusal, workload: str) -> str:
     """A refusal on one line: which query of the workload it is, why it is refused, and its text."""
     where = f" ({item.place})" if item.place else ""
     why, text = (_short(" ".join(part.split())) for part in (item.reason, item.sql))
-    return _visible(f"query {item.id} of workload {workload}{where}: {why}: {text}")
+    return display.visible(f"query {item.id} of workload {workload}{where}: {why}: {text}")
 
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
-
-
-def _visible(text: str) -> str:
-    """The text with escapes in the place of what moves a cursor or hides or turns text."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 #: A locking clause, and EXPLAIN with its options, in a text of which only `_WORDS` are kept; an x
