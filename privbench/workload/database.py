@@ -89,7 +89,8 @@ class Database:
         functions = ask(connection, questions.FUNCTIONS)
         self._code = {row.oid: row for row in functions}
         self.functions = _by_name(functions)
-        self.fields = {row.name for row in ask(connection, questions.FIELDS)} - names.functions()
+        self.fields = {row.name for row in ask(connection, questions.FIELDS)}
+        self.fields -= names.functions() - {names.NEXTVAL}
         self.operators = _by_name(ask(connection, questions.OPERATORS))
         types = ask(connection, questions.TYPES)
         self._types = {row.oid: row for row in types}
