@@ -8,12 +8,14 @@ skipped.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.workload.formats.base import (
     CONFIDENTIAL,
+    MOST_BYTES,
     WorkloadFormat,
     cut,
     marked,
@@ -27,7 +29,7 @@ from privbench.workload.query import Query, Workload
 #: Commands of psql that are carried out, or are ignored since they do not matter to a replay.
 COMMAND = re.compile(
     r"^[ \t]*\\(?:(?:i|ir|include|include_relative)[ \t]+(?P<file>\S+)"
-    r"|(?:echo|qecho|warn|pset)\b[^\n]*?"
+    r"|(?:echo|qecho|warn|pset)\b[^\n]*"
     r"|(?:timing|x|a|t|H|encoding|conninfo)(?:[ \t]+\w+)?)[ \t]*$",
     re.MULTILINE,
 )
@@ -35,7 +37,7 @@ _DEEPEST = 10
 _NUMBERS = re.compile(r"(\d+)")
 # The mark of confidentiality has its own semicolon, so that it is not part of the first query.
 _MARK = f"-- {CONFIDENTIAL}\n;\n"
-_LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
+_LINE = re.compile(r"\s*+(?:(\d{1,18})(?:\.0*)?)?\s*+\|\|(.*)\Z", re.DOTALL)
 
 
 def _detects(path: Path) -> bool:
@@ -74,19 +76,29 @@ def _write(workload: Workload, path: Path) -> None:
 
 
 def _texts(file: Path) -> list[str]:
-    return cut(_plain(read_text(file).removeprefix(_MARK), file), file)
+    return cut(_plain(read_text(file).removeprefix(_MARK), file, {}), file)
 
 
-def _plain(text: str, file: Path, depth: int = 0) -> str:
-    r"""The text with files included that ``\i`` names, and without commands about psql's output."""
+def _plain(text: str, file: Path, known: dict[Path, str], depth: int = 0) -> str:
+    r"""The text with files included that ``\i`` names, and without commands about psql's output.
+
+    The texts of included files are kept in ``known``: each is read once.
+    """
     if depth > _DEEPEST:
         raise UsageError(f"the workload {file} includes itself.")
+    size = len(text)
 
     def included(found: re.Match[str]) -> str:
+        nonlocal size
         if not found["file"]:
             return ""
         path = inside(file.parent, found["file"].strip("'"))
-        return _plain(read_text(path), path, depth + 1)
+        if path not in known:
+            known[path] = _plain(read_text(path), path, known, depth + 1)
+        size += len(known[path])
+        if size > MOST_BYTES:
+            raise UsageError(f"the workload {file} includes more than {MOST_BYTES:,} bytes.")
+        return known[path]
 
     return COMMAND.sub(included, text)
 
@@ -94,16 +106,19 @@ def _plain(text: str, file: Path, depth: int = 0) -> str:
 def inside(folder: Path, name: str) -> Path:
     """The file of that name in a folder; names that lead out of the folder are refused."""
     root = folder.resolve()
-    file = (root / name).resolve()
-    if not file.is_relative_to(root):
-        raise UsageError(f"{name!r} is no file name within {folder}.")
-    return file
+    # A loop of links, too long a name, or a NUL in it is an error of one of these kinds.
+    with suppress(OSError, RuntimeError, ValueError):
+        file = (root / name).resolve()
+        file.exists()
+        if file.is_relative_to(root):
+            return file
+    raise UsageError(f"{name!r} is no file name within {folder}.")
 
 
 def natural(path: Path) -> list[tuple[int, str]]:
     """A key that sorts 2a before 10a."""
     parts = _NUMBERS.split(path.as_posix())
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def ended(sql: str) -> str:
