@@ -21,7 +21,10 @@ MAX_COLUMNS, MAX_PARTS, MAX_PARTITIONS = 1600, 10_000, 100_000
 #: The most characters of a text that is no name (labels, CHECKs); and the most labels of a type.
 MAX_TEXT, MAX_LABELS = 2**20, 2**20
 
-_SYSTEM = re.compile(r"pg_|information_schema\Z")
+#: The schema that marks a database as an unfinished load; no model and no source may have it.
+UNFINISHED = "privbench unfinished load"
+
+_SYSTEM = re.compile(rf"pg_|(?:information_schema|{UNFINISHED})\Z")
 _ESCAPED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
 _OPERATOR = re.compile(r"(?<!\w)(?:AND|OR|NOT|CASE|IS|LIKE|IN)(?!\w)|::|[-+*/<>=~!@#%^&|`?]+", re.I)
 
@@ -51,7 +54,7 @@ def _label(text: str) -> str:
 
 def _space(text: str) -> str:
     if _SYSTEM.match(text):
-        raise ValueError("the schemas of the system are not a model's")
+        raise ValueError("reserved schemas are not a model's")
     return _name(text)
 
 
@@ -80,6 +83,18 @@ def depth(text: bytes) -> int:
     steps = np.isin(marks, list(b"([{")).astype(np.int32)
     steps -= np.isin(marks, list(b")]}")).astype(np.int32)
     return int(np.cumsum(steps).max(initial=0))
+
+
+def json_depth(text: bytes) -> int:
+    r"""How deep arrays and objects of a JSON text are nested; brackets within strings do not count.
+
+    >>> json_depth(b'{"a": ["[[[", "\\"[["]}')
+    2
+    """
+    plain = text.replace(rb"\\", b"").replace(rb"\"", b"")
+    marks = np.frombuffer(plain, np.uint8)
+    inside = np.logical_xor.accumulate(marks == ord('"'))
+    return depth(marks[~inside].tobytes())
 
 
 _Item = TypeVar("_Item")

@@ -197,12 +197,15 @@ def _facts(expression: str) -> tuple[tuple[_Fact, ...], bool]:
     parts = conjuncts(expression)
     facts: list[_Fact] = []
     whole = bool(parts)
-    for part in parts:
-        fact = _fact(part)
-        if fact is None:
-            whole = whole and (is_not_null(part) or order_of(part) is not None)
-        else:
-            facts.append(fact)
+    try:
+        for part in parts:
+            fact = _fact(part)
+            if fact is None:
+                whole = whole and (is_not_null(part) or order_of(part) is not None)
+            else:
+                facts.append(fact)
+    except RecursionError:
+        return (), False
     return tuple(facts), whole
 
 
@@ -283,7 +286,7 @@ def _bound(kind: type[exp.Expr], value: str) -> Limits:
 def _length(tree: exp.Expr, kind: type[exp.Expr], value: str | None) -> _Fact | None:
     plain = untrimmed(tree.this)
     name = column_of(plain)
-    if name is None or value is None or not value.isdigit():
+    if name is None or value is None or not re.fullmatch("[0-9]{1,18}", value):
         return None
     number = int(value)
     if plain is not bare(tree.this) and kind not in (exp.GT, exp.GTE):

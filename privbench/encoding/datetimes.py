@@ -37,13 +37,20 @@ _DAY = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 
 
+#: Most characters of a literal that is read; no date or interval that PostgreSQL prints is as long.
+_LONGEST = 100
+
+
+def _short(text: str) -> str:
+    """The literal; a ValueError if it is too long to be read."""
+    if len(text) > _LONGEST:
+        raise ValueError("not a literal of a date or a time")
+    return text
+
+
 def days(text: str) -> int:
     """Days since 1970-01-01 of an ISO date."""
     return _since_1970(text.strip()[:10], "D")
-
-
-#: A timestamp with the offset of a time zone.
-_ZONED = re.compile(r"(.*T.*)([+-])([^+-]*)")
 
 
 def microseconds(text: str) -> int:
@@ -52,12 +59,12 @@ def microseconds(text: str) -> int:
     >>> microseconds("1970-01-01 00:00:01"), microseconds("1970-01-01 02:00:00+02")
     (1000000, 0)
     """
-    text, offset = text.strip().replace(" ", "T", 1).removesuffix("Z"), 0
-    zoned = _ZONED.fullmatch(text)
-    if zoned is not None:
-        text, sign, zone = zoned.groups()
-        hours, _, minutes = zone.partition(":")
-        offset = int(f"{sign}1") * (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
+    text, offset = _short(text.strip()).replace(" ", "T", 1).removesuffix("Z"), 0
+    sign = max(text.rfind("+"), text.rfind("-"))
+    if "T" in text[: max(sign, 0)]:
+        hours, _, minutes = text[sign + 1 :].partition(":")
+        offset = int(f"{text[sign]}1") * (int(hours or 0) * 60 + int(minutes or 0)) * 60_000_000
+        text = text[:sign]
     return _since_1970(text, "us") - offset
 
 
@@ -260,7 +267,7 @@ def clock_seconds(text: str) -> float:
     >>> clock_seconds("-01:30:00")
     -5400.0
     """
-    result = _CLOCK.search(text)
+    result = _CLOCK.search(_short(text))
     if result is None:
         raise ValueError("not a time")
     sign, hours, minutes, seconds = result.groups()
@@ -276,7 +283,7 @@ def interval_seconds(text: str) -> int:
     >>> interval_seconds("1 year") == interval_seconds("360 days")
     True
     """
-    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", text):
+    if re.fullmatch(r"\s*[+-]?\d+(\.\d+)?\s*", _short(text)):
         return int(np.floor(float(text)))
     total, known = 0.0, False
     for number, unit in _PIECE.findall(text.lower()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import lru_cache
 from typing import ClassVar
 
@@ -28,6 +28,8 @@ Mask = NDArray[np.bool_]
 #: Least and greatest grid point that is not a sentinel.
 LEAST, GREATEST = NEG_INF + 1, POS_INF - 1
 _WIDE = Context(prec=400)
+#: Decimal exponents above this lie beyond every grid.
+_BEYOND = 40
 
 #: Ranges of at most this many grid steps, public or released, get one cell per step.
 UNIT_STEPS = 256
@@ -265,8 +267,10 @@ def grid_number(text: str, step: int, limits: tuple[int, int], *, up: bool = Fal
         scaled = Decimal(text.strip()).scaleb(step, _WIDE)
         if not scaled.is_finite():
             raise ValueError("not a finite number")
+        if scaled and scaled.adjusted() > _BEYOND:
+            return limits[scaled > 0]
         nearest = int(scaled.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
-    except (InvalidOperation, OverflowError) as error:
+    except ArithmeticError as error:
         raise ValueError("not a number") from error
     return min(max(nearest, limits[0]), limits[1])
 

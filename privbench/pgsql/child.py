@@ -4,11 +4,12 @@ libpg_query is PostgreSQL's parser in C. It recurses, and a text of a hundred th
 the process that it runs in. So it runs in a process of its own; if that crashes, the text is only
 refused.
 
-Both directions of its pipe carry frames of bytes. A request is one text in UTF-8. The answer is a
-frame of JSON for every statement, ``[start, length, nodes]``, with positions in bytes of the text,
-and a last frame: ``null``, or a message on what is wrong. Nodes are listed children first, each as
-``[kind, scalars, children]``: children are indices in this list, by field; None stands for an empty
-node. The list is flat, so that its reader need not recurse.
+Both directions of its pipe carry frames of bytes. The first frame is empty: the process has
+started. A request is one text in UTF-8. The answer is a frame of JSON for every statement,
+``[start, length, nodes]``, with positions in bytes of the text, and a last frame: ``null``, or a
+message on what is wrong. Nodes are listed children first, each as ``[kind, scalars, children]``:
+children are indices in this list, by field; None stands for an empty node. The list is flat, so
+that its reader need not recurse.
 """
 
 from __future__ import annotations
@@ -151,16 +152,25 @@ def _flatten(kind: str, value: dict[str, Any], nodes: list[list[Any]]) -> int | 
 
 def _serve() -> None:
     pipe = Connection(0)
+    pipe.send_bytes(b"")
     with contextlib.suppress(EOFError):
         while True:
             for frame in answers(pipe.recv_bytes()):
                 pipe.send_bytes(json.dumps(frame).encode())
 
 
+def _limited() -> int:
+    """Limit the memory to `_MEMORY`, or what is allowed; returns the bytes of a stack within it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    memory = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    return _STACK * memory // _MEMORY >> 16 << 16
+
+
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    sys.setrecursionlimit(_DEPTH)
-    threading.stack_size(_STACK)
+    stack = _limited()
+    sys.setrecursionlimit(_DEPTH * stack // _STACK)
+    threading.stack_size(stack)
     worker = threading.Thread(target=_serve)
     worker.start()
     worker.join()

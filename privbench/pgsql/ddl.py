@@ -84,6 +84,7 @@ class Allowed:
     # For each of the given texts, its statements to run, in order and each alone.
     parts: tuple[tuple[Statement, ...], ...]
     left_out: tuple[str, ...] = ()  # objects that are not made, and why, a line each
+    columns: frozenset[str] = frozenset()  # names that the statements give to columns
 
 
 def allowed(*texts: str) -> Allowed:
@@ -113,7 +114,8 @@ def allowed(*texts: str) -> Allowed:
             else:
                 run.append(found)
         parts.append(tuple(run))
-    return Allowed(tuple(parts), tuple(left_out))
+    columns = frozenset(name for (name,) in made.found.get("columns", ()))
+    return Allowed(tuple(parts), tuple(left_out), columns)
 
 
 def trusted(*texts: str) -> Allowed:

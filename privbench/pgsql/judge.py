@@ -117,7 +117,7 @@ def judge(tree: Node, scope: Scope, kinds: frozenset[str] = EXPRESSIONS) -> froz
             check(node, scope)
         for field in _fields(node):
             if not (field in known or scope.column(field)) or scope.calls(field):
-                raise NotAllowed(f"it selects {field}, which is no known column")
+                raise NotAllowed(f"it selects {field}, which may be a call and is no known column")
     ctes = {str(node.get("ctename")) for node in nodes if node.kind == "CommonTableExpr"}
     for node in nodes:
         if node.kind == "RangeVar":

@@ -10,7 +10,7 @@ from privbench.errors import ModelError
 from privbench.pgsql import names
 from privbench.pgsql.judge import Name, NotAllowed, Scope, plain, shown
 
-_IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_\u0080-\uffff][\w$]*))')
+_IDENTIFIER = re.compile(r'(?:"((?:[^"]|"")+)"|([a-z_][a-z0-9_]*))')
 
 
 class Made(Scope):
@@ -75,7 +75,10 @@ class Made(Scope):
 
 
 def qualified(text: str) -> Name:
-    """The parts of a qualified name as regclass reads it; empty if the text is no such name."""
+    """The parts of a qualified name as regclass reads it; empty if the text is no such name.
+
+    Words that regclass would fold, or fold on some servers, have to be in quotes, as in dumps.
+    """
     words, at = [], 0
     while found := _IDENTIFIER.match(text, at):
         words.append(found[1].replace('""', '"') if found[1] is not None else found[2])

@@ -13,8 +13,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-#: Prefixes of schemas that are the server's own; models and workloads have no tables there.
-SYSTEM_SCHEMAS = ("pg_", "information_schema")
+from privbench.limits import UNFINISHED
+
+#: Prefixes of schemas that are the server's own, and the schema that marks unfinished loads; models
+#: have no tables there.
+SYSTEM_SCHEMAS = ("pg_", "information_schema", UNFINISHED)
 #: The function that advances a sequence; allowed only for sequences that the statements make.
 NEXTVAL = "nextval"
 
@@ -76,10 +79,14 @@ def extensions() -> frozenset[str]:
 
 
 def may_call(field: str) -> bool:
-    """Whether ``(x).field`` could call a function of `pg_catalog` that may not be called."""
-    return field in others() or (field.startswith("pg_") and field not in functions())
+    """Whether ``(x).field`` could call a function of `pg_catalog` that may not be called so.
+
+    A call of `NEXTVAL` in this form names no sequence that could be judged.
+    """
+    listed = functions() - {NEXTVAL}
+    return field not in listed and (field in functions() | others() or field.startswith("pg_"))
 
 
 def is_system(schema: str) -> bool:
-    """Whether a schema is the server's own."""
+    """Whether a schema is the server's own, or reserved."""
     return schema.startswith(SYSTEM_SCHEMAS)

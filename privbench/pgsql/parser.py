@@ -21,12 +21,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-from privbench.errors import PrivbenchError
+from privbench.errors import PrivbenchError, UsageError
 
 #: Settings of a session under which a server reads a text as the parser does.
 SETTINGS = {
@@ -219,18 +220,20 @@ def _spans(text: str, *, nested: bool = False) -> list[tuple[int, int, int]]:
     """
     found: list[tuple[int, int, int]] = []
     start, first, depth, before = 0, -1, 0, ""
-    for token in tokens(text):
-        opens = token.kind == "ASCII_40" or (before == "BEGIN_P" and token.kind == "ATOMIC")
-        opens = opens or (depth > 0 and token.kind == "CASE")
-        depth = max(0, depth + opens - (token.kind in ("ASCII_41", "END_P"))) if nested else 0
-        before = token.kind
-        if token.kind != _SEMICOLON or depth:
-            first = token.start if first < 0 else first
+    data = _bytes(text)
+    places = _characters(data)
+    for kind, begin, end in _scanned(text, data):
+        opens = kind == "ASCII_40" or (before == "BEGIN_P" and kind == "ATOMIC")
+        opens = opens or (depth > 0 and kind == "CASE")
+        depth = max(0, depth + opens - (kind in ("ASCII_41", "END_P"))) if nested else 0
+        before = kind
+        if kind != _SEMICOLON or depth:
+            first = begin if first < 0 else first
             continue
         if first >= 0:
-            found.append((start, first, token.start))
-        start, first = token.end, -1
-    return [*found, (start, first, len(text))] if first >= 0 else found
+            found.append((places(start), places(first), places(begin)))
+        start, first = end, -1
+    return [*found, (places(start), places(first), len(text))] if first >= 0 else found
 
 
 def tokens(text: str) -> list[Token]:
@@ -244,25 +247,39 @@ def tokens(text: str) -> list[Token]:
     >>> [token.kind for token in tokens("SELECT {")]
     ['SELECT', 'OTHER']
     """
+    data = _bytes(text)
+    places = _characters(data)
+    return [
+        Token(kind, data[start:end].decode(), places(start), places(end))
+        for kind, start, end in _scanned(text, data)
+    ]
+
+
+def _scanned(text: str, data: bytes) -> Iterator[tuple[str, int, int]]:
+    """Kind and place in bytes of each word of a text; errors are those of `tokens`."""
     # Loaded only where texts are split: most commands only use the child process.
-    import postgast.pg_query_pb2
+    import postgast
 
     from privbench.pgsql.child import placed
 
-    data = _bytes(text)
     try:
         found = postgast.scan(text).tokens
     except postgast.PgQueryError as error:
         raise SqlError(f"{placed(data, error.message, error.cursorpos)}.") from None
-    places = _characters(data)
-    # Characters that PostgreSQL has no use for, such as braces, have no name there.
-    names = postgast.pg_query_pb2.Token.DESCRIPTOR.values_by_number
-    cut = [(t, names[t.token].name if t.token in names else "OTHER") for t in found]
-    return [
-        Token(kind, data[t.start : t.end].decode(), places(t.start), places(t.end))
-        for t, kind in cut
-        if kind not in _COMMENTS
-    ]
+    kinds = _kinds()
+    for token in found:
+        # Characters that PostgreSQL has no use for, such as braces, have no name there.
+        kind = kinds.get(token.token, "OTHER")
+        if kind not in _COMMENTS:
+            yield kind, token.start, token.end
+
+
+@cache
+def _kinds() -> dict[int, str]:
+    """PostgreSQL's names of the kinds of tokens, by number."""
+    from postgast.pg_query_pb2 import Token as Kind
+
+    return {value.number: value.name for value in Kind.DESCRIPTOR.values}
 
 
 def _characters(data: bytes) -> Callable[[int], int]:
@@ -321,7 +338,10 @@ class _Parser:
 
 
 def _started() -> tuple[subprocess.Popen[bytes], Connection]:
-    """A new process, and the pipe to it."""
+    """A new process, and the pipe to it.
+
+    A UsageError if it cannot start, which is no fault of any text.
+    """
     ours, theirs = Pipe()
     # -P: the working directory is not searched for modules.
     command = [sys.executable, "-P", str(Path(__file__).with_name("child.py"))]
@@ -334,6 +354,13 @@ def _started() -> tuple[subprocess.Popen[bytes], Connection]:
             start_new_session=True,
         )
     atexit.register(_end, process, os.getpid())
+    try:
+        ours.recv_bytes()
+    except (OSError, EOFError):
+        raise UsageError(
+            "the process that parses SQL cannot start.",
+            remedy="Allow it more memory (ulimit -v); it takes 4 GiB at most.",
+        ) from None
     return process, ours
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import struct
 import zipfile
@@ -25,8 +26,9 @@ from privbench.errors import ModelError
 from privbench.pipeline.header import MAX_HEADER
 from privbench.postgres.csvtext import csv_blocks, read_csv
 
-#: Refuse archives that unpack to more than this many bytes.
-MAX_BYTES = 16 * 2**30
+#: Refuse archives that unpack to more than this many bytes, or half of the machine's memory: a file
+#: of a thousandth of that size can.
+MAX_BYTES = min(16 * 2**30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 MAX_DDL, MAX_MEMBERS = 32 * 2**20, 2**16
 #: Rows of a public table without columns: nothing else bounds their number.
 MAX_EMPTY_ROWS = 1_000_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,8 @@ from privbench.limits import (
     Name,
     Share,
     Text,
-    depth,
     faults,
+    json_depth,
 )
 from privbench.privacy import Event, Guarantee, loss_within, rho_for
 from privbench.privacy.accountant import Level
@@ -44,7 +43,6 @@ MAX_HEADER = 32 * 2**20
 
 #: Name and version of the format of a model file.
 VERSION = "privbench-model", 6
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ def parse(data: bytes) -> Header:
 
     If the data are no header, a ModelError names the field.
     """
-    if depth(_STRING.sub(b"", data)) > MAX_DEPTH:
+    if json_depth(data) > MAX_DEPTH:
         raise ModelError("the model's header is nested too deeply.")
     try:
         found = json.loads(

@@ -19,13 +19,14 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.csvtext import csv_blocks
+from privbench.postgres.csvtext import csv_blocks, stops_psql
 from privbench.postgres.patterns import Selection
 from privbench.schema import TableName, quoted
 
 FileFormat = Literal["csv", "parquet"]
 
 
+_CUT = r" (a text has the line \., which psql before version 18 takes for the end of the rows)"
 #: Longest name of a file; for longer names, the schema is a folder and the table a file in it.
 _LONGEST = 255
 _DEVICES = frozenset({
@@ -69,8 +70,8 @@ def sample(
             path = folder / names[item.table.name]
             path.parent.mkdir(exist_ok=True)
             with replacing(path) as file:
-                _write_rows(item, file, file_format)
-            lines.append(f"{path}: {item.rows:,} rows")
+                cut = _write_rows(item, file, file_format)
+            lines.append(f"{path}: {item.rows:,} rows{_CUT if cut else ''}")
     return lines + _unrepaired(found, tables)
 
 
@@ -129,15 +130,18 @@ def _small(name: str) -> str:
     return re.sub(r"%..|[A-Z]", lambda m: m[0] if m[0][0] == "%" else f"%{ord(m[0]):02X}", name)
 
 
-def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> None:
-    names = list(item.columns)
+def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> bool:
+    """Write the rows of a table; returns whether psql would cut them off."""
+    names, cut = list(item.columns), False
     if file_format == "csv":
         file.write(f"{','.join(map(quoted, names))}\n".encode())
         for block in csv_blocks(item.batches(), len(names)):
             file.write(block)
-        return
+            cut = cut or stops_psql(memoryview(block).tobytes())
+        return cut
     batches = (batch.rename_columns(names) for batch in item.batches())
     if (first := next(batches, None)) is not None:
         with papq.ParquetWriter(file, first.schema) as writer:
             for batch in chain([first], batches):
                 writer.write_table(batch)
+    return cut

@@ -14,6 +14,7 @@ _ROWS = 1 << 16
 #: second character of a line break ``\r\n``.
 _LONGEST = 2**31 - 1
 _OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed")
+_QUOTED = csv.WriteOptions(include_header=False, quoting_style="all_valid")
 
 
 def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
@@ -39,6 +40,15 @@ def read_csv(text: pa.Buffer, types: Sequence[pa.DataType]) -> pa.Table:
     )
 
 
+def stops_psql(text: bytes) -> bool:
+    r"""Whether psql before version 18 takes a line of whole rows for their end, even within quotes.
+
+    >>> stops_psql(b'"a\n\\.\nb"\n'), stops_psql(b'"a\\.\nb"\n')
+    (True, False)
+    """
+    return any(line in text for line in (b"\n\\.\n", b"\n\\.\r\n")) or text.endswith(b"\n\\.")
+
+
 def csv_blocks(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterator[pa.Buffer]:
     """The rows as blocks of whole lines; for arguments and errors see `parts` and `csv_block`."""
     return map(csv_block, parts(batches, columns))
@@ -55,10 +65,17 @@ def parts(batches: Iterable[pa.RecordBatch | pa.Table], columns: int) -> Iterato
 
 def csv_block(batch: pa.RecordBatch) -> pa.Buffer:
     """The rows as lines of CSV; an ArrowException where a column's type has no text form here."""
-    sink = pa.BufferOutputStream()
     arrays = [_column(array) for array in batch.columns]
     textual = pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
-    csv.write_csv(textual, sink, _OPTIONS)
+    block = _written(textual, _OPTIONS)
+    # Servers before PostgreSQL 18 take a line ``\\.`` without quotes for the end of all rows.
+    lone = len(arrays) == 1 and b"\\.\n" in memoryview(block).tobytes()
+    return _written(textual, _QUOTED) if lone else block
+
+
+def _written(batch: pa.RecordBatch, options: csv.WriteOptions) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    csv.write_csv(batch, sink, options)
     return sink.getvalue()
 
 

@@ -49,11 +49,9 @@ _OPTIONS = (
     "--encoding=UTF8",
 )
 _ENTRY = re.compile(r"(?P<id>\d+); (?P<catalog>\d+) (?P<oid>\d+) (?P<rest>.*)", re.DOTALL)
-#: What pg_dump of current minor releases puts around its text, so that psql refuses meta-commands
+#: What pg_dump of current minor releases puts before its text, so that psql refuses meta-commands
 #: that a hostile server has put into it.
-_RESTRICT = re.compile(
-    r"\A(.*?)^\\restrict (\w+)\n(.*)^\\unrestrict \2\n(.*)\Z", re.MULTILINE | re.DOTALL
-)
+_RESTRICT = re.compile(r"^\\restrict (\w+)\n", re.MULTILINE)
 _CREATE_SCHEMA = "CREATE SCHEMA "
 #: Extensions that serve foreign tables alone, which stay behind.
 _WRAPPER = re.compile(r"EXTENSION - \S+_fdw ")
@@ -298,9 +296,14 @@ def dumped(text: str) -> list[Statement]:
     Its first and last line may be psql's commands ``\restrict KEY`` and ``\unrestrict KEY`` with
     the same key. Any other such command is no SQL, and the text is then refused.
     """
-    around = _RESTRICT.match(text)
+    begin = _RESTRICT.search(text)
+    if begin is not None:
+        last = f"\n\\unrestrict {begin[1]}\n"
+        inside, found, after = text[begin.end() - 1 :].rpartition(last)
+        if found:
+            text = text[: begin.start()] + inside[1:] + "\n" + after
     try:
-        return known(cut("".join(around.group(1, 3, 4)) if around else text))
+        return known(cut(text))
     except SqlError as error:
         raise DatabaseError(f"pg_dump's text cannot be read: {error.message}") from None
 

@@ -256,6 +256,8 @@ class Loader(Filling):
             logger.warning("%s", line)
         if self._mark is not None:
             self._mark.remove(self.connection)
+        # The DDL of a trusted model may have made the mark, which would keep every reader away.
+        refuse_unfinished(self.connection)
         self.commit()
         self._progress("vacuum", None)
         skipped = finishing.vacuum(self.connection, filled, self._role)

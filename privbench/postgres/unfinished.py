@@ -20,6 +20,7 @@ from psycopg import sql
 
 from privbench import __version__
 from privbench.errors import TargetError
+from privbench.limits import UNFINISHED
 from privbench.postgres import catalog
 from privbench.postgres.connect import Connection
 from privbench.postgres.failures import database_errors
@@ -28,15 +29,16 @@ from privbench.postgres.staging import copy_rows
 from privbench.postgres.statement import build, run
 from privbench.schema import Table, TableName
 
-#: No source has a schema of this name by accident; if one has it, its clones cannot be marked.
-PARTS = TableName("privbench unfinished load", "parts")
+#: No model may have a schema of this name, and no source may be read that has one.
+PARTS = TableName(UNFINISHED, "parts")
 _SAID = "UNFINISHED LOAD: rows are missing, and rules do not hold. It is of "
 #: The most characters of a comment that are read; comments made by loads are shorter.
 _LONGEST = 500
 _COMMENT: LiteralString = """
 SELECT pg_catalog.obj_description(c.oid, 'pg_class') AS said
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = %(schema)s::pg_catalog.text AND c.relname = %(name)s::pg_catalog.text
+FROM pg_catalog.pg_namespace n LEFT JOIN pg_catalog.pg_class c
+  ON c.relnamespace = n.oid AND c.relname = %(name)s::pg_catalog.text
+WHERE n.nspname = %(schema)s::pg_catalog.text
 """
 _MADE: LiteralString = """
 CREATE TABLE {} (relation pg_catalog.text, part pg_catalog.int8,
@@ -76,7 +78,7 @@ class Mark:
         return held
 
     def make(self, connection: Connection) -> None:
-        """Mark a target, unless the clone has a schema of this name."""
+        """Mark a target."""
         said = sql.Literal(f"{_SAID}{json.dumps(asdict(self))}")
         with database_errors("marking the target as unfinished"):
             run(connection, build("CREATE SCHEMA {}", PARTS.schema))

@@ -9,7 +9,6 @@ its bytes have to equal those that `text` gives for its content.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import date
 from typing import Annotated, Literal, Self, TypeVar
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from privbench.display import json_visible
 from privbench.errors import ModelError
-from privbench.limits import MAX_DEPTH, MAX_NAME, depth, faults
+from privbench.limits import MAX_DEPTH, MAX_NAME, faults, json_depth
 from privbench.pipeline import Promise
 from privbench.privacy import Event
 from privbench.schema import TableName, quoted
@@ -259,7 +258,7 @@ def text(found: Bundle | Certificate | Statistics) -> bytes:
 
 def parse(kind: type[File], data: bytes) -> File:
     """The record that `text` wrote. The ModelError names the field that is wrong."""
-    if depth(re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data)) > MAX_DEPTH:
+    if json_depth(data) > MAX_DEPTH:
         raise ModelError("it is nested too deeply.")
     try:
         found = kind.model_validate_json(data)

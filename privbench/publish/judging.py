@@ -8,16 +8,16 @@ statements alone, so that no comment can deceive a reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from privbench.errors import ModelError, UsageError
 from privbench.pgsql import SqlError, Statement, statements, tokens
 from privbench.pgsql.ddl import allowed
-from privbench.pgsql.judge import Name, relation_name
+from privbench.pgsql.judge import Name, judge, relation_name
 from privbench.workload import Query, Workload
-from privbench.workload.safety import check
+from privbench.workload.safety import Text, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Made:
     tables: set[Name] = field(default_factory=set)
     sequences: set[Name] = field(default_factory=set)
     views: set[Name] = field(default_factory=set)
+    columns: frozenset[str] = frozenset()  # names of columns
 
 
 def joined(found: Iterable[Statement | str]) -> str:
@@ -39,7 +40,7 @@ def judge_ddl(before: str, after: str) -> Made:
     found = allowed(before, after)
     if found.left_out:
         raise ModelError(f"the schema holds what a load leaves out ({found.left_out[0]}).")
-    made = Made()
+    made = Made(columns=found.columns)
     for text, part in zip((before, after), found.parts, strict=True):
         if text != joined(part):
             raise ModelError("the schema holds more than its statements.")
@@ -69,10 +70,14 @@ def _refuse_variables(text: str) -> None:
             raise ModelError(f"psql would take :{after.text[:63]} for a variable.")
 
 
-def judge_workload(workload: Workload) -> None:
-    """Refuse a workload that does more than read, or that psql may read differently."""
+def judge_workload(workload: Workload, columns: Set[str]) -> None:
+    """Refuse a workload that does more than read, or that psql may read differently.
+
+    A field that is none of the ``columns`` of the bundle, or of the query, may be a call.
+    """
+    scope = Text(columns=columns)
     try:
-        check(workload)
+        check(workload, {"": lambda tree: judge(tree, scope)})
         text = queries_text(workload.queries)
         # Splitting the file that psql gets has to give the same statements.
         if joined(statements(text)) != text:

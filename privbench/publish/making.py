@@ -165,7 +165,7 @@ def publish(
             with reading(whole, ROWS) as other:
                 gathered = planner.gathered(other, made.tables)
         with teller.stage("workload"):
-            bound, origin, why = _workload(connection, dsn, schema, given, queries)
+            bound, origin, why = _workload(connection, dsn, schema, given, queries, made)
         version = connection.info.parameter_status("server_version") or ""
         certificate = certificate.model_copy(
             update={"versions": {**certificate.versions, "postgresql": version.split()[0]}}
@@ -331,7 +331,12 @@ def _describing() -> Iterator[None]:
 
 
 def _workload(
-    connection: Connection, dsn: str, schema: Schema, given: Workload | None, queries: int
+    connection: Connection,
+    dsn: str,
+    schema: Schema,
+    given: Workload | None,
+    queries: int,
+    made: Made,
 ) -> tuple[Workload | None, str, list[str]]:
     """The workload of a bundle: the given one, bound to the clone, or one generated from the clone.
 
@@ -354,7 +359,7 @@ def _workload(
             return None, "none", [f"a workload: {error.message}"]
     numbered = (replace(query, id=f"q{place}") for place, query in enumerate(found, 1))
     whole = Workload("workload", tuple(numbered))
-    judge_workload(whole)
+    judge_workload(whole, made.columns)
     return whole, origin, why
 
 

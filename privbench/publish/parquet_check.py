@@ -50,13 +50,16 @@ def compare(folder: Path, bundle: Bundle) -> None:
 
 
 def _serve() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit(resource.RLIMIT_AS, _MEMORY)
+    _limit(resource.RLIMIT_CPU, _SECONDS)
+    _limit(resource.RLIMIT_CORE, 0)
     folder, asked = json.load(sys.stdin)
     for csv, parquet, rows, names, kinds in asked:
         _expect(f"{csv}: it cannot be read as CSV of its table.")
-        table = read_chunk(Path(folder, csv), names, kinds)
+        try:
+            table = read_chunk(Path(folder, csv), names, kinds)
+        except ModelError as error:
+            _expect(f"{csv}: {error}", False)
         _expect(f"{csv}: it holds another number of rows than stated.", table.num_rows == rows)
         _expect(f"{parquet}: it cannot be read as Parquet.")
         file = papq.ParquetFile(Path(folder, parquet), memory_map=False)
@@ -69,6 +72,13 @@ def _serve() -> None:
         same = (_plain(found[name]).equals(_plain(table[name])) for name in names)
         _expect(f"{parquet}: its rows are not those of {csv}.", *same)
     _expect("done")
+
+
+def _limit(kind: int, most: int) -> None:
+    """Limit a resource, which may be limited to less already."""
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
 
 
 def _expect(fault: str, *holds: bool) -> None:

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from privbench.errors import ModelError
 from privbench.postgres.connect import Connection
-from privbench.postgres.csvtext import read_csv
+from privbench.postgres.csvtext import read_csv, stops_psql
 from privbench.postgres.failures import database_errors
 from privbench.schema import Column, Table, quoted
 
@@ -90,12 +90,17 @@ def read_chunk(path: Path, names: Sequence[str], kinds: Sequence[str]) -> pa.Tab
     """Read the rows of a CSV file with a header; an empty cell without quotes is NULL.
 
     pyarrow.ArrowInvalid is raised if a cell does not fit its column's type, or a row has another
-    number of columns; a ModelError if the header differs.
+    number of columns; a ModelError if the header differs, or psql may read other rows.
     """
     data, head = path.read_bytes(), _head(names)
     types = [arrow_type(kind) for kind in kinds]
     if not data.startswith(head):
         raise ModelError(f"the first line of {path.name} does not name the table's columns.")
+    if b"\0" in data or stops_psql(data):
+        raise ModelError(
+            f"{path.name} has a text with the line \\., which psql before version 18 takes for the "
+            "end of the rows, or with a NUL."
+        )
     if len(data) == len(head):
         return pa.table([pa.array([], kind) for kind in types], list(names))
     found = read_csv(pa.py_buffer(data).slice(len(head)), types)

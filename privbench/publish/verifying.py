@@ -70,8 +70,8 @@ def verify(bundle: str | Path, *, key: str | Path | None = None) -> Verified:
     primary |= {facts.STATISTICS} if about.statistics else set()
     _refuse(f"{path}: missing" for path in primary - digests.keys())
     statistics = _facts(Statistics, folder, facts.STATISTICS) if about.statistics else None
-    ddl = _schema(folder, about, certificate, statistics)
-    workload = _workload(folder) if about.workload != "none" else None
+    ddl, columns = _schema(folder, about, certificate, statistics)
+    workload = _workload(folder, columns) if about.workload != "none" else None
     with _named(facts.BUNDLE):
         rows = {path: value for path, value in digests.items() if path in files}
         try:
@@ -128,8 +128,8 @@ def _signed(folder: Path, present: list[str], key: Path | None) -> str | None:
 
 def _schema(
     folder: Path, bundle: Bundle, certificate: Certificate, statistics: Statistics | None
-) -> Ddl:
-    """The DDL, once judged safe and found to make exactly what the other files name."""
+) -> tuple[Ddl, frozenset[str]]:
+    """The DDL, judged safe and found to make just what the other files name, and its columns."""
     texts: list[str] = []
     for path in (facts.BEFORE, facts.AFTER):
         with _named(path):
@@ -150,10 +150,10 @@ def _schema(
         stated = dict.fromkeys(certificate.owners, False) | dict.fromkeys(certificate.public, True)
         if stated != {table.key: table.public for table in bundle.tables}:
             raise ModelError("its tables are not those of the certificate.")
-    return Ddl(texts[0], texts[1])
+    return Ddl(texts[0], texts[1]), made.columns
 
 
-def _workload(folder: Path) -> Workload:
+def _workload(folder: Path, columns: frozenset[str]) -> Workload:
     with _named(facts.WORKLOAD):
         _text(read(folder, facts.WORKLOAD))
         try:
@@ -162,7 +162,7 @@ def _workload(folder: Path) -> Workload:
             raise ModelError(f"it is no workload ({error}).") from None
         if found.confidential:
             raise ModelError("the workload is CONFIDENTIAL.")
-        judge_workload(found)
+        judge_workload(found, columns)
         return found
 
 

@@ -57,8 +57,8 @@ def postgres_type(kind: str) -> str | None:
     (None, None)
     """
     if found := _LIST.fullmatch(kind):
-        element = postgres_type(found[1])
-        return None if element is None or element.endswith("[]") else f"{element}[]"
+        element = None if found[1].endswith("]") else postgres_type(found[1])
+        return None if element is None else f"{element}[]"
     if found := _DECIMAL.fullmatch(kind):
         return f"numeric({found[1]},{found[2]})"
     return "text" if kind.startswith("ENUM(") else SIMPLE.get(kind)

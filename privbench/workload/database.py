@@ -107,7 +107,8 @@ class Database:
         self.functions = _by_name(functions)
         own = ask(connection, questions.OWN_FUNCTIONS)
         self.own = {row.name for row in own}
-        self.fields = {row.name for row in own if row.alone} - names.functions()
+        self.fields = {row.name for row in own if row.alone}
+        self.fields -= names.functions() - {names.NEXTVAL}
         self.operators = _by_name(ask(connection, questions.OPERATORS))
         types = ask(connection, questions.TYPES)
         self._types = {row.oid: row for row in types}

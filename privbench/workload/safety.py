@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +90,19 @@ class Text(_Names):
 
     With ``users`` functions of users are allowed, which are judged on the database before they run,
     and functions that tell facts of the server.
+    If the ``columns`` of the tables are known, no other field may be selected.
     """
 
-    def __init__(self, trust: Trust = NONE, *, users: bool = False) -> None:
+    def __init__(
+        self, trust: Trust = NONE, *, users: bool = False, columns: Set[str] | None = None
+    ) -> None:
         self._trust = trust
         self._users = users
+        self._columns = columns
+
+    def column(self, name: str) -> bool:
+        """Whether there may be a column of this name."""
+        return self._columns is None or name in self._columns
 
     def function(self, name: Name) -> bool:
         """Whether a function is listed, or allowed by the operator, or left to the database."""

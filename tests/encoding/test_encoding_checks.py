@@ -1,12 +1,15 @@
 """Public knowledge: what CHECKs say, what the config may ask, which columns are keys."""
 
+from contextlib import suppress
 from dataclasses import fields
 
 import pytest
+from bounded import bounded
 from columns import (
     DATE,
     FLOAT8,
     INT4,
+    INTERVAL,
     MONEY,
     STAMP,
     STAMPZ,
@@ -69,6 +72,47 @@ def test_unread_checks_of_other_checks_reports_them(text):
     assert column_limits(item, column) == ()
     assert [check.expression for check in unread_checks(item)] == [text]
     assert table_coverage(item, {}, 0.0)[-1].why == "CHECK k0 is not understood"
+
+
+_N = 100_000
+#: A type and a CHECK, as PostgreSQL prints it or a model's header states it: each is too much for a
+#: naive reader.
+HEAVY = [
+    (TEXT, f"(length(c) < {'9' * _N})"),
+    (TEXT, "(length(c) < '\u00b2')"),
+    (TEXT, f"(c {'IS NULL OR (c ' * 90}= 'a'{')' * 90})"),
+    (INT4, f"(c = 1{''.join(f' OR c = {n}' for n in range(2000))})"),
+    (INT4, f"(c > 1{''.join(f' AND c <> {n}' for n in range(2000))})"),
+    (INT4, f"(c < {'9' * _N})"),
+    (INT4, f"(c > {'- ' * 2000}1)"),
+    *((kind, f"(c < {text})") for kind in (INT4, numeric(6, 2), MONEY, FLOAT8)
+      for text in ("1e99999999", "-1e99999999", "0e99999999", "1e-99999999", "1e999999999999999")),
+    *((kind, f"(c < '{text}')") for kind in (DATE, STAMP, STAMPZ, INTERVAL) for text in (
+        "T" * _N, "2020-01-01T+" + "9" * _N, "9" * _N, "9" * _N + "-01-01", "9" * _N + ":00",
+        "1 " * _N, "1" + " " * _N, "2020-01-01T00:00:00+" + "9" * 70, "9" * 90 + " years",
+    )),
+]  # fmt: skip
+
+
+def test_no_check_takes_more_than_its_length():
+    def read():
+        for type_, text in HEAVY:
+            with suppress(ConfigError):
+                plan(type_, text)
+
+    bounded(read)
+
+
+@pytest.mark.parametrize(("text", "ends"), [
+    ("1e900000", (0, 2**31 - 1)), ("-1e900000", None), ("0e900000", None),
+])  # fmt: skip
+def test_bounds_beyond_every_number_are_the_ends(text, ends):
+    if ends is None:
+        with pytest.raises(ConfigError, match="the range holds no value"):
+            plan(INT4, "(c >= 0)", f"(c < {text})")
+    else:
+        found = plan(INT4, "(c >= 0)", f"(c <= {text})").range
+        assert (found.lo, found.hi) == ends
 
 
 def test_orders_and_mixed_conjunctions():

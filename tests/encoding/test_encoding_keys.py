@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from bounded import bounded
 from columns import BOOL, DATE, INT2, INT4, INT8, UUID, char, col, modelled, table, varchar
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -282,6 +283,37 @@ def test_generate_keys_numbers_all_rows_or_those_of_their_parent(type_, default,
 def unique_index(keys):
     text = f"CREATE UNIQUE INDEX i ON public.t USING btree ({keys})"
     return Index("i", text, unique=True, has_expressions=True)
+
+
+_LINES = " WHERE" * 40 + "\n"
+
+
+@pytest.mark.parametrize(("keys", "names"), [
+    (f"lower(e)) WHERE (e <> '{_LINES}'", [("e",)]),
+    (f"lower(e)) INCLUDE (id) NULLS NOT DISTINCT WITH (fillfactor='70') WHERE (e <> '{_LINES}'",
+     [("e",)]),
+    ("lower(e)" + ", tenant" * 50_000, []),
+    ("lower(e)" + ', ","' * 50_000, []),
+    ("lower(" * 5000 + "e" + ")" * 5000, []),
+    ('lower(e), "a, ""b"""', [("e", 'a, "b"')]),
+    ("lower((e)::character varying)", [("e",)]),
+    ("lower(e) DESC", []),
+    ("lower(e) text_pattern_ops", []),
+    ('lower(e COLLATE "C")', []),
+    ('lower(e) COLLATE "C"', []),
+    ("lower((e || 'a'))", []),
+    ("upper(e)", []),
+    ("e", []),
+    ("lower(e), upper(e)", []),
+])  # fmt: skip
+def test_no_index_takes_more_than_its_length_and_its_keys_are_as_the_parser_says(keys, names):
+    item = table("t", col("id"), col("tenant"), col('a, "b"'), col("e", WORD), primary=("id",))
+    item = replace(item, indexes=(unique_index(keys),))
+
+    def read():
+        assert [found.columns for found in folded_uniques(item)] == names
+
+    bounded(read)
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,16 @@ def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_p
     ]
 
 
+def test_sample_says_which_files_psql_would_cut(make_database, tmp_path):
+    market.execute(
+        source := market.create(make_database()),
+        r"UPDATE region SET title = E'a\n\\.\nb' WHERE code = 'r1'",
+    )
+    said = pipeline.sample(market.fitted_model(source, tmp_path), tmp_path / "files")
+    (cut,) = [line for line in said if "psql before version 18" in line]
+    assert cut.startswith(str(tmp_path / "files" / "public.region.csv"))
+
+
 @pytest.mark.parametrize("name", market.QUICKEST)
 @pytest.mark.parametrize("schema", ["ugly_shop", "ugly_odd"])
 def test_clone_of_ugly_schemas_is_whole(each_server, make_database_on, tmp_path, schema, name):

@@ -16,7 +16,7 @@ from integrity import schema_of, unkept
 from sql_files import sql_of
 
 from privbench import pipeline
-from privbench.errors import DatabaseError, PrivbenchError, TargetError, UsageError
+from privbench.errors import DatabaseError, ModelError, PrivbenchError, TargetError, UsageError
 from privbench.pipeline import Model, decode
 from privbench.pipeline.progress import Reporter
 from privbench.postgres.filling import Filling
@@ -190,18 +190,40 @@ def test_a_part_is_copied_once_and_only_into_its_target(make_database):
         copy_part(elsewhere, mark, table, 1, ["i"], numbers)
 
 
-def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database):
+_MAKING = 'CREATE SCHEMA "privbench unfinished load"'
+_OF_PARTS = 'CREATE TABLE "privbench unfinished load".parts (i integer)'
+
+
+@pytest.mark.parametrize("mark", [None, Mark("a", 1.0, 7, programs=True)])
+@pytest.mark.parametrize(("part", "text"), [
+    ("pre_data", f"{_MAKING};"),
+    ("pre_data", f"{_MAKING}; {_OF_PARTS};"),
+    ("post_data", f"{_MAKING};"),
+    ("post_data", f"{_MAKING}; {_OF_PARTS};"),
+    ("post_data", f"DO $$ BEGIN {_MAKING}; {_OF_PARTS}; END $$;"),
+])  # fmt: skip
+def test_a_model_that_makes_the_mark_itself_leaves_nothing(model, make_database, part, text, mark):
+    """It would keep every reader away from the target; nobody has to trust it for that."""
     found, target = Model.load(model), make_database()
-    made = replace(
-        found.ddl, pre_data=f'{found.ddl.pre_data}\nCREATE SCHEMA "privbench unfinished load";'
-    )
-    mark = Mark("a", 1.0, 7, programs=False)
-    with (
+    made = replace(found.ddl, **{part: f"{getattr(found.ddl, part)}\n{text}"})
+    with pytest.raises(ModelError, match=r"makes the schema privbench unfinished load|not allowed"):
+        Loader(target, found.schema, made, trust=False, mark=mark)
+    with (  # noqa: PT012
+        pytest.raises(PrivbenchError, match=r"the database is not whole|already exists"),
         Loader(target, found.schema, made, mark=mark) as loader,
-        pytest.raises(DatabaseError, match="already exists"),
     ):
         loader.publish()
-    assert market.one(target, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+        loader.finish()
+    if mark is None:
+        assert market.one(target, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == 0
+    pipeline.load(model, target, replace=True, **GIVEN)
+
+
+@pytest.mark.parametrize("text", [_MAKING, f"{_MAKING}; {_OF_PARTS}"])
+def test_a_source_that_has_the_schema_of_the_mark_is_not_read(make_database, text):
+    source = make_database(f"CREATE TABLE t (i integer); {text}")
+    with psycopg.connect(source) as connection, pytest.raises(TargetError, match="not whole"):
+        introspect(connection)
 
 
 def test_the_hash_of_a_model_is_that_of_what_it_holds(odd, model, tmp_path):

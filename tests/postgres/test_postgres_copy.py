@@ -61,6 +61,18 @@ def opened(each_server, make_database_on):
         yield connection
 
 
+def test_rows_of_one_text_are_not_cut_where_a_text_is_the_end_mark(opened):
+    """Servers before version 18 end at a line that is such a text, unless it has quotes."""
+    texts = ["a", "\\.", None, "", "\n\\.\n", "\\.\n", "z"]
+    opened.execute("CREATE TEMPORARY TABLE IF NOT EXISTS one (i serial, x text); TRUNCATE one")
+    with opened.cursor() as cursor:
+        with cursor.copy("COPY one (x) FROM STDIN (FORMAT csv)") as copy:
+            for block in csv_blocks([pa.table({"x": texts})], 1):
+                copy.write(block)
+        cursor.execute("SELECT x FROM one ORDER BY i")
+        assert [text for (text,) in cursor] == texts
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_csv_blocks_through_copy_come_back(opened, data):

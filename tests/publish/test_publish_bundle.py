@@ -17,7 +17,7 @@ import yaml
 from bundles import start
 from sql_files import sql_of
 
-from privbench.errors import GateFailed, PrivacyRefusal, UsageError
+from privbench.errors import GateFailed, ModelError, PrivacyRefusal, UsageError
 from privbench.pipeline import Model
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
@@ -244,6 +244,18 @@ def test_everybody_may_read_it_and_it_tells_nothing_of_where_it_was_made(origina
     texts = b"".join(path.read_bytes() for path in original.rglob("*") if path.is_file())
     for word in (original.parent.name, model.name, f"test_{os.getpid()}"):
         assert word.encode() not in texts
+
+
+@pytest.mark.parametrize("end", ["\\n", "\\r\\n"])
+def test_rows_that_psql_would_cut_are_not_written(make_database, tmp_path, end):
+    """Before version 18, psql takes a line ``\\.`` for the end of the rows, even within quotes."""
+    text = f"E'a\\n\\\\.{end}b'"
+    dsn = make_database(f"CREATE TABLE t (i integer, x text); INSERT INTO t VALUES (1, {text})")
+    with reading(dsn, ROWS) as connection:
+        table = introspect(connection).table("t")
+        copy_out(connection, table, ["i", "x"], tmp_path)
+    with pytest.raises(ModelError, match=r"00001\.csv has a text with the line \\\."):
+        write_parquet([tmp_path / "00001.csv"], table.columns)
 
 
 def test_files_hold_the_rows_that_the_database_holds(make_database, tmp_path):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as papq
 import pytest
 import yaml
+from bounded import bounded
 from bundles import change_facts, render, seal
 from markdown_it import MarkdownIt
 from sql_files import cases
@@ -105,6 +106,23 @@ def other(ids):
     return change
 
 
+def cut(text):
+    """A text in the first row of the customers, in both forms of the rows."""
+
+    def change(folder):
+        path = first_chunk(folder, "csv")
+        head, first, rest = path.read_bytes().split(b"\n", 2)
+        table = papq.read_table(path.with_suffix(".parquet"))
+        name = table["email"][0].as_py()
+        path.write_bytes(b"\n".join([head, first.replace(name.encode(), b'"%b"' % text), rest]))
+        place = table.schema.names.index("email")
+        texts = pa.array([text.decode(), *table["email"].to_pylist()[1:]])
+        papq.write_table(table.set_column(place, "email", texts), path.with_suffix(".parquet"))
+        render(folder)
+
+    return change
+
+
 def garbage(folder):
     path = first_chunk(folder, "parquet")
     data = path.read_bytes()
@@ -147,6 +165,9 @@ ATTACKS = {
     (garbage, "00001.parquet: "),
     (other(lambda ids: ids.cast(pa.int64())), "00001.parquet: its columns"),
     (forget_line, "00001.csv: it holds another number of rows"),
+    (cut(b"a\n\\.\nb"), "00001.csv has a text with the line \\."),
+    (cut(b"a\n\\.\r\nb"), "00001.csv has a text with the line \\."),
+    (cut(b"a\0b"), "or with a NUL"),
 ])  # fmt: skip
 def test_rows_that_do_not_fit_their_facts_are_named(bundle, change, said):
     change(bundle)
@@ -158,6 +179,23 @@ def test_what_was_done_is_named(bundle, name):
     change, said = ATTACKS[name]
     change(bundle)
     assert said in refused(bundle)
+
+
+@pytest.mark.parametrize("file", [FACTS, PAPER, "workload/workload.json", "SHA256SUMS"])
+@pytest.mark.parametrize("text", [
+    '"' + '\\"' * 2**19,
+    '{"privbench-workload": "' + '\\"' * 2**19,
+    '{"privbench-workload": 1, "queries": ' + "[" * 2**20,
+    "0" * 64 + "  " + "a/" * 2**19 + "!",
+])  # fmt: skip
+def test_no_text_takes_more_than_its_length(bundle, file, text):
+    (bundle / file).write_text(text)
+
+    def check():
+        said = refused(bundle, sealed=file != "SHA256SUMS")
+        assert said.startswith(file)
+
+    bounded(check)
 
 
 @pytest.mark.parametrize("make", [

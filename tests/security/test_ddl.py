@@ -7,15 +7,20 @@ can do without is left out by name; anything else refuses the model before a con
 
 import contextlib
 import json
+import os
+import subprocess
+import sys
 
 import market
 import psycopg
 import pytest
+from bounded import bounded
 from sql_files import cases, sql_of
 
 from privbench import pipeline
 from privbench.display import visible
-from privbench.errors import DatabaseError, ModelError
+from privbench.errors import DatabaseError, ModelError, UsageError
+from privbench.pgsql import parser
 from privbench.pgsql.ddl import allowed, trusted
 from privbench.pgsql.parser import statements
 from privbench.postgres.connect import connect
@@ -106,6 +111,28 @@ def test_what_is_built_upon_a_view_that_cannot_be_read_is_left_out_too():
     assert len(judged.left_out) == 3
 
 
+@pytest.mark.parametrize("mebibytes", [700, 1500, 3000])
+def test_statements_are_read_within_the_memory_that_is_allowed(mebibytes):
+    """An operator's limit of memory (ulimit -v) is no fault of a text."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_AS, ({mebibytes << 20},) * 2);"
+    asked = "from privbench.pgsql import statements; print(len(statements('SELECT 1; SELECT 2')))"
+    done = subprocess.run(
+        [sys.executable, "-c", limit + asked],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("2\n", 0), done.stderr
+
+
+def test_a_parser_that_cannot_start_is_no_fault_of_a_text(monkeypatch):
+    monkeypatch.setattr(parser, "_PARSER", parser._Parser())
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(UsageError, match="the process that parses SQL cannot start"):
+        statements("SELECT 1")
+
+
 def test_statements_after_a_broken_answer_are_its_own(monkeypatch):
     """Attack: Ctrl-C while a long text is read; a harmless one would be taken for what follows."""
 
@@ -152,6 +179,19 @@ def test_load_beside_dblink_carries_out_no_view(small, forge, make_database_on, 
     for lost, name in zip(report.lost, views, strict=True):
         assert f"MATERIALIZED VIEW public.{name}" in lost
     assert market.one(target, "SELECT to_regclass('public.carried_out')") is None
+
+
+def test_no_text_of_a_source_takes_more_than_its_length():
+    """Attack: bodies of functions full of commands of psql, none of which has its pair."""
+    body = "\\restrict a\n\\unrestrict b\n" * 10_000
+    text = f"CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$\n{body}$$;\n" * 20
+
+    def read():
+        for found in dumped(text), dumped(f"\\restrict aB\n{text}\n\\unrestrict aB\n"):
+            assert len(found) == 20
+            assert all(body in item.text for item in found)
+
+    bounded(read)
 
 
 def test_dumped_strips_psql_commands_only_in_a_pair():

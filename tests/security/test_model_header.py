@@ -9,6 +9,7 @@ import resource
 import model_files
 import numpy as np
 import pytest
+from bounded import bounded
 from sql_files import cases
 
 from privbench import pipeline
@@ -37,6 +38,30 @@ def test_type_pattern_takes_names_alone():
     """Attack: SQL in the place of a type's name. Door: header. What format_type writes is read."""
     assert [text for text in TYPES if TYPE.fullmatch(text)] == []
     assert [text for text in TYPES_THAT_ARE if not TYPE.fullmatch(text)] == []
+
+
+#: Headers of a megabyte, some of which a naive reader would take hours for.
+HEAVY = {
+    "a text that does not end": b'"' + b'\\"' * 2**19,
+    "many texts": b'["' + b'\\\\","' * 2**17,
+    "brackets": b"[" * 2**20,
+    "brackets after a text": b'{"a": "' + b'\\"[' * 2**18 + b'", "b": ' + b"[" * 100,
+    "digits": b'{"format": ' + b"9" * 2**20 + b"}",
+    "a fraction": b'{"format": 0.' + b"9" * 2**20 + b"}",
+    "an exponent": b'{"format": 1e' + b"9" * 2**20 + b"}",
+}
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_no_header_takes_more_than_its_length(tmp_path, name):
+    """Attack: a load that does not end. Door: header. It is read in one pass."""
+    model = model_files.write(tmp_path / "m", {}, HEAVY[name])
+
+    def load():
+        with pytest.raises(ModelError, match=r"nested too deeply|no JSON of ours|this version"):
+            Model.load(model)
+
+    bounded(load)
 
 
 def at(head, path):

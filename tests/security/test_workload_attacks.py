@@ -14,13 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import market
 import psycopg
 import pytest
 from sql_files import cases, sql_of
 
-from privbench.errors import UsageError
+from privbench.errors import ModelError, UsageError
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import reading
+from privbench.publish.judging import judge_workload
 from privbench.workload import Query, Workload, replay
 from privbench.workload.capture.gather import reason_against
 from privbench.workload.generators.rows import DatabaseRows
@@ -233,6 +235,43 @@ def test_functions_within_functions_without_end_are_refused_by_name(source):
         assert f"may call public.f{end}, a function that" in line
     assert len(caught.value.message) < 4000
     assert not file.exists()
+
+
+#: Queries that call a function as if it were a field; `act` is the users', taking a row or a value.
+FIELDS = [
+    "SELECT ('public.s'::regclass).nextval",
+    "SELECT v.\"nextval\" FROM (SELECT 's'::regclass AS nextval) AS v, victim",
+    "SELECT s.nextval FROM COALESCE('s'::regclass) AS s(a)",
+    "SELECT ROW(1, (ARRAY['s'::regclass])[1].nextval)",
+    "SELECT (SELECT 's'::regclass).nextval FROM victim",
+    "SELECT victim.rows_of FROM victim",
+    "SELECT (v).rows_of FROM victim v",
+    "SELECT (ARRAY[v])[1].rows_of FROM victim v",
+    "SELECT ((v).rows_of).value_of FROM victim v",
+    "SELECT ('x'::text).value_of",
+    "SELECT (v.name).value_of FROM victim v ORDER BY 1",
+]
+
+
+@pytest.mark.parametrize("query", FIELDS)
+def test_a_function_in_the_place_of_a_field_is_judged_as_a_call(source, query):
+    made = (
+        "CREATE SEQUENCE public.s;"
+        "CREATE FUNCTION public.rows_of(v public.victim) RETURNS text LANGUAGE plpgsql IMMUTABLE"
+        " AS $$ BEGIN RETURN public.act(); END $$;"
+        "CREATE FUNCTION public.value_of(v text) RETURNS text LANGUAGE plpgsql IMMUTABLE"
+        " AS $$ BEGIN RETURN public.act(); END $$"
+    )
+    dsn, file = source(Attack(query, "", made))
+    with pytest.raises(UsageError, match=r"selects nextval|may call public\.(rows|value)_of"):
+        _run(dsn, query)
+    # A bundle has no catalog that says what a field is: it has to be a column of its schema.
+    workload = Workload("bundle", (Query("q1", query),))
+    with pytest.raises(ModelError, match="which may be a call and is no known column"):
+        judge_workload(workload, frozenset({"name", "n"}))
+    judge_workload(Workload("b", (Query("q", "SELECT v.name FROM victim v"),)), frozenset({"name"}))
+    assert not file.exists()
+    assert market.one(dsn, "SELECT is_called FROM public.s") is False
 
 
 def test_a_strong_role_is_warned_of_by_name(source):

@@ -3,10 +3,13 @@
 import csv
 import gzip
 import json
+import os
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from bounded import bounded
 from sql_files import cases
 
 from privbench.errors import UsageError
@@ -145,6 +148,104 @@ def test_memory_does_not_grow_with_the_log(tmp_path):
 
     peak(200)
     assert peak(2500) < 1.2 * peak(500) + 2**17
+
+
+_BOUND = "execute <unnamed>: SELECT a FROM t WHERE b = $1\nDETAIL:  parameters: "
+_JSON = "duration: 1 ms  plan:\n\t"
+_PREPARED = "\nDETAIL:  prepare: PREPARE p AS SELECT a FROM t"
+_N = 100_000
+#: Texts that any user of a database can write into its log, and why each is left out, if it is.
+HEAVY = {
+    "comments": ("statement: " + "/**/" * 40 + " INSERT INTO t VALUES (1)", "but INSERT"),
+    "many comments": ("statement: " + "/**/" * _N + " INSERT", "but INSERT"),
+    "comments that do not end": ("statement: " + "/*" * _N + " SELECT", "it is not a query"),
+    "nested comments": ("statement: " + "/*" * _N + "*/" * _N + "DROP", "but DROP"),
+    "lines of comments": ("statement: " + "--\n\t" * _N + "SET a", "but SET"),
+    "blanks": ("statement: " + " " * 10 * _N + "!", "it is not a query"),
+    "parentheses": ("statement: " + "(" * 10 * _N + "!", "it is not a query"),
+    "a long query": ("statement: SELECT " + "1 + " * 8 * _N + "1 FROM t", "it cannot be read"),
+    "many parameters": ("statement: SELECT " + "$1 + " * _N + "1 FROM t", "it cannot be read"),
+    "a great number": (f"{_BOUND}$300000000 = '1'", ""),
+    "a number with many digits": (f"{_BOUND}${'9' * _N} = '1'", ""),
+    "a gap": (f"{_BOUND}$1 = '1', $99999 = '1'", ""),
+    "quotes": (_BOUND + "$1 = '" + "''" * 10 * _N, ""),
+    "signs of parameters": (_BOUND + "$1 = '" * _N, ""),
+    "constants": (
+        "statement: EXECUTE p (" + "1," * 5 * _N + f"1){_PREPARED}",
+        "",
+    ),
+    "a constant of quotes": (
+        "statement: EXECUTE p ('" + "''" * 5 * _N + f"x){_PREPARED}",
+        "",
+    ),
+    "a deep plan": (_JSON + '{"Query Text": ' + "[" * _N, "XML or YAML"),
+    "a plan without an end": (_JSON + "Query Text: " + "Query Parameters: (\n\t" * _N, "XML"),
+    "COPY": ("statement: COPY (" + ")     " * _N, "but COPY"),
+    "DECLARE": ("statement: DECLARE c" + " NO" * _N + " " * _N, "but DECLARE"),
+    "PREPARE": ("statement: PREPARE " + "p" * _N + " " * _N + "(" * _N, "but PREPARE"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_no_statement_in_a_log_takes_more_than_its_length(tmp_path, name):
+    text, reason = HEAVY[name]
+    message, _, detail = text.partition("\nDETAIL:  ")
+    lines = f"{SEEN}{message}\n" + (f"{SEEN.replace('LOG', 'DETAIL')}{detail}\n" if detail else "")
+    (tmp_path / "a.log").write_text(f"{lines}{SEEN}statement: SELECT c FROM u\n")
+
+    def capture():
+        found = capture_logs([tmp_path / "a.log"])
+        assert "SELECT c FROM u" in [query.sql for query in found.workload]
+        assert len(found.workload) + len(found.skipped) == 2
+        assert reason in "".join(found.skipped)
+
+    bounded(capture)
+
+
+_LINE = "2026-11-22 10:00:00 UTC [1]: [1-1] user="
+_PADDED = "%m %-30u %-30a|%-9d "
+
+
+@pytest.mark.parametrize(("prefix", "line"), [
+    (None, _LINE + ",db=,app=,client= " * _N),
+    (_PADDED, "2026-11-22 10:00:00.123 UTC " + "a" + " " * _N + " |" * _N),
+    (None, "[" * _N),
+    (None, '{"error_severity": ' + "[" * _N),
+    (None, '"' + "a" * 2 * _N + '",' * 30),
+    (None, "x" * (1 << 27)),
+])  # fmt: skip
+def test_no_line_of_a_log_takes_more_than_its_length(tmp_path, prefix, line):
+    start = "2026-11-22 10:00:00.123 UTC ada  psql |shop LOG:  " if prefix else SEEN
+    whole = f"{start}statement: SELECT c FROM u\n"
+    (tmp_path / "a.log").write_text(f"{whole}{line}\n{whole}{line}")
+    (tmp_path / "b.log").write_text(f"{line}\n{whole}")
+
+    def capture():
+        found = capture_logs([tmp_path / "a.log"], prefix=prefix)
+        assert found.calls + sum(found.skipped.values()) == 2
+        # Too long a first line hides how the others begin.
+        with suppress(UsageError):
+            assert capture_logs([tmp_path / "b.log"], prefix=prefix).calls == 1
+
+    bounded(capture)
+
+
+def test_a_damaged_log_is_no_crash(tmp_path):
+    good = {"error_severity": "LOG", "message": "statement: SELECT a FROM t"}
+    odd = [good | {"dbname": name, "application_name": name} for name in ([], {}, 3, None)]
+    lines = [json.dumps(item) for item in (good, *odd)]
+    (tmp_path / "a.json").write_text("\n".join([*lines, "[" * _N, "9" * _N]))
+    assert capture_logs([tmp_path / "a.json"]).calls == 5
+    whole = gzip.compress(_plain(BLIND[:-6]).encode())
+    (tmp_path / "a.log.gz").write_bytes(whole[:-20])
+    (tmp_path / "b.log.gz").write_bytes(whole[:40] + b"\xff" * 40 + whole[80:])
+    for name in ("a.log.gz", "b.log.gz"):
+        with pytest.raises(UsageError, match=r"is damaged|cannot read"):
+            capture_logs([tmp_path / name])
+    os.mkfifo(tmp_path / "pipe.log")
+    for path in (tmp_path / "pipe.log", tmp_path / "p*.log"):
+        with pytest.raises(UsageError, match="is no plain file"):
+            capture_logs([path])
 
 
 def test_what_no_log_tells_is_said(tmp_path):

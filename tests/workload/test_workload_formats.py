@@ -1,9 +1,13 @@
 """Formats: what is written is read again; what a file or a format cannot hold is said."""
 
 import json
+import os
+import socket
+import tempfile
 from pathlib import Path
 
 import pytest
+from bounded import bounded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sql_files import cases, sql_of
@@ -142,6 +146,116 @@ def test_what_cannot_be_read_is_said(name, said, text, tmp_path):
     (tmp_path / name).write_text(text, errors="surrogateescape")
     with pytest.raises(UsageError, match=said):
         read(tmp_path / name)
+
+
+_N = 100_000
+_FAN = 1000 * "\\i {}\n"
+_SET = "\\set x {}\nSELECT :x;"
+#: Files of strangers by the name of the first, and what is said of them if they are refused.
+HEAVY = {
+    "blanks before card||": ({"a.txt": "1||SELECT 1\n" + " " * 2 * _N + "!"}, ""),
+    "blanks": ({"a.txt": " " * 2 * _N + "!"}, "no known format"),
+    "digits": ({"a.txt": "9" * 2 * _N + "||SELECT 1"}, "no known format"),
+    "digits of a later answer": ({"a.txt": "1||SELECT 1\n" + "9" * 5000 + "||SELECT 1"}, ""),
+    "blanks of MSCN": ({"a.txt": "a###1\na###" + (" " * 50 + "#") * 1000 + " " * _N + "!"}, "form"),
+    "an answer of MSCN": ({"a.txt": "a###1\na###" + "9" * 400}, "is not of the form"),
+    "quotes of MSCN": ({"a.txt": "a##a,=,'" + "''" * _N + "#1"}, ""),
+    "blanks after echo": ({"a.sql": "\\echo" + " " * _N + "x\nSELECT 1;"}, ""),
+    "blanks after a command": ({"a.sql": "\\timing" + " " * _N + "x y\n"}, "timing"),
+    "one that includes itself": ({"a.sql": "\\i a.sql\n" * 100}, "includes itself"),
+    "includes of includes": (
+        {"a.sql": _FAN.format(*["1.sql"] * 1000)}
+        | {f"{n}.sql": _FAN.format(*[f"{n + 1}.sql"] * 1000) for n in range(1, 8)}
+        | {"8.sql": "SELECT 1;"},
+        "includes more than",
+    ),
+    "includes of nothing": (
+        {"a.sql": _FAN.format(*["1.sql"] * 1000) + "SELECT 1;"}
+        | {f"{n}.sql": _FAN.format(*[f"{n + 1}.sql"] * 1000) for n in range(1, 8)}
+        | {"8.sql": ""},
+        "includes more than",
+    ),
+    "a NUL in a name": ({"a.sql": "\\i b\0.sql\n"}, "no file name"),
+    "a long name": ({"a.sql": f"\\i {'b' * 5000}.sql\n"}, "no file name|cannot read"),
+    "digits of pgbench": ({"a.pgbench": _SET.format("9" * _N)}, "cannot be drawn here"),
+    "signs of pgbench": ({"a.pgbench": _SET.format("-" * _N + "1")}, "cannot be drawn here"),
+    "hexadecimal": ({"a.pgbench": _SET.format("0x" + "f" * 900)}, "cannot be drawn here"),
+    "a great quotient": ({"a.pgbench": _SET.format("1e400 / 3")}, "cannot be drawn here"),
+    "parentheses of pgbench": ({"a.pgbench": _SET.format("(" * _N)}, "cannot be drawn here"),
+    "squares of squares": (
+        {
+            "a.pgbench": "\\set x0 9\n"
+            + "".join(f"\\set x{n + 1} :x{n} * :x{n}\n" for n in range(60))
+            + "SELECT :x60;"
+        },
+        "cannot be drawn here",
+    ),
+    "many variables": (
+        {"a.pgbench": "".join(f"\\set x{n} 1\nSELECT :x{n};\n" for n in range(2 * _N))},
+        "more than 1,000 variables",
+    ),
+    "a great weight": (
+        {"a/pgbench.opts": f"-f b.sql@{'9' * 5000}\n", "a/b.sql": "SELECT 1;"},
+        "no file name within",
+    ),
+    "superscripts": ({"a/1\u00b21.sql": "SELECT 1;"}, ""),
+    "deep JSON": ({"a.json": '{"privbench-workload": 1, "queries": ' + "[" * _N}, "recursion"),
+    "JSON of SAM": ({"a.txt": '{"query_list": ' + "[" * _N}, "recursion"),
+    "a number in JSON": (
+        {"a.txt": '{"query_list": [[["a"], ["="], [' + "9" * 5000 + "]]]}"}, "out of range"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_no_file_takes_more_than_its_length(tmp_path, name):
+    files, said = HEAVY[name]
+    for file, text in files.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text)
+    first = tmp_path / next(iter(files)).partition("/")[0]
+
+    def act():
+        if not said:
+            assert read(first).queries
+            return
+        with pytest.raises(UsageError, match=said):
+            read(first)
+
+    bounded(act)
+
+
+@pytest.mark.parametrize("make", [
+    os.mkfifo,
+    lambda path: path.symlink_to("/dev/zero"),
+    lambda path: path.symlink_to(path),
+    lambda path: path.symlink_to(path.parent),
+    Path.mkdir,
+    lambda path: (path.touch(), os.truncate(path, 2**40)),
+    lambda path: socket.socket(socket.AF_UNIX).bind(str(path)),
+])  # fmt: skip
+@pytest.mark.parametrize("named", ["odd.sql", "b.sql"])
+def test_what_is_no_plain_file_in_a_folder_is_not_waited_for(make, named):
+    """A folder of scripts, one of which is such a thing or includes one."""
+
+    def act():
+        # A socket's path has to be short.
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "a.sql").write_text("SELECT 1;")
+            (folder / "b.sql").write_text("\\i odd.sql\n" if named == "b.sql" else "SELECT 2;")
+            make(folder / "odd.sql")
+            with pytest.raises(UsageError, match=r"no plain file|no file name|cannot read"):
+                read(folder)
+
+    bounded(act)
+
+
+def test_a_template_names_no_parameter_that_is_not_there(tmp_path):
+    texts = {"sql": "SELECT 1", "template": f"SELECT $1, $0, $2, ${'9' * 5000}"}
+    query = Query("q", **texts, parameters=("1",), draws=("x = 1",))
+    write(Workload("w", (query,)), tmp_path / "a.pgbench", "pgbench")
+    assert "SELECT :x, $0, $2, $9" in (tmp_path / "a.pgbench").read_text()
 
 
 def test_what_is_not_there_is_said_and_what_leads_elsewhere_not_written(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from bounded import bounded
 from market import execute
 from sql_files import cases
 
@@ -127,6 +128,22 @@ def test_a_long_result_is_cut_off_and_said_so(shop, monkeypatch):
     assert cut.status == "ok"
     assert 10_000 < (cut.rows or 0) < 3_000_000
     assert (after.rows, after.truncated) == (2400, False)
+
+
+def test_rows_of_megabytes_do_not_fill_the_memory(shop):
+    text = "SELECT repeat('x', 5000000) FROM generate_series(1, 200)"
+
+    def run():
+        (answer,) = _alone(shop, text)
+        assert (answer.rows, answer.truncated) == (200, False)
+
+    bounded(run, memory=1 << 29)
+
+
+def test_a_plan_too_deep_to_be_read_is_left_out(shop):
+    text = "SELECT 1" + " EXCEPT SELECT 2" * 1200
+    (answer,) = _alone(shop, text, explain=True)
+    assert (answer.rows, answer.plan) == (1, None)
 
 
 def test_a_broken_replay_is_taken_up(shop, tmp_path):

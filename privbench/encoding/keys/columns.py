@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from privbench.encoding.keys.uniqueness import Indices
 from privbench.encoding.ordered import OrderedCodec
 from privbench.encoding.scale import Scale, scale_of
 from privbench.encoding.surrogate_text import TEXT_BASES, digits
+from privbench.pgsql import Node, SqlError, statement
 from privbench.schema import Column, Index, Table, Unique
 
 INTEGERS = ("int2", "int4", "int8")
@@ -127,18 +129,14 @@ def modelled_values(
     return None
 
 
-#: ``lower(column)`` or ``lower((column)::text)``, as pg_get_indexdef prints it.
-_LOWER = re.compile(r"""\Alower\(\(?("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\)?(?:::[a-z ]+)?\)\Z""")
-#: An index key that is a plain column; and the separator of several keys.
-_PLAIN = re.compile(r"""\A("(?:[^"]|"")+"|[a-z_][a-z0-9_$]*)\Z""")
-_PARTS = re.compile(r""", (?=(?:[^"]*"[^"]*")*[^"]*\Z)""")
 #: Kinds of indexes whose entries have to be small, and words of an index's definition.
 _SMALL = re.compile(r" USING (?:btree|brin) ")
 _WORDS = re.compile(r'"((?:[^"]|"")+)"|([A-Za-z_][A-Za-z0-9_$]*)')
 #: Bytes that one entry holds, and types beside texts and arrays that can be larger.
 _ROOM = 2400
 _WIDE = frozenset({"bytea", "varbit", "jsonb", "tsvector"})
-_KEYS = re.compile(r" USING \w+ \((.*?)\)(?: INCLUDE .*| NULLS NOT DISTINCT| WITH .*| WHERE .*)*\Z")
+#: What the parser says of an index key, beside its column or expression, if it is in usual order.
+_ORDER = {"ordering": "SORTBY_DEFAULT", "nulls_ordering": "SORTBY_NULLS_DEFAULT"}
 
 
 def kept_uniques(table: Table) -> tuple[Unique, ...]:
@@ -164,7 +162,8 @@ def folded_uniques(table: Table) -> tuple[Unique, ...]:
     ('mail',)
     """
     known = {column.name for column in table.columns}
-    found = ((index, _lowered(index)) for index in table.indexes if index.unique)
+    wanted = (index for index in table.indexes if index.unique and index.has_expressions)
+    found = ((index, _lowered(index.definition)) for index in wanted)
     return tuple(Unique(index.name, names) for index, names in found if names and known >= {*names})
 
 
@@ -214,18 +213,27 @@ def _plain_partial(table: Table, index: Index) -> bool:
     return plain and bool(index.columns) and not set(index.columns) <= table.key_columns
 
 
-def _lowered(index: Index) -> tuple[str, ...]:
+@lru_cache(maxsize=1024)
+def _lowered(definition: str) -> tuple[str, ...]:
     """Columns of an index on ``lower(column)``, alone or beside plain columns; else none."""
-    keys = _KEYS.search(index.definition)
-    if keys is None:
+    try:
+        keys = statement(definition).tree.nodes("indexParams")
+    except SqlError:
         return ()
-    parts = _PARTS.split(keys.group(1))
-    lowered = [_LOWER.match(part) for part in parts]
-    result = [match or _PLAIN.match(part) for part, match in zip(parts, lowered, strict=True)]
-    if not any(lowered) or None in result:
+    names = [key.get("name") or _lowered_column(key) for key in keys]
+    rest = [{k: v for k, v in key.fields.items() if k not in ("name", "expr")} for key in keys]
+    if None in names or any(each != _ORDER for each in rest) or all(k.get("name") for k in keys):
         return ()
-    names = [match.group(1) for match in result if match is not None]
-    return tuple(name[1:-1].replace('""', '"') if name.startswith('"') else name for name in names)
+    return tuple(map(str, names))
+
+
+def _lowered_column(key: Node) -> str | None:
+    """The column of ``lower(column)`` or ``lower((column)::text)``, or None."""
+    (call,) = key.nodes("expr")
+    args = call.nodes("args") if call.names("funcname") == ("lower",) else []
+    plain = [arg.nodes("arg")[0] if arg.kind == "TypeCast" else arg for arg in args]
+    words = plain[0].names("fields") if len(plain) == 1 else ()
+    return words[0] if len(words) == 1 else None
 
 
 #: Names of keys that are years, days, places: a filter on them has to find something.

@@ -55,12 +55,14 @@ def bound(text: str, parameters: Sequence[str | None]) -> str:
     """
     if not parameters:
         return text
-    for token in reversed(tokens(text)):
+    pieces, end = list[str](), 0
+    for token in tokens(text):
+        # PostgreSQL's scanner takes no number of more than 32 bits.
         number = int(token.text[1:]) if token.kind == "PARAM" else 0
         if 0 < number <= len(parameters):
-            value = sql.Literal(parameters[number - 1]).as_string()
-            text = text[: token.start] + value + text[token.end :]
-    return text
+            pieces += text[end : token.start], sql.Literal(parameters[number - 1]).as_string()
+            end = token.end
+    return "".join([*pieces, text[end:]])
 
 
 #: Most distinct texts that are kept; the calls of further ones are only counted, to bound memory.
@@ -68,10 +70,14 @@ MOST_TEXTS = 50_000
 TOO_MANY = f"it came after the first {MOST_TEXTS:,} distinct statements"
 
 _PARAMETER = re.compile(r"\$\d")
-_SPACE = r"(?:\s|--[^\n]*\n|/\*.*?\*/)"
-_OPENER = re.compile(rf"(?:{_SPACE}|\()*(?:select|with|values|table)\b", re.I | re.S)
-_WORD = re.compile(rf"{_SPACE}*([a-z]{{2,12}})\b", re.I | re.S)
-_MOST_PARAMETERS = 1 << 16
+_BLANKS = re.compile(r"[\s(]*+")
+_ENDS = re.compile(r"/\*|\*/")
+_WORD = re.compile(r"[a-z]{2,12}\b", re.IGNORECASE)
+_QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
+#: Most characters of a statement: the parser takes no longer one.
+_LONGEST = 1 << 20
+#: Most parameters of a statement: the protocol counts them in 16 bits.
+MOST_PARAMETERS = 1 << 16
 _CATALOGS = frozenset({"pg_catalog", "information_schema"})
 OURS = "privbench ran it"
 _UNREADABLE = "it cannot be read"
@@ -135,6 +141,8 @@ class Gatherer:
         """Count an execution and perhaps keep it as a sample."""
         ours = execution.text.lstrip().startswith(_READ_BY_US)
         why = OURS if ours else _no_query(execution.text)
+        if why is None and len(execution.text) > _LONGEST:
+            why = _UNREADABLE
         if why is not None:
             self.skip(why, execution.calls)
             return
@@ -198,15 +206,43 @@ def _queries(number: int, text: _Text) -> list[Query]:
 
 
 def _no_query(text: str) -> str | None:
-    """The reason why a statement is no query, with its kind (INSERT, …); None if it may be one.
+    r"""The reason why a statement is no query, with its kind (INSERT, …); None if it may be one.
 
-    >>> _no_query(" insert into t values (1)")
-    'it is not a query but INSERT'
+    >>> _no_query("/* /* */ */ insert into t values (1)"), _no_query("-- a\n ((SELECT 1))")
+    ('it is not a query but INSERT', None)
     """
-    if _OPENER.match(text):
+    word = _first_word(text)
+    if word in _QUERIES:
         return None
-    word = _WORD.match(text)
-    return "it is not a query" + (f" but {word[1].upper()}" if word else "")
+    # Only key words are told: users may write any others.
+    known = word and tokens(word)[0].kind.removesuffix("_P") == word
+    return "it is not a query" + (f" but {word}" if known else "")
+
+
+def _first_word(text: str) -> str:
+    """The word after blanks, parentheses and comments, in capitals; empty if no word follows."""
+    place = 0
+    while place >= 0:
+        blanks = _BLANKS.match(text, place)
+        place = blanks.end() if blanks else place
+        if text.startswith("--", place):
+            place = text.find("\n", place)
+        elif text.startswith("/*", place):
+            place = _comment_end(text, place)
+        else:
+            word = _WORD.match(text, place)
+            return word[0].upper() if word else ""
+    return ""
+
+
+def _comment_end(text: str, place: int) -> int:
+    """Where the comment that begins here ends; comments may be nested. -1 if it has no end."""
+    deep = 0
+    for mark in _ENDS.finditer(text, place):
+        deep += 1 if mark[0] == "/*" else -1
+        if not deep:
+            return mark.end()
+    return -1
 
 
 def reason_against(text: str) -> str | None:
@@ -217,7 +253,7 @@ def reason_against(text: str) -> str | None:
     try:
         # pg_stat_statements writes parameters even where PostgreSQL's syntax allows none, so they
         # are replaced by values before the text is parsed.
-        tree = query_tree(bound(text, ["0"] * _MOST_PARAMETERS))
+        tree = query_tree(bound(text, ["0"] * MOST_PARAMETERS))
         judge(tree, Text(users=True))
     except SqlError:
         return _UNREADABLE

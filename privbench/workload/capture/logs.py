@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
@@ -16,7 +17,14 @@ from typing import Any
 from privbench.errors import UsageError
 from privbench.files import file_errors
 from privbench.postgres.connect import APPLICATION
-from privbench.workload.capture.gather import OURS, Capture, Execution, Gatherer, Parameters
+from privbench.workload.capture.gather import (
+    MOST_PARAMETERS,
+    OURS,
+    Capture,
+    Execution,
+    Gatherer,
+    Parameters,
+)
 
 #: The reason why a log entry with a statement is left out if the statement was not run there.
 NOT_RUN = "it is a parse or bind step, not a run"
@@ -29,7 +37,7 @@ _STATEMENT = re.compile(
     r"(?P<text>.*)",
     re.DOTALL,
 )
-_VALUE = re.compile(r"\$(\d+) = (?:'((?:[^']|'')*)'|NULL)")
+_VALUE = re.compile(r"\$([0-9]{1,5}) = (?:'((?:[^']|'')*)'|NULL)")
 _PARAMETERS = re.compile(r"(?:parameters|Query Parameters): (?=\$)", re.IGNORECASE)
 _PLAN = re.compile(
     r"Query Text: (?P<text>.*?)\n"
@@ -102,26 +110,25 @@ def _inner(text: str, *more: re.Pattern[str]) -> str:
 def _constants(text: str) -> Parameters:
     """The values of ``EXECUTE name (1, 'a', NULL)``; empty if one of them is not a constant."""
     found = _EXECUTE.match(text)
-    rest, values = (found["values"] if found else None) or "", list[str | None]()
-    while rest:
-        one = _CONSTANT.match(rest)
-        if one is None:
+    rest, values, end = (found["values"] if found else None) or "", list[str | None](), 0
+    while end < len(rest):
+        one = _CONSTANT.match(rest, end)
+        if one is None or len(values) == MOST_PARAMETERS:
             return ()
         values.append(one[2] if one[1] is None else one[1].replace("''", "'"))
-        rest = rest[one.end() :]
+        end = one.end()
     return tuple(values)
 
 
 def _planned(text: str) -> Execution | str:
     """The statement that an entry of auto_explain was written for."""
     if text.startswith("{"):
-        try:
-            data = json.loads(text)
-            return Execution(
-                str(data["Query Text"]), _values(str(data.get("Query Parameters", ""))), True
-            )
-        except (ValueError, KeyError, TypeError):
+        data = _object(text)
+        if "Query Text" not in data:
             return PLAN_FORM
+        return Execution(
+            str(data["Query Text"]), _values(str(data.get("Query Parameters", ""))), True
+        )
     found = _PLAN.match(text)
     if found is None:
         return PLAN_FORM
@@ -129,10 +136,17 @@ def _planned(text: str) -> Execution | str:
 
 
 def _values(text: str) -> Parameters:
-    """The values of a list ``$1 = 'a', $2 = NULL``."""
-    found = {int(item[1]): item[2] for item in _VALUE.finditer(text)}
-    values = (found.get(number) for number in range(1, max(found, default=0) + 1))
-    return tuple(None if value is None else value.replace("''", "'") for value in values)
+    """The values of a list ``$1 = 'a', $2 = NULL``; servers write all of them, in order.
+
+    >>> _values("$1 = 'it''s', $2 = NULL, $99999 = '1'")
+    ("it's", None)
+    """
+    values: list[str | None] = []
+    for item in _VALUE.finditer(text):
+        if int(item[1]) != len(values) + 1:
+            break
+        values.append(None if item[2] is None else item[2].replace("''", "'"))
+    return tuple(values)
 
 
 #: Prefixes that are tried, in this order, if none is named; the one that most lines match is used.
@@ -152,22 +166,24 @@ COMMON_PREFIXES = (
 )
 _TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 _ESCAPES = {
-    "t": _TIME + r" \S+",
-    "m": _TIME + r"\.\d+ \S+",
+    "t": _TIME + r" \S+?",
+    "m": _TIME + r"\.\d+ \S+?",
     "n": r"\d+\.\d+",
-    "s": _TIME + r" \S+",
+    "s": _TIME + r" \S+?",
     "p": r"\d+", "P": r"\d*", "l": r"\d+", "x": r"\d+", "Q": r"-?\d+",
     "u": r"\S*?", "a": r"(?P<application>.*?)", "h": r"\S*?", "r": r"\S*?",
     "L": r"\S*?", "b": r"[\w ]*?",
     "d": r"(?P<database>\S*?)",
-    "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*", "e": r"\w{5}", "i": r"[A-Z ]*",
+    "c": r"[0-9a-f]+\.[0-9a-f]+", "v": r"\S*?", "e": r"\w{5}", "i": r"[A-Z ]*",
     "%": "%", "q": "(?:",
 }  # fmt: skip
-_ESCAPE = re.compile(r"%(\\?-?\d+)?(.)")
+#: An escape of a prefix, and the text up to the next one.
+_ESCAPE = re.compile(r"%(\\?-?\d+)?(.)([^%]*)")
 _LEVEL = (
     r"(?P<level>LOG|DETAIL|STATEMENT|CONTEXT|HINT|QUERY|LOCATION|BACKTRACE"
     r"|DEBUG\d|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC):  "
 )
+_BEFORE_LEVEL = f"(?={_LEVEL.replace('?P<level>', '?:')})"
 _UNKNOWN = "[unknown]"
 
 
@@ -195,31 +211,38 @@ def _of_text(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[Entry]:
 def _pieces(lines: Iterable[str], first: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
     """The match of the first line and the complete text of every entry, all its lines joined."""
     begun: re.Match[str] | None = None
-    text: list[str] = []
+    text, size = list[str](), 0
     for line in lines:
         found = first.match(line)
         if found is None:
             # The server puts a tab before every further line.
-            text.append(line.removeprefix("\t"))
+            size += len(line)
+            if size <= _LONGEST_LINE:
+                text.append(line.removeprefix("\t"))
             continue
         if begun is not None:
             yield begun, "".join(text).rstrip("\r\n")
-        begun, text = found, [line[found.end() :]]
+        begun, text, size = found, [line[found.end() :]], len(line)
     if begun is not None:
         yield begun, "".join(text).rstrip("\r\n")
 
 
 def _named(found: re.Match[str], group: str) -> str | None:
-    name = found.groupdict().get(group)
-    return None if name in (None, "", _UNKNOWN) else name
+    name = (found.groupdict().get(group) or "").strip()
+    return None if name in ("", _UNKNOWN) else name
 
 
 def _compiled(prefix: str) -> re.Pattern[str]:
-    """The pattern of a prefix; what follows ``%q`` is missing in entries without a session."""
+    """The pattern of a prefix; what follows ``%q`` is missing in entries without a session.
+
+    An escape ends where the text after it first follows (its group is atomic), so that a line is
+    matched in time that is linear in its length.
+    """
     said: set[str] = set()
+    escaped = re.escape(prefix)
 
     def escape(found: re.Match[str]) -> str:
-        width, sign = found.groups()
+        width, sign, after = found.groups()
         if sign not in _ESCAPES:
             raise UsageError(f"log_line_prefix has no escape %{sign}.")
         known = _ESCAPES[sign]
@@ -227,19 +250,26 @@ def _compiled(prefix: str) -> re.Pattern[str]:
             # A prefix may contain an escape twice, but a pattern may name a group only once.
             known = "" if sign == "q" else re.sub(r"\?P<\w+>", "?:", known)
         said.add(sign)
-        return rf"\s*{known}\s*" if width else known
+        if sign == "q":
+            return known + after
+        if width:
+            known = rf"\s*+{known}" + ("" if sign == "a" else r"\s*")
+        if found.end() == len(escaped):
+            after += _BEFORE_LEVEL
+        return f"(?>{known}{after})" if after else known
 
-    start = _ESCAPE.sub(escape, re.escape(prefix))
+    start = _ESCAPE.sub(escape, escaped)
     return re.compile(start + (")?" if "q" in said else "") + _LEVEL)
 
 
-# Number of first lines from which a log's format is identified.
-_LOOK = 2000
+# Number of first lines, and of their characters, from which a log's format is identified.
+_LOOK, _LOOK_SIZE = 2000, 1 << 22
 # Columns of a csv log by position; later versions append theirs.
 _DATABASE, _SEVERITY, _MESSAGE, _DETAIL, _APPLICATION = 2, 11, 13, 14, 22
 _LEAST = 23
 _SEVERITIES = frozenset({"DEBUG", "LOG", "INFO", "NOTICE", "WARNING", "ERROR", "FATAL", "PANIC"})
-_LONGEST_FIELD = 2**30
+# Most characters of a field, of a line and of an entry; what is longer is no query that runs.
+_LONGEST_FIELD, _LONGEST_LINE = 2**27, 2**24
 _LOG = re.compile(r"\.(?:log|csv|json)(?:[.-]\d+)?(?:\.gz)?\Z")
 _OTHER = "it ran in another database"
 _SHOW = (
@@ -308,16 +338,19 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
             some = [Path(name) for name in glob(str(path), recursive=True)]
         if not some:
             raise UsageError(f"there is no log in {path}.")
+        strange = next((file for file in some if file.exists() and not file.is_file()), None)
+        if strange is not None:
+            raise UsageError(f"the log {strange} is no plain file.")
         found += sorted(some)
     return found
 
 
 def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
     """The LOG entries of a log; its first lines identify its format."""
-    head, lines = list(islice(_lines(path), _LOOK)), _lines(path)
+    head, lines = _head(path), _lines(path)
     if not head:
         return iter(())
-    row = next(csv.reader(head), []) if prefix is None else []
+    row = next(_rows(head), []) if prefix is None else []
     if prefix is None and "error_severity" in _object(head[0]):
         return _of_json(lines)
     if len(row) >= _LEAST and row[_SEVERITY].rstrip("12345") in _SEVERITIES:
@@ -327,13 +360,28 @@ def _entries(path: Path, prefix: str | None) -> Iterator[Entry]:
 
 def _of_csv(lines: Iterable[str]) -> Iterator[Entry]:
     """Entries of ``log_destination = csvlog``."""
+    for row in _rows(lines):
+        if len(row) >= _LEAST and row[_SEVERITY] == "LOG":
+            yield Entry(row[_MESSAGE], row[_DETAIL], row[_DATABASE] or None, row[_APPLICATION])
+
+
+def _rows(lines: Iterable[str]) -> Iterator[list[str]]:
     csv.field_size_limit(_LONGEST_FIELD)
     try:
-        for row in csv.reader(lines):
-            if len(row) >= _LEAST and row[_SEVERITY] == "LOG":
-                yield Entry(row[_MESSAGE], row[_DETAIL], row[_DATABASE] or None, row[_APPLICATION])
+        yield from csv.reader(lines)
     except csv.Error as error:
         raise UsageError(f"the csv log cannot be read ({error}).") from None
+
+
+def _head(path: Path) -> list[str]:
+    """The first lines of a log."""
+    head, size = list[str](), 0
+    for line in islice(_lines(path), _LOOK):
+        head.append(line)
+        size += len(line)
+        if size > _LOOK_SIZE:
+            break
+    return head
 
 
 def _of_json(lines: Iterable[str]) -> Iterator[Entry]:
@@ -341,22 +389,28 @@ def _of_json(lines: Iterable[str]) -> Iterator[Entry]:
     for item in map(_object, lines):
         if item.get("error_severity") == "LOG":
             message, detail = (str(item.get(name, "")) for name in ("message", "detail"))
-            yield Entry(message, detail, item.get("dbname"), item.get("application_name"))
+            names = (item.get(name) for name in ("dbname", "application_name"))
+            yield Entry(message, detail, *(None if n is None else str(n) for n in names))
 
 
 def _object(line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _lines(path: Path) -> Iterator[str]:
+    """The lines of a log; those that are longer than `_LONGEST_LINE` come in pieces."""
     opened = gzip.open if path.suffix == ".gz" else open
     # Line ends are not translated: a quoted field of a csv log may hold carriage returns.
     with (
         file_errors(f"cannot read the log {path}"),
         opened(path, "rt", encoding="utf-8", errors="replace", newline="") as file,
     ):
-        yield from file
+        try:
+            while line := file.readline(_LONGEST_LINE):
+                yield line
+        except (EOFError, zlib.error):
+            raise UsageError(f"the log {path} is damaged.") from None

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from privbench.errors import UsageError
 from privbench.files import file_errors
 from privbench.workload.formats import mscn, native, pgbench, sam, sql_files
-from privbench.workload.formats.base import WorkloadFormat
+from privbench.workload.formats.base import MOST_BYTES, WorkloadFormat
 from privbench.workload.query import Workload
 
 #: In order of detection: the first that recognises a path reads it.
@@ -44,7 +44,8 @@ def read(path: str | Path, form: str | WorkloadFormat | None = None) -> Workload
         with TemporaryDirectory(prefix="privbench-") as folder:
             # A copy is made, since formats look at a file before they read it.
             copy = Path(folder) / "workload.sql"
-            copy.write_bytes(place.read_bytes())
+            with place.open("rb") as stream:
+                copy.write_bytes(stream.read(MOST_BYTES + 1))
             return read(copy, form)
     if not place.exists():
         raise UsageError(f"there is no workload at {place}.")

@@ -31,9 +31,15 @@ class WorkloadFormat:
     write: Callable[[Workload, Path], None]  # replaces what is at the path
 
 
+#: Most bytes of a file, and of a script with all that it includes.
+MOST_BYTES = 2**28
+
+
 def read_text(path: Path) -> str:
-    """The UTF-8 text of a file."""
+    """The UTF-8 text of a plain file; a pipe or a device would never end."""
     try:
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"the workload {path} is no plain file, or too large.")
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the workload {path}: {error}.") from error

@@ -23,7 +23,7 @@ from privbench.workload.formats.conjunctive import (
 )
 from privbench.workload.query import Query, Workload
 
-_LINE = re.compile(r"([^#]+)#([^#]*)#(.*)#\s*(\d+(?:\.0*)?)?\s*\Z")
+_LINE = re.compile(r"([^#]+)#([^#]*)#(.*)#\s*+(?:(\d{1,18})(?:\.0*)?)?\s*\Z")
 _TABLE = re.compile(r'[\w.$"]+(?: +(?:AS +)?[\w$"]+)?', re.IGNORECASE)
 _JOIN = re.compile(r'([\w.$"]+) *= *([\w.$"]+)')
 _PREDICATE = re.compile(
@@ -66,7 +66,7 @@ def _query(number: int, line: str, path: Path) -> Query:
         )
     except ValueError as error:
         raise UsageError(f"query {number} of {path} {error}.") from None
-    return Query(f"q{number}", parts.sql, int(float(card)) if card else None)
+    return Query(f"q{number}", parts.sql, int(card) if card else None)
 
 
 def _matched(form: re.Pattern[str], text: str, otherwise: str) -> re.Match[str]:

@@ -61,16 +61,26 @@ def draw(expression: str, values: Mapping[str, str], *labels: str) -> str:
     """
     rng = generator(0, "pgbench", *labels)
     try:
+        if len(expression) > _LONGEST:
+            raise ValueError
         bound = _VARIABLE.sub(lambda found: f"({values[found[1]]})", expression)
         return str(_value(ast.parse(bound.strip(), mode="eval").body, rng))
-    except (SyntaxError, ArithmeticError, ValueError, KeyError, RecursionError):
+    except (SyntaxError, ArithmeticError, ValueError, KeyError, RecursionError, MemoryError):
         raise UsageError(
-            f"the variable drawn by {expression!r} cannot be drawn here.",
+            f"the variable drawn by {expression[:_SHOWN]!r} cannot be drawn here.",
             remedy="Use numbers, + - * / %, variables set before, random, abs, greatest and least.",
         ) from None
 
 
 def _value(node: ast.expr, rng: np.random.Generator) -> Number:
+    """The value of an expression; integers have 64 bits, as in pgbench, and floats are finite."""
+    value = _computed(node, rng)
+    if not (-(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)):
+        raise ValueError
+    return value
+
+
+def _computed(node: ast.expr, rng: np.random.Generator) -> Number:
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -97,14 +107,16 @@ def _called(name: str, values: list[Number], rng: np.random.Generator) -> Number
 _OPTIONS = "pgbench.opts"
 _MARK = f"-- {CONFIDENTIAL}\n"
 _SUFFIXES = frozenset({".sql", ".pgbench"})
+#: Most characters of an expression, and of what a message shows of one; most variables of a script.
+_LONGEST, _SHOWN, _MOST_VARIABLES = 1000, 100, 1000
 _META = re.compile(r"[ \t]*\\(\w+)(.*)\Z")
 # A backslash command with its continuation lines; comments before it remain part of the SQL.
 _CONTINUED = re.compile(r"^[ \t]*\\\w(?:.*\\\n)*.*$", re.MULTILINE)
-_FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d+))?\s*\Z")
+_FILE = re.compile(r"\s*(?:-f\s*|--file[= ]\s*)?(\S+?)(?:@(\d{1,9}))?\s*\Z")
 # A variable as pgbench recognises it, also within strings; the colons of a cast are none.
 _VARIABLE = re.compile(r"(?<!:):([A-Za-z_]\w*)")
 _OWN_VARIABLES = frozenset({"client_id", "default_seed", "random_seed", "scale"})
-_PLACE = re.compile(r"\$(\d+)")
+_PLACE = re.compile(r"\$\d+")
 
 
 def _detects(path: Path) -> bool:
@@ -211,6 +223,8 @@ def _statements(file: Path) -> Iterator[tuple[dict[str, str], str, str]]:
             raise UsageError(f"the script {file} has a \\set without a variable and its value.")
         if name in draws:
             raise UsageError(f"the script {file} sets {name} twice.")
+        if len(draws) == _MOST_VARIABLES:
+            raise UsageError(f"the script {file} sets more than {_MOST_VARIABLES:,} variables.")
         draws[name] = value.rstrip()
 
 
@@ -256,7 +270,8 @@ def _script(query: Query) -> str:
         if taken:
             raise beyond(query, "pgbench", f"it holds :{min(taken)}, a variable of pgbench")
         return f"{ended(query.sql)}\n"
-    text = _PLACE.sub(lambda found: f":{names[int(found[1]) - 1]}", query.template)
+    places = {f"${place}": f":{name}" for place, name in enumerate(names, 1)}
+    text = _PLACE.sub(lambda found: places.get(found[0], found[0]), query.template)
     sets = [item.replace(" = ", " ", 1) for item in query.draws if item != f"{SCALE} = 1"]
     return "".join(f"\\set {item}\n" for item in sets) + f"{ended(text)}\n"
 

@@ -8,13 +8,14 @@ skipped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from privbench.errors import UsageError
 from privbench.files import write_text
 from privbench.workload.formats.base import (
     CONFIDENTIAL,
+    MOST_BYTES,
     WorkloadFormat,
     cut,
     marked,
@@ -27,15 +28,17 @@ from privbench.workload.query import Query, Workload
 #: Commands of psql that are carried out, or are ignored since they do not matter to a replay.
 COMMAND = re.compile(
     r"^[ \t]*\\(?:(?:i|ir|include|include_relative)[ \t]+(?P<file>\S+)"
-    r"|(?:echo|qecho|warn|pset)\b[^\n]*?"
+    r"|(?:echo|qecho|warn|pset)\b[^\n]*"
     r"|(?:timing|x|a|t|H|encoding|conninfo)(?:[ \t]+\w+)?)[ \t]*$",
     re.MULTILINE,
 )
+#: Lines of files with the places in which they stand.
+Lines = list[tuple[str, str]]
 _DEEPEST = 10
 _NUMBERS = re.compile(r"(\d+)")
 # The mark of confidentiality has its own semicolon, so that it is not part of the first query.
 _MARK = f"-- {CONFIDENTIAL}\n;\n"
-_LINE = re.compile(r"\s*(?:(\d+)(?:\.0*)?)?\s*\|\|(.*)\Z", re.DOTALL)
+_LINE = re.compile(r"\s*+(?:(\d{1,18})(?:\.0*)?)?\s*+\|\|(.*)\Z", re.DOTALL)
 
 
 def _detects(path: Path) -> bool:
@@ -76,42 +79,54 @@ def _write(workload: Workload, path: Path) -> None:
 
 def _texts(file: Path) -> list[tuple[str, str]]:
     """The statements of a file, each with its file and line."""
-    lines = list(_plain(file))
+    lines = _plain(file, {})
     found = cut("\n".join(line for _, line in lines), file)
     # The mark of confidentiality is a line of a comment and an empty statement.
     return [(lines[number][0], text) for number, text in found]
 
 
-def _plain(file: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
+def _plain(file: Path, known: dict[Path, Lines], depth: int = 0) -> Lines:
     r"""The lines of a file with their places; without commands about psql's output.
 
-    In the place of ``\i`` stand the lines of the file that it names.
+    In the place of ``\i`` stand the lines of the file that it names. Lines of files are kept in
+    ``known``: each file is read once.
     """
     if depth > _DEEPEST:
         raise UsageError(f"the workload {file} includes itself.")
+    if file in known:
+        return known[file]
+    lines: Lines = []
+    size = 0
     for number, line in enumerate(read_text(file).split("\n"), 1):
         command = COMMAND.fullmatch(line)
-        if command is None:
-            yield f"{file}:{number}", line
-        elif command["file"]:
-            yield from _plain(inside(file.parent, command["file"].strip("'")), depth + 1)
-        else:
-            yield f"{file}:{number}", ""
+        included = [(f"{file}:{number}", "" if command else line)]
+        if command and command["file"]:
+            path = inside(file.parent, command["file"].strip("'"))
+            included = _plain(path, known, depth + 1)
+        size += sum(len(text) + 1 for _, text in included)
+        if size > MOST_BYTES:
+            raise UsageError(f"the workload {file} includes more than {MOST_BYTES:,} bytes.")
+        lines += included
+    known[file] = lines
+    return lines
 
 
 def inside(folder: Path, name: str) -> Path:
     """The file of that name in a folder; names that lead out of the folder are refused."""
     root = folder.resolve()
-    file = (root / name).resolve()
-    if not file.is_relative_to(root):
-        raise UsageError(f"{name!r} is no file name within {folder}.")
-    return file
+    # A loop of links, too long a name, or a NUL in it is an error of one of these kinds.
+    with suppress(OSError, RuntimeError, ValueError):
+        file = (root / name).resolve()
+        file.exists()
+        if file.is_relative_to(root):
+            return file
+    raise UsageError(f"{name!r} is no file name within {folder}.")
 
 
 def natural(path: Path) -> list[tuple[int, str]]:
     """A key that sorts 2a before 10a."""
     parts = _NUMBERS.split(path.as_posix())
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def ended(sql: str) -> str:

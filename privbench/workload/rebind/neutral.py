@@ -34,7 +34,7 @@ _NAMES = _UNITS | frozenset({
     "total", "type", "value", "x", "xmax", "xmin",
 })  # fmt: skip
 _SHORT = re.compile(r"[a-z]{1,2}[0-9]?\Z")
-_INTERVAL = re.compile(r"\s*(\d+)\s*([a-z]*?)s?\s*\Z", re.IGNORECASE)
+_INTERVAL = re.compile(r"(\d+)\s*+([a-z]*)\Z", re.IGNORECASE)
 _LARGEST_LIMIT = 1000
 _LARGEST_MODIFIER = 10_000
 _DEFAULTS = {"limit": "10", "offset": "0", "type": "1", "count": "1", "unit": UNIT, "zone": "UTC",
@@ -87,7 +87,7 @@ def kept(site: Site) -> str | None:
     if site.role in ("limit", "offset"):
         return _limit(old)
     if site.role == "type":
-        return old if _whole(old) and int(old) <= _LARGEST_MODIFIER else None
+        return old if _whole(old) and len(old) < 6 and int(old) <= _LARGEST_MODIFIER else None
     if site.role == "interval":
         return _interval(site)
     if site.role == "unit":
@@ -105,8 +105,8 @@ def kept(site: Site) -> str | None:
 def constant(site: Site, type_name: str | None = None) -> str:
     """The constant for a literal that is not kept."""
     if site.role == "interval":
-        found = _INTERVAL.match(site.mark.original)
-        unit = found[2].lower() if found else ""
+        found = _INTERVAL.match(site.mark.original.strip())
+        unit = found[2].lower().removesuffix("s") if found else ""
         return f"1 {unit}" if unit in _UNITS else "1" if found and not unit else "1 day"
     if site.role in _DEFAULTS:
         return _DEFAULTS[site.role]
@@ -142,15 +142,15 @@ def _limit(old: str) -> str | None:
     """A small limit unchanged, a large one rounded to its first digit."""
     if not _whole(old):
         return None
-    number = int(old)
-    if number <= _LARGEST_LIMIT:
-        return str(number)
+    old = old.lstrip("0") or "0"
+    if len(old) < 5 and int(old) <= _LARGEST_LIMIT:
+        return old
     return old[0] + "0" * (len(old) - 1)
 
 
 def _interval(site: Site) -> str | None:
-    found = _INTERVAL.match(site.mark.original)
+    found = _INTERVAL.match(site.mark.original.strip())
     if found is None or found[1] not in NUMBERS:
         return None
-    unit = found[2].lower()
+    unit = found[2].lower().removesuffix("s")
     return site.mark.original if not unit or unit in _UNITS else None

@@ -1,5 +1,17 @@
 -- Statements of a model's DDL that are left out, each under what is said of it; read by test_ddl.py.
 
+--- selects nextval
+CREATE VIEW public.v ("nextval") AS SELECT ('public.of_the_target'::regclass).nextval
+--- selects nextval
+CREATE VIEW public.v AS SELECT s."nextval" FROM COALESCE('o'::regclass) AS s(a), public.t AS t("nextval")
+--- selects nextval
+CREATE MATERIALIZED VIEW public.v AS SELECT nextval, (t.b::regclass).nextval FROM public.t WITH NO DATA
+--- selects nextval
+CREATE INDEX i ON public.t (("nextval"(b)), ((b::regclass)."nextval"))
+--- selects nextval
+CREATE POLICY p ON public.t USING ((b::regclass).nextval > nextval)
+--- into privbench unfinished load
+CREATE EXTENSION hstore WITH SCHEMA "privbench unfinished load"
 --- ts_stat
 CREATE MATERIALIZED VIEW public.m AS SELECT * FROM ts_stat('select lo_export(1, ''/tmp/x'')::text') WITH NO DATA
 --- calls ts_rewrite

@@ -18,6 +18,28 @@ CREATE TABLE public.x (a int DEFAULT TREAT('x' AS pg_read_file))
 --- calls nextval
 CREATE TABLE public.x (a int DEFAULT nextval('public.of_the_target'))
 --- calls nextval
+CREATE SEQUENCE public."of_the_TARGET"; CREATE TABLE public.x (a int DEFAULT nextval('public.of_the_TARGET'))
+--- calls nextval
+CREATE SEQUENCE public."\u00c4"; CREATE TABLE public.x (a int DEFAULT nextval('public.\u00c4'))
+--- selects nextval
+CREATE TABLE public.x ("nextval" int, a int DEFAULT ('public.of_the_target'::regclass).nextval)
+--- selects nextval
+CREATE TABLE public.x ("nextval" int, a regclass, CHECK ((a).nextval > 0))
+--- selects nextval
+CREATE TABLE public.x ("nextval" int, a regclass, CHECK (x.a.nextval > 0))
+--- selects nextval
+CREATE TABLE public.x ("nextval" int, a int DEFAULT ((ARRAY['o'::regclass])[1])."nextval")
+--- selects nextval
+CREATE TABLE public.x ("nextval" int, a int[] DEFAULT ARRAY[2, (('o'::regclass).nextval)])
+--- selects nextval
+CREATE TABLE public.x ("nextval" int, a int GENERATED ALWAYS AS ((CAST('o' AS regclass)).nextval) STORED)
+--- selects nextval
+CREATE DOMAIN public.d AS int DEFAULT (SELECT nextval FROM (SELECT ('o'::regclass).nextval) AS q(nextval))
+--- selects nextval
+CREATE TABLE public.x ("nextval" int, a regclass) PARTITION BY RANGE (((a).nextval))
+--- selects currval
+CREATE TABLE public.x (currval int, a int DEFAULT ('public.of_the_target'::regclass).currval)
+--- calls nextval
 CREATE TABLE public.x (a int DEFAULT nextval(('pg_' || 'x')::regclass))
 --- set_config
 CREATE TABLE public.x (a int DEFAULT set_config('role', 'me', false)::int)
@@ -51,6 +73,12 @@ CREATE TABLE public.x (a oid REFERENCES pg_catalog.pg_authid)
 CREATE TABLE pg_catalog.pg_authid (a int)
 --- no schema of its own
 CREATE TABLE other.x (a int)
+--- makes the schema privbench unfinished load
+CREATE SCHEMA "privbench unfinished load"
+--- makes the schema privbench unfinished load
+CREATE SCHEMA IF NOT EXISTS "privbench unfinished load"
+--- no schema of its own
+CREATE TABLE "privbench unfinished load".parts (a int)
 --- no schema of its own
 CREATE TABLE x (a int)
 --- no schema of its own
