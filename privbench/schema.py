@@ -166,6 +166,7 @@ class Equality:
     source: Name | None  # ``pg_catalog`` if it is PostgreSQL's own, or its extension, or None
     collation: TableName | None = None  # under which it compares, where the types have collations
     folds: bool = False  # whether different texts may be equal under that collation
+    hash: TableName | None = None  # a hash function of 64 bits that agrees with the operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,6 +160,13 @@ SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS
           'source', CASE WHEN o.oid < 16384 THEN 'pg_catalog' ELSE e.extname END,
           'collation', CASE WHEN a.attcollation <> 0 THEN ARRAY[cn.nspname, co.collname] END,
           'folds', NOT coalesce(co.collisdeterministic, true),
+          'hash', (SELECT ARRAY[hn.nspname, h.proname] FROM pg_catalog.pg_amop m
+            JOIN pg_catalog.pg_amproc r ON r.amprocfamily = m.amopfamily AND r.amprocnum = 2
+              AND r.amproclefttype = o.oprleft AND r.amprocrighttype = o.oprright
+            JOIN pg_catalog.pg_proc h ON h.oid = r.amproc AND h.prolang IN (12, 13)
+            JOIN pg_catalog.pg_namespace hn ON hn.oid = h.pronamespace
+            WHERE m.amopopr = o.oid AND m.amopmethod = 405 AND o.oprleft = o.oprright
+            ORDER BY h.oid LIMIT 1),
           'users', CASE WHEN f.prolang NOT IN (12, 13) OR o.oid >= 16384 AND e.oid IS NULL
             THEN o.oid::pg_catalog.regoperator END)
         FROM ROWS FROM (pg_catalog.unnest(c.conpfeqop), pg_catalog.unnest(c.confkey))

@@ -286,15 +286,16 @@ class _Reader:
 
     def _equality(self, key: Any, row: dict[str, Any]) -> Equality:
         """How a foreign key compares two columns; refused if it is an operator of users."""
-        users, names = row.pop("users"), row.pop("collation")
+        users = row.pop("users")
         if users is not None:
             raise SchemaError(
                 f"its foreign key {key.name} compares keys by a user-defined operator: {users}.",
                 table=str(self.names[key.relation]),
                 remedy="Leave the table out: whoever matches its keys runs a user's function.",
             )
-        operator = TableName(*row.pop("operator"))
-        return Equality(operator, **row, collation=names and TableName(*names))
+        operator, *others = (row.pop(name) for name in ("operator", "collation", "hash"))
+        collation, hashed = (names and TableName(*names) for names in others)
+        return Equality(TableName(*operator), **row, collation=collation, hash=hashed)
 
     def _table(self, oid: int, indexes: Sequence[Any], **parts: Any) -> Table:
         row = self.tables[oid]

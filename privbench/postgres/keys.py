@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from privbench.postgres.statement import Part, build, source
-from privbench.schema import Column, Equality, ForeignKey, Schema
+from privbench.schema import Column, ColumnType, Equality, ForeignKey, Schema, TableName
 
 #: The child's key holds a NULL: it refers to nothing.
 NULL = -1
@@ -44,10 +44,28 @@ _PLAIN: dict[str, LiteralString] = {
     "bytea": "pg_catalog.bytea",
     '"char"': 'pg_catalog."char"',
     "inet": "pg_catalog.inet",
+    "money": "pg_catalog.money",
     "pg_lsn": "pg_catalog.pg_lsn",
+    "tsvector": "pg_catalog.tsvector",
     "uuid": "pg_catalog.uuid",
+    '"bit"': 'pg_catalog."bit"',
+    "bit varying": "bit varying",
     "time without time zone": "time without time zone",
     "time with time zone": "time with time zone",
+}
+#: Base types of which every value has a hash.
+_HASHED = frozenset(
+    {
+        *("bool", "bpchar", "bytea", "char", "cidr", "date", "float4", "float8", "inet", "int2"),
+        *("int4", "int8", "interval", "macaddr", "macaddr8", "name", "numeric", "oid"),
+        *("pg_lsn", "text", "time", "timestamp", "timestamptz", "timetz", "uuid", "varchar"),
+    }
+)
+#: What tells values of a type apart whose hashes are equal for a known reason: hashes leave out the
+#: bounds of arrays and the brackets of documents. In the latter equal texts differ in zeros alone.
+_SHAPES: dict[str, LiteralString] = {
+    "anyarray": "pg_catalog.array_dims({})",
+    "jsonb": "pg_catalog.translate({}::pg_catalog.text, '0123456789.', '')",
 }
 #: Types of moments, the widest last.
 _MOMENTS: dict[str, LiteralString] = {
@@ -101,9 +119,9 @@ def key_expressions(
 ) -> tuple[list[sql.Composable], list[sql.Composable]]:
     """Expressions of child and parent whose values are equal where PostgreSQL finds the keys equal.
 
-    They have one type, and no value of a column's type is an error. Where values have no form that
-    is the same for equal ones, the server compares the keys: a key is then the place of the one
-    parent row that it refers to.
+    They have one type, and no value of a column's type is an error. A type's values have a form
+    that is the same for equal ones, or else a hash. For a type with neither the server compares the
+    keys: a key is then the place of the one parent row that it refers to.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
     ours, theirs = [], []
@@ -149,7 +167,7 @@ def _expression(column: Column, equality: Equality, own: str) -> sql.Composable 
         # The comparison uses the database's collation, whatever that of the column is.
         return build('pg_catalog.lower({}::pg_catalog.text COLLATE pg_catalog."default")', name)
     if equality.source != "pg_catalog":
-        return None
+        return _hashed(column, equality, own)
     if types <= _INTEGERS:
         # A bigint that is no OID cannot be converted to one.
         signed = own != "oid" or column.type.base == "int8"
@@ -163,16 +181,14 @@ def _expression(column: Column, equality: Equality, own: str) -> sql.Composable 
         return _text(name, equality, own)
     if types <= _MOMENTS.keys():
         return _moment(column, max(types, key=[*_MOMENTS].index))
-    if types == {"interval"}:
-        # Comparisons count a month as 30 days, the length of an interval as 1/12 of a year.
-        span = build("{}::interval", name)
-        return _hashes("pg_catalog.interval_hash_extended({}, {})::pg_catalog.text", span)
     if types == {"anyenum"}:
         return build(column.type.text_form, name)
     if types <= {"macaddr", "macaddr8"}:
         # Not every long address can be converted to a short one.
         return build("{}::pg_catalog.macaddr8::pg_catalog.text", name)
-    return build("{}::{}::pg_catalog.text", name, sql.SQL(_PLAIN[own])) if own in _PLAIN else None
+    if own in _PLAIN:
+        return build("{}::{}::pg_catalog.text", name, sql.SQL(_PLAIN[own]))
+    return _hashed(column, equality, own)
 
 
 def _float(column: Column, own: str) -> sql.Composable:
@@ -208,12 +224,31 @@ def _text(name: str, equality: Equality, own: str) -> sql.Composable:
         return text
     # Different texts may be equal under the collation; these hashes agree with it.
     collated = build("{} COLLATE {}", text, equality.collation)
-    return _hashes("pg_catalog.hashtextextended({}, {})::pg_catalog.text", collated)
+    return _hashes(TableName("pg_catalog", "hashtextextended"), collated)
 
 
-def _hashes(function: LiteralString, value: Part) -> sql.Composable:
+def _hashed(column: Column, equality: Equality, own: str) -> sql.Composable | None:
+    """A hash by the operator's own family, or None if some value may have none."""
+    if equality.hash is None or not all(map(_has_hash, column.type.parts)):
+        return None
+    value = _operand(build("{}", column.name), own)
+    if equality.collation is not None:
+        value = build("{} COLLATE {}", value, equality.collation)
+    hashes = _hashes(equality.hash, value)
+    if own not in _SHAPES:
+        return hashes
+    return build("{} || coalesce({}, '')", hashes, build(_SHAPES[own], column.name))
+
+
+def _has_hash(kind: ColumnType) -> bool:
+    """Whether every value of a type within another surely has a hash that shows all of it."""
+    return kind.base in _HASHED or kind.kind == "e"
+
+
+def _hashes(function: TableName, value: Part) -> sql.Composable:
     """A hash of 128 bits that is equal for values that PostgreSQL treats as equal."""
-    both = [build(function, value, seed) for seed in (0, 1)]
+    # With arguments of exactly its types no function of users can take its place.
+    both = [build("{}({}, {}::bigint)::pg_catalog.text", function, value, n) for n in (0, 1)]
     return sql.SQL(" || ' ' || ").join(both)
 
 
@@ -221,7 +256,7 @@ def _place_of(schema: Schema, key: ForeignKey) -> sql.Composable:
     """The place of the one parent row whose key equals the child's, as its operators say.
 
     It is NULL where the child's key has a NULL, and '' where there is no such parent or several.
-    The index that the constraint needs finds the parents.
+    Every pair of rows is compared, so this is for types alone that have neither form nor hash.
     """
     child, parent = schema.table(key.table), schema.table(key.ref_table)
     ours = [build("{}.{}", child.name, name) for name in key.columns]

@@ -256,3 +256,13 @@ CREATE TABLE parent (k "char" UNIQUE);
 CREATE TABLE child (k "char", n serial);
 INSERT INTO parent VALUES ('a'), ('');
 INSERT INTO child (k) VALUES ('a'), ('b'), ('');
+--- brackets of documents
+CREATE TABLE parent (k jsonb UNIQUE);
+CREATE TABLE child (k jsonb, n serial);
+INSERT INTO parent VALUES ('[]'), ('{}'), ('[1,2]'), ('[[1],2]'), ('"a"'), ('["a"]'), ('[10,2]'), ('[1,2.0,0]');
+INSERT INTO child (k) VALUES ('{}'), ('[1.0,2.00]'), ('[[1],2]'), ('"a"'), ('["a"]'), ('[[1,2]]'), ('[1,2,0.0]');
+--- lists of lists
+CREATE TABLE parent (k interval[] UNIQUE);
+CREATE TABLE child (k interval[], n serial);
+INSERT INTO parent VALUES ('{{1 day,2 days}}'), ('{1 day,2 days}'), ('{{1 day},{2 days}}'), ('{NULL}'), ('{}');
+INSERT INTO child (k) VALUES ('{24 hours,48 hours}'), ('{{24 hours},{2 days}}'), ('{{1 day,48 hours}}'), ('{NULL}'), ('{}');
