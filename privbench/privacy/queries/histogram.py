@@ -134,7 +134,8 @@ class Total(TableQuery):
 
     Sensitivity: a unit adds min(n, clip), between 0 and clip, and moves no other unit's n. So clip
     under add/remove, and clip under replace too, since both units' shares lie in [0, clip]. Where
-    one row of a unit counts (`units.single`), clip is 1.
+    the schema lets a unit have one row only (root tables, ``unit = "row"``, one-to-one keys), clip
+    is 1.
     """
 
     clip: int = 100  # most rows that count for one unit
