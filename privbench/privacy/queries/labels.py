@@ -200,9 +200,9 @@ class LabelCounts(_Weighted):
     Sensitivity: by the module's docstring, removing a unit lowers the vector of all X by (w_v),
     whose norm is GRID at most, and max(x − GRID, 0) moves no more than x does. Under the L2 norm:
     L2 = L∞ = GRID, and L1 = ⌈√t⌉·GRID with t the most values that a unit counts in. Under the L1
-    norm: L1 = L2 = L∞ = GRID. L0 = t. Where one row of a unit counts, t = 1. Replace: both units'
-    weights are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under
-    the other; L1 and L0 double, L∞ stays. The threshold is that of a stability
+    norm: L1 = L2 = L∞ = GRID. L0 = t. Where a unit has one row, t = 1. Replace: both units' weights
+    are at least 0, so L2 = √2·GRID under the L2 norm (‖v − u‖² ≤ ‖u‖² + ‖v‖²), 2·GRID under the
+    other; L1 and L0 double, L∞ stays. The threshold is that of a stability
     mechanism (`privbench.privacy.mechanisms`).
     """
 
