@@ -181,10 +181,10 @@ class ForeignKey:
     on_delete: Action = "a"
     on_update: Action = "a"
     match: Literal["s", "f", "p"] = "s"
-    deferrable: bool = False
-    validated: bool = True
     # Whether a UNIQUE that compares as the key does lets each referenced row have one row only.
     unique: bool = False
+    deferrable: bool = False
+    validated: bool = True
     equalities: Few[Equality] = ()  # of each column; what reads rows needs them, never released
 
     @property

@@ -127,17 +127,6 @@ ORDER BY c.contypid, c.conname
 #: which compares by the referenced index's operator classes and the referenced columns' collations.
 FOREIGN_KEYS: LiteralString = """
 SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS target,
-  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.conkey) WITH ORDINALITY k(n, i)
-        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.n
-        ORDER BY k.i) AS columns,
-  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.confkey) WITH ORDINALITY k(n, i)
-        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.n
-        ORDER BY k.i) AS target_columns,
-  c.confdeltype::pg_catalog.text AS on_delete, c.confupdtype::pg_catalog.text AS on_update,
-  c.confmatchtype::pg_catalog.text AS match, c.condeferrable AS deferrable,
-  c.convalidated AND coalesce((pg_catalog.to_jsonb(c) ->> 'conenforced')::boolean,
-    true) AS validated,
-  coalesce((pg_catalog.to_jsonb(c) ->> 'conperiod')::boolean, false) AS period,
   EXISTS (
     SELECT FROM pg_catalog.pg_index i
     WHERE i.indrelid = c.conrelid AND i.indisunique AND i.indisvalid AND NOT i.indisexclusion
@@ -154,6 +143,17 @@ SELECT c.conrelid::bigint AS relation, c.conname AS name, c.confrelid::bigint AS
           pg_catalog.unnest(t.indclass::pg_catalog.oid[])) r(n, ops)
         WHERE k.ours = u.n AND k.theirs = r.n AND r.ops = u.ops
           AND a.attcollation = u.collated))) AS one_to_one,
+  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.conkey) WITH ORDINALITY k(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.n
+        ORDER BY k.i) AS columns,
+  ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.unnest(c.confkey) WITH ORDINALITY k(n, i)
+        JOIN pg_catalog.pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.n
+        ORDER BY k.i) AS target_columns,
+  c.confdeltype::pg_catalog.text AS on_delete, c.confupdtype::pg_catalog.text AS on_update,
+  c.confmatchtype::pg_catalog.text AS match, c.condeferrable AS deferrable,
+  c.convalidated AND coalesce((pg_catalog.to_jsonb(c) ->> 'conenforced')::boolean,
+    true) AS validated,
+  coalesce((pg_catalog.to_jsonb(c) ->> 'conperiod')::boolean, false) AS period,
   ARRAY(SELECT pg_catalog.jsonb_build_object('operator', ARRAY[n.nspname, o.oprname],
           'parent', pg_catalog.format_type(o.oprleft, -1),
           'child', pg_catalog.format_type(o.oprright, -1),

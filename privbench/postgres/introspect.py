@@ -270,13 +270,13 @@ class _Reader:
                     columns=tuple(row.columns),
                     ref_table=self.names[target],
                     ref_columns=tuple(row.target_columns),
+                    unique=row.one_to_one and row.relation not in self.roots,
                     on_delete=row.on_delete,
                     on_update=row.on_update,
                     match=row.match,
                     deferrable=row.deferrable,
                     # Rows of other partitions need not satisfy a constraint of one partition.
                     validated=row.validated and row.relation not in self.roots,
-                    unique=row.one_to_one and row.relation not in self.roots,
                     equalities=tuple(self._equality(row, item) for item in row.equalities),
                 )
                 found[source].setdefault((key.columns, key.ref_table, key.ref_columns), key)

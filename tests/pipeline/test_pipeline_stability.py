@@ -123,6 +123,28 @@ def test_replay_of_a_fit_on_rows_that_break_every_constraint_finds_nothing(
     assert max(row.ratio for row in found.rows) > 0.9
 
 
+def test_fit_of_a_key_that_takes_many_values_for_one_lists_no_label_of_one_unit(
+    make_database, tmp_path
+):
+    """A UNIQUE tells 400 numbers apart that are one number for the key: all are one user's."""
+    dsn = make_database("""
+        CREATE TABLE users (id double precision PRIMARY KEY, plan text NOT NULL);
+        CREATE TABLE profile (id numeric PRIMARY KEY REFERENCES users, label text NOT NULL);
+        INSERT INTO users SELECT g, 'plan ' || g % 3 FROM generate_series(1, 60) g;
+        INSERT INTO profile SELECT g, 'label ' || g % 2 FROM generate_series(1, 59) g;
+        INSERT INTO profile SELECT 60 + g * 1e-30, 'mine' FROM generate_series(1, 400) g;
+    """)
+    toml = "[tables.'public.users']\nown = []\n[tables.'public.profile']\nown = ['id']\n"
+    config = market.config(tmp_path / "ledger", toml, epsilon=200.0, delta=1e-6)
+    config = market.learner(config.changed("database", identity="keys"), "independent")
+    fitted = fit(dsn, config)
+    assert fitted.after._units.sizes("public.profile").max() == 400
+    listed = {n for s in fitted.trace if isinstance(s.result, Listed) for n in s.result.labels}
+    assert "mine" not in listed
+    assert {"label 0", "label 1"} <= listed
+    assert not single(fitted.after.spec, "public.profile")
+
+
 @pytest.fixture(scope="module")
 def shuffled(source, make_database):
     """The same rows with other keys, in another order."""
