@@ -394,6 +394,7 @@ def test_units_are_counted_alike_in_a_dense_table_and_by_sorting(
     assert sum(dense) > 40 * GRID
 
 
+@QUICK
 @given(rows=st.lists(st.integers(1, 2**20), min_size=1, max_size=6))
 def test_what_a_unit_adds_to_a_normed_histogram_never_passes_its_norm(rows: list[int]) -> None:
     """In exact integers, also of units of millions of rows."""
