@@ -116,7 +116,7 @@ def session(make_database, tmp_path_factory):
     )
     own = folder / "own.sql"
     own.write_text(
-        f'SELECT "{TABLES[0]}".id FROM "{TABLES[0]}";\nSELECT nobody(\'{TABLES[2]}\');\n'
+        f'SELECT "{TABLES[0]}".id FROM "{TABLES[0]}";\nSELECT pg_sleep(\'{TABLES[2]}\');\n'
     )
     log = folder / "server.log"
     log.write_text(f'2026-01-01 00:00:00 UTC [1] LOG:  statement: SELECT 1 AS "{TABLES[1]}"\n')
@@ -146,7 +146,7 @@ def session(make_database, tmp_path_factory):
         "ledger show --json": ("ledger", "show", source, "-c", config, "--json"),
         "ledger cap": (
             "ledger", "cap", source, "--identity", f"z\n{FORGED[0]}", "--epsilon", "9",
-            "--ledger", folder / "l",
+            "--ledger", folder / "l2",
         ),
         "sample": ("sample", model, "-o", folder / "sampled"),
         "generate": ("workload", "generate", source, "-o", queries, "--queries", "30"),
@@ -341,7 +341,9 @@ _PRINTING = {
     "os": {"write"},
 }
 _MAY_PRINT = {
-    "cli/console.py": {"click.echo", "click.style", "click.confirm", "rich", "sys.stderr"},
+    "cli/console.py": {
+        *("click.echo", "click.style", "click.confirm", "click.prompt", "rich", "sys.stderr")
+    },
     # They ask how wide the stream is.
     "cli/inspect.py": {"sys.stdout"},
     "cli/model.py": {"sys.stderr"},

@@ -5,6 +5,7 @@ tables of at most three rows, and every two neighbours among them are compared e
 claim: queries are public values, so a claim has to hold on all data, not only on the fitted rows.
 """
 
+import math
 from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -109,6 +110,8 @@ def worst(query: Query, neighbours: str) -> dict[str, float]:
     moved = np.abs(seen[one] - seen[other])
     claim = query.sensitivity(next(iter(databases.values())).spec)
     squares = (moved.astype(np.float64) ** 2).sum(axis=1)
+    if claim.linf == 0:
+        return dict.fromkeys(("l1", "l2", "linf"), math.inf if moved.any() else 0.0)
     return {
         "l1": int(moved.sum(axis=1).max()) / claim.l1,
         "l2": float(np.sqrt(squares.max())) / claim.l2,

@@ -8,7 +8,9 @@ skipped.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from contextlib import suppress
+from itertools import accumulate
 from pathlib import Path
 
 from privbench.errors import UsageError
@@ -32,8 +34,10 @@ COMMAND = re.compile(
     r"|(?:timing|x|a|t|H|encoding|conninfo)(?:[ \t]+\w+)?)[ \t]*$",
     re.MULTILINE,
 )
-#: Lines of files with the places in which they stand.
-Lines = list[tuple[str, str]]
+#: Lines of files: the file, the number of the first line, and the lines with their ends.
+Blocks = list[tuple[Path, int, str]]
+#: What a list takes for a block that another list has, too.
+_BLOCK_BYTES = 8
 _DEEPEST = 10
 _NUMBERS = re.compile(r"(\d+)")
 # The mark of confidentiality has its own semicolon, so that it is not part of the first query.
@@ -79,36 +83,47 @@ def _write(workload: Workload, path: Path) -> None:
 
 def _texts(file: Path) -> list[tuple[str, str]]:
     """The statements of a file, each with its file and line."""
-    lines = _plain(file, {})
-    found = cut("\n".join(line for _, line in lines), file)
+    blocks = _blocks(file, {})
+    starts = [0, *accumulate(text.count("\n") for _, _, text in blocks)]
+    found = []
     # The mark of confidentiality is a line of a comment and an empty statement.
-    return [(lines[number][0], text) for number, text in found]
+    for number, statement in cut("".join(text for _, _, text in blocks), file):
+        block = bisect_right(starts, number, hi=len(blocks)) - 1
+        path, first, _ = blocks[block]
+        found.append((f"{path}:{first + number - starts[block]}", statement))
+    return found
 
 
-def _plain(file: Path, known: dict[Path, Lines], depth: int = 0) -> Lines:
-    r"""The lines of a file with their places; without commands about psql's output.
+def _blocks(file: Path, known: dict[Path, Blocks], depth: int = 0) -> Blocks:
+    r"""The lines of a file, without commands about psql's output.
 
-    In the place of ``\i`` stand the lines of the file that it names. Lines of files are kept in
+    In the place of ``\i`` stand the blocks of the file that it names. Blocks of files are kept in
     ``known``: each file is read once.
     """
     if depth > _DEEPEST:
         raise UsageError(f"the workload {file} includes itself.")
     if file in known:
         return known[file]
-    lines: Lines = []
-    size = 0
-    for number, line in enumerate(read_text(file).split("\n"), 1):
-        command = COMMAND.fullmatch(line)
-        included = [(f"{file}:{number}", "" if command else line)]
+    text = read_text(file)
+    text += "" if text.endswith("\n") or not text else "\n"
+    blocks: Blocks = []
+    start, line, size = 0, 1, 0
+    for command in [*COMMAND.finditer(text), None]:
+        end = command.start() if command else len(text)
+        added = [(file, line, text[start:end])] if end > start else []
+        line += text.count("\n", start, end)
+        start = command.end() if command else end
         if command and command["file"]:
             path = inside(file.parent, command["file"].strip("'"))
-            included = _plain(path, known, depth + 1)
-        size += sum(len(text) + 1 for _, text in included)
+            added += _blocks(path, known, depth + 1)
+            # Every block begins with a line, so the line's end goes with its command.
+            start, line = start + 1, line + 1
+        blocks += added
+        size += sum(len(block) + _BLOCK_BYTES for _, _, block in added)
         if size > MOST_BYTES:
             raise UsageError(f"the workload {file} includes more than {MOST_BYTES:,} bytes.")
-        lines += included
-    known[file] = lines
-    return lines
+    known[file] = blocks
+    return blocks
 
 
 def inside(folder: Path, name: str) -> Path:
