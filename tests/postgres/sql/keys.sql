@@ -256,3 +256,12 @@ CREATE TABLE parent (k "char" UNIQUE);
 CREATE TABLE child (k "char", n serial);
 INSERT INTO parent VALUES ('a'), ('');
 INSERT INTO child (k) VALUES ('a'), ('b'), ('');
+--- labels that become small numbers, but others by a function of users
+CREATE TYPE public.code AS ENUM ('1', '2');
+CREATE CAST (public.code AS smallint) WITH INOUT AS IMPLICIT;
+CREATE FUNCTION public.two(public.code) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RETURN 2; END';
+CREATE CAST (public.code AS integer) WITH FUNCTION public.two(public.code);
+CREATE TABLE parent (k smallint UNIQUE);
+CREATE TABLE child (k public.code, n serial);
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child (k) VALUES ('1'), ('2');
