@@ -145,9 +145,9 @@ def _expression(column: Column, equality: Equality, own: str) -> sql.Composable 
     ``own`` is the operator's type on the column's side, to which the operator converts it. A user's
     type is converted to it alone: its cast to any other type may be a function of users.
     """
-    types, name = {equality.parent, equality.child}, build("{}", column.name)
-    if column.type.kind != "b":
-        name = _operand(name, own)
+    types, name = {equality.parent, equality.child}, _operand(build("{}", column.name), own)
+    if column.type.kind == "b":
+        name = build("{}", column.name)
     if equality.source == "citext":
         # The comparison uses the database's collation, whatever that of the column is.
         return build('pg_catalog.lower({}::pg_catalog.text COLLATE pg_catalog."default")', name)

@@ -346,6 +346,10 @@ def test_a_second_name_is_refused_unless_it_is_declared_to_be_apart(make_table, 
     fit(dsn, tmp_path)
     assert total(tmp_path, None, dsn) == 5
     assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (3, 3)
+    # The database's own identifier is the name of no other data.
+    for own in (known(dsn).own, "?:" + known(dsn).own.rpartition(":")[2]):
+        with pytest.raises(PrivacyRefusal, match="only a declared name"):
+            fit(dsn, tmp_path, "b", apart_from=[own])
     for apart in ([], ["a"], ["b"]):
         with pytest.raises(PrivacyRefusal, match="has releases under the name"):
             fit(dsn, tmp_path, "c", apart_from=apart)
