@@ -300,6 +300,22 @@ def test_a_mark_of_an_unfinished_load_opens_no_source(make_table, tmp_path):
     assert market.one(dsn, "SELECT count(*) FROM t") == 300
 
 
+@pytest.mark.parametrize("name", [None, "a"])
+def test_rows_are_those_of_the_database_whose_ledger_was_asked(make_table, tmp_path, name):
+    """Attack: after consent the address leads to another database, by a rename or a list of hosts,
+    so that the release is in the ledger of the first. Door: the connection string.
+
+    Nothing is read, and the release is given up.
+    """
+    dsn, copy = make_table(), make_table()
+    config, path = declared(tmp_path, name), tmp_path / "model"
+    seen = pipeline.look(copy, config)
+    with pytest.raises(PrivacyRefusal, match="leads to another database"):
+        pipeline.fit(dsn, config, path, catalog=seen)
+    assert total(tmp_path, name, copy) == 0
+    pipeline.fit(copy, config, path, catalog=seen)
+
+
 @pytest.mark.parametrize("names", [(None, "a"), ("a", None), ("a", "a"), (None, "a", None)])
 def test_all_names_of_a_database_are_one_ledger(make_table, tmp_path, names):
     """Attack: a whole cap for every name of one database. Door: --identity.
