@@ -453,6 +453,17 @@ def test_two_fits_at_once_under_two_names_share_one_cap(make_table, tmp_path, na
     assert total(tmp_path, None, dsn) == 1
 
 
+def test_caps_that_were_set_in_one_second_hold_each(tmp_path, monkeypatch):
+    """Attack: a cap whose time cannot be told from that of another. Door: ledger cap."""
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-01T00:00:00+00:00")
+    names = ["shop", "7:16384"]
+    for name, cap in zip(names, (9.0, 1.0), strict=True):
+        Ledger.open(tmp_path, name, "7:16384").set_cap(Cap(cap))
+    for name in names:
+        with pytest.raises(BudgetExceeded):
+            spend(tmp_path, name, 2.0, database="7:16384")
+
+
 def test_a_cap_holds_under_every_name(make_table, tmp_path, monkeypatch):
     """Attack: a cap that was set under one name is passed under another. Door: ledger cap.
 
