@@ -25,6 +25,7 @@ from privbench.pipeline.prepare import FitPlan, prepare, require_decided
 from privbench.pipeline.progress import Reporter, Spending
 from privbench.pipeline.since import Since
 from privbench.pipeline.source import Catalog, look, require_epsilon, require_identity
+from privbench.postgres.connect import identity as database_identity
 from privbench.postgres.snapshot import Snapshot
 from privbench.privacy import (
     Accountant,
@@ -168,6 +169,13 @@ def _extract(draft: Draft) -> None:
     if where != LOCAL:
         workers = draft.counting.enter_context(Workers(where))
     with Snapshot(draft.source) as snapshot:
+        # Databases may be renamed, and an address may lead to another server.
+        if database_identity(snapshot.connection).own != draft.catalog.identity.own:
+            raise PrivacyRefusal(
+                "the connection string leads to another database than before, whose ledger this "
+                "release is in.",
+                remedy="Run the command again.",
+            )
         _hold(snapshot, draft.plan)
         draft.data = shielded(
             lambda: extract(snapshot, draft.plan, draft.reporter, workers),

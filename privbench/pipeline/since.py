@@ -125,7 +125,7 @@ class Since:
         """All events of the earlier and the new release, what both promise together, and its level.
 
         Limits that were fixed before either release add up, whatever the two spent: under zCDP the
-        ρ of the earlier promise and that of the new one's level, which are converted at that part
+        ρ of the earlier promise and that of the new one's level or cap, converted at that part
         of the earlier conversion's δ which the level has of its own release's; under pure
         accounting ε. Events whose answers were lost are included.
         """
@@ -136,12 +136,22 @@ class Since:
         if earlier.accounting == "pure":
             epsilon = round_up(Fraction(earlier.epsilon) + release.spent().amount())
             return both, Guarantee(epsilon, delta), level
-        part = Fraction(level.delta) / Fraction(release.terms.delta_conversion)
         before = max(Fraction(earlier.level.rho), Tally(self.model.events, "zcdp").amount())
-        level = Level(
-            round_up(before + Fraction(level.rho)),
-            round_down(Fraction(earlier.level.delta) * part),
-        )
+        # The cap's part of δ is so much larger that a level below it may promise less: the release
+        # then counts as one that reached the cap, as every one with the same two levels does.
+        whole = release.terms.level(Fraction(release.terms.cap), release.lost)
+        levels = [
+            Level(
+                round_up(before + Fraction(item.rho)),
+                round_down(
+                    Fraction(earlier.level.delta)
+                    * Fraction(item.delta)
+                    / Fraction(release.terms.delta_conversion)
+                ),
+            )
+            for item in (level, whole)
+        ]
+        level = min(levels, key=lambda item: item.epsilon)
         return both, Guarantee(level.epsilon, delta), level
 
 

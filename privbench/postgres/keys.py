@@ -160,9 +160,12 @@ def _codes(
 def _expression(column: Column, equality: Equality, own: str) -> sql.Composable | None:
     """A column in a form that is the same for equal values, or None if there is no such form.
 
-    ``own`` is the operator's type on the column's side, to which the operator converts it.
+    ``own`` is the operator's type on the column's side, to which the operator converts it. A user's
+    type is converted to it alone: its cast to any other type may be a function of users.
     """
-    name, types = column.name, {equality.parent, equality.child}
+    types, name = {equality.parent, equality.child}, _operand(build("{}", column.name), own)
+    if column.type.kind == "b":
+        name = build("{}", column.name)
     if equality.source == "citext":
         # The comparison uses the database's collation, whatever that of the column is.
         return build('pg_catalog.lower({}::pg_catalog.text COLLATE pg_catalog."default")', name)
@@ -176,13 +179,13 @@ def _expression(column: Column, equality: Equality, own: str) -> sql.Composable 
     if types == {"numeric"}:
         return build("pg_catalog.trim_scale({}::numeric)::pg_catalog.text", name)
     if types <= _DECIMALS.keys():
-        return _float(column, own)
+        return _float(name, own, column.type.base)
     if types <= _TEXTS:
         return _text(name, equality, own)
     if types <= _MOMENTS.keys():
-        return _moment(column, max(types, key=[*_MOMENTS].index))
+        return _moment(name, max(types, key=[*_MOMENTS].index), column.type.base)
     if types == {"anyenum"}:
-        return build(column.type.text_form, name)
+        return build(column.type.text_form, column.name)
     if types <= {"macaddr", "macaddr8"}:
         # Not every long address can be converted to a short one.
         return build("{}::pg_catalog.macaddr8::pg_catalog.text", name)
@@ -191,11 +194,11 @@ def _expression(column: Column, equality: Equality, own: str) -> sql.Composable 
     return _hashed(column, equality, own)
 
 
-def _float(column: Column, own: str) -> sql.Composable:
+def _float(name: sql.Composable, own: str, base: str) -> sql.Composable:
     """Adding zero makes -0.0 into 0.0; a decimal that is no float prints as no float does."""
-    name, kind = column.name, sql.SQL("real" if own == "real" else "double precision")
+    kind = sql.SQL("real" if own == "real" else "double precision")
     text = build("({}::{} + 0::double precision)::pg_catalog.text", name, kind)
-    if column.type.base != "numeric":
+    if base != "numeric":
         return text
     least, most = map(sql.SQL, _DECIMALS[own])
     return build(
@@ -205,18 +208,18 @@ def _float(column: Column, own: str) -> sql.Composable:
     )
 
 
-def _moment(column: Column, kind: str) -> sql.Composable:
+def _moment(name: sql.Composable, kind: str, base: str) -> sql.Composable:
     """Moments as the widest type prints them; a day after its last one as a day."""
-    text = build("{}::{}::pg_catalog.text", column.name, sql.SQL(_MOMENTS[kind]))
-    if column.type.base != "date" or kind == "date":
+    text = build("{}::{}::pg_catalog.text", name, sql.SQL(_MOMENTS[kind]))
+    if base != "date" or kind == "date":
         return text
     return build(
         "CASE WHEN {} < pg_catalog.date '294277-01-01' THEN {} ELSE {}::pg_catalog.text END",
-        *(column.name, text, column.name),
+        *(name, text, name),
     )
 
 
-def _text(name: str, equality: Equality, own: str) -> sql.Composable:
+def _text(name: sql.Composable, equality: Equality, own: str) -> sql.Composable:
     # What is compared with padding ignored loses its padding in the conversion to text.
     padded = build("{}::pg_catalog.bpchar" if own == "bpchar" else "{}", name)
     text = build("{}::pg_catalog.text", padded)

@@ -138,7 +138,8 @@ class Terms:
     advance makes sums of adaptive amounts a bound (docs/privacy.md). D counts once for all levels:
     outside of one set of outcomes, in which a threshold lets through what one unit alone has, and
     whose probability is at most the fixed limit on the sum of their δ, there is nothing to count.
-    Sums over ℓ: E[g] = Σ E[g_ℓ] ≤ Σ exp(ε_ℓ)·E′[g_ℓ] + Σ δ_ℓ + D. ∎
+    Sums over ℓ: E[g] = Σ E[g_ℓ] ≤ Σ exp(ε_ℓ)·E′[g_ℓ] + Σ δ_ℓ + D. ∎ Where δ is large beside ε, the
+    little δ of a level may make its ε larger than what was asked for: such a level is left out.
 
     The claim composes: let a second release, chosen after the first one, have it with ε₂ and δ₂.
     For an outcome o of the first let h(o) be the mean of g over the second, at most the smaller of
@@ -166,16 +167,16 @@ class Terms:
         return epsilon if self.accounting == "pure" else rho_for(epsilon, self.conversion)
 
     def level(self, spent: Fraction, lost: Iterable[Event] = ()) -> Level:
-        """The least level with such a sum of ρ; the cap is the last one. 0 under pure accounting.
+        """The level of outcomes with such a sum of ρ; the cap is the last. 0 under pure accounting.
 
         Events whose results were lost are added to the cap: they were paid for a second time.
         """
         if self.accounting == "pure":
             return Level(0.0, 0.0)
         part = round_down(Fraction(self.delta_conversion) * LEVEL_DELTA)
-        for share in self.levels:
-            if spent <= Fraction(share) * Fraction(self.cap):
-                return Level(share * self.cap, part)
+        for level in (Level(share * self.cap, part) for share in self.levels):
+            if spent <= Fraction(level.rho) and level.epsilon < self.requested.epsilon:
+                return level
         more = Tally(lost, self.accounting).amount()
         return Level(round_up(Fraction(self.cap) + more), self.conversion)
 

@@ -290,10 +290,13 @@ class Ledger:
         return holder, standing
 
     def _require_one_name(self, mine: Standing, others: Iterable[tuple[Ledger, Standing]]) -> None:
-        if self.identity == self.database and self.apart:
+        own = set() if self.database is None else {self.database}
+        if self.apart and _meet({self.identity, *self.apart}, own):
+            # What was spent without a name counts whatever the name.
             raise PrivacyRefusal(
                 "only a declared name can be apart from another.",
-                remedy="Declare one under [database] in the config, or with --identity NAME.",
+                remedy="Declare one under [database] in the config, or with --identity NAME, and "
+                "name another by --apart-from, or apart_from under [ledger].",
             )
         if self.database is None or _meet({self.identity, *mine.databases}, {self.database}):
             return

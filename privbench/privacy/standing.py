@@ -209,9 +209,12 @@ class Standing:
                 account.spent, account.events = loss, entry["events"]
 
     def count_in(self, other: Standing) -> None:
-        """Add another ledger's releases; its cap applies unless this ledger's own was set later."""
+        """Add another ledger's releases; its cap applies unless this ledger's own was set later.
+
+        Of caps that were set in the same second each applies.
+        """
         self.accounts = {**other.accounts, **self.accounts}
-        if other.capped > self.capped:
+        if other.capped >= self.capped:
             self.cap = self.cap.stricter(other.cap)
 
     def require_open(self, release_id: str, header: Entry | None = None) -> Entry:

@@ -237,9 +237,10 @@ def test_another_database_or_promise_is_refused_before_anything_is_spent(
     assert not (tmp_path / "ledger").exists()
 
 
-def require_limits(earlier, promise):
+def require_limits(earlier, promise, epsilon=None):
     """The promise is one of few that were fixed before the new release's first event (P36)."""
-    alone = Accountant("zcdp", earlier.epsilon, earlier.delta, threshold_delta=0.0).terms
+    epsilon = epsilon or earlier.epsilon
+    alone = Accountant("zcdp", epsilon, earlier.delta, threshold_delta=0.0).terms
     levels = [alone.level(Fraction(share) * Fraction(alone.cap)) for share in (*LEVELS, 1)]
     sums = [earlier.rho + level.rho for level in levels]
     place = sums.index(pytest.approx(promise.rho, rel=1e-12))
@@ -248,6 +249,9 @@ def require_limits(earlier, promise):
     expected = epsilon_for(sums[place], earlier.conversion * part)
     assert promise.epsilon == pytest.approx(expected, rel=1e-9)
     assert promise.delta == earlier.delta
+    # No outcome is promised less than one that reached the cap.
+    capped = epsilon_for(sums[-1], earlier.conversion * (levels[-1].delta / earlier.delta))
+    assert promise.epsilon <= capped * (1 + 1e-9)
     # No part of δ is kept for lists, which no such fit asks for.
     assert sum(Fraction(level.delta) for level in levels) == pytest.approx(earlier.delta)
 
@@ -261,6 +265,16 @@ def test_what_refers_to_other_public_rows_is_learned_anew(make_database, small, 
     assert "customer" in anew(made, small)
     assert "public.customer" not in tested
     assert "public.product" in tested
+
+
+def test_what_is_added_to_a_large_promise_is_never_more_than_the_new_budget_adds(
+    source, small, tmp_path
+):
+    """The δ of a level is so little that ε of both releases rises by more than the level saves."""
+    earlier = Model.load(small).promise
+    config = market.config(tmp_path / "ledger", epsilon=earlier.epsilon / 4)
+    made = pipeline.fit(source, config, tmp_path / "new", since=small)
+    require_limits(earlier, made.promise, config.privacy.epsilon)
 
 
 def test_a_killed_fit_goes_on_with_the_same_model_and_its_lost_answers_count(

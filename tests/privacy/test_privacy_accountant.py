@@ -224,6 +224,17 @@ def test_a_promise_is_one_of_few_levels_that_were_fixed_before_the_first_event()
     assert accountant.guarantee() == Guarantee(3.2, 1e-9)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (0.5, 0.05), (1.0, 0.1), (3.2, 1e-9)])
+def test_no_outcome_is_promised_less_than_was_asked_for(epsilon, delta):
+    """The conversion of a level has little δ, which costs more ε than half of ρ saves."""
+    terms = Accountant("zcdp", epsilon, delta).terms
+    stated = {terms.level(Fraction(terms.cap) * part / 64) for part in range(1, 65)}
+    assert max(level.epsilon for level in stated) <= epsilon
+    assert len(stated) > 1
+    in_order = sorted(stated, key=lambda level: level.rho)
+    assert in_order == sorted(stated, key=lambda level: level.epsilon)
+
+
 @pytest.mark.parametrize(
     ("accounting", "epsilon", "delta", "threshold_delta"),
     [("pure", 0.0, 0.0, None), ("pure", math.inf, 0.0, None), ("pure", 1.0, 1.0, None),

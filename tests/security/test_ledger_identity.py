@@ -300,6 +300,22 @@ def test_a_mark_of_an_unfinished_load_opens_no_source(make_table, tmp_path):
     assert market.one(dsn, "SELECT count(*) FROM t") == 300
 
 
+@pytest.mark.parametrize("name", [None, "a"])
+def test_rows_are_those_of_the_database_whose_ledger_was_asked(make_table, tmp_path, name):
+    """Attack: after consent the address leads to another database, by a rename or a list of hosts,
+    so that the release is in the ledger of the first. Door: the connection string.
+
+    Nothing is read, and the release is given up.
+    """
+    dsn, copy = make_table(), make_table()
+    config, path = declared(tmp_path, name), tmp_path / "model"
+    seen = pipeline.look(copy, config)
+    with pytest.raises(PrivacyRefusal, match="leads to another database"):
+        pipeline.fit(dsn, config, path, catalog=seen)
+    assert total(tmp_path, name, copy) == 0
+    pipeline.fit(copy, config, path, catalog=seen)
+
+
 @pytest.mark.parametrize("names", [(None, "a"), ("a", None), ("a", "a"), (None, "a", None)])
 def test_all_names_of_a_database_are_one_ledger(make_table, tmp_path, names):
     """Attack: a whole cap for every name of one database. Door: --identity.
@@ -346,6 +362,10 @@ def test_a_second_name_is_refused_unless_it_is_declared_to_be_apart(make_table, 
     fit(dsn, tmp_path)
     assert total(tmp_path, None, dsn) == 5
     assert (total(tmp_path, "a", dsn), total(tmp_path, "b", dsn)) == (3, 3)
+    # The database's own identifier is the name of no other data.
+    for own in (known(dsn).own, "?:" + known(dsn).own.rpartition(":")[2]):
+        with pytest.raises(PrivacyRefusal, match="only a declared name"):
+            fit(dsn, tmp_path, "b", apart_from=[own])
     for apart in ([], ["a"], ["b"]):
         with pytest.raises(PrivacyRefusal, match="has releases under the name"):
             fit(dsn, tmp_path, "c", apart_from=apart)
@@ -431,6 +451,17 @@ def test_two_fits_at_once_under_two_names_share_one_cap(make_table, tmp_path, na
     assert sorted(map(bool, found)) == [False, True]
     assert len([*tmp_path.glob("*.m")]) == 1
     assert total(tmp_path, None, dsn) == 1
+
+
+def test_caps_that_were_set_in_one_second_hold_each(tmp_path, monkeypatch):
+    """Attack: a cap whose time cannot be told from that of another. Door: ledger cap."""
+    monkeypatch.setattr("privbench.privacy.ledger._now", lambda: "2030-01-01T00:00:00+00:00")
+    names = ["shop", "7:16384"]
+    for name, cap in zip(names, (9.0, 1.0), strict=True):
+        Ledger.open(tmp_path, name, "7:16384").set_cap(Cap(cap))
+    for name in names:
+        with pytest.raises(BudgetExceeded):
+            spend(tmp_path, name, 2.0, database="7:16384")
 
 
 def test_a_cap_holds_under_every_name(make_table, tmp_path, monkeypatch):

@@ -266,3 +266,12 @@ CREATE TABLE parent (k interval[] UNIQUE);
 CREATE TABLE child (k interval[], n serial);
 INSERT INTO parent VALUES ('{{1 day,2 days}}'), ('{1 day,2 days}'), ('{{1 day},{2 days}}'), ('{NULL}'), ('{}');
 INSERT INTO child (k) VALUES ('{24 hours,48 hours}'), ('{{24 hours},{2 days}}'), ('{{1 day,48 hours}}'), ('{NULL}'), ('{}');
+--- labels that become small numbers, but others by a function of users
+CREATE TYPE public.code AS ENUM ('1', '2');
+CREATE CAST (public.code AS smallint) WITH INOUT AS IMPLICIT;
+CREATE FUNCTION public.two(public.code) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RETURN 2; END';
+CREATE CAST (public.code AS integer) WITH FUNCTION public.two(public.code);
+CREATE TABLE parent (k smallint UNIQUE);
+CREATE TABLE child (k public.code, n serial);
+INSERT INTO parent VALUES (1), (2);
+INSERT INTO child (k) VALUES ('1'), ('2');
