@@ -34,7 +34,8 @@ COMMAND = re.compile(
 )
 #: Lines of files with the places in which they stand.
 Lines = list[tuple[str, str]]
-_DEEPEST = 10
+#: How deep files include one another; and bytes that a line takes besides its text.
+_DEEPEST, _LINE_BYTES = 10, 24
 _NUMBERS = re.compile(r"(\d+)")
 # The mark of confidentiality has its own semicolon, so that it is not part of the first query.
 _MARK = f"-- {CONFIDENTIAL}\n;\n"
@@ -103,7 +104,7 @@ def _plain(file: Path, known: dict[Path, Lines], depth: int = 0) -> Lines:
         if command and command["file"]:
             path = inside(file.parent, command["file"].strip("'"))
             included = _plain(path, known, depth + 1)
-        size += sum(len(text) + 1 for _, text in included)
+        size += sum(len(text) + _LINE_BYTES for _, text in included)
         if size > MOST_BYTES:
             raise UsageError(f"the workload {file} includes more than {MOST_BYTES:,} bytes.")
         lines += included
