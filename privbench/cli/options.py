@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
@@ -16,9 +17,10 @@ import click
 from privbench import __version__, pipeline
 from privbench.cli.console import ANOTHER, LOG, PAY_AGAIN, reporter, show
 from privbench.config import Config
-from privbench.display import visible
+from privbench.display import lines, visible
 from privbench.errors import ConfigError, PrivbenchError, UsageError
 from privbench.pipeline.progress import Reporter
+from privbench.postgres.connect import shown
 from privbench.postgres.reading import WAIT
 from privbench.privacy.workers import TRUST_NETWORK, require_closed
 from privbench.threads import JOBS
@@ -65,7 +67,7 @@ class Group(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
-            _show_error(error)
+            _show_error(error, ctx.meta.get("arguments", ()))
             LOG.debug("traceback", exc_info=True)
             for note in getattr(error, "__notes__", ()):
                 show(note)
@@ -92,10 +94,11 @@ def exit_code(error: BaseException) -> int:
     return UsageError.exit_code if full else PrivbenchError.exit_code
 
 
-def _show_error(error: BaseException) -> None:
+def _show_error(error: BaseException, arguments: Sequence[str]) -> None:
     """Say what went wrong."""
     if isinstance(error, PrivbenchError):
-        LOG.error("%s", error, extra={"fields": {"error": type(error).__name__}})
+        said = _without_secrets(str(error), arguments)
+        LOG.error("%s", said, extra={"fields": {"error": type(error).__name__}})
     elif isinstance(error, KeyboardInterrupt):
         LOG.error("interrupted.")
     elif isinstance(error, OSError) and error.errno in _FULL:
@@ -107,6 +110,16 @@ def _show_error(error: BaseException) -> None:
             type(error).__name__,
             __version__,
         )
+
+
+def _without_secrets(text: str, arguments: Sequence[str]) -> str:
+    """A message, in which a connection string that was given for a file is no more than `shown`."""
+    kept = text
+    for given in {part for word in arguments for part in (word, word.partition("=")[2])}:
+        if (safe := shown(given, "options")) != given:
+            for spelled in map(visible, (given.strip(), str(Path(given.strip())))):
+                kept = kept.replace(spelled, safe)
+    return text if kept == text else lines(*kept.split("\n"))
 
 
 def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:

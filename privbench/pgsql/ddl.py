@@ -26,7 +26,7 @@ from privbench.pgsql import names
 from privbench.pgsql.elements import elements, listed, method, named, opclass, own, plainly_kept
 from privbench.pgsql.judge import Name, NotAllowed, constant, plain, relation_name, shown
 from privbench.pgsql.made import Made, qualified
-from privbench.pgsql.parser import Node, SqlError, Statement, cut
+from privbench.pgsql.parser import Node, SqlError, Statement, cut, tokens
 
 _REMEDY = "Read it (unzip -p MODEL ddl/pre.sql ddl/post.sql), then use --trust-programs."
 #: Kinds of statements that define programs, or enable or disable them.
@@ -66,9 +66,10 @@ _ALTER = frozenset(
 #: Constraints that are made with an index of their name.
 _INDEXED = frozenset(["CONSTR_PRIMARY", "CONSTR_UNIQUE", "CONSTR_EXCLUSION"])
 #: How those statements begin that may be left out if the parser cannot read them: they make or
-#: change an object, but none that rows or other statements need.
+#: change an object, but none that rows or other statements need. Between words is one blank.
 _OPTIONAL = re.compile(
-    r"(?:CREATE\s+(?!(?:UNLOGGED\s+)?(?:TABLE|TYPE|DOMAIN|SEQUENCE|SCHEMA)\b)|ALTER\s)",
+    r"(?:CREATE (?!(?:(?:GLOBAL |LOCAL )?TEMP(?:ORARY)? |UNLOGGED )?"
+    r"(?:TABLE|TYPE|DOMAIN|SEQUENCE|SCHEMA)\b)|ALTER )",
     re.IGNORECASE,
 )
 _VIEW = re.compile(r'CREATE (?:OR REPLACE )?(?:MATERIALIZED )?VIEW ((?:"(?:[^"]|"")+"|[\w$.])+)')
@@ -135,8 +136,10 @@ def _cut(text: str) -> list[Statement]:
 def known(found: list[Statement]) -> list[Statement]:
     """The statements; a SqlError if the parser cannot read one that may not be left out."""
     for item in found:
-        if item.fault and not _OPTIONAL.match(item.text):
-            raise SqlError(item.fault)
+        if item.fault:
+            words = " ".join(word.text for word in tokens(item.text)[:5])
+            if not _OPTIONAL.match(words):
+                raise SqlError(item.fault)
     return found
 
 

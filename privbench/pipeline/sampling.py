@@ -134,7 +134,9 @@ def _write_rows(item: CloneTable, file: BinaryIO, file_format: FileFormat) -> bo
     """Write the rows of a table; returns whether psql would cut them off."""
     names, cut = list(item.columns), False
     if file_format == "csv":
-        file.write(f"{','.join(map(quoted, names))}\n".encode())
+        head = f"{','.join(map(quoted, names))}\n".encode()
+        file.write(head)
+        cut = stops_psql(head)
         for block in csv_blocks(item.batches(), len(names)):
             file.write(block)
             cut = cut or stops_psql(memoryview(block).tobytes())

@@ -36,6 +36,8 @@ APPLICATION = "privbench"
 SELECT = sql.SQL(f"SELECT /* {APPLICATION} */ ")
 _SQLALCHEMY = re.compile(r"postgres(?:ql)?\+\w+://")
 _HIDDEN = "********"
+#: What only a connection string begins with, or has in it.
+_STRING = re.compile(r"postgres\w*(?:\+\w+)?://|password\s*=", re.IGNORECASE)
 #: A URL that can be cut in one way only: at most one ``@``, and before it nothing that ends a host.
 #: libpq takes the rest of a password with an ``@``, ``/`` or ``:`` for a host, a port or a name.
 _URL = re.compile(
@@ -150,16 +152,20 @@ def _certain(dsn: str, parts: Mapping[str, str | int | None]) -> bool:
     return all(re.fullmatch(pattern, str(parts.get(key) or "")) for key, pattern in _SHOWN.items())
 
 
-def shown(argument: str) -> str:
+def shown(argument: str, *secrets: str) -> str:
     """An argument of a command line as it was given, but for a connection string with secrets.
+
+    One that cannot be read, or in several ways, may have a secret anywhere. Further parameters may
+    be taken for ``secrets``.
 
     >>> shown("service=prod"), shown("a b.toml"), shown("host=db password=hush")
     ('service=prod', 'a b.toml', 'password=******** host=db')
     """
     try:
-        secret = conninfo.conninfo_to_dict(libpq_dsn(argument)).keys() & _secret_options()
+        parts = conninfo.conninfo_to_dict(libpq_dsn(argument))
     except UsageError:
-        return argument
+        return _HIDDEN if _STRING.search(argument) else argument
+    secret = parts.keys() & {*secrets, *_secret_options()} or not _certain(argument, parts)
     return redact(argument) if secret else argument
 
 

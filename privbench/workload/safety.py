@@ -13,9 +13,11 @@ refers.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from privbench import display
@@ -219,19 +221,21 @@ def replayed(query: Query) -> tuple[Query, str]:
         tree, words = statement(text).tree, tokens(text)
     except SqlError:
         return query, ""
-    marks = " ".join(m if _WORDS.fullmatch(m := word.text.upper()) else "x" for word in words)
+    marks = [m if _WORDS.fullmatch(m := word.text.upper()) else "x" for word in words]
+    line, starts = " ".join(marks), list(accumulate((len(m) + 1 for m in marks), initial=0))
     locks = sum(node.kind == "LockingClause" for node in tree.walk())
-    found = list(_LOCKING.finditer(marks)) if locks else []
+    found = list(_LOCKING.finditer(line)) if locks else []
     if len(found) != locks:  # Some words are none of a clause: substring(a FOR update).
         return query, ""
     if any(inner.kind == "SelectStmt" for inner in tree.nodes("query")):  # of EXPLAIN
-        found = [item for item in [_EXPLAIN.match(marks)] if item] + found
-    left_out = []
-    for item in reversed(found):
-        first, last = (words[marks.count(" ", 0, at)] for at in (item.start(), item.end()))
+        found = [item for item in [_EXPLAIN.match(line)] if item] + found
+    kept, left_out, end = list[str](), list[str](), 0
+    for item in found:
+        first, last = (words[bisect(starts, at) - 1] for at in item.span())
+        kept.append(text[end : first.start].rstrip(" "))
         left_out.append(" ".join(text[first.start : last.end].split()))
-        text = f"{text[: first.start].rstrip(' ')}{text[last.end :]}".strip()
-    return replace(query, sql=text), ", ".join(reversed(left_out))
+        end = last.end
+    return replace(query, sql="".join([*kept, text[end:]]).strip()), ", ".join(left_out)
 
 
 def fault(text: str, trust: Trust = NONE) -> str | None:

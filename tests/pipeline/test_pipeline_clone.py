@@ -206,11 +206,15 @@ def test_sample_says_which_rules_its_files_may_break(make_database, model, tmp_p
     ]
 
 
-def test_sample_says_which_files_psql_would_cut(make_database, tmp_path):
-    market.execute(
-        source := market.create(make_database()),
+@pytest.mark.parametrize(
+    "made",
+    [
         r"UPDATE region SET title = E'a\n\\.\nb' WHERE code = 'r1'",
-    )
+        'ALTER TABLE region RENAME COLUMN title TO "a\n\\.\nb"',
+    ],
+)
+def test_sample_says_which_files_psql_would_cut(make_database, tmp_path, made):
+    market.execute(source := market.create(make_database()), made)
     said = pipeline.sample(market.fitted_model(source, tmp_path), tmp_path / "files")
     (cut,) = [line for line in said if "psql before version 18" in line]
     assert cut.startswith(str(tmp_path / "files" / "public.region.csv"))

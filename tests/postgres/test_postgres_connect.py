@@ -118,6 +118,9 @@ def test_what_may_be_a_part_of_a_password_is_never_shown(dsn):
         ["ledger", "show", dsn, dsn],
         ["inspect", "--table", dsn, dsn, dsn],
         [dsn],
+        ["load", dsn, dsn],
+        ["verify", dsn],
+        ["--log-format", "json", "publish", dsn, "-o", "none"],
     ):
         result = CliRunner().invoke(main, words)
         assert result.exit_code

@@ -17,6 +17,7 @@ from pathlib import Path
 import market
 import psycopg
 import pytest
+from bounded import bounded
 from sql_files import cases, sql_of
 
 from privbench.errors import ModelError, UsageError
@@ -27,7 +28,7 @@ from privbench.workload import Query, Workload, replay
 from privbench.workload.capture.gather import reason_against
 from privbench.workload.generators.rows import DatabaseRows
 from privbench.workload.rebind import Planner, rebind
-from privbench.workload.safety import Trust
+from privbench.workload.safety import Trust, replayed
 
 #: ``act`` writes the file of the attack; ``calm`` is immutable for all that the planner knows.
 SETUP = sql_of(__file__, "workload_setup")
@@ -127,6 +128,18 @@ def test_replay_of_an_attack_is_refused_without_trust(source, name):
     status = _run(dsn, attack.query, Trust(workload=True))
     # Or it is no attack at all.
     assert file.exists() if attack.writes else status == "ok"
+
+
+def test_clauses_are_left_out_in_time_that_grows_with_the_text():
+    count = 45_000
+    text = "EXPLAIN SELECT 1" + " FOR UPDATE" * count
+
+    def act():
+        found, words = replayed(Query("q", text))
+        assert found.sql == "SELECT 1"
+        assert words.count("FOR UPDATE") == count
+
+    bounded(act, seconds=15)
 
 
 CALM = read_attacks("calm")

@@ -169,6 +169,7 @@ HEAVY = {
     "a number with many digits": (f"{_BOUND}${'9' * _N} = '1'", ""),
     "a gap": (f"{_BOUND}$1 = '1', $99999 = '1'", ""),
     "quotes": (_BOUND + "$1 = '" + "''" * 10 * _N, ""),
+    "a long value": (_BOUND + "$1 = '" + "a" * (12 << 20) + "'", ""),
     "signs of parameters": (_BOUND + "$1 = '" * _N, ""),
     "constants": (
         "statement: EXECUTE p (" + "1," * 5 * _N + f"1){_PREPARED}",

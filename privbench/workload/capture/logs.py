@@ -37,7 +37,7 @@ _STATEMENT = re.compile(
     r"(?P<text>.*)",
     re.DOTALL,
 )
-_VALUE = re.compile(r"\$([0-9]{1,5}) = (?:'((?:[^']|'')*)'|NULL)")
+_VALUE = re.compile(r"\$([0-9]{1,5}) = (?:'((?:[^']++|'')*+)'|NULL)")
 _PARAMETERS = re.compile(r"(?:parameters|Query Parameters): (?=\$)", re.IGNORECASE)
 _PLAN = re.compile(
     r"Query Text: (?P<text>.*?)\n"
@@ -60,7 +60,7 @@ _PREPARE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _EXECUTE = re.compile(r"\s*execute\s+(?:\"[^\"]+\"|\w+)\s*(?:\((?P<values>.*)\))?", re.I | re.S)
-_CONSTANT = re.compile(r"\s*(?:'((?:[^']|'')*)'|([-+]?[\d.]+|true|false)|null)\s*(?:,|$)", re.I)
+_CONSTANT = re.compile(r"\s*(?:'((?:[^']++|'')*+)'|([-+]?[\d.]+|true|false)|null)\s*(?:,|$)", re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ COMMAND = re.compile(
 )
 #: Lines of files: the file, the number of the first line, and the lines with their ends.
 Blocks = list[tuple[Path, int, str]]
-#: What a list takes for a block that another list has, too.
-_BLOCK_BYTES = 8
+#: What a block takes besides its text: its place in a list, and the number of its first line.
+_BLOCK_BYTES = 64
 _DEEPEST = 10
 _NUMBERS = re.compile(r"(\d+)")
 # The mark of confidentiality has its own semicolon, so that it is not part of the first query.

@@ -229,3 +229,12 @@ CREATE VIEW public.v AS SELECT 1) GROUP BY ALL; COPY public.t TO PROGRAM 'sh'
 CREATE VIEW public.v AS SELECT a FROM public.t GROUP BY ALL; CREATE TABLE public.x (a text DEFAULT pg_read_file('/etc/passwd'))
 --- cannot be read: unterminated quoted string
 CREATE PROPERTY GRAPH public.g; CREATE VIEW public.v AS SELECT '
+--- cannot be read: syntax error at or near "NEWLY"
+CREATE  TABLE public.x (a int) NEWLY
+--- cannot be read: syntax error at or near "NEWLY"
+CREATE /* a */ TYPE public.x AS NEWLY
+--- cannot be read: syntax error at or near "NEWLY"
+CREATE -- a
+  SCHEMA public NEWLY
+--- cannot be read: syntax error at or near "NEWLY"
+CREATE GLOBAL TEMP TABLE x (a int) NEWLY
