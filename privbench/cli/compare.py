@@ -206,13 +206,6 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     metavar="FILE",
     help="comparison.json of an earlier comparison: tells what has changed.",
 )
-@click.option(
-    "--rebind",
-    is_flag=True,
-    help="Also ask for texts of the same rank where the clone lacks a text, and report both "
-    "answers. It reads ranks in the source: nothing of it may leave the owner, whose server the "
-    "clone must be on.",
-)
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @lock_option
 @metrics_option
@@ -227,7 +220,6 @@ def compare(
     output: str,
     gates: tuple[str, ...],
     model_path: str | None,
-    rebind: bool,
     **given: Any,
 ) -> None:
     """Replay a workload on SOURCE and TARGET and report how close they are. CONFIDENTIAL.
@@ -242,11 +234,7 @@ def compare(
     teller = state.reporter
     queries = read(workload)
     config = read_config(config_path) if config_path else None
-    rebound = None
     with staged(source, config or Config()) as here:
-        if rebind:
-            with teller.stage("rebind"):
-                rebound = pipeline.rebind_by_rank(queries, here, target)
         try:
             document = report.compare(
                 here,
@@ -258,7 +246,6 @@ def compare(
                 model=pipeline.modelled(model_path) if model_path else None,
                 tell=teller.advance,
                 stage=teller.stage,
-                rebound=rebound,
                 **given,
             )
         except (KeyboardInterrupt, OSError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,14 +21,13 @@ from privbench.report.document import (
     ComparisonDocument,
     ModelPart,
     QueryPart,
-    ReboundPart,
     WorkloadPart,
 )
 from privbench.report.gates import Gate, parse
 from privbench.report.headlines import markdown
 from privbench.report.measuring import Measured, measure, schema_of
 from privbench.schema import Schema
-from privbench.workload import Answer, Replay, Workload, read, replay
+from privbench.workload import Replay, Workload, read, replay
 from privbench.workload.replay import Load, Tell, load, silent
 from privbench.workload.results import ReplayLog
 from privbench.workload.safety import NONE, Trust
@@ -79,7 +77,6 @@ def compare(
     tell: Tell = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     trust: Trust = NONE,
-    rebound: Workload | None = None,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
 
@@ -108,8 +105,6 @@ def compare(
       ``stage`` entered by the name of each stage, as that of a `Reporter`.
     * ``trust``: functions that the operator lets the queries call beyond the lists, and whether
       refused queries are left out.
-    * ``rebound``: queries of the workload, by their ids, with texts of the same rank in the clone
-      in place of texts that it lacks: their answers are reported beside those as written.
 
     Raises:
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.
@@ -125,7 +120,6 @@ def compare(
         with file_errors(f"cannot make the folder {folder}"):
             make_folder(folder)
     left_out = _left_out(floor, explain, concurrency, distributions)
-    left_out += () if rebound is not None else ("qerror.rebound",)
     schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
     if model is not None:
@@ -148,12 +142,11 @@ def compare(
         )
         loaded = load(ran.workload, ran, dsns, concurrency, before) if concurrency else None
         answered = parts.queries(ran.workload, ran)
-        part = None if rebound is None else _rebound(answered, rebound, ran, target_dsn, trust)
     with stage("measure"):
         measured = measure(
             source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
         )
-    document = _document(queries, answered, ran, loaded, measured, part, model)
+    document = _document(queries, answered, ran, loaded, measured, model)
     if old is not None:
         drift = earlier.drift(old, document)
         named = {**document.figures, **earlier.ratios(drift)}
@@ -205,27 +198,12 @@ def _check_model(model: Modelled, schema: Schema) -> None:
             )
 
 
-def _rebound(
-    answered: list[QueryPart], rebound: Workload, ran: Replay, clone: str, trust: Trust
-) -> ReboundPart:
-    """Run re-bound queries on the clone, once each; the source's answers are known already."""
-    ids = {query.id for query in ran.workload}
-    rebound = replace(rebound, queries=tuple(query for query in rebound if query.id in ids))
-    again: list[Answer] = []
-    if rebound.queries:
-        dsns, settings = {parts.CLONE: clone}, ran.settings
-        found = replay(rebound, dsns, 1, 0, ran.timeout, settings=settings, trust=trust)
-        rebound, again = found.workload, [item.answers[parts.CLONE] for item in found.results]
-    return parts.rebound(answered, rebound, again)
-
-
 def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
     loaded: Load | None,
     found: Measured,
-    rebound: ReboundPart | None,
     model: Modelled | None,
 ) -> ComparisonDocument:
     document = ComparisonDocument(
@@ -252,7 +230,6 @@ def _document(
         statistics=found.statistics,
         load=None if loaded is None else parts.load_part(loaded),
         views=found.views,
-        rebound=rebound,
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )
     named = figures.collect(document, found.fidelity.values())

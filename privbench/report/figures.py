@@ -14,7 +14,6 @@ POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
 _SPREADS = {
     "qerror": "qerror.overall",
     "qerror.weighted": "qerror.weighted",
-    "qerror.rebound": "rebound.qerror.overall",
     "runtime": "runtime.overall",
     "runtime.floor": "runtime.floor",
     "runtime.weighted": "runtime.weighted",
@@ -38,7 +37,6 @@ _SPREADS = {
 #: Figures that are one number of the document.
 _PLAIN = {
     "qerror.clone_zero": "qerror.clone_zero",
-    "qerror.rebound.clone_zero": "rebound.qerror.clone_zero",
     "replay.unstable": "replay.unstable",
     "runtime.beyond_floor": "runtime.beyond_floor",
     "work.missing": "work.missing",

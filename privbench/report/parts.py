@@ -18,7 +18,6 @@ from privbench.report.document import (
     LoadSidePart,
     PlansPart,
     QueryPart,
-    ReboundPart,
     ReplayPart,
     RuntimePart,
     SidePart,
@@ -97,19 +96,6 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
         [query.joins for query in answered],
         [query.weight for query in answered],
     )
-
-
-def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
-    """The part on queries that ran on the clone with re-bound literals, by its answers."""
-    changed = {}
-    written = {query.id: query for query in found}
-    for query, answer in zip(workload, answers, strict=True):
-        old, clone = written[query.id], _answer(answer)
-        new = {"sql": query.sql, "clone": clone, "qerror": _qerror(old.source, clone)}
-        lost = dict.fromkeys(("runtime", "floor", "work"))
-        changed[query.id] = old.model_copy(update=new | lost)
-    both = [changed.get(query.id, query) for query in found]
-    return ReboundPart(queries=[*changed.values()], qerror=qerrors(both))
 
 
 def runtimes(found: list[QueryPart]) -> RuntimePart:

@@ -14,8 +14,6 @@ from privbench.report.text import joins as in_words
 
 _SIZES = {"small": "smallest", "middle": "middle", "large": "largest"}
 _PLACE = "/queries/*/qerror"
-#: Re-bound queries that are shown; all of them are in comparison.json.
-_SHOWN = 20
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -33,18 +31,9 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
         "chart": _chart(errors),
         "joins_chart": _violins(_grouped(errors, by_joins, joins), "joins"),
         "thirds_chart": _violins(_grouped(errors, by_third, sizes), "thirds"),
-        "rebound": _rebound(document),
         "joins": [(label, ("qerror", "by_joins", name)) for name, label in joins.items()],
         "thirds": [(label, ("qerror", "by_third", name)) for name, label in sizes.items()],
     }
-
-
-def _rebound(document: ComparisonDocument) -> list[tuple[int, int]]:
-    """Places of the re-bound queries to show, each with the query as written; the worst first."""
-    place = {query.id: i for i, query in enumerate(document.queries)}
-    changed = document.rebound.queries if document.rebound else []
-    found = [(i, place[query.id]) for i, query in enumerate(changed)]
-    return sorted(found, key=lambda pair: -(document.queries[pair[1]].qerror or 0))[:_SHOWN]
 
 
 def _grouped(
