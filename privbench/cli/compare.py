@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,6 @@ from privbench.workload.session import Before
 
 _TITLES = {metric.name: metric.title for metric in METRICS}
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
-
-
-def _concurrency(meaning: str) -> Callable[[Any], Any]:
-    count = click.IntRange(0)
-    return click.option(
-        "--concurrency", type=count, default=0, show_default=False, metavar="N", help=meaning
-    )
 
 
 def _replayed(
@@ -123,7 +116,6 @@ _replay_options = gathered(
 @click.option("-o", "--output", required=True, metavar="FILE", help="Results as JSON.")
 @_replay_options
 @click.option("--explain", is_flag=True, help="Keep EXPLAIN (ANALYZE, BUFFERS) of every query.")
-@_concurrency("Then run the workload by N clients at once.")
 @fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
 def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> None:
@@ -200,7 +192,6 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     default=True,
     help="Compare columns and sets of columns, which reads all rows of both sides.",
 )
-@_concurrency("Then run the workload by N clients at once on each side, in turns.")
 @click.option(
     "--baseline",
     metavar="FILE",

@@ -28,7 +28,7 @@ from privbench.report.headlines import markdown
 from privbench.report.measuring import Measured, measure, schema_of
 from privbench.schema import Schema
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Load, Tell, load, silent
+from privbench.workload.replay import Tell, silent
 from privbench.workload.results import ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
@@ -67,7 +67,6 @@ def compare(
     timeout: float = 60.0,
     floor: bool = True,
     explain: bool = True,
-    concurrency: int = 0,
     before: Before = NOTHING,
     baseline: str | Path | None = None,
     other_workload: bool = False,
@@ -82,8 +81,8 @@ def compare(
 
     The result is CONFIDENTIAL: it holds exact figures of the source (P1), and no release may
     depend on it (P2). Both databases are only read. A comparison that was broken off goes on where
-    it stopped when it is started again with the same ``out_dir``; a load begins anew. A failed gate
-    raises nothing here: see `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
+    it stopped when it is started again with the same ``out_dir``. A failed gate raises nothing
+    here: see `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
 
     The config names the schemas, public tables and public bins. comparison.json, report.html,
     report.md and the replay's log go to ``out_dir``, and gates and integrity checks as JUnit XML to
@@ -95,8 +94,6 @@ def compare(
       runtime discrepancy is the machine's noise.
     * ``explain``: also run EXPLAIN (ANALYZE, BUFFERS) of every query on both sides, which gives
       work discrepancy and plan agreement.
-    * ``concurrency``: clients a side that then run the workload at once, for throughput and latency
-      under load; 0 leaves that out.
     * ``baseline``: comparison.json of an earlier comparison to measure drift against, which may be
       of another workload if ``other_workload`` says so.
     * ``model``: the released model that the clone was made from, whose circuits the heat map shows.
@@ -119,7 +116,7 @@ def compare(
     if folder is not None:
         with file_errors(f"cannot make the folder {folder}"):
             make_folder(folder)
-    left_out = _left_out(floor, explain, concurrency, distributions)
+    left_out = _left_out(floor, explain, distributions)
     schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
     if model is not None:
@@ -140,13 +137,12 @@ def compare(
             before=before,
             trust=trust,
         )
-        loaded = load(ran.workload, ran, dsns, concurrency, before) if concurrency else None
         answered = parts.queries(ran.workload, ran)
     with stage("measure"):
         measured = measure(
             source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
         )
-    document = _document(queries, answered, ran, loaded, measured, model)
+    document = _document(queries, answered, ran, measured, model)
     if old is not None:
         drift = earlier.drift(old, document)
         named = {**document.figures, **earlier.ratios(drift)}
@@ -157,16 +153,13 @@ def compare(
     return document
 
 
-def _left_out(floor: bool, explain: bool, concurrency: int, distributions: bool) -> tuple[str, ...]:
+def _left_out(floor: bool, explain: bool, distributions: bool) -> tuple[str, ...]:
     """Prefixes of the names of figures that this comparison does not measure."""
     found: list[str] = []
     if not floor:
         found += ["runtime.floor.", "runtime.beyond_floor", "replay.unstable"]
-        found += ["load.throughput.floor", "load.latency.floor."]
     if not explain:
         found += ["work.", "plan."]
-    if not concurrency:
-        found += ["load."]
     if not distributions:
         found += ["kld.", "tvd."]
     return tuple(found)
@@ -202,7 +195,6 @@ def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
-    loaded: Load | None,
     found: Measured,
     model: Modelled | None,
 ) -> ComparisonDocument:
@@ -228,7 +220,6 @@ def _document(
         work=parts.work_summary(answered),
         plans=parts.plans_part(answered),
         statistics=found.statistics,
-        load=None if loaded is None else parts.load_part(loaded),
         views=found.views,
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )

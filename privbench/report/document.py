@@ -284,27 +284,6 @@ class StatisticsPart(Part):
     columns: list[StatisticPart]  # columns with statistics on both sides
 
 
-class LoadSidePart(Part):
-    """One side under load."""
-
-    throughput: list[float]  # queries that ended a second, of each timed round
-    median_throughput: float  # their median
-    latency: SummaryPart | None  # seconds of single queries, over clients and timed rounds
-    failed: int  # queries that timed out or failed, over clients and timed rounds
-
-
-class LoadPart(Part):
-    """The workload run by several clients at once."""
-
-    clients: int  # connections a side
-    rounds: int  # timed rounds: in each, every client runs the whole workload once
-    sides: dict[str, LoadSidePart]  # ``source``, ``clone`` and, with the floor, ``source again``
-    throughput: float | None  # discrepancy |q − q̂| / q of the median throughput, per cent
-    throughput_floor: float | None  # the same of the source against itself
-    latency: SummaryPart | None  # discrepancy of each query's median latency, per cent
-    latency_floor: SummaryPart | None  # the same of the source against itself
-
-
 class ChangePart(Part):
     """A figure, of a comparison or of one query, in the baseline and now."""
 
@@ -358,7 +337,6 @@ class ComparisonDocument(Part):
     work: WorkSummaryPart | None = None  # work discrepancy; None where nothing was explained
     plans: PlansPart | None = None  # plan agreement; None likewise
     statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
-    load: LoadPart | None = None  # the workload run by several clients at once, where asked for
     drift: DriftPart | None = None  # against the baseline, where one was given
     # What the pictures of the HTML report are drawn from.
     views: ViewsPart = Field(default_factory=ViewsPart)

@@ -31,8 +31,6 @@ _SPREADS = {
     "stats.mcv": "statistics.mcv",
     "stats.correlation": "statistics.correlation",
     "stats.avg_width": "statistics.avg_width",
-    "load.latency": "load.latency",
-    "load.latency.floor": "load.latency_floor",
 }
 #: Figures that are one number of the document.
 _PLAIN = {
@@ -42,8 +40,6 @@ _PLAIN = {
     "work.missing": "work.missing",
     "plan.agreement": "plans.same",
     "plan.join_order": "plans.same_join_order",
-    "load.throughput": "load.throughput",
-    "load.throughput.floor": "load.throughput_floor",
 }
 #: Figures that are made of several numbers of the document.
 _MADE = ("replay.timeouts", "replay.errors", "integrity.violations", "rows.max_difference")

@@ -144,7 +144,7 @@ def test_an_empty_comparison_has_a_page(document):
     empty = document.model_copy(
         update={
             "tables": [], "integrity": [], "queries": [], "work": None, "plans": None,
-            "statistics": None, "load": None,
+            "statistics": None,
             "views": type(document.views)(),
             "qerror": document.qerror.model_copy(
                 update={"overall": None, "by_joins": {}, "by_third": {}}

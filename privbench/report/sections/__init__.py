@@ -36,7 +36,6 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
     "qerror": qerror.values,
     "worst": lists.worst,
     "runtime": runtime.values,
-    "load": lambda document: _if(document.load),
     "work": lambda document: _if(document.work and document.plans),
     "tables": lambda document: _if(document.tables),
     "columns": columns.values,
