@@ -24,7 +24,6 @@ from privbench.report.sections import (
     runtime,
 )
 from privbench.report.templates import template
-from privbench.report.trace import Trace
 
 Values = dict[str, object]
 
@@ -59,12 +58,12 @@ class Section:
     body: Markup
 
 
-def sections(document: ComparisonDocument, fig: Trace) -> Iterator[Section]:
+def sections(document: ComparisonDocument) -> Iterator[Section]:
     """The sections that have something to show."""
     for name, values in SECTIONS.items():
         found = values(document)
         if found is not None:
-            given = {"document": document, "fig": fig, **found}
+            given = {"document": document, **found}
             module: Any = template(f"{name}.html.j2").make_module(given)
             # Safe because the template has escaped every value.
             yield Section(name, module.title, module.intro, Markup(module))  # noqa: S704

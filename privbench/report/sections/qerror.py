@@ -13,7 +13,6 @@ from privbench.report.sections.charts import QUIET_COLOUR, SOURCE_COLOUR, curve,
 from privbench.report.text import joins as in_words
 
 _SIZES = {"small": "smallest", "middle": "middle", "large": "largest"}
-_PLACE = "/queries/*/qerror"
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -31,8 +30,8 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
         "chart": _chart(errors),
         "joins_chart": _violins(_grouped(errors, by_joins, joins), "joins"),
         "thirds_chart": _violins(_grouped(errors, by_third, sizes), "thirds"),
-        "joins": [(label, ("qerror", "by_joins", name)) for name, label in joins.items()],
-        "thirds": [(label, ("qerror", "by_third", name)) for name, label in sizes.items()],
+        "joins": [(label, document.qerror.by_joins[name]) for name, label in joins.items()],
+        "thirds": [(label, document.qerror.by_third[name]) for name, label in sizes.items()],
     }
 
 
@@ -70,7 +69,7 @@ def _chart(errors: list[float]) -> Markup:
         title="Q-error (1 is exact)", type="log", range=[0, float(np.log10(top))], **ticks(1, top)
     )
     figure.update_yaxes(title="queries, %", range=[0, 103])
-    return embed(figure, "chart-qerror", 340, _PLACE)
+    return embed(figure, "chart-qerror", 340)
 
 
 def _violins(parts: dict[str, list[float]], name: str) -> Markup:
@@ -95,4 +94,4 @@ def _violins(parts: dict[str, list[float]], name: str) -> Markup:
         tickvals=[float(np.log10(value)) for value in marks["tickvals"]],
         ticktext=marks["ticktext"],
     )  # fmt: skip
-    return embed(figure, f"chart-qerror-{name}", 320, _PLACE)
+    return embed(figure, f"chart-qerror-{name}", 320)
