@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,6 @@ from privbench.workload.session import Before
 
 _TITLES = {metric.name: metric.title for metric in METRICS}
 _PRIVATE = "CONFIDENTIAL, like the report: it reads the source exactly."
-
-
-def _concurrency(meaning: str) -> Callable[[Any], Any]:
-    count = click.IntRange(0)
-    return click.option(
-        "--concurrency", type=count, default=0, show_default=False, metavar="N", help=meaning
-    )
 
 
 def _replayed(
@@ -123,7 +116,6 @@ _replay_options = gathered(
 @click.option("-o", "--output", required=True, metavar="FILE", help="Results as JSON.")
 @_replay_options
 @click.option("--explain", is_flag=True, help="Keep EXPLAIN (ANALYZE, BUFFERS) of every query.")
-@_concurrency("Then run the workload by N clients at once.")
 @fail_if_option("'replay.errors > 0', 'replay.seconds > 60'")
 @click.pass_obj
 def run(state: State, /, workload: str, dsn: str, output: str, **given: Any) -> None:
@@ -200,18 +192,10 @@ def _require_answers(side: str, statuses: Iterable[str]) -> None:
     default=True,
     help="Compare columns and sets of columns, which reads all rows of both sides.",
 )
-@_concurrency("Then run the workload by N clients at once on each side, in turns.")
 @click.option(
     "--baseline",
     metavar="FILE",
     help="comparison.json of an earlier comparison: tells what has changed.",
-)
-@click.option(
-    "--rebind",
-    is_flag=True,
-    help="Also ask for texts of the same rank where the clone lacks a text, and report both "
-    "answers. It reads ranks in the source: nothing of it may leave the owner, whose server the "
-    "clone must be on.",
 )
 @click.option("--other-workload", is_flag=True, help="Take a baseline of another workload.")
 @lock_option
@@ -227,7 +211,6 @@ def compare(
     output: str,
     gates: tuple[str, ...],
     model_path: str | None,
-    rebind: bool,
     **given: Any,
 ) -> None:
     """Replay a workload on SOURCE and TARGET and report how close they are. CONFIDENTIAL.
@@ -242,11 +225,7 @@ def compare(
     teller = state.reporter
     queries = read(workload)
     config = read_config(config_path) if config_path else None
-    rebound = None
     with staged(source, config or Config()) as here:
-        if rebind:
-            with teller.stage("rebind"):
-                rebound = pipeline.rebind_by_rank(queries, here, target)
         try:
             document = report.compare(
                 here,
@@ -258,7 +237,6 @@ def compare(
                 model=pipeline.modelled(model_path) if model_path else None,
                 tell=teller.advance,
                 stage=teller.stage,
-                rebound=rebound,
                 **given,
             )
         except (KeyboardInterrupt, OSError) as error:

@@ -34,7 +34,6 @@ from privbench.publish.making import About
 @seed_option
 @click.option("--statistics", is_flag=True, help="Add the planner's statistics of a clone of the "
               "source's size, for a database that may be empty (PostgreSQL 18).")  # fmt: skip
-@click.option("--oci", metavar="DIR", help="Write the bundle as an OCI image layout there, too.")
 @click.option("--key", metavar="FILE", help="Private key of OpenSSH to sign the checksums with.")
 @lock_option
 @click.pass_obj
@@ -42,7 +41,7 @@ def publish(state: State, /, model: str, output: str, **given: Any) -> None:
     """Make a bundle of MODEL that starts on PostgreSQL and may leave the house.
 
     It holds the schema, rows as CSV and Parquet, a workload, a script and a compose file that start
-    it, a readme, Croissant and Frictionless metadata, checksums, and a certificate with every event
+    it, a readme, Croissant metadata, checksums, and a certificate with every event
     of the release. All of it is made from MODEL; no source is read. A model that is NOT PRIVATE is
     refused.
 

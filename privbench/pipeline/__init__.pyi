@@ -13,7 +13,7 @@ from .progress import Reporter
 from .replaying import run
 from .sampling import sample
 from .source import Catalog, look, require_epsilon, require_identity
-from .workloads import capture, generate_workload, modelled, rebind, rebind_by_rank
+from .workloads import capture, generate_workload, modelled, rebind
 
 __all__ = [
     "Catalog",
@@ -47,7 +47,6 @@ __all__ = [
     "parse_rows",
     "plan",
     "rebind",
-    "rebind_by_rank",
     "render_literals",
     "render_losses",
     "require_epsilon",

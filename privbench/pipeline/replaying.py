@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import isfinite
-from statistics import median
 from typing import Any
 
 from privbench.report.gates import parse
 from privbench.workload import Replay, Workload, read, replay
-from privbench.workload.replay import Tell, load, silent
+from privbench.workload.replay import Tell, silent
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
 
 _NAME = "database"
-#: Figures of a run that a gate may compare with a limit; the last one needs several clients.
+#: Figures of a run that a gate may compare with a limit.
 FIGURES = (
     "replay.queries", "replay.ended", "replay.errors", "replay.timeouts", "replay.weight",
-    "replay.seconds", "replay.weighted_seconds", "load.throughput",
+    "replay.seconds", "replay.weighted_seconds",
 )  # fmt: skip
 
 
@@ -31,7 +29,6 @@ def run(
     timeout: float = 60.0,
     before: Before = NOTHING,
     explain: bool = False,
-    concurrency: int = 0,
     gates: Sequence[str] = (),
     tell: Tell = silent,
     trust: Trust = NONE,
@@ -39,22 +36,21 @@ def run(
     """Run a workload of any known format on a database, which is only read; keep counts and times.
 
     Each query has `warmup` untimed runs, then `repeats` timed ones, each after the steps in
-    `before`; then `concurrency` clients run the workload at once, unless it is 0. With `explain`,
-    EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query is kept as well. Gates are conditions on
-    `FIGURES` under which the run fails, such as ``replay.errors > 0``; a failed gate raises nothing
-    here. `trust` names functions that queries may call in addition to the listed ones, and says
-    whether refused queries are left out.
+    `before`. With `explain`, EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) of every query is kept as
+    well. Gates are conditions on `FIGURES` under which the run fails, such as
+    ``replay.errors > 0``; a failed gate raises nothing here. `trust` names functions that
+    queries may call in addition to the listed ones, and says whether refused queries are left out.
 
     Returns:
         A JSON object: the database, the settings, and for each query its weight, count and seconds;
         under ``refused`` queries that were left out, and under ``changed``, by id, words that
         were left out of the texts of others;
-        under ``summary`` the sum of the medians with and without weights; under ``load`` queries a
-        second of each round and median seconds a query; and under ``gates`` the figure of each.
+        under ``summary`` the sum of the medians with and without weights; and under ``gates`` the
+        figure of each.
     """
     wanted = parse(gates)
     for gate in wanted:
-        gate.require(FIGURES if concurrency else FIGURES[:-1], ())
+        gate.require(FIGURES, ())
     queries = read(workload)
     found = replay(
         queries,
@@ -69,15 +65,7 @@ def run(
     )
     queries = found.workload
     summary = _summary(queries, found)
-    loaded, throughput = None, None
-    crowd = load(queries, found, {_NAME: dsn}, concurrency, before) if concurrency else None
-    if crowd is not None:
-        rounds = [each.throughput for each in crowd.rounds[_NAME]]
-        latency = zip(crowd.queries, crowd.latencies(_NAME), strict=True)
-        seconds = {query.id: float(each) for query, each in latency if isfinite(each)}
-        loaded = {"clients": crowd.clients, "throughput": rounds, "latency": seconds}
-        throughput = median(rounds)
-    figures = dict(zip(FIGURES, [*summary.values(), throughput], strict=True))
+    figures = dict(zip(FIGURES, summary.values(), strict=True))
     return {
         "workload": queries.name,
         "database": asdict(found.sides[_NAME]),
@@ -94,7 +82,6 @@ def run(
             for query, result in zip(queries, found.results, strict=True)
         ],
         "summary": summary,
-        "load": loaded,
         "gates": [gate.check(figures).model_dump(mode="json") for gate in wanted],
     }
 

@@ -20,7 +20,6 @@ from privbench.pipeline.decode import CloneTable, decode
 from privbench.pipeline.load import check_scale
 from privbench.pipeline.model import Model
 from privbench.pipeline.progress import Reporter
-from privbench.postgres.connect import same_database
 from privbench.postgres.introspect import introspect
 from privbench.postgres.reading import ROWS, reading
 from privbench.postgres.unfinished import refuse_unfinished
@@ -37,7 +36,7 @@ from privbench.workload import (
 from privbench.workload.capture import Capture, capture_logs, capture_statements
 from privbench.workload.database import refuse_computing
 from privbench.workload.generators.rows import DatabaseRows, MemoryRows, RowSource
-from privbench.workload.rebind import Partners, Planner, Rebinding, by_rank
+from privbench.workload.rebind import Planner, Rebinding
 from privbench.workload.rebind import rebind as rebind_workload
 from privbench.workload.safety import NONE, Trust
 
@@ -197,20 +196,6 @@ def rebind(
             rows = MemoryRows(sampled_tables(found, seed=seed), seed)
         made = rebind_workload(queries, schema, rows, seed=seed, planner=planner, trust=trust)
     return replace(made, workload=replace(made.workload, confidential=secret))
-
-
-def rebind_by_rank(workload: Workload, source: str, clone: str) -> Workload:
-    """The queries with texts that the clone lacks, each text replaced by the clone's of equal rank.
-
-    The result is CONFIDENTIAL, since the ranks come from counts of the source's texts.
-    """
-    with reading(source, ROWS | _LIMIT) as here, reading(clone, ROWS | _LIMIT) as there:
-        if same_database(here, there):
-            raise UsageError("the clone and the source are one and the same.")
-        schema = introspect(here)
-        for side, tables in ((here, schema), (there, introspect(there))):
-            refuse_computing(side, [table.name for table in tables])
-        return by_rank(workload, schema, Partners(here, there))
 
 
 def modelled(path: str | Path) -> Modelled:

@@ -4,7 +4,7 @@ One directory holds one sub-directory per database identity, named by a hash of 
 
     <ledger>/<hash of identity>/ledger.sqlite      openings, closings, caps; events and results
     <ledger>/<hash of identity>/<release>.lock     held while a release is being written
-    <ledger>/<hash of identity>/ledger.lock        held while the file is made or converted
+    <ledger>/<hash of identity>/ledger.lock        held while the file is made
     <ledger>/ledger.lock                           held while a release is opened
 
 An opening reserves the whole (ε, δ) that the release requested. It is checked against the cap
@@ -32,19 +32,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from filelock import FileLock
 from platformdirs import user_state_dir
 
 from privbench.errors import LedgerError, PrivacyRefusal, ReleaseInUse
 from privbench.privacy.accountant import Accountant, Guarantee
-from privbench.privacy.earlier import convert, lock
 from privbench.privacy.events import Event
 from privbench.privacy.release import Release
 from privbench.privacy.standing import Cap, Standing, UnitDefinition
 from privbench.privacy.store import (
     FILE,
+    WAIT,
     Book,
     Entry,
     damaged,
+    lock,
     make,
     sync_folder,
     there,
@@ -55,6 +57,8 @@ from privbench.privacy.store import (
 _FOLDER = re.compile(r"[0-9a-f]{32}")
 #: A database's own identifier: the system identifier (``?`` if it may not be read) and its OID.
 _OWN = re.compile(r"([0-9]+):[0-9]+")
+#: What an earlier version left in the place of a file of lines once it had converted it.
+_CONVERTED = f"This ledger was converted; its entries are in {FILE}.\n".encode()
 #: Names under which earlier versions kept ledgers: ``host:port/database``.
 _ADDRESS = re.compile(r".*:[0-9]+/.*", re.DOTALL)
 
@@ -129,7 +133,7 @@ class Ledger:
         for folder in folders:
             if not _FOLDER.fullmatch(folder.name):
                 continue
-            convert(folder)
+            _require_whole(folder)
             if there(folder / FILE):
                 with transaction(folder) as book:
                     headers = book.read()[:1]
@@ -271,7 +275,7 @@ class Ledger:
         base = self.directory.parent
         _make_folder(base)
         with ExitStack() as stack:
-            stack.callback(lock(base).release)
+            stack.callback(_lock(base).release)
             # Locked in the order of their names, as earlier versions do.
             ledgers = sorted((self, *self.others), key=lambda item: item.directory.name)
             books = {item: stack.enter_context(item._book()) for item in ledgers}
@@ -320,9 +324,9 @@ class Ledger:
     def _book(self) -> Iterator[Book]:
         """One transaction on this ledger; its file is made first if there is none."""
         _make_folder(self.directory)
-        convert(self.directory)
+        _require_whole(self.directory)
         if not there(self.directory / FILE):
-            held = lock(self.directory)
+            held = _lock(self.directory)
             try:
                 make(self.directory)
             finally:
@@ -425,6 +429,28 @@ def _whole(release: Release, accountant: Accountant) -> Guarantee | None:
     not replayed, so without this reservation they would be forgotten.
     """
     return accountant.terms.reserved(release.lost) if release.lost else None
+
+
+def _require_whole(folder: Path) -> None:
+    """Refuse a folder whose ledger was lost, or is still a file of lines of an earlier version."""
+    lines, book = folder / "ledger.jsonl", folder / FILE
+    with usable(lines):
+        text = lines.read_bytes() if there(lines) else None
+    if text not in (None, _CONVERTED):
+        raise LedgerError(
+            f"the ledger file {lines} is of an earlier version and was not converted, so its "
+            "losses cannot be counted.",
+            remedy="Run 'privbench ledger show' once with a version that converts such files; "
+            "without the file, what it holds would be spent a second time.",
+        )
+    # A ledger is made before its first release is locked.
+    if (text is not None or any(folder.glob("*-*.lock"))) and not there(book):
+        raise damaged(book)
+
+
+def _lock(folder: Path) -> FileLock:
+    """Take the lock of a ledger, or of a directory of ledgers; wait for other processes."""
+    return lock(folder / "ledger.lock", WAIT, f"the ledger in {folder}")
 
 
 def _make_folder(path: Path) -> None:

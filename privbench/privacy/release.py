@@ -19,10 +19,9 @@ import numpy as np
 
 from privbench.errors import LedgerError
 from privbench.privacy.accountant import Guarantee, Level, Tally, Terms
-from privbench.privacy.earlier import lock_release
 from privbench.privacy.events import Accounting, Event
 from privbench.privacy.query import Integers
-from privbench.privacy.store import Entry, damaged, transaction
+from privbench.privacy.store import Entry, damaged, lock, transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,8 @@ class Release:
                 self._results |= {int(item["event"]): item for item in entry["results"]}
             else:
                 raise LedgerError(f"release {self.id} was written by another version.")
-        self._lock = lock_release(folder, release_id)
+        # Held from the opening to the closing; a release that another process holds is refused.
+        self._lock = lock(folder / f"{release_id}.lock", 0, f"release {release_id}")
 
     @property
     def lost(self) -> list[Event]:

@@ -28,7 +28,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from privbench.errors import LedgerError
+from filelock import FileLock, Timeout
+
+from privbench.errors import LedgerError, ReleaseInUse
 
 Entry = dict[str, Any]
 
@@ -175,6 +177,17 @@ def _verify(path: Path, connection: sqlite3.Connection) -> None:
             f"the ledger file {path} was switched to a write-ahead log.",
             remedy=f"Switch it back: sqlite3 {path} 'PRAGMA journal_mode = DELETE'.",
         )
+
+
+def lock(path: Path, wait: float, what: str) -> FileLock:
+    """Take a lock between processes, held until it is released or the process ends."""
+    taken = FileLock(str(path), timeout=wait, mode=0o600, thread_local=False)
+    with usable(path):
+        try:
+            taken.acquire()
+        except Timeout:
+            raise ReleaseInUse(f"{what} is being written by another process.") from None
+    return taken
 
 
 def sync_folder(path: Path) -> None:

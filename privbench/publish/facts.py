@@ -99,15 +99,6 @@ class Column(Strict):
     name: Name
     type: Line
     kind: Kind
-    required: bool
-
-
-class Key(Strict):
-    """A foreign key."""
-
-    columns: list[Name]
-    table: Named
-    ref_columns: list[Name]
 
 
 class Table(Named):
@@ -122,7 +113,6 @@ class Table(Named):
     public: bool
     columns: list[Column]
     primary_key: list[Name]
-    foreign_keys: list[Key]
     rows: Count
     chunks: Annotated[list[Count], Field(max_length=99_999)]
 
@@ -134,8 +124,7 @@ class Table(Named):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         names = {column.name for column in self.columns}
-        used = {*self.primary_key, *(name for key in self.foreign_keys for name in key.columns)}
-        if len(names) < len(self.columns) or not used <= names:
+        if len(names) < len(self.columns) or not names.issuperset(self.primary_key):
             raise ValueError("the columns are not those of one table")
         if bool(names) != bool(self.chunks) or (names and sum(self.chunks) != self.rows):
             raise ValueError("the files do not hold the rows")

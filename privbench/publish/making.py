@@ -35,7 +35,6 @@ from privbench.publish.accounts import certificate_of
 from privbench.publish.checksums import digest, sums_text, walk
 from privbench.publish.facts import Bundle, Certificate, Line, Statistics
 from privbench.publish.judging import Made, joined, judge_ddl, judge_workload
-from privbench.publish.oci import write_layout
 from privbench.publish.scripts import rendered
 from privbench.publish.signing import sign
 from privbench.publish.tabular import copy_out, write_parquet
@@ -101,7 +100,6 @@ def publish(
     scale: float = 1.0,
     seed: int | None = None,
     statistics: bool = False,
-    oci: str | Path | None = None,
     key: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> Published:
@@ -123,7 +121,6 @@ def publish(
         seed: Seed of the sampling, not of any noise.
         statistics: Add the planner's statistics of the clone at the source's size, whatever the
             scale of the rows, for a database that may be empty.
-        oci: A folder that is empty or does not exist, for the bundle as an OCI image layout, too.
         key: A private key of OpenSSH to sign with.
         reporter: Receives progress.
 
@@ -142,10 +139,7 @@ def publish(
     given = read(workload) if workload is not None else None
     if given is not None:
         _refuse_confidential(given)
-    if oci:
-        _require_apart(folder.resolve(), Path(oci).resolve())
     with ExitStack() as stack:
-        image = stack.enter_context(_whole(Path(oci))) if oci else None
         scratch = stack.enter_context(_whole(folder))
         dsn = database or stack.enter_context(any_server()).dsn
         if statistics:
@@ -177,18 +171,9 @@ def publish(
         bundle = _checked(Bundle, {**data, **by_publisher, **said})
         with teller.stage("finish"):
             _finish(scratch, bundle, certificate, ddl, bound, gathered, Path(key) if key else None)
-        if image:
-            write_layout(scratch, image, bundle)
     files = walk(folder)
     size = sum((folder / path).stat().st_size for path in files)
     return Published(folder, bundle, certificate, len(files), size)
-
-
-def _require_apart(folder: Path, image: Path) -> None:
-    if folder.is_relative_to(image) or image.is_relative_to(folder):
-        raise UsageError(
-            "the image cannot lie in the bundle, or the bundle in it.", remedy="Name two folders."
-        )
 
 
 @contextmanager
@@ -298,19 +283,10 @@ def _table(connection: Connection, folder: Path, name: str, table: Table) -> dic
         **asdict(table.name),
         "folder": name,
         "columns": [
-            {"name": c.name, "type": c.type.sql, "kind": kind, "required": c.not_null}
+            {"name": c.name, "type": c.type.sql, "kind": kind}
             for c, kind in zip(columns, kinds, strict=True)
         ],
         "primary_key": list(primary) if set(primary) <= set(names) else [],
-        "foreign_keys": [
-            {
-                "columns": list(key.columns),
-                "table": asdict(key.ref_table),
-                "ref_columns": list(key.ref_columns),
-            }
-            for key in table.foreign_keys
-            if set(key.columns) <= set(names)
-        ],
         "rows": rows,
         "chunks": chunks,
     }

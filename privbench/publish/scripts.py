@@ -18,8 +18,9 @@ from privbench import display
 from privbench.errors import ModelError
 from privbench.pipeline.literals import literals
 from privbench.postgres.ddl import Ddl
-from privbench.publish import catalogues, facts
+from privbench.publish import facts
 from privbench.publish.accounts import unit_lines
+from privbench.publish.croissant import croissant
 from privbench.publish.facts import Bundle, Certificate, Statistics
 from privbench.publish.judging import queries_text
 from privbench.schema import literal, quoted
@@ -62,8 +63,7 @@ def rendered(
     }
     names = (*_TEMPLATES, *(_OF_EMPTY if statistics is not None else ()))
     texts = {name: fill(name, **shown) for name in names}
-    texts["croissant.json"] = catalogues.croissant(bundle, digests)
-    texts["datapackage.json"] = catalogues.data_package(bundle, digests)
+    texts["croissant.json"] = croissant(bundle, digests)
     if workload is not None:
         texts[facts.QUERIES] = queries_text(workload.queries)
     return {path: text.encode() for path, text in texts.items()}

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from privbench.errors import UsageError
 from privbench.report.document import (
+    SCHEMA_VERSION,
     ChangePart,
     ComparisonDocument,
     DriftPart,
@@ -40,7 +41,8 @@ def read(path: str | Path) -> ComparisonDocument:
     except (ValidationError, UnicodeDecodeError):
         raise UsageError(
             f"the baseline {path} is not a comparison that this version reads.",
-            remedy="Give the comparison.json of an earlier comparison, of schema_version 1.",
+            remedy="Give the comparison.json of an earlier comparison, of schema_version "
+            f"{SCHEMA_VERSION}.",
         ) from None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,15 +21,14 @@ from privbench.report.document import (
     ComparisonDocument,
     ModelPart,
     QueryPart,
-    ReboundPart,
     WorkloadPart,
 )
 from privbench.report.gates import Gate, parse
 from privbench.report.headlines import markdown
 from privbench.report.measuring import Measured, measure, schema_of
 from privbench.schema import Schema
-from privbench.workload import Answer, Replay, Workload, read, replay
-from privbench.workload.replay import Load, Tell, load, silent
+from privbench.workload import Replay, Workload, read, replay
+from privbench.workload.replay import Tell, silent
 from privbench.workload.results import ReplayLog
 from privbench.workload.safety import NONE, Trust
 from privbench.workload.session import NOTHING, Before
@@ -69,7 +67,6 @@ def compare(
     timeout: float = 60.0,
     floor: bool = True,
     explain: bool = True,
-    concurrency: int = 0,
     before: Before = NOTHING,
     baseline: str | Path | None = None,
     other_workload: bool = False,
@@ -79,14 +76,13 @@ def compare(
     tell: Tell = silent,
     stage: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     trust: Trust = NONE,
-    rebound: Workload | None = None,
 ) -> ComparisonDocument:
     """Run a workload on source and clone, measure how close they are, and write the report.
 
     The result is CONFIDENTIAL: it holds exact figures of the source (P1), and no release may
     depend on it (P2). Both databases are only read. A comparison that was broken off goes on where
-    it stopped when it is started again with the same ``out_dir``; a load begins anew. A failed gate
-    raises nothing here: see `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
+    it stopped when it is started again with the same ``out_dir``. A failed gate raises nothing
+    here: see `ComparisonDocument.failed` and `privbench.report.gates.enforce`.
 
     The config names the schemas, public tables and public bins. comparison.json, report.html,
     report.md and the replay's log go to ``out_dir``, and gates and integrity checks as JUnit XML to
@@ -98,8 +94,6 @@ def compare(
       runtime discrepancy is the machine's noise.
     * ``explain``: also run EXPLAIN (ANALYZE, BUFFERS) of every query on both sides, which gives
       work discrepancy and plan agreement.
-    * ``concurrency``: clients a side that then run the workload at once, for throughput and latency
-      under load; 0 leaves that out.
     * ``baseline``: comparison.json of an earlier comparison to measure drift against, which may be
       of another workload if ``other_workload`` says so.
     * ``model``: the released model that the clone was made from, whose circuits the heat map shows.
@@ -108,8 +102,6 @@ def compare(
       ``stage`` entered by the name of each stage, as that of a `Reporter`.
     * ``trust``: functions that the operator lets the queries call beyond the lists, and whether
       refused queries are left out.
-    * ``rebound``: queries of the workload, by their ids, with texts of the same rank in the clone
-      in place of texts that it lacks: their answers are reported beside those as written.
 
     Raises:
         UsageError: A gate, the workload, the baseline, the config or the model is wrong.
@@ -124,8 +116,7 @@ def compare(
     if folder is not None:
         with file_errors(f"cannot make the folder {folder}"):
             make_folder(folder)
-    left_out = _left_out(floor, explain, concurrency, distributions)
-    left_out += () if rebound is not None else ("qerror.rebound",)
+    left_out = _left_out(floor, explain, distributions)
     schema = schema_of(source_dsn, config)
     _check_gates(wanted, schema, left_out, old is not None)
     if model is not None:
@@ -146,14 +137,12 @@ def compare(
             before=before,
             trust=trust,
         )
-        loaded = load(ran.workload, ran, dsns, concurrency, before) if concurrency else None
         answered = parts.queries(ran.workload, ran)
-        part = None if rebound is None else _rebound(answered, rebound, ran, target_dsn, trust)
     with stage("measure"):
         measured = measure(
             source_dsn, target_dsn, config, answered, model, distributions=distributions, tell=tell
         )
-    document = _document(queries, answered, ran, loaded, measured, part, model)
+    document = _document(queries, answered, ran, measured, model)
     if old is not None:
         drift = earlier.drift(old, document)
         named = {**document.figures, **earlier.ratios(drift)}
@@ -164,16 +153,13 @@ def compare(
     return document
 
 
-def _left_out(floor: bool, explain: bool, concurrency: int, distributions: bool) -> tuple[str, ...]:
+def _left_out(floor: bool, explain: bool, distributions: bool) -> tuple[str, ...]:
     """Prefixes of the names of figures that this comparison does not measure."""
     found: list[str] = []
     if not floor:
         found += ["runtime.floor.", "runtime.beyond_floor", "replay.unstable"]
-        found += ["load.throughput.floor", "load.latency.floor."]
     if not explain:
         found += ["work.", "plan."]
-    if not concurrency:
-        found += ["load."]
     if not distributions:
         found += ["kld.", "tvd."]
     return tuple(found)
@@ -205,27 +191,11 @@ def _check_model(model: Modelled, schema: Schema) -> None:
             )
 
 
-def _rebound(
-    answered: list[QueryPart], rebound: Workload, ran: Replay, clone: str, trust: Trust
-) -> ReboundPart:
-    """Run re-bound queries on the clone, once each; the source's answers are known already."""
-    ids = {query.id for query in ran.workload}
-    rebound = replace(rebound, queries=tuple(query for query in rebound if query.id in ids))
-    again: list[Answer] = []
-    if rebound.queries:
-        dsns, settings = {parts.CLONE: clone}, ran.settings
-        found = replay(rebound, dsns, 1, 0, ran.timeout, settings=settings, trust=trust)
-        rebound, again = found.workload, [item.answers[parts.CLONE] for item in found.results]
-    return parts.rebound(answered, rebound, again)
-
-
 def _document(
     queries: Workload,
     answered: list[QueryPart],
     ran: Replay,
-    loaded: Load | None,
     found: Measured,
-    rebound: ReboundPart | None,
     model: Modelled | None,
 ) -> ComparisonDocument:
     document = ComparisonDocument(
@@ -250,9 +220,7 @@ def _document(
         work=parts.work_summary(answered),
         plans=parts.plans_part(answered),
         statistics=found.statistics,
-        load=None if loaded is None else parts.load_part(loaded),
         views=found.views,
-        rebound=rebound,
         model=None if model is None else ModelPart.model_validate(model, from_attributes=True),
     )
     named = figures.collect(document, found.fidelity.values())

@@ -18,7 +18,7 @@ from privbench.metrics.work import QueryWorkPart
 from privbench.workload.query import Refusal
 
 #: The version grows when a field changes its meaning or is removed, not when a field is added.
-SCHEMA_VERSION: Literal[1] = 1
+SCHEMA_VERSION: Literal[2] = 2
 
 CONFIDENTIAL = (
     "This report holds exact figures of the source database. It is for the data's owner alone: "
@@ -130,25 +130,6 @@ class RuntimePart(Part):
     # Share of the queries further from the source than the source is from itself, a tie
     # counting half. Two identical databases give ½, give or take 1/(2√n).
     beyond_floor: float | None = None
-
-
-REBOUND = (
-    "The texts of these queries were chosen by how often texts occur in the source. That is exact "
-    "knowledge of its rows: nothing of it, neither texts nor figures, may leave its owner."
-)
-
-
-class ReboundPart(Part):
-    """Answers of queries whose literals were re-bound by rank for the clone.
-
-    This part is CONFIDENTIAL, even where other parts may be published.
-    """
-
-    confidential: str = REBOUND
-    # The changed queries as they ran on the clone; the source answered them as written.
-    queries: list[QueryPart]
-    # Q-error of the whole workload, with these queries re-bound and all others as written.
-    qerror: QErrorPart
 
 
 class ColumnPart(Part):
@@ -303,27 +284,6 @@ class StatisticsPart(Part):
     columns: list[StatisticPart]  # columns with statistics on both sides
 
 
-class LoadSidePart(Part):
-    """One side under load."""
-
-    throughput: list[float]  # queries that ended a second, of each timed round
-    median_throughput: float  # their median
-    latency: SummaryPart | None  # seconds of single queries, over clients and timed rounds
-    failed: int  # queries that timed out or failed, over clients and timed rounds
-
-
-class LoadPart(Part):
-    """The workload run by several clients at once."""
-
-    clients: int  # connections a side
-    rounds: int  # timed rounds: in each, every client runs the whole workload once
-    sides: dict[str, LoadSidePart]  # ``source``, ``clone`` and, with the floor, ``source again``
-    throughput: float | None  # discrepancy |q − q̂| / q of the median throughput, per cent
-    throughput_floor: float | None  # the same of the source against itself
-    latency: SummaryPart | None  # discrepancy of each query's median latency, per cent
-    latency_floor: SummaryPart | None  # the same of the source against itself
-
-
 class ChangePart(Part):
     """A figure, of a comparison or of one query, in the baseline and now."""
 
@@ -357,7 +317,7 @@ class DriftPart(Part):
 class ComparisonDocument(Part):
     """Everything that a comparison found. CONFIDENTIAL, and no release may depend on it."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = SCHEMA_VERSION
     confidential: str = CONFIDENTIAL
     privbench: str
     created: datetime
@@ -377,12 +337,10 @@ class ComparisonDocument(Part):
     work: WorkSummaryPart | None = None  # work discrepancy; None where nothing was explained
     plans: PlansPart | None = None  # plan agreement; None likewise
     statistics: StatisticsPart | None = None  # agreement of ``pg_stats``
-    load: LoadPart | None = None  # the workload run by several clients at once, where asked for
     drift: DriftPart | None = None  # against the baseline, where one was given
     # What the pictures of the HTML report are drawn from.
     views: ViewsPart = Field(default_factory=ViewsPart)
     model: ModelPart | None = None  # the released model, where one was given
-    rebound: ReboundPart | None = None  # answers with literals re-bound by rank, where asked for
 
     @property
     def failed(self) -> bool:

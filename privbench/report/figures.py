@@ -14,7 +14,6 @@ POINTS = ("mean", "p50", "p75", "p90", "p95", "p99", "max")
 _SPREADS = {
     "qerror": "qerror.overall",
     "qerror.weighted": "qerror.weighted",
-    "qerror.rebound": "rebound.qerror.overall",
     "runtime": "runtime.overall",
     "runtime.floor": "runtime.floor",
     "runtime.weighted": "runtime.weighted",
@@ -32,20 +31,15 @@ _SPREADS = {
     "stats.mcv": "statistics.mcv",
     "stats.correlation": "statistics.correlation",
     "stats.avg_width": "statistics.avg_width",
-    "load.latency": "load.latency",
-    "load.latency.floor": "load.latency_floor",
 }
 #: Figures that are one number of the document.
 _PLAIN = {
     "qerror.clone_zero": "qerror.clone_zero",
-    "qerror.rebound.clone_zero": "rebound.qerror.clone_zero",
     "replay.unstable": "replay.unstable",
     "runtime.beyond_floor": "runtime.beyond_floor",
     "work.missing": "work.missing",
     "plan.agreement": "plans.same",
     "plan.join_order": "plans.same_join_order",
-    "load.throughput": "load.throughput",
-    "load.throughput.floor": "load.throughput_floor",
 }
 #: Figures that are made of several numbers of the document.
 _MADE = ("replay.timeouts", "replay.errors", "integrity.violations", "rows.max_difference")

@@ -69,12 +69,9 @@ def _metric(
 
 def _qerror(document: ComparisonDocument) -> Headline:
     figures = document.figures
-    asides = [(f"95 % of the queries are within {number(figures['qerror.p95'])} ×", "qerror.p95")]
-    if document.rebound:
-        again = f"re-bound by rank {number(figures['qerror.rebound.p50'])} ×, CONFIDENTIAL"
-        asides.append((again, "qerror.rebound.p50"))
+    aside = f"95 % of the queries are within {number(figures['qerror.p95'])} ×"
     grade = QERROR.grade(figures.get(QERROR.headline))
-    return _metric(document, QERROR, "Q-error, median", grade, *asides)
+    return _metric(document, QERROR, "Q-error, median", grade, (aside, "qerror.p95"))
 
 
 def _runtime(document: ComparisonDocument) -> Headline:

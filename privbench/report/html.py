@@ -13,7 +13,6 @@ from privbench.report.sections import sections
 from privbench.report.sections.columns import drawn
 from privbench.report.sections.fanouts import drawn as drawn_keys
 from privbench.report.templates import template
-from privbench.report.trace import Trace, pointer
 
 
 def render(document: ComparisonDocument) -> str:
@@ -21,11 +20,9 @@ def render(document: ComparisonDocument) -> str:
 
     Every value is escaped; scripts and styles are inline, so the page works offline.
     """
-    fig = Trace(document)
     page = template("page.html.j2").render(
         document=document,
-        fig=fig,
-        sections=list(sections(document, fig)),
+        sections=list(sections(document)),
         plotly=_library(),
         cells=_cells(document),
     )
@@ -44,15 +41,14 @@ def _cells(document: ComparisonDocument) -> dict[str, object]:
     chosen = drawn(document)
     for i, table in enumerate(document.tables):
         for j, column in enumerate(table.columns if table.name in chosen else ()):
-            place = pointer("tables", i, "columns", j)
-            cells[place] = [column.labels, _short(column.real), _short(column.clone)]
+            shares = (_short(column.real), _short(column.clone))
+            cells[f"/tables/{i}/columns/{j}"] = [column.labels, *shares]
     for i, key in drawn_keys(document):
         shares = (_short(key.real.shares), _short(key.clone.shares))
-        cells[pointer("views", "fanouts", i)] = [key.labels, *shares]
+        cells[f"/views/fanouts/{i}"] = [key.labels, *shares]
     for i, part in enumerate(document.views.correlations):
         if part.table in chosen:
-            place = pointer("views", "correlations", i)
-            cells[place] = [part.columns, part.real, part.clone]
+            cells[f"/views/correlations/{i}"] = [part.columns, part.real, part.clone]
     return cells
 
 

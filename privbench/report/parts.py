@@ -8,24 +8,21 @@ from statistics import median
 import numpy as np
 
 from privbench.metrics import plans, qerror, work
-from privbench.metrics.base import Floats, SummaryPart, by_joins, summarise, weighted
+from privbench.metrics.base import SummaryPart, by_joins, summarise, weighted
 from privbench.metrics.plans import WorkPart
 from privbench.metrics.qerror import QErrorPart
 from privbench.metrics.work import discrepancies
 from privbench.report.document import (
     AnswerPart,
-    LoadPart,
-    LoadSidePart,
     PlansPart,
     QueryPart,
-    ReboundPart,
     ReplayPart,
     RuntimePart,
     SidePart,
     WorkSummaryPart,
 )
 from privbench.workload import Answer, Query, QueryResult, Replay, Side, Workload
-from privbench.workload.replay import AGAIN, Load
+from privbench.workload.replay import AGAIN
 
 #: Names of the two databases in a replay.
 SOURCE, CLONE = "source", "clone"
@@ -97,19 +94,6 @@ def qerrors(found: list[QueryPart]) -> QErrorPart:
         [query.joins for query in answered],
         [query.weight for query in answered],
     )
-
-
-def rebound(found: list[QueryPart], workload: Workload, answers: list[Answer]) -> ReboundPart:
-    """The part on queries that ran on the clone with re-bound literals, by its answers."""
-    changed = {}
-    written = {query.id: query for query in found}
-    for query, answer in zip(workload, answers, strict=True):
-        old, clone = written[query.id], _answer(answer)
-        new = {"sql": query.sql, "clone": clone, "qerror": _qerror(old.source, clone)}
-        lost = dict.fromkeys(("runtime", "floor", "work"))
-        changed[query.id] = old.model_copy(update=new | lost)
-    both = [changed.get(query.id, query) for query in found]
-    return ReboundPart(queries=[*changed.values()], qerror=qerrors(both))
 
 
 def runtimes(found: list[QueryPart]) -> RuntimePart:
@@ -222,43 +206,3 @@ def _apart(pairs: Iterable[tuple[float | None, float | None]]) -> SummaryPart | 
     """Discrepancies of the pairs whose first value is above 0 and whose second is not None."""
     known = np.array([(a, b) for a, b in pairs if a and b is not None], dtype=np.float64)
     return summarise(discrepancies(*known.reshape(-1, 2).T))
-
-
-def load_part(found: Load) -> LoadPart:
-    """The workload under load."""
-    sides = {name: _load_side(found, name) for name in found.rounds}
-    medians = {name: found.latencies(name) for name in found.rounds}
-    floor = AGAIN in sides
-    return LoadPart(
-        clients=found.clients,
-        rounds=len(found.rounds[SOURCE]),
-        sides=sides,
-        throughput=_throughput(sides, CLONE),
-        throughput_floor=_throughput(sides, AGAIN) if floor else None,
-        latency=_latency(medians[SOURCE], medians[CLONE]),
-        latency_floor=_latency(medians[SOURCE], medians[AGAIN]) if floor else None,
-    )
-
-
-def _load_side(found: Load, name: str) -> LoadSidePart:
-    rounds = found.rounds[name]
-    latency = np.concatenate([each.latency.ravel() for each in rounds])
-    throughput = [each.throughput for each in rounds]
-    return LoadSidePart(
-        throughput=throughput,
-        median_throughput=float(np.median(throughput)),
-        latency=summarise(latency[np.isfinite(latency)]),
-        failed=int(np.isnan(latency).sum()),
-    )
-
-
-def _throughput(sides: dict[str, LoadSidePart], name: str) -> float | None:
-    source = sides[SOURCE].median_throughput
-    if source <= 0:
-        return None
-    return float(discrepancies([source], [sides[name].median_throughput])[0])
-
-
-def _latency(source: Floats, other: Floats) -> SummaryPart | None:
-    whole = np.isfinite(source) & np.isfinite(other)
-    return summarise(discrepancies(source[whole], other[whole]))

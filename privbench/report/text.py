@@ -48,6 +48,42 @@ def per_cent(value: float | None) -> str:
     return "–" if value is None else f"{number(value)} %"
 
 
+def share(value: float | None) -> str:
+    """A share as per cent, with two digits below 10 %.
+
+    >>> share(0.01234), share(0.5)
+    ('1.2 %', '50 %')
+    """
+    return percent(value) if value is None or value >= 0.1 else f"{100 * value:.2g} %"
+
+
+def difference(now: float, before: float) -> str:
+    """How much larger or smaller a number is than another, as per cent of that.
+
+    >>> difference(90, 100), difference(1, 0)
+    ('-10 %', '–')
+    """
+    return percent((now - before) / before) if before else "–"
+
+
+def coefficient(value: float | None) -> str:
+    """Two decimals, without a minus before a zero.
+
+    >>> coefficient(-0.001), coefficient(0.456), coefficient(None)
+    ('0.00', '0.46', '–')
+    """
+    return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
+def less(value: float | None, other: float | None) -> str:
+    """The difference of two coefficients; a dash where one is missing.
+
+    >>> less(0.5, 0.25), less(None, 0.25)
+    ('0.25', '–')
+    """
+    return coefficient(None if value is None or other is None else value - other)
+
+
 def joins(number: str) -> str:
     """A number of joins in words.
 

@@ -1,20 +1,15 @@
-"""Run a workload on several databases, in turns, and time it: query by query, or under load."""
+"""Run a workload on several databases, in turns, and time it query by query."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
 
 from privbench.errors import ConnectionFailed, UsageError
 from privbench.pgsql import SETTINGS
@@ -255,110 +250,3 @@ def orders(names: list[str], start: int = 0) -> Iterator[list[str]]:
         turned = names if half % 2 == 0 else names[::-1]
         for shift in range(len(names)):
             yield turned[shift:] + turned[:shift]
-
-
-_Seconds = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One timed round on one side."""
-
-    seconds: float  # from the start of all clients to the end of the last
-    # Seconds of each query on each client, shape (clients, queries); NaN where it timed out
-    # or failed.
-    latency: _Seconds
-
-    @property
-    def throughput(self) -> float:
-        """Queries that ended a second."""
-        return float(np.isfinite(self.latency).sum()) / self.seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Timed rounds by the side's name."""
-
-    clients: int
-    queries: tuple[Query, ...]
-    rounds: dict[str, tuple[Round, ...]]
-
-    def latencies(self, name: str) -> _Seconds:
-        """Median seconds of each query on a side over clients and rounds, NaN without a run.
-
-        Shape (queries,).
-        """
-        stacked = np.concatenate([each.latency for each in self.rounds[name]])
-        medians = np.full(stacked.shape[1], np.nan)
-        some = np.isfinite(stacked).any(axis=0)
-        medians[some] = np.nanmedian(stacked[:, some], axis=0)
-        return medians
-
-
-def load(
-    queries: Workload, ran: Replay, dsns: Mapping[str, str], clients: int, before: Before = NOTHING
-) -> Load | None:
-    """Run the queries by several clients at once, and measure throughput.
-
-    In a round on a side every client runs the whole workload once. Each client begins at another
-    query, so that no two run the same query at the same time. Throughput is the number of queries
-    that ended, divided by the time from the start of all clients to the end of the last. The sides
-    take turns.
-    The clients are threads of this process: with queries of well under a millisecond they, not the
-    server, are the limit, on all sides alike.
-
-    Only queries that ended on every side in the replay `ran` are run; the result is None if there
-    are none. Nothing is checked here: rounds, settings, the time-out and the second part of the
-    first database are those of the replay.
-    """
-    if clients < 1:
-        raise UsageError("a load needs at least one client.")
-    ended = {
-        query: result.answers
-        for query, result in zip(queries, ran.results, strict=True)
-        if all(answer.status == "ok" for answer in result.answers.values())
-    }
-    if not ended:
-        return None
-    chosen, names = tuple(ended), list(next(iter(ended.values())))
-    first = next(iter(dsns.values()))
-    wanted = {f"{name} {i}": dsns.get(name, first) for name in names for i in range(clients)}
-    with sessions(wanted) as opened:
-        for session in opened.values():
-            session.align(ran.settings, ran.timeout)
-        crews = {name: [opened[f"{name} {i}"] for i in range(clients)] for name in names}
-        found: dict[str, list[Round]] = {name: [] for name in names}
-        for order in islice(orders(names), ran.warmup + ran.repeats):
-            for name in order:
-                found[name].append(_round(name, crews[name], chosen, before))
-    timed = {name: tuple(each[ran.warmup :]) for name, each in found.items()}
-    return Load(clients, chosen, timed)
-
-
-def _round(name: str, crew: list[Session], queries: Sequence[Query], before: Before) -> Round:
-    before.run_command(name)
-    for session in crew:
-        session.prepare(replace(before, command=None), name)
-    latency = np.full((len(crew), len(queries)), np.nan)
-    gate = threading.Barrier(len(crew) + 1)
-
-    def work(client: int) -> None:
-        first = client * len(queries) // len(crew)
-        gate.wait()
-        for step in range(len(queries)):
-            place = (first + step) % len(queries)
-            run = crew[client].run(queries[place].sql)
-            if run.status == "ok":
-                latency[client, place] = run.seconds[0]
-
-    with ThreadPoolExecutor(len(crew)) as pool:
-        working = [pool.submit(work, client) for client in range(len(crew))]
-        gate.wait()
-        begin = time.perf_counter()
-        try:
-            for client in working:
-                client.result()
-        except psycopg.OperationalError:
-            raise ConnectionFailed(f"a connection to the {name} was lost under load.") from None
-        seconds = time.perf_counter() - begin
-    return Round(seconds, latency)

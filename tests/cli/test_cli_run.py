@@ -159,7 +159,7 @@ def test_refused_queries_are_left_out_by_name_where_the_operator_says_so(mixed, 
 def test_a_comparison_says_what_it_left_out(mixed, tenants, tmp_path):
     options = ("--skip-refused", "--repeats", 1, "--no-floor", "--no-distributions")
     words = ("compare", tenants, tenants, "-w", mixed, "-o", tmp_path / "r", *options)
-    lines = market.succeed("-q", *words, "--concurrency", 1).stdout.splitlines()
+    lines = market.succeed("-q", *words).stdout.splitlines()
     _named([line.removeprefix("left out: ") for line in lines if line.startswith("left out")])
     document = json.loads((tmp_path / "r" / "comparison.json").read_text())
     assert document["workload"]["queries"] == len(document["queries"]) == 4

@@ -264,6 +264,44 @@ def test_a_directory_that_cannot_be_made_is_said(tmp_path):
         spend(Ledger.open(blocker, "shop"), 1.0)
 
 
+OF_LINES = b'{"check":"0","entry":{"format":1,"identity":"shop","type":"ledger"}}\n'
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("lines", [OF_LINES, b"", b"This ledger was converted"])
+def test_a_ledger_of_lines_is_refused_and_not_forgotten(ledger, tmp_path, lines, beside):
+    """Whether or not there is a newer file beside it, and also for databases of other names."""
+    if beside:
+        spend(ledger, 0.5)
+    ledger.directory.mkdir(parents=True, exist_ok=True)
+    path = ledger.directory / "ledger.jsonl"
+    path.write_bytes(lines)
+    other = Ledger.open(tmp_path / "ledger", "other")
+    calls = (ledger.show, other.show, lambda: spend(ledger, 0.1), lambda: spend(other, 0.1))
+    for call in (*calls, lambda: ledger.set_cap(Cap(1.0))):
+        with pytest.raises(LedgerError, match="was not converted") as error:
+            call()
+        assert str(path) in str(error.value)
+        assert "ledger show" in str(error.value.remedy)
+    assert path.read_bytes() == lines
+    assert (ledger.directory / "ledger.sqlite").exists() == beside
+
+
+def test_a_converted_ledger_goes_on_and_needs_its_newer_file(ledger):
+    """The note that the conversion left tells a converted ledger from one that was lost."""
+    note = b"This ledger was converted; its entries are in ledger.sqlite.\n"
+    spend(ledger, 0.5)
+    (ledger.directory / "ledger.jsonl").write_bytes(note)
+    spend(ledger, 0.25)
+    assert total(ledger, OWNER).epsilon == pytest.approx(0.75)
+    (ledger.directory / "ledger.sqlite").unlink()
+    for left in ("ledger.jsonl", None):
+        with pytest.raises(LedgerError, match="is damaged"):
+            ledger.show()
+        if left:
+            (ledger.directory / left).unlink()
+
+
 def _fit_under_cap(path, start, results):
     start.wait()
     try:

@@ -24,10 +24,7 @@ def original(model, make_database, tmp_path_factory):
     about = About("The |market|", "A publisher", "CC0-1.0", date(2026, 1, 31))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tabular, "CHUNK_ROWS", 25)
-        publish(
-            model, folder, about=about, database=make_database(), queries=12,
-            oci=folder.parent / "image",
-        )  # fmt: skip
+        publish(model, folder, about=about, database=make_database(), queries=12)
     return folder
 
 

@@ -304,7 +304,7 @@ def test_texts_of_a_bundle_are_no_markup(bundle):
         }
         # Of the list in the one page, and of the table in the other, every text is a whole item.
         assert {visible(text) for text in TEXTS} <= whole
-    for name in ("deployment.yaml", "croissant.json", "datapackage.json", FACTS, PAPER):
+    for name in ("deployment.yaml", "croissant.json", FACTS, PAPER):
         assert (bundle / name).read_text().replace("\n", "").isprintable()
     deployed = yaml.safe_load((bundle / "deployment.yaml").read_text())
     assert deployed["deployment"]["basic"]["name"] == TEXTS[0]

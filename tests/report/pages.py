@@ -1,13 +1,14 @@
 """Reports as the tests read them."""
 
 import re
+from collections import Counter
 from html.parser import HTMLParser
 from typing import Any
 
-from privbench.report.trace import FORMS, printed
+from privbench.report.text import coefficient, difference, less, number, per_cent, percent, seconds
 
 #: Cells with digits that are no figures of the comparison.
-_NAMES = {"code", "pre", "sql", "grade"}
+_NAMES = {"code", "pre", "sql", "left", "grade"}
 
 
 class Page(HTMLParser):
@@ -19,8 +20,8 @@ class Page(HTMLParser):
         self.sections: list[str] = []
         self.scripts = 0
         self.words: list[str] = []
-        self.figures: list[tuple[dict[str, str], str]] = []
-        self.bare: list[str] = []
+        self.figures: list[tuple[str, str]] = []
+        self.cells: list[str] = []
         self.data: dict[str, str] = {}
         self._open: list[tuple[str, dict[str, str], list[str]]] = []
         self.feed(text)
@@ -40,12 +41,10 @@ class Page(HTMLParser):
             return
         _, values, said = self._open.pop()
         text = " ".join("".join(said).split())
-        if "data-figure" in values and "data-as" in values:
-            self.figures.append((values, text))
+        if "data-figure" in values:
+            self.figures.append((values["data-figure"], text))
         if tag == "script" and (values.get("id") or self._open[-1][1].get("class") == "chart"):
             self.data[values.get("id") or self._open[-1][1]["id"]] = "".join(said)
-        if tag == "td" and re.search(r"\d", "".join(self._own(values, said))):
-            self.bare.append(text)
         if self._open and tag not in ("script", "style"):
             self._open[-1][2].append("".join(said) if self._plain(values, tag) else " ")
 
@@ -54,17 +53,17 @@ class Page(HTMLParser):
             self._open[-1][2].append(data)
             if self._open[-1][0] not in ("script", "style"):
                 self.words.append(data)
+            classes = {
+                name for _, values, _ in self._open for name in values.get("class", "").split()
+            }
+            tags = {tag for tag, _, _ in self._open}
+            if "td" in tags and not _NAMES & {*tags, *classes} and re.search(r"\d", data):
+                self.cells.append(data.strip().removesuffix(" apart"))
 
     @staticmethod
     def _plain(values: dict[str, str], tag: str) -> bool:
         """Whether a parent's text goes on with this element's."""
         return "data-figure" not in values and tag not in _NAMES
-
-    @staticmethod
-    def _own(values: dict[str, str], said: list[str]) -> list[str]:
-        """Text of a cell that is neither a traced figure nor a name."""
-        named = "data-figure" in values or {"sql", "left"} & set(values.get("class", "").split())
-        return [] if named else said
 
 
 def at(data: Any, pointer: str) -> Any:
@@ -75,15 +74,30 @@ def at(data: Any, pointer: str) -> Any:
     return data
 
 
-def wrong(data: Any, values: dict[str, str], shown: str) -> bool:
-    """Whether an element shows something else than the place that it names."""
-    found, form = at(data, values["data-figure"]), values["data-as"]
-    if form == "within":  # a figure within a sentence
-        texts = (FORMS["number"](found), FORMS["percent"](found))
-        return not any(text in shown for text in texts)
-    if form in ("checks", "violated"):
-        kind = [check for check in found if check["kind"] == values["data-kind"]]
-        counted = len(kind) if form == "checks" else sum(check["violations"] > 0 for check in kind)
-        return shown != str(counted)
-    other = [at(data, values["data-against"])] if "data-against" in values else []
-    return shown != printed(form, found, *other)
+def printed(data: Any) -> set[str]:
+    """Every number of a document as the page may print it."""
+    if isinstance(data, dict | list):
+        return {text for part in (data.values() if isinstance(data, dict) else data)
+                for text in printed(part)}  # fmt: skip
+    if not isinstance(data, int | float):
+        return set()
+    return {form(data) for form in (number, percent, per_cent, seconds, coefficient)}
+
+
+def wrong(data: Any, page: Page) -> list[str]:
+    """Places of figures that the page shows otherwise than the document, and cells without one."""
+    named = [
+        place for place, text in page.figures
+        if not any(form(at(data, place)) in text for form in (number, percent))
+    ]  # fmt: skip
+    known = printed(data) | {query["id"] for query in data["queries"]}
+    for table in data["tables"]:
+        if table["clone_rows"] is not None:
+            known.add(difference(table["clone_rows"], table["source_rows"]))
+    for part in data["views"]["correlations"]:
+        for real, clone in zip(part["real"], part["clone"], strict=True):
+            known |= {less(one, other) for one, other in zip(clone, real, strict=True)}
+    kinds = Counter(check["kind"] for check in data["integrity"])
+    return named + [
+        text for text in page.cells if text not in known | set(map(str, kinds.values()))
+    ]

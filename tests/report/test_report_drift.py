@@ -50,10 +50,9 @@ def document(library, library_clone, folder, itself):
         [
             "query.qerror > 100", "query.qerror > 1000", "drift.qerror.max > 1.2",
             "drift.kld.2 > 1.2", "plan.agreement < 0.1", "work.blocks.max > 1e9",
-            "runtime.p50 > 1e6 * runtime.floor.p50", "load.throughput > 1e9",
+            "runtime.p50 > 1e6 * runtime.floor.p50",
         ],
         repeats=2,
-        concurrency=2,
         baseline=folder / "itself" / "comparison.json",
         junit=folder / "junit.xml",
     )  # fmt: skip
@@ -91,17 +90,10 @@ def test_work_and_plans_are_those_of_the_queries(document):
     assert set(document.plans.same_by_joins) == {"0", "1"}
 
 
-def test_weights_and_load_are_counted(document):
+def test_weights_are_counted(document):
     errors = [q.qerror or 0 for q in document.queries[:3]]
     assert document.qerror.weighted.mean == pytest.approx(np.average(errors, weights=[5, 3, 1]))
     assert document.figures["qerror.weighted.p50"] == errors[0]
-    # Under load run the queries that ended.
-    load = document.load
-    assert (load.clients, set(load.sides)) == (2, {"source", "clone", "source again"})
-    for side in load.sides.values():
-        assert (len(side.throughput), side.failed, side.latency.n) == (2, 0, 2 * 2 * 3)
-    assert load.latency.n == 3
-    assert document.figures["load.throughput.floor"] is not None
 
 
 def test_drift_is_the_ratio_to_the_baseline(document, itself):
@@ -124,11 +116,11 @@ def test_gates_name_their_queries(document, folder):
     assert found["query.qerror > 100"].queries == ["fails", "eight"]
     assert found["query.qerror > 1000"].queries == ["fails"]
     failed = [gate.failed for gate in document.gates]
-    assert failed == [True, True, True, True, False, False, False, False]
+    assert failed == [True, True, True, True, False, False, False]
     with pytest.raises(Exception, match=r"query\.qerror > 100 \(fails, eight\)"):
         enforce(document.gates)
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(folder / "junit.xml"))}
-    assert (suites["gates"].tests, suites["gates"].failures) == (8, 4)
+    assert (suites["gates"].tests, suites["gates"].failures) == (7, 4)
     cases = {case.name: case for case in suites["queries"]}
     told = (("fails", 100), ("eight", 100), ("fails", 1000))
     assert set(cases) == {f"query {name}: fail if query.qerror > {most}" for name, most in told}
@@ -140,7 +132,6 @@ def test_gates_name_their_queries(document, folder):
 @pytest.mark.parametrize(
     ("gate", "options"),
     [
-        ("load.throughput > 1", {}),
         ("work.blocks.p50 > 1", {"explain": False}),
         ("plan.agreement < 1", {"explain": False}),
         ("runtime.floor.p50 > 1", {"floor": False}),
@@ -176,8 +167,8 @@ def test_the_schema_of_the_document_is_published(document, folder, tmp_path):
     result = succeed("compare-schema")
     schema = json.loads(result.stdout)
     assert schema == json_schema()
-    assert schema["$id"] == "privbench-comparison-1"
-    assert schema["properties"]["schema_version"]["const"] == 1
+    assert schema["$id"] == "privbench-comparison-2"
+    assert schema["properties"]["schema_version"]["const"] == 2
     # No object has a property that the schema does not name.
     assert not any(part["additionalProperties"] for part in schema["$defs"].values())
     (tmp_path / "schema.json").write_text(result.stdout)
@@ -186,9 +177,9 @@ def test_the_schema_of_the_document_is_published(document, folder, tmp_path):
     assert checked.exit_code == 0, checked.output
 
 
-def test_the_short_report_tells_work_load_and_drift(folder, document):
+def test_the_short_report_tells_work_and_drift(folder, document):
     text = (folder / "clone" / "report.md").read_text()
-    for needed in ("work discrepancy, blocks", "| 2 clients |", "Same plan for",
+    for needed in ("work discrepancy, blocks", "Same plan for",
                    "Against the comparison of", "| `qerror.p95` | 1 |", "Q-error by weights",
                    "**failed** fails, eight"):  # fmt: skip
         assert needed in text, needed
@@ -198,7 +189,7 @@ def test_the_command_takes_every_option(library, library_clone, tmp_path):
     workload = tmp_path / "w.sql"
     workload.write_text("SELECT count(*) FROM loans;")
     base = ["compare", library, library_clone, "-w", workload, "--repeats", 1]
-    cold = ("--cold", "--before", "true", "--before-sql", "DISCARD ALL", "--concurrency", 1)
+    cold = ("--cold", "--before", "true", "--before-sql", "DISCARD ALL")
     said = succeed(*base, "-o", tmp_path / "a", *cold, "--metrics", tmp_path / "m").stdout
     assert "CONFIDENTIAL" in said
     data = json.loads((tmp_path / "a" / "comparison.json").read_text())
@@ -208,14 +199,13 @@ def test_the_command_takes_every_option(library, library_clone, tmp_path):
     drift = ("--baseline", tmp_path / "a/comparison.json", "--fail-if", "drift.qerror.p95 > 1.2")
     succeed(*base, "-o", tmp_path / "b", *quick, *drift)
     left = ComparisonDocument.model_validate_json((tmp_path / "b" / "comparison.json").read_text())
-    assert left.runtime.floor is left.work is left.plans is left.load is None
+    assert left.runtime.floor is left.work is left.plans is None
     assert all(query.again == [] and query.work is None for query in left.queries)
     assert not any(table.columns or table.divergence for table in left.tables)
     assert all(table.source_rows for table in left.tables)
     assert left.figures["runtime.floor.p50"] is left.figures["kld.2"] is None
     assert left.statistics is not None
-    more = ("--explain", "--concurrency", 2, "--repeats", 2)
+    more = ("--explain", "--repeats", 2)
     succeed("run", workload, "--on", library, "-o", tmp_path / "r.json", *more)
     found = json.loads((tmp_path / "r.json").read_text())
     assert found["results"][0]["plan"][0]["Plan"]["Node Type"] == "Aggregate"
-    assert len(found["load"]["throughput"]) == 2

@@ -1,6 +1,5 @@
 """Re-binding: no literal of a user survives, and the new ones are of the synthetic rows."""
 
-import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -10,7 +9,6 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from market import fail, succeed
 from sql_files import cases, sql_of
 
 from privbench import pipeline
@@ -270,58 +268,3 @@ def test_what_is_bound_is_confidential_as_its_rows_are(fitted, shop, shop_clone,
     for clone in (None, shop_clone):
         found = pipeline.rebind(queries, model=tmp_path / "seeded", on=clone, ledger=ledger)
         assert found.workload.confidential
-
-
-# Texts that the clone lacks are asked for by the text of their rank, and nothing else changes.
-
-
-#: How a query is written, and how it is asked then; None where it stays.
-QUERIES = {
-    text: asked or None
-    for _, body in cases(__file__, "texts_by_rank")
-    for text, _, asked in [body.partition("\n=> ")]
-}
-
-
-@pytest.fixture(scope="module")
-def towns(make_database):
-    """DSNs of a source and a clone."""
-    names = "'Oslo', 'Bern', 'Rome', 'Kyiv'", "'Bern', 'x', 'z', 'Kyiv'"
-    return [
-        make_database(sql_of(__file__, "towns_by_rank", names=name, odd=odd, kind=kind))
-        for name, odd, kind in zip(names, ("it''s", "o''no"), ("gone", "new"), strict=True)
-    ]
-
-
-def test_only_texts_that_the_clone_lacks_change(towns):
-    queries = Workload("w", tuple(Query(str(i), text, card=1) for i, text in enumerate(QUERIES)))
-    made = pipeline.rebind_by_rank(queries, *towns)
-    assert made.confidential
-    assert {query.id: query.sql for query in made} == {
-        str(i): new for i, new in enumerate(QUERIES.values()) if new is not None
-    }
-    assert all(query.card is None for query in made)
-    with pytest.raises(UsageError, match="one and the same"):
-        pipeline.rebind_by_rank(queries, towns[0], towns[0])
-
-
-def test_both_answers_are_reported_and_marked(towns, tmp_path):
-    workload = tmp_path / "w.sql"
-    workload.write_text("".join(f"{text};\n" for text in list(QUERIES)[:2] + list(QUERIES)[4:5]))
-    compare = ("compare", *towns, "-w", workload)
-    quick = ("--repeats", 1, "--no-floor", "--no-explain", "--no-distributions")
-    gate = ("--fail-if", "qerror.rebound.clone_zero > 0")
-    succeed(*compare, "-o", tmp_path / "out", "--rebind", *quick, *gate)
-    data = json.loads((tmp_path / "out" / "comparison.json").read_text())
-    written, again = data["queries"], data["rebound"]["queries"]
-    assert [query["source"]["rows"] for query in written] == [50, 95, 3]
-    assert [query["clone"]["rows"] for query in written] == [0, 50, 3]
-    assert [query["clone"]["rows"] for query in again] == [30, 95]
-    assert data["qerror"]["clone_zero"] == 1
-    assert data["rebound"]["qerror"]["clone_zero"] == 0
-    assert data["rebound"]["qerror"]["overall"]["n"] == 3
-    assert data["figures"]["qerror.rebound.max"] == pytest.approx(50 / 30)
-    assert "may leave its owner" in data["rebound"]["confidential"]
-    for name in ("report.html", "report.md"):
-        assert "may leave its owner" in (tmp_path / "out" / name).read_text()
-    fail(2, "", *compare, "-o", tmp_path / "no", "--fail-if", "qerror.rebound.p50 > 2")

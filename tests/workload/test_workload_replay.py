@@ -1,13 +1,11 @@
-"""Replay on a real server: answers, the noise floor, cold runs, and load by several clients."""
+"""Replay on a real server: answers, the noise floor and cold runs."""
 
 import json
 import sys
-import threading
 from collections import Counter
 from itertools import islice, pairwise
 from typing import Any
 
-import numpy as np
 import psycopg
 import pytest
 from bounded import bounded
@@ -16,9 +14,9 @@ from sql_files import cases
 
 from privbench.errors import ConnectionFailed, DatabaseError, UsageError
 from privbench.workload import Answer, Query, Workload, replay
-from privbench.workload.replay import AGAIN, load, orders
+from privbench.workload.replay import AGAIN, orders
 from privbench.workload.safety import Trust
-from privbench.workload.session import Before, Session
+from privbench.workload.session import Before
 
 #: What these tests call to see sessions and to wait.
 TOLD = Trust.of(
@@ -203,14 +201,10 @@ def test_wrong_use_is_refused(said, texts, options, shop):
         replay(_workload(*texts), {"source": shop}, **options)
 
 
-def test_more_wrong_use_is_refused(shop):
+def test_queries_that_share_an_id_are_refused(shop):
     one = Query("a", "SELECT 1")
     with pytest.raises(UsageError, match="share an id"):
         replay(Workload("w", (one, one)), {"source": shop})
-    alone = Workload("w", (one,))
-    ran = replay(alone, {"source": shop}, repeats=1, warmup=0)
-    with pytest.raises(UsageError, match="at least one client"):
-        load(alone, ran, {"source": shop}, clients=0)
 
 
 def test_a_lost_connection_says_how_to_go_on(shop, tmp_path):
@@ -288,36 +282,3 @@ def test_a_fresh_connection_is_another_backend_with_the_same_settings(shop):
         rows = {answer.rows or 0 for answer in answers}
         assert {row % 100 for row in rows} == {7}
         assert len(rows) == backends
-
-
-def test_every_client_runs_every_query_once_a_round(shop, shop_clone):
-    dsns = {"source": shop, "clone": shop_clone}
-    texts = ["SELECT count(*) FROM orders", "SELECT 1", "SELECT 1 / 0", "SELECT pg_sleep(0.02)"]
-    ran = replay(_workload(*texts), dsns, repeats=2, warmup=1, floor=True, trust=TOLD)
-    texts[1] = "SELECT 1 / 0"  # it fails under load alone
-    found = load(_workload(*texts), ran, dsns, clients=3)
-    assert [query.id for query in found.queries] == ["q1", "q2", "q4"]
-    assert set(found.rounds) == {"source", "clone", AGAIN}
-    for rounds in found.rounds.values():
-        assert [each.latency.shape for each in rounds] == [(3, 3), (3, 3)]
-        for each in rounds:
-            assert np.isnan(each.latency[:, 1]).all()  # the one that fails
-            assert np.isfinite(each.latency[:, [0, 2]]).all()
-            assert each.throughput == 6 / each.seconds
-    assert np.isnan(found.latencies("clone")).tolist() == [False, True, False]
-
-
-def test_clients_of_a_side_run_at_the_same_time(shop, monkeypatch):
-    """All clients meet inside a query: none could leave it if they ran one after another."""
-    meeting = threading.Barrier(3)
-    plain = Session.run
-
-    def run(self: Session, text: str) -> object:
-        meeting.wait(timeout=20)
-        return plain(self, text)
-
-    one, dsns = _workload("SELECT 1"), {"source": shop}
-    ran = replay(one, dsns, repeats=1, warmup=0)
-    monkeypatch.setattr(Session, "run", run)
-    found = load(one, ran, dsns, clients=3)
-    assert np.isfinite(found.rounds["source"][0].latency).all()

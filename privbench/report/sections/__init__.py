@@ -24,7 +24,6 @@ from privbench.report.sections import (
     runtime,
 )
 from privbench.report.templates import template
-from privbench.report.trace import Trace
 
 Values = dict[str, object]
 
@@ -36,7 +35,6 @@ SECTIONS: dict[str, Callable[[ComparisonDocument], Values | None]] = {
     "qerror": qerror.values,
     "worst": lists.worst,
     "runtime": runtime.values,
-    "load": lambda document: _if(document.load),
     "work": lambda document: _if(document.work and document.plans),
     "tables": lambda document: _if(document.tables),
     "columns": columns.values,
@@ -60,12 +58,12 @@ class Section:
     body: Markup
 
 
-def sections(document: ComparisonDocument, fig: Trace) -> Iterator[Section]:
+def sections(document: ComparisonDocument) -> Iterator[Section]:
     """The sections that have something to show."""
     for name, values in SECTIONS.items():
         found = values(document)
         if found is not None:
-            given = {"document": document, "fig": fig, **found}
+            given = {"document": document, **found}
             module: Any = template(f"{name}.html.j2").make_module(given)
             # Safe because the template has escaped every value.
             yield Section(name, module.title, module.intro, Markup(module))  # noqa: S704

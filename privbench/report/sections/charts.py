@@ -16,11 +16,8 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 
 _POINTS = 2000
 
 
-def embed(figure: go.Figure, name: str, height: int, figures: str) -> Markup:
-    """A figure as data in the page, of a height in pixels, drawn when it is looked at.
-
-    `figures` are the places in comparison.json that it shows, as JSON pointers with ``*`` for each.
-    """
+def embed(figure: go.Figure, name: str, height: int) -> Markup:
+    """A figure as data in the page, of a height in pixels, drawn when it is looked at."""
     figure.update_layout(
         template=None,
         height=height,
@@ -34,12 +31,12 @@ def embed(figure: go.Figure, name: str, height: int, figures: str) -> Markup:
     figure.update_yaxes(**axis)
     data = figure.to_json().replace("<", "\\u003c")
     page = Markup(
-        '<div class="chart" id="{name}" data-figure="{figures}" style="min-height:{height}px">'
+        '<div class="chart" id="{name}" style="min-height:{height}px">'
         '<script type="application/json">{data}</script></div>'
     )
     # The JSON is safe: it has no "<" left that could end the element.
     shown = Markup(data)  # noqa: S704
-    return page.format(name=name, figures=figures, height=height, data=shown)
+    return page.format(name=name, height=height, data=shown)
 
 
 def ticks(low: float, high: float) -> dict[str, Any]:

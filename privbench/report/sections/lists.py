@@ -29,7 +29,7 @@ def worst(document: ComparisonDocument) -> dict[str, object] | None:
     if not wrong and not failed:
         return None
     return {
-        "worst": [(i, found[i]) for i in wrong[:WORST]],
+        "worst": [found[i] for i in wrong[:WORST]],
         "failed": failed[:WORST],
         "failures": len(failed),
         "long": _LONG,
@@ -53,7 +53,7 @@ def integrity(document: ComparisonDocument) -> dict[str, object] | None:
     broken = Counter(check.kind for check in document.integrity if check.violations)
     return {
         "kinds": {kind: (total[kind], broken[kind]) for kind in total},
-        "violated": [(i, check) for i, check in enumerate(document.integrity) if check.violations],
+        "violated": [check for check in document.integrity if check.violations],
     }
 
 

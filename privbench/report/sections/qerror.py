@@ -13,9 +13,6 @@ from privbench.report.sections.charts import QUIET_COLOUR, SOURCE_COLOUR, curve,
 from privbench.report.text import joins as in_words
 
 _SIZES = {"small": "smallest", "middle": "middle", "large": "largest"}
-_PLACE = "/queries/*/qerror"
-#: Re-bound queries that are shown; all of them are in comparison.json.
-_SHOWN = 20
 
 
 def values(document: ComparisonDocument) -> dict[str, object] | None:
@@ -33,18 +30,9 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
         "chart": _chart(errors),
         "joins_chart": _violins(_grouped(errors, by_joins, joins), "joins"),
         "thirds_chart": _violins(_grouped(errors, by_third, sizes), "thirds"),
-        "rebound": _rebound(document),
-        "joins": [(label, ("qerror", "by_joins", name)) for name, label in joins.items()],
-        "thirds": [(label, ("qerror", "by_third", name)) for name, label in sizes.items()],
+        "joins": [(label, document.qerror.by_joins[name]) for name, label in joins.items()],
+        "thirds": [(label, document.qerror.by_third[name]) for name, label in sizes.items()],
     }
-
-
-def _rebound(document: ComparisonDocument) -> list[tuple[int, int]]:
-    """Places of the re-bound queries to show, each with the query as written; the worst first."""
-    place = {query.id: i for i, query in enumerate(document.queries)}
-    changed = document.rebound.queries if document.rebound else []
-    found = [(i, place[query.id]) for i, query in enumerate(changed)]
-    return sorted(found, key=lambda pair: -(document.queries[pair[1]].qerror or 0))[:_SHOWN]
 
 
 def _grouped(
@@ -81,7 +69,7 @@ def _chart(errors: list[float]) -> Markup:
         title="Q-error (1 is exact)", type="log", range=[0, float(np.log10(top))], **ticks(1, top)
     )
     figure.update_yaxes(title="queries, %", range=[0, 103])
-    return embed(figure, "chart-qerror", 340, _PLACE)
+    return embed(figure, "chart-qerror", 340)
 
 
 def _violins(parts: dict[str, list[float]], name: str) -> Markup:
@@ -106,4 +94,4 @@ def _violins(parts: dict[str, list[float]], name: str) -> Markup:
         tickvals=[float(np.log10(value)) for value in marks["tickvals"]],
         ticktext=marks["ticktext"],
     )  # fmt: skip
-    return embed(figure, f"chart-qerror-{name}", 320, _PLACE)
+    return embed(figure, f"chart-qerror-{name}", 320)

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 from markupsafe import Markup, escape
 
 from privbench.display import visible
+from privbench.metrics.base import SummaryPart
 from privbench.report.document import ComparisonDocument, QueryPart
 from privbench.report.sections.charts import CLONE_COLOUR, QUIET_COLOUR, curve, embed, short, ticks
 from privbench.report.text import joins as in_words
@@ -20,11 +21,11 @@ def values(document: ComparisonDocument) -> dict[str, object] | None:
     if not timed:
         return None
     floors = document.runtime.floor_by_joins
-    joins: list[tuple[str, tuple[str, ...]]] = []
-    for name in document.runtime.by_joins:
-        joins.append((in_words(name), ("runtime", "by_joins", name)))
+    joins: list[tuple[str, SummaryPart]] = []
+    for name, part in document.runtime.by_joins.items():
+        joins.append((in_words(name), part))
         if name in floors:
-            joins.append(("↳ noise floor", ("runtime", "floor_by_joins", name)))
+            joins.append(("↳ noise floor", floors[name]))
     return {"chart": _scatter(timed), "curves": _curves(timed), "joins": joins}
 
 
@@ -55,8 +56,7 @@ def _scatter(timed: list[QueryPart]) -> Markup:
     axis |= ticks(low, high)
     figure.update_xaxes(title="source, ms", **axis)
     figure.update_yaxes(title="clone, ms", **axis)
-    places = "/queries/*/source/median /queries/*/clone/median"
-    return embed(figure, "chart-runtime", 400, places)
+    return embed(figure, "chart-runtime", 400)
 
 
 def _curves(timed: list[QueryPart]) -> Markup:
@@ -84,5 +84,4 @@ def _curves(timed: list[QueryPart]) -> Markup:
     axis = {"type": "log", "range": [-1, float(np.log10(top * 1.1))], **ticks(0.1, top * 1.1)}
     figure.update_xaxes(title="discrepancy, %", **axis)
     figure.update_yaxes(title="queries, %", range=[0, 103])
-    places = "/queries/*/runtime /queries/*/floor /queries/*/work/blocks"
-    return embed(figure, "chart-discrepancy", 360, places)
+    return embed(figure, "chart-discrepancy", 360)

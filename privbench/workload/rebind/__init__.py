@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from privbench.workload.rebind.partners import Partners, by_rank
 from privbench.workload.rebind.rebind import Planner, Rebinding, rebind
 
-__all__ = ["Partners", "Planner", "Rebinding", "by_rank", "rebind"]
+__all__ = ["Planner", "Rebinding", "rebind"]
