@@ -341,7 +341,14 @@ _PRINTING = {
     "os": {"write"},
 }
 _MAY_PRINT = {
-    "cli/console.py": {"click.echo", "click.style", "click.confirm", "rich", "sys.stderr"},
+    "cli/console.py": {
+        "click.echo",
+        "click.style",
+        "click.confirm",
+        "click.prompt",
+        "rich",
+        "sys.stderr",
+    },
     # They ask how wide the stream is.
     "cli/inspect.py": {"sys.stdout"},
     "cli/model.py": {"sys.stderr"},
