@@ -24,7 +24,7 @@ from markupsafe import Markup
 #: selectors, and blanks that are called letters or symbols.
 _EMPTY = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
-    "\U0001d159\U000e0100-\U000e01ef]"
+    "\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 #: Blanks within a line, or so many before it that a terminal wraps the line behind them.
 _BLANKS = re.compile("(?<=[^ ]) [ \u3000]+| *\u3000[ \u3000]+| {32,}")
