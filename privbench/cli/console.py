@@ -35,6 +35,8 @@ PAY_AGAIN: ContextVar[bool] = ContextVar("pay_again", default=False)
 #: Whether the command line opens a release beside an unfinished one of the same fit.
 ANOTHER: ContextVar[bool] = ContextVar("another", default=False)
 
+#: Commands that can resume a release. A demo's or an audit's database ends with its command.
+_RESUMING = frozenset({"fit", "clone"})
 #: Results go to stdout, everything else to stderr.
 STDERR = Console(stderr=True, emoji=False)
 
@@ -157,8 +159,10 @@ class LogReporter(Reporter):
         """Write a line."""
         LOG.info(text)
 
-    def again(self, *options: str) -> str:
+    def again(self, *options: str) -> str | None:
         """The command line as it was given, to be pasted, but for passwords, which are hidden."""
+        if not _RESUMING & set(self._arguments):
+            return None
         words, rest = [], iter(self._arguments)
         for word in rest:
             if word == "--resume":

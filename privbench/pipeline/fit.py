@@ -217,9 +217,8 @@ def _open(draft: Draft) -> None:
     )
     draft.release = spending.release = release
     again, up = draft.reporter.again("--resume", release.id), _abandon(draft, release.id)
-    draft.reporter.say(
-        f"release {release.id} (to go on after a crash: `{again}`; to give it up: `{up}`)"
-    )
+    resuming = f"to go on after a crash: `{again}`; " if again else ""
+    draft.reporter.say(f"release {release.id} ({resuming}to give it up: `{up}`)")
 
 
 def _resumed(draft: Draft, unfinished: Mapping[str, Sequence[Event]]) -> str | None:
@@ -260,7 +259,8 @@ def _advise(draft: Draft, error: BaseException, release: str, lost: Sequence[Eve
     """Note on an error how a release is given up and, last, how it is resumed."""
     options = ["--resume", release, *(["--pay-again"] if lost else [])]
     error.add_note(f"To give it up: {_abandon(draft, release)}")
-    error.add_note(f"To go on: {draft.reporter.again(*options)}")
+    if again := draft.reporter.again(*options):
+        error.add_note(f"To go on: {again}")
 
 
 def _abandon(draft: Draft, release: str) -> str:

@@ -73,8 +73,8 @@ class Reporter:
     def say(self, text: str) -> None:
         """Show a line to the operator."""
 
-    def again(self, *options: str) -> str:
-        """The command that does the same again, with further options."""
+    def again(self, *options: str) -> str | None:
+        """The command that does the same again, with further options; None if it takes none."""
         return f"the same command with {' '.join(options)}"
 
     def choose(self, error: PrivacyRefusal, releases: Sequence[str]) -> str | None:

@@ -22,6 +22,8 @@ from halting import halted_at, kill_at
 from market import fail, succeed
 
 from privbench import pipeline
+from privbench.cli import main
+from privbench.cli.console import reporter
 from privbench.config import Config
 from privbench.postgres.load import Loader
 from privbench.privacy.release import Release
@@ -348,3 +350,11 @@ def test_a_lock_that_is_waited_for_is_named(
         assert "waiting for a lock on public.customer" in succeed(*words).stderr
     with held(place, "public.customer", until_awaited=False):
         fail(3, "a lock was not granted in time", *words, "--lock-wait-timeout", 0.5)
+
+
+@pytest.mark.parametrize("command", main.list_commands(None))
+def test_a_command_is_printed_only_if_it_takes_what_is_added_to_it(command):
+    found = main.get_command(None, command)
+    takes = any("--resume" in item.opts for item in found.params)
+    said = reporter("human", (command, "a")).again("--resume", "r")
+    assert said == (f"privbench {command} a --resume r" if takes else None)
