@@ -159,11 +159,14 @@ class Files:
                 yield from self._connection.sql(query).to_arrow_reader(_ROWS)
 
     def with_nul(self, table: FileTable) -> str | None:
-        """The first column with a text that holds the character NUL (code 0); None without one."""
+        """The first column with a text that holds the character NUL (code 0); None without one.
+
+        The config does not declare the table's columns.
+        """
         for name, kind in table.columns.items():
             if _is_text(kind):
                 text = f"contains(CAST({quoted(name)} AS VARCHAR), chr(0))"
-                for relation in (item for item, there in table.relations.items() if name in there):
+                for relation in table.relations:
                     query = f"SELECT 1 FROM {relation} WHERE {text} LIMIT 1"  # noqa: S608
                     with _duckdb_errors("its rows cannot be read", table.key):
                         if self._ask(query):
@@ -288,8 +291,10 @@ def _converted(name: str, kind: str, there: str | None) -> str:
     A value, also one within a list, becomes NULL if DuckDB's type does not hold it, or if it is a
     text with the character NUL. Whether it does depends on no other value.
     """
-    if there is None or (there == kind and not _is_text(kind)):
-        return f"CAST(NULL AS {kind})" if there is None else quoted(name)
+    if there is None:
+        return f"CAST(NULL AS {kind})"
+    if there == kind and not _is_text(kind):
+        return quoted(name)
     element = element_type(kind)
     if element is None:
         return _converted_value(quoted(name), kind)
